@@ -23,8 +23,10 @@ pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         tempfile::Builder::new().prefix("evenkeel-real-kube-").tempdir().context("could not make a scratch folder")?;
     let outcome = process::run(
         process::cargo()
-            .args(["test", "--locked", "--package", "evenkeel-testkit"])
-            .args(["--features", "real-kube", "--"])
+            // The whole workspace, though one crate has the tests: cargo then resolves the same features as
+            // `cargo test --workspace` does, and builds none of the dependencies a second time.
+            .args(["test", "--locked", "--workspace", "--test", "*"])
+            .args(["--features", "evenkeel-testkit/real-kube", "--"])
             .args(test_arguments(arguments))
             .env("EVENKEEL_KUBETEST", &kubetest)
             .env("TMPDIR", scratch.path())
