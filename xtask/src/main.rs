@@ -10,6 +10,15 @@ mod real;
 mod tidy;
 mod workspace;
 
-fn main() -> anyhow::Result<()> {
-    cli::run()
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // One line: the chore's own output, above, has the details; a backtrace of xtask has none.
+        Err(failure) => {
+            eprintln!("error: {failure:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -137,28 +137,32 @@ impl ControlPlane {
     }
 
     async fn try_start(kubetest: &Path) -> Result<Self> {
-        let folder = RunFolder::new()?;
+        let mut folder = RunFolder::new()?;
         let [etcd_port, peer_port, api_port] = free_ports()?;
         let url = format!("https://127.0.0.1:{api_port}");
         kubeconfig::write_all(folder.path(), &url)?;
-
-        let flags = etcd_flags(etcd_port, peer_port);
-        let mut etcd = Server::start(kubetest, folder.path(), "etcd", &flags)?;
-        readiness::port(&mut etcd, etcd_port).await?;
-
-        let flags = apiserver_flags(etcd_port, api_port);
-        let mut apiserver = Server::start(kubetest, folder.path(), "apiserver", &flags)?;
-        let admin = folder.path().join(Credentials::ADMIN.kubeconfig);
-        readiness::api(&mut apiserver, &admin).await?;
-
-        Ok(Self {
-            kubetest: kubetest.to_path_buf(),
-            url,
-            controller_manager: OnceCell::new(),
-            _apiserver: apiserver,
-            _etcd: etcd,
-            folder,
-        })
+        let servers = async {
+            let mut etcd = Server::start(kubetest, folder.path(), "etcd", &etcd_flags(etcd_port, peer_port))?;
+            readiness::port(&mut etcd, etcd_port).await?;
+            let flags = apiserver_flags(etcd_port, api_port);
+            let mut apiserver = Server::start(kubetest, folder.path(), "apiserver", &flags)?;
+            readiness::api(&mut apiserver, &folder.path().join(Credentials::ADMIN.kubeconfig)).await?;
+            Ok((etcd, apiserver))
+        };
+        match servers.await {
+            Ok((etcd, apiserver)) => Ok(Self {
+                kubetest: kubetest.to_path_buf(),
+                url,
+                controller_manager: OnceCell::new(),
+                _apiserver: apiserver,
+                _etcd: etcd,
+                folder,
+            }),
+            Err(failure) => {
+                folder.keep();
+                Err(failure)
+            }
+        }
     }
 }
 
@@ -178,14 +182,18 @@ impl RunFolder {
     fn path(&self) -> &Path {
         self.0.path()
     }
+
+    #[expect(clippy::print_stderr, reason = "whoever reads the failed test needs to know where")]
+    fn keep(&mut self) {
+        self.0.disable_cleanup(true);
+        eprintln!("the control plane's logs are kept in {}", self.path().display());
+    }
 }
 
 impl Drop for RunFolder {
-    #[expect(clippy::print_stderr, reason = "whoever reads the failed test needs to know where")]
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.disable_cleanup(true);
-            eprintln!("the control plane's logs are kept in {}", self.path().display());
+            self.keep();
         }
     }
 }
