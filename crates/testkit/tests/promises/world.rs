@@ -35,14 +35,25 @@ pub(crate) async fn embedded() -> World {
     World::new(evenkeel_testkit::embedded().await).await
 }
 
-/// The real kube-apiserver, shared by all promises of one run.
+/// The real kube-apiserver, shared by all promises of one run; or one that already runs, whose kubeconfig the variable
+/// `EVENKEEL_REAL_KUBECONFIG` names, which spares its start while promises are written.
 #[cfg(feature = "real-kube")]
 pub(crate) async fn real() -> World {
+    let kubeconfig = match std::env::var_os("EVENKEEL_REAL_KUBECONFIG") {
+        Some(path) => path.into(),
+        None => {
+            let control_plane = evenkeel_testkit::real_kube::ControlPlane::shared().await.expect("the real control plane");
+            control_plane.start_controller_manager().await.expect("the real controllers");
+            control_plane.kubeconfig()
+        }
+    };
+    // Only the first call in a process installs it; later ones find it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut config = kube::Config::infer().await.unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await;
     // Promises look at every answer; a client that tries again by itself would hide some.
-    config.default_retry = false;
-    World::new(kube::Client::try_from(config).unwrap()).await // DEV
+    let config = kube::Config { default_retry: false, ..config.expect("a usable kubeconfig") };
+    World::new(kube::Client::try_from(config).expect("a client")).await
 }
 
 impl World {
