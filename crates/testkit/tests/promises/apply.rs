@@ -78,7 +78,9 @@ async fn several_conflicts_are_all_named(world: World) {
     // With several managers each gets its own paragraph.
     world.apply("carol", &one(&world), map(json!({"c": "1"}))).await.code(200);
     let answer = world.apply("bob", &one(&world), map(json!({"k": "2", "c": "2"}))).await.refused(409, "Conflict");
-    answer.says("Apply failed with 2 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"carol\":\n- .data.c");
+    answer.says(
+        "Apply failed with 2 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"carol\":\n- .data.c",
+    );
 }
 
 async fn a_conflict_names_the_version_of_an_updater(world: World) {
@@ -86,9 +88,9 @@ async fn a_conflict_names_the_version_of_an_updater(world: World) {
     world.post(&with_query(&widgets.path(), "fieldManager=updater"), widgets.widget("a", json!({"x": 1}))).await.ok();
     let answer = world.apply("bob", &widgets.one("a"), widgets.widget("a", json!({"x": 2}))).await;
     let group = &widgets.group;
-    answer.refused(409, "Conflict").says(&format!(
-        "Apply failed with 1 conflict: conflict with \"updater\" using {group}/v1: .spec.x"
-    ));
+    answer
+        .refused(409, "Conflict")
+        .says(&format!("Apply failed with 1 conflict: conflict with \"updater\" using {group}/v1: .spec.x"));
 }
 
 async fn force_takes_the_field_over(world: World) {
@@ -157,7 +159,11 @@ async fn apply_needs_kind_and_version(world: World) {
     let answer = world.apply("alice", &one(&world), json!({"metadata": {"name": "a"}})).await;
     answer.refused(400, "BadRequest").says("invalid object type: /, Kind=");
     let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}});
-    world.apply("alice", &one(&world), other).await.refused(400, "BadRequest").says("invalid object type: /v1, Kind=Secret");
+    world
+        .apply("alice", &one(&world), other)
+        .await
+        .refused(400, "BadRequest")
+        .says("invalid object type: /v1, Kind=Secret");
 }
 
 async fn apply_must_name_its_object(world: World) {
@@ -166,8 +172,8 @@ async fn apply_must_name_its_object(world: World) {
     let answer = world.apply("alice", &one(&world), other).await.refused(400, "BadRequest");
     answer.says("the name of the object (b) does not match the name on the URL (a)");
     let unnamed = json!({"apiVersion": "v1", "kind": "ConfigMap"});
-    let made = world.apply("alice", &one(&world), unnamed).await.code(201).ok();
-    assert_eq!(made["metadata"]["name"], "a", "the name in the path is enough");
+    let answer = world.apply("alice", &one(&world), unnamed).await.refused(400, "BadRequest");
+    answer.says("the name of the object (a based on URL) was undeterminable: name must be provided");
 }
 
 async fn apply_must_not_bring_managed_fields(world: World) {
@@ -182,7 +188,11 @@ async fn apply_with_a_stale_version_conflicts(world: World) {
     let second = world.apply("alice", &one(&world), map(json!({"k": "2"}))).await.code(200).ok();
     let mut body = map(json!({"k": "3"}));
     body["metadata"]["resourceVersion"] = json!(version(&first));
-    world.apply("alice", &one(&world), body.clone()).await.refused(409, "Conflict").mentions("the object has been modified");
+    world
+        .apply("alice", &one(&world), body.clone())
+        .await
+        .refused(409, "Conflict")
+        .mentions("the object has been modified");
     body["metadata"]["resourceVersion"] = json!(version(&second));
     world.apply("alice", &one(&world), body).await.code(200);
 }
@@ -206,10 +216,8 @@ async fn apply_of_a_field_outside_the_schema_is_refused(world: World) {
     let mut body = map(json!({}));
     body["nope"] = json!({"k": 1});
     let answer = world.apply("alice", &one(&world), body).await.code(500);
-    answer.says(&format!(
-        "failed to create typed patch object ({}/a; /v1, Kind=ConfigMap): .nope: field not declared in schema",
-        world.namespace
-    ));
+    // The original fails here without a reason, and names the object as the body does: without a namespace.
+    answer.says("failed to create typed patch object (/a; /v1, Kind=ConfigMap): .nope: field not declared in schema");
 }
 
 async fn widget_with_status(world: &World) -> Widgets {
@@ -228,7 +236,8 @@ async fn status_is_applied_on_its_own(world: World) {
     body.as_object_mut().unwrap().remove("spec");
     body["status"] = json!({"phase": "Failed"});
     let answer = world.apply("other", &path, body).await.refused(409, "Conflict");
-    answer.says("Apply failed with 1 conflict: conflict with \"controller\" with subresource \"status\": .status.phase");
+    answer
+        .says("Apply failed with 1 conflict: conflict with \"controller\" with subresource \"status\": .status.phase");
     // Applying the object again does not take the status away.
     world.apply("alice", &widgets.one("a"), widgets.widget("a", json!({"x": 2}))).await.code(200);
     assert_eq!(world.get(&widgets.one("a")).await.ok()["status"], json!({"phase": "Ready"}));

@@ -22,7 +22,8 @@ fn list(kind: &str, items: Value) -> Value {
 }
 
 async fn install(world: &World) -> Widgets {
-    let item = properties(json!({"name": {"type": "string"}, "size": {"type": "integer"}, "extra": {"type": "string"}}));
+    let item =
+        properties(json!({"name": {"type": "string"}, "size": {"type": "integer"}, "extra": {"type": "string"}}));
     let mut by_name = list("map", item.clone());
     by_name["x-kubernetes-list-map-keys"] = json!(["name"]);
     by_name["items"]["required"] = json!(["name"]);
@@ -89,7 +90,10 @@ async fn an_item_goes_with_its_last_owner(world: World) {
 async fn a_list_map_may_have_several_keys_with_defaults(world: World) {
     let widgets = install(&world).await;
     apply(&world, &widgets, "alice", json!({"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]})).await.code(201);
-    let after = apply(&world, &widgets, "bob", json!({"ports": [{"port": 80, "protocol": "TCP", "note": "n"}]})).await.code(200).ok();
+    let after = apply(&world, &widgets, "bob", json!({"ports": [{"port": 80, "protocol": "TCP", "note": "n"}]}))
+        .await
+        .code(200)
+        .ok();
     assert_eq!(
         after["spec"]["ports"],
         json!([{"port": 80, "protocol": "TCP", "note": "n"}, {"port": 80, "protocol": "UDP"}])
@@ -138,10 +142,18 @@ async fn containers_of_a_deployment_merge_by_name(world: World) {
     world.apply("alice", &one, deployment(main.clone(), json!(2))).await.code(201);
     let side = json!([{"name": "side", "image": "s:1"}]);
     let after = world.apply("bob", &one, deployment(side, json!(null))).await.code(200).ok();
-    let names: Vec<_> = after["spec"]["template"]["spec"]["containers"].as_array().unwrap().iter().map(|c| c["name"].clone()).collect();
+    let names: Vec<_> =
+        after["spec"]["template"]["spec"]["containers"].as_array().unwrap().iter().map(|c| c["name"].clone()).collect();
     assert_eq!(names, [json!("main"), json!("side")]);
     // Somebody scales; whoever still applies a number is told so, whoever leaves it out is not.
-    world.patch(crate::world::MERGE, &with_query(&format!("{one}/scale"), "fieldManager=scaler"), json!({"spec": {"replicas": 5}})).await.ok();
+    world
+        .patch(
+            crate::world::MERGE,
+            &with_query(&format!("{one}/scale"), "fieldManager=scaler"),
+            json!({"spec": {"replicas": 5}}),
+        )
+        .await
+        .ok();
     let answer = world.apply("alice", &one, deployment(main.clone(), json!(2))).await.refused(409, "Conflict");
     answer.causes(&[("FieldManagerConflict", ".spec.replicas")]);
     let after = world.apply("alice", &one, deployment(main, json!(null))).await.code(200).ok();

@@ -16,7 +16,7 @@ promises!(
     clearing_managed_fields_starts_afresh,
     after_clearing_an_apply_meets_before_first_apply,
     list_items_are_written_down_by_key,
-    keys_of_a_map_are_written_down_one_by_one,
+    fields_without_a_schema_are_written_down_one_by_one,
     a_deletion_mark_is_nobodys_field,
 );
 
@@ -53,7 +53,8 @@ async fn an_update_is_written_down_with_what_it_changed(world: World) {
     let fields = json!({"f:data": {".": {}, "f:k": {}}});
     let maker = json!({"manager": "maker", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields});
     assert_eq!(entries(&made), [maker.clone()]);
-    let patched = world.patch(MERGE, &with_query(&one(&world), "fieldManager=patcher"), json!({"data": {"j": "1"}})).await.ok();
+    let patched =
+        world.patch(MERGE, &with_query(&one(&world), "fieldManager=patcher"), json!({"data": {"j": "1"}})).await.ok();
     let fields = json!({"f:data": {"f:j": {}}});
     let patcher = json!({"manager": "patcher", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields});
     assert_eq!(entries(&patched), [maker, patcher]);
@@ -67,7 +68,10 @@ async fn a_manager_has_one_entry_per_operation_and_subresource(world: World) {
     world.patch(MERGE, &path, json!({"spec": {"z": 1}})).await.ok();
     let status = with_query(&format!("{}/status", widgets.one("a")), "fieldManager=m");
     let after = world.patch(MERGE, &status, json!({"status": {"ok": true}})).await.ok();
-    let mut seen: Vec<_> = entries(&after).iter().map(|e| (e["operation"].to_string(), e["subresource"].to_string(), e["fieldsV1"].to_string())).collect();
+    let mut seen: Vec<_> = entries(&after)
+        .iter()
+        .map(|e| (e["operation"].to_string(), e["subresource"].to_string(), e["fieldsV1"].to_string()))
+        .collect();
     seen.sort();
     let text = str::to_owned;
     assert_eq!(
@@ -89,14 +93,16 @@ async fn the_manager_of_an_update_comes_from_the_user_agent(world: World) {
 
 async fn an_update_takes_fields_from_appliers(world: World) {
     world.apply("alice", &one(&world), map(json!({"k": "1", "j": "1"}))).await.ok();
-    let after = world.patch(MERGE, &with_query(&one(&world), "fieldManager=bob"), json!({"data": {"k": "2"}})).await.ok();
+    let after =
+        world.patch(MERGE, &with_query(&one(&world), "fieldManager=bob"), json!({"data": {"k": "2"}})).await.ok();
     let owned: Vec<_> = entries(&after).into_iter().map(|e| (e["manager"].clone(), e["fieldsV1"].clone())).collect();
-    let expected = [
-        (json!("alice"), json!({"f:data": {"f:j": {}}})),
-        (json!("bob"), json!({"f:data": {"f:k": {}}})),
-    ];
+    let expected = [(json!("alice"), json!({"f:data": {"f:j": {}}})), (json!("bob"), json!({"f:data": {"f:k": {}}}))];
     assert_eq!(owned, expected);
-    world.apply("alice", &one(&world), map(json!({"k": "1", "j": "1"}))).await.refused(409, "Conflict").mentions("\"bob\" using v1");
+    world
+        .apply("alice", &one(&world), map(json!({"k": "1", "j": "1"})))
+        .await
+        .refused(409, "Conflict")
+        .mentions("\"bob\" using v1");
 }
 
 async fn the_time_moves_only_with_the_fields(world: World) {
@@ -145,14 +151,14 @@ async fn list_items_are_written_down_by_key(world: World) {
     world.patch(MERGE, &format!("{path}/a"), json!({"metadata": {"finalizers": null}})).await.ok();
 }
 
-async fn keys_of_a_map_are_written_down_one_by_one(world: World) {
+async fn fields_without_a_schema_are_written_down_one_by_one(world: World) {
     let widgets = world.install(definition(anything())).await;
     let spec = json!({"map": {"b": {"deep": [1]}, "a": null}, "list": [{"x": 1}], "text": "t"});
     let made = world.apply("alice", &widgets.one("a"), widgets.widget("a", spec)).await.ok();
     let fields = &entries(&made)[0]["fieldsV1"];
     assert_eq!(fields["f:spec"]["f:list"], json!({}), "{fields}");
     assert_eq!(fields["f:spec"]["f:text"], json!({}), "{fields}");
-    assert_eq!(fields["f:spec"]["f:map"]["f:b"], json!({"f:deep": {}}), "{fields}");
+    assert_eq!(fields["f:spec"]["f:map"]["f:b"], json!({".": {}, "f:deep": {}}), "{fields}");
 }
 
 async fn a_deletion_mark_is_nobodys_field(world: World) {

@@ -158,7 +158,7 @@ async fn a_patch_cannot_change_what_the_system_sets(world: World) {
     let answer = answer.causes(&[("FieldValueInvalid", "metadata.deletionTimestamp")]);
     answer.mentions("field is immutable");
     let answer = world.patch(MERGE, &widgets.one("a"), json!({"metadata": {"uid": "other"}})).await;
-    answer.refused(409, "Conflict").mentions("Precondition failed: UID in precondition: other");
+    answer.refused(422, "Invalid").causes(&[("FieldValueInvalid", "metadata.uid")]);
 }
 
 async fn strategic_merge_is_not_for_custom_objects(world: World) {

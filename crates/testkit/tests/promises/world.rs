@@ -42,7 +42,8 @@ pub(crate) async fn real() -> World {
     let kubeconfig = match std::env::var_os("EVENKEEL_REAL_KUBECONFIG") {
         Some(path) => path.into(),
         None => {
-            let control_plane = evenkeel_testkit::real_kube::ControlPlane::shared().await.expect("the real control plane");
+            let control_plane =
+                evenkeel_testkit::real_kube::ControlPlane::shared().await.expect("the real control plane");
             control_plane.start_controller_manager().await.expect("the real controllers");
             control_plane.kubeconfig()
         }
@@ -51,8 +52,9 @@ pub(crate) async fn real() -> World {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await;
+    let mut config = config.expect("a usable kubeconfig");
     // Promises look at every answer; a client that tries again by itself would hide some.
-    let config = kube::Config { default_retry: false, ..config.expect("a usable kubeconfig") };
+    config.default_retry = false;
     World::new(kube::Client::try_from(config).expect("a client")).await
 }
 
