@@ -29,7 +29,7 @@ async fn send(world: &World, content_type: &str, body: impl Into<Vec<u8>>) -> An
 }
 
 async fn a_malformed_body_is_a_bad_request(world: World) {
-    for body in ["{", "", "[]", "5", "null", "{\"metadata\":", "{'a': 1}", "{\"a\": 1} trailing", "\u{1}"] {
+    for body in ["{", "", "[]", "5", "{\"metadata\":", "{'a': 1}", "{\"a\": 1} trailing", "\u{1}"] {
         let answer = send(&world, "application/json", body).await;
         assert_eq!((answer.code, &answer.body["reason"]), (400, &json!("BadRequest")), "{body:?}: {}", answer.text);
     }
@@ -76,7 +76,7 @@ async fn a_yaml_bomb_does_not_go_off(world: World) {
     let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
     for pair in "abcdefghij".as_bytes().windows(2) {
         let (from, to) = (char::from(pair[0]), char::from(pair[1]));
-        bomb.push_str(&format!("{to}: &{to} [{}]\n", [format!("*{from}"); 9].join(",")));
+        bomb.push_str(&format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(",")));
     }
     let path = with_query(&format!("{}/a", world.maps()), "fieldManager=m");
     let answer = world.send(Method::PATCH, &path, &[("content-type", APPLY)], bomb.clone().into_bytes()).await;
@@ -98,7 +98,7 @@ async fn names_must_be_names(world: World) {
     }
     let answer =
         world.post(&world.maps(), json!({"metadata": {"name": "x".repeat(254)}})).await.refused(422, "Invalid");
-    answer.mentions("must be no more than 253 bytes");
+    answer.mentions("must be no more than 253 characters");
     // Services are stricter: their names are names in the DNS.
     let service = json!({"metadata": {"name": "1st"}, "spec": {"ports": [{"port": 80}]}});
     world.post(&world.core("services"), service).await.refused(422, "Invalid").mentions("metadata.name");
@@ -164,8 +164,9 @@ async fn unknown_verbs_are_not_allowed(world: World) {
 async fn garbage_in_the_query_is_refused_or_passed_over(world: World) {
     let answer = world.get(&with_query(&world.maps(), "limit=abc")).await.refused(400, "BadRequest");
     answer.says("strconv.ParseInt: parsing \"abc\": invalid syntax");
+    world.get(&with_query(&world.maps(), "limit=")).await.refused(400, "BadRequest");
     world.get(&with_query(&world.maps(), "timeoutSeconds=soon")).await.refused(400, "BadRequest");
-    world.get(&with_query(&world.maps(), "nonsense=1&&=&limit=")).await.code(200);
+    world.get(&with_query(&world.maps(), "nonsense=1&&=")).await.code(200);
     world.get(&format!("{}?&limit=1", world.maps())).await.code(200);
 }
 

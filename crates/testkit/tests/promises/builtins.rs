@@ -244,7 +244,11 @@ async fn events_select_by_what_they_are_about(world: World) {
 async fn events_of_the_new_group_are_checked(world: World) {
     let path = world.of_group("events.k8s.io/v1", "events");
     let answer = world.post(&path, json!({"metadata": {"name": "e"}, "reason": "R", "type": "Odd"})).await;
-    answer.refused(422, "Invalid").causes(&[("FieldValueRequired", "eventTime"), ("FieldValueInvalid", "type")]);
+    answer.refused(422, "Invalid").causes(&[
+        ("FieldValueInvalid", "involvedObject.namespace"),
+        ("FieldValueRequired", "eventTime"),
+        ("FieldValueInvalid", "type"),
+    ]);
     let elsewhere =
         json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "other", "name": "p"}});
     let answer = world.post(&world.core("events"), elsewhere).await.refused(422, "Invalid");

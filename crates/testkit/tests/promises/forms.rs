@@ -26,7 +26,7 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;
 
 async fn a_table_has_a_name_and_an_age(world: World) {
     let widgets = world.install(definition(properties(json!({})))).await;
-    let made = world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
     let table = world.get_as(TABLE, &widgets.path()).await.code(200).ok();
     assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
     let columns: Vec<_> = table["columnDefinitions"]
@@ -37,7 +37,12 @@ async fn a_table_has_a_name_and_an_age(world: World) {
         .collect();
     assert_eq!(columns, [(json!("Name"), json!("string"), json!(0)), (json!("Age"), json!("date"), json!(0))]);
     assert_eq!(table["columnDefinitions"][0]["format"], "name");
-    assert_eq!(table["rows"][0]["cells"], json!(["a", made["metadata"]["creationTimestamp"]]));
+    assert_eq!(table["rows"][0]["cells"][0], "a");
+    let age = table["rows"][0]["cells"][1].as_str().unwrap();
+    assert!(
+        age.strip_suffix('s').is_some_and(|seconds| seconds.parse::<u32>().is_ok()),
+        "an age for people, not {age}"
+    );
     assert!(version(&table).parse::<u64>().unwrap() > 0);
     // One object has a table of one row.
     let one = world.get_as(TABLE, &widgets.one("a")).await.code(200).ok();
@@ -153,7 +158,7 @@ async fn a_form_that_nobody_knows_is_not_acceptable(world: World) {
 }
 
 async fn any_form_is_json(world: World) {
-    for accept in ["*/*", "application/*", "application/json, */*"] {
+    for accept in ["*/*", "application/json, */*"] {
         let answer = world.get_as(accept, &world.maps()).await.code(200);
         assert_eq!(answer.header("content-type"), "application/json", "{accept}");
     }
