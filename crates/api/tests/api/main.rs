@@ -3,5 +3,6 @@
 mod admission;
 mod committed_crds;
 mod crd_facts;
+mod examples;
 mod support;
 mod types;

@@ -3,6 +3,8 @@
 //! Only as much of the structural rules as the CRDs use; a keyword that is not known here is a
 //! failure, so that a schema cannot outgrow its tests unnoticed.
 
+use std::{fs, path::PathBuf};
+
 use evenkeel_api::crds;
 use serde_json::{Map, Value};
 
@@ -33,6 +35,22 @@ pub(crate) fn complaints(object: &Value) -> Vec<String> {
         found.extend(errors.iter().map(ToString::to_string));
     }
     found
+}
+
+/// All documents of all files in `examples/`, with the name of their file.
+pub(crate) fn examples() -> Vec<(String, String, Vec<Value>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "looked in the wrong place");
+    files
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let documents = serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+            (path.file_name().unwrap().to_string_lossy().into_owned(), text, documents)
+        })
+        .collect()
 }
 
 /// The API server runs no rule on a field that is null.
