@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Body as Incoming;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
 
 use super::negotiate::{BodyForm, PatchForm};
 use super::protobuf;
@@ -30,25 +31,24 @@ pub(super) async fn read(body: Incoming) -> Result<Bytes, Refusal> {
     }
 }
 
-/// An object.
-pub(super) fn object(form: BodyForm, bytes: &[u8]) -> Result<Body, Refusal> {
+/// An object of that kind.
+pub(super) fn object(form: BodyForm, bytes: &[u8], kind: &str) -> Result<Body, Refusal> {
     match form {
-        BodyForm::Json => decode::json(bytes),
-        BodyForm::Yaml => decode::yaml(bytes),
+        BodyForm::Json => decode::object(bytes, kind),
+        BodyForm::Yaml => decode::yaml_object(bytes, kind),
         BodyForm::Protobuf => protobuf::decode(bytes).map(|value| Body { value, duplicates: Vec::new() }),
     }
 }
 
 /// A patch, and the fields that stood twice in it.
 pub(super) fn patch(form: PatchForm, bytes: &[u8]) -> Result<(Patch, Vec<String>), Refusal> {
-    let body = if form == PatchForm::Apply { decode::yaml(bytes)? } else { decode::json(bytes)? };
-    let patch = match form {
-        PatchForm::Json => Patch::Json(body.value),
-        PatchForm::Merge => Patch::Merge(body.value),
-        PatchForm::Strategic => Patch::Strategic(body.value),
-        PatchForm::Apply => Patch::Apply(body.value),
+    let (body, wrap): (Body, fn(Value) -> Patch) = match form {
+        PatchForm::Json => (decode::patch(bytes)?, Patch::Json),
+        PatchForm::Merge => (decode::patch(bytes)?, Patch::Merge),
+        PatchForm::Strategic => (decode::json(bytes)?, Patch::Strategic),
+        PatchForm::Apply => (decode::apply(bytes)?, Patch::Apply),
     };
-    Ok((patch, body.duplicates))
+    Ok((wrap(body.value), body.duplicates))
 }
 
 #[cfg(test)]

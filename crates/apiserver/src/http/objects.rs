@@ -206,7 +206,7 @@ impl Request<'_> {
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Create, self.user_agent())?;
-        let body = body::object(form, bytes)?;
+        let body = body::object(form, bytes, &target.resource.kind)?;
         let written = self.shared.write(|api, moment| api.create(target, body, &options, moment))?;
         self.written(target, Part::Main, accepted, written, warnings)
     }
@@ -221,7 +221,7 @@ impl Request<'_> {
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Update, self.user_agent())?;
-        let body = body::object(form, bytes)?;
+        let body = body::object(form, bytes, kind_of(target, part))?;
         let written = self.shared.write(|api, moment| api.update(target, self.name(), part, body, &options, moment))?;
         self.written(target, part, accepted, written, warnings)
     }
@@ -250,7 +250,7 @@ impl Request<'_> {
         }
         // Delete options are no object of the resource: they have every form, also for custom resources.
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), false)?;
-        params::delete_options(self.params, Some(&body::object(form, bytes)?.value))
+        params::delete_options(self.params, Some(&body::object(form, bytes, "DeleteOptions")?.value))
     }
 
     fn delete(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
@@ -288,7 +288,7 @@ impl Request<'_> {
     fn ask(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), false)?;
-        let mut review = body::object(form, bytes)?.value;
+        let mut review = body::object(form, bytes, &target.resource.kind)?.value;
         if !review.is_object() {
             return Err(Refusal::bad_request("the body of a review is an object"));
         }
@@ -307,4 +307,9 @@ impl Request<'_> {
         };
         answer::value(201, accepted, &review)
     }
+}
+
+/// The kind of the body that a write to that part takes.
+fn kind_of(target: &Target, part: Part) -> &str {
+    if part == Part::Scale { "Scale" } else { &target.resource.kind }
 }

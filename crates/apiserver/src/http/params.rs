@@ -88,16 +88,12 @@ pub fn list_request(params: &Params) -> Result<ListRequest, Refusal> {
     };
     let watching = params.flag("watch") == Some(true);
     let send_initial = params.flag("sendInitialEvents");
-    let mut errors = Vec::new();
-    if watching {
-        check_watch(&query, send_initial, &mut errors);
-    } else {
-        check_list(&query, send_initial, &mut errors);
-    }
-    refuse_options("ListOptions", &errors)?;
     if watching {
         // Watches know no pages.
         query.limit = 0;
+    } else if send_initial.is_some() {
+        let error = forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        refuse_options("ListOptions", &[error])?;
     }
     let bookmarks = params.flag("allowWatchBookmarks") == Some(true);
     Ok(ListRequest {
@@ -105,48 +101,6 @@ pub fn list_request(params: &Params) -> Result<ListRequest, Refusal> {
         watch: watching.then_some(WatchOptions { bookmarks, send_initial }),
         timeout_seconds: u64::try_from(timeout).ok().filter(|seconds| *seconds > 0),
     })
-}
-
-fn check_list(query: &Query, send_initial: Option<bool>, errors: &mut Vec<FieldError>) {
-    let field = "resourceVersionMatch";
-    if let Some(given) = &query.version_match {
-        if query.resource_version.is_none() {
-            errors.push(forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
-        }
-        if query.page.is_some() {
-            errors.push(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
-        }
-        if given != "Exact" && given != "NotOlderThan" {
-            errors.push(unsupported(field, &json!(given), &["Exact", "NotOlderThan", ""]));
-        }
-        if given == "Exact" && query.resource_version.as_deref() == Some("0") {
-            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            errors.push(forbidden(field, why));
-        }
-    }
-    if send_initial.is_some() {
-        errors.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-    }
-}
-
-fn check_watch(query: &Query, send_initial: Option<bool>, errors: &mut Vec<FieldError>) {
-    let field = "resourceVersionMatch";
-    let given = query.version_match.as_deref();
-    if send_initial.is_some() && given != Some("NotOlderThan") {
-        errors.push(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
-    }
-    if let Some(given) = given {
-        if send_initial.is_none() {
-            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            errors.push(forbidden(field, why));
-        }
-        if given != "NotOlderThan" {
-            errors.push(unsupported(field, &json!(given), &["NotOlderThan"]));
-        }
-        if query.page.is_some() {
-            errors.push(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"));
-        }
-    }
 }
 
 /// The writes that take [`WriteOptions`].
@@ -346,18 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn a_version_match_needs_a_version() {
-        let refusal = list_request(&params("resourceVersionMatch=Exact")).expect_err("no resourceVersion");
-        assert_eq!(refusal.code, 422);
+    fn initial_events_are_for_watches_only() {
+        let refusal = list_request(&params("sendInitialEvents=true")).expect_err("a list");
         assert_eq!(
             refusal.message,
-            "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: \
-             resourceVersionMatch is forbidden unless resourceVersion is provided"
+            "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: \
+             sendInitialEvents is forbidden for list"
         );
-        assert!(list_request(&params("resourceVersionMatch=Exact&resourceVersion=7")).is_ok());
-        assert!(list_request(&params("sendInitialEvents=true")).is_err());
-        assert!(list_request(&params("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")).is_ok());
-        assert!(list_request(&params("watch=true&sendInitialEvents=true")).is_err());
+        let watch = list_request(&params("watch=1&sendInitialEvents=true&allowWatchBookmarks=true&limit=5&timeoutSeconds=9"));
+        let watch = watch.expect("a watch");
+        assert_eq!((watch.query.limit, watch.timeout_seconds), (0, Some(9)));
+        assert!(watch.watch.is_some_and(|options| options.bookmarks && options.send_initial == Some(true)));
+        assert!(list_request(&params("watch=false")).expect("a list").watch.is_none());
     }
 
     #[test]

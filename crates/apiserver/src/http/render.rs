@@ -7,11 +7,17 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::{Accepted, Encoding, Form, MetaVersion};
 use super::table::custom::CustomColumns;
-use super::table::{self, NAME_DESCRIPTION};
+use super::table;
 use crate::api::{Listed, Target};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::resource::{Column, Origin};
+
+/// The original's words for `metadata.name`, as it stands in tables.
+const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although \
+    some resources may allow a client to request the generation of an appropriate name automatically. Name is \
+    primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 /// Which part of the object goes along with a table row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

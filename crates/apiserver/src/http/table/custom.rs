@@ -3,9 +3,16 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::human_age;
+use super::age::human_age;
 use super::path::JsonPath;
 use crate::resource::Column;
+
+/// The original's words for `metadata.creationTimestamp`, as it stands in tables.
+const AGE_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this object was \
+    created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set \
+    this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for \
+    lists. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 /// The columns of one version of a custom resource, with their paths taken apart.
 #[derive(Debug)]
@@ -40,7 +47,7 @@ fn age() -> Column {
         name: "Age".into(),
         ty: "date".into(),
         format: String::new(),
-        description: super::AGE_DESCRIPTION.into(),
+        description: AGE_DESCRIPTION.into(),
         priority: 0,
         json_path: ".metadata.creationTimestamp".into(),
     }
@@ -61,7 +68,7 @@ fn cell(ty: &str, value: &Value, now: Timestamp) -> Value {
         },
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
         ("date", Value::String(text)) => match text.parse::<Timestamp>() {
-            Ok(then) => Value::String(human_age(then, now)),
+            Ok(then) => Value::String(human_age(now, then)),
             Err(_) => json!("<invalid>"),
         },
         _ => Value::Null,
