@@ -1,0 +1,325 @@
+//! What happens to an object on its way in, whichever verb brings it: does it say what it is, what of it is unknown,
+//! what is filled in, and is it valid.
+
+use serde_json::{Map, Value, json};
+
+use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions};
+use crate::apply;
+use crate::names::{self, NameRule};
+use crate::object::Object;
+use crate::refusal::{Cause, Fault, FieldError, Refusal};
+use crate::resource::{Origin, Resource, builtin, crd};
+use crate::schema;
+use crate::store::Key;
+
+/// Fields that the server sets. What a client sends there never counts.
+const SERVER_FIELDS: [&str; 6] =
+    ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// An object on its way in, and what is said about it beside the answer.
+pub(super) struct Incoming<'a> {
+    pub(super) target: &'a Target,
+    pub(super) object: Value,
+    pub(super) warnings: Vec<String>,
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads the envelope: the object must be what the URL says it is.
+    pub(super) fn new(target: &'a Target, mut object: Value) -> Result<Self, Refusal> {
+        check_envelope(target, &mut object)?;
+        names::metadata_types(&object).map_err(|why| unreadable(target, &why))?;
+        let sent = object.namespace().to_owned();
+        match &target.namespace {
+            Some(namespace) if sent.is_empty() => {
+                object.metadata_mut().insert("namespace".into(), namespace.as_str().into());
+            }
+            Some(namespace) if sent != *namespace => {
+                return Err(Refusal::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+            Some(_) => {}
+            None => {
+                object.metadata_mut().remove("namespace");
+            }
+        }
+        Ok(Self { target, object, warnings: target.version().deprecation.clone().into_iter().collect() })
+    }
+
+    /// Drops unknown fields and duplicates, and says so as loudly as the client asked for.
+    pub(super) fn drop_unknown(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
+        let schema = &self.target.version().schema;
+        if self.target.resource.origin == Origin::Builtin {
+            builtin::decode::decode_check(&self.object).map_err(|why| unreadable(self.target, &why))?;
+        }
+        let unknown = schema::prune::prune(schema, &mut self.object);
+        let duplicate = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+        let complaints: Vec<String> =
+            duplicate.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
+        if complaints.is_empty() {
+            return Ok(());
+        }
+        match options.validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => self.warnings.extend(complaints),
+            FieldValidation::Strict => {
+                let why = format!("strict decoding error: {}", complaints.join(", "));
+                return Err(unreadable(self.target, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills in what the schema and the kind itself prescribe.
+    pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api) {
+        let resource = &self.target.resource;
+        schema::defaults::apply(&self.target.version().schema, &mut self.object);
+        if resource.origin == Origin::Custom {
+            return;
+        }
+        if is_crd(resource) {
+            crd::defaulted(&mut self.object);
+        }
+        match old {
+            None => builtin::admission::prepare_create(resource, &mut self.object, &api.used_cluster_ips(resource)),
+            Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old),
+        }
+    }
+
+    /// Everything that is wrong with it.
+    pub(super) fn validate(&self, old: Option<&Value>) -> Result<(), Refusal> {
+        let resource = &self.target.resource;
+        let mut errors = names::validate_metadata(&self.object, resource.namespaced, name_rule(resource), old);
+        match resource.origin {
+            Origin::Custom => errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old)),
+            Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
+            Origin::Builtin => errors.extend(builtin::admission::validate(resource, &self.object, old)),
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::invalid(&resource.group, &resource.kind, self.object.name(), &errors))
+    }
+
+    /// Records who owns the fields that this write changed.
+    pub(super) fn track(&mut self, old: Option<&Value>, part: Part, options: &WriteOptions, moment: Moment) {
+        let writer = Writer::new(self.target, part);
+        let write = writer.write(&options.manager, moment);
+        apply::track_update(old, &mut self.object, &self.target.version().schema, &write);
+    }
+
+    /// Takes over from the old object what no client may change, and the part that this request does not address.
+    pub(super) fn carry_over(&mut self, old: &Value, part: Part) {
+        if part == Part::Status {
+            let status = self.object.get("status").cloned();
+            let managed = self.object.metadata().and_then(|m| m.get("managedFields")).cloned();
+            let version = self.object.metadata().and_then(|m| m.get("resourceVersion")).cloned();
+            self.object = old.clone();
+            replace(self.object.as_object_mut(), "status", status);
+            replace(Some(self.object.metadata_mut()), "managedFields", managed);
+            replace(Some(self.object.metadata_mut()), "resourceVersion", version);
+        } else if self.target.version().status {
+            replace(self.object.as_object_mut(), "status", old.get("status").cloned());
+        }
+        for field in SERVER_FIELDS {
+            let value = old.metadata().and_then(|m| m.get(field)).cloned();
+            replace(Some(self.object.metadata_mut()), field, value);
+        }
+    }
+
+    /// Makes it a new object: a name, an identity, a birthday.
+    pub(super) fn be_born(&mut self, moment: Moment) {
+        if self.target.version().status && !is_crd(&self.target.resource) {
+            replace(self.object.as_object_mut(), "status", None);
+        }
+        let tracks = tracks_generation(&self.target.resource);
+        let metadata = self.object.metadata_mut();
+        for field in SERVER_FIELDS {
+            metadata.remove(field);
+        }
+        metadata.remove("resourceVersion");
+        let base = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let named = metadata.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+        if !named && !base.is_empty() {
+            metadata.insert("name".into(), names::generate_name(&base, moment.entropy).into());
+        }
+        metadata.insert("uid".into(), names::uid(moment.entropy).into());
+        metadata.insert("creationTimestamp".into(), whole_seconds(moment).into());
+        if tracks {
+            metadata.insert("generation".into(), 1.into());
+        }
+    }
+}
+
+/// What a write looks like to the record of field owners, apart from who writes and when.
+pub(super) struct Writer {
+    api_version: String,
+    subresource: &'static str,
+    reset: apply::FieldSet,
+    blank: Option<Value>,
+}
+
+impl Writer {
+    pub(super) fn new(target: &Target, part: Part) -> Self {
+        let api_version = target.api_version();
+        // Where `status` is an ordinary field, whoever writes the object owns it.
+        let reset = if target.version().status { apply::reset_fields(part) } else { apply::FieldSet::default() };
+        let blank = (target.resource.origin == Origin::Builtin).then(|| {
+            let mut blank = json!({"apiVersion": api_version, "kind": target.resource.kind});
+            builtin::shape(&mut blank);
+            blank
+        });
+        Self { api_version, subresource: part.subresource(), reset, blank }
+    }
+
+    pub(super) fn write<'a>(&'a self, manager: &'a str, moment: Moment) -> apply::Write<'a> {
+        apply::Write {
+            manager,
+            api_version: &self.api_version,
+            subresource: self.subresource,
+            now: moment.now,
+            reset: &self.reset,
+            blank: self.blank.as_ref(),
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Finalize => "finalize",
+        }
+    }
+}
+
+/// Kubernetes writes times of day without fractions.
+pub(super) fn whole_seconds(moment: Moment) -> String {
+    moment.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+pub(super) fn replace(map: Option<&mut Map<String, Value>>, key: &str, value: Option<Value>) {
+    let Some(map) = map else { return };
+    match value {
+        Some(value) => drop(map.insert(key.into(), value)),
+        None => drop(map.remove(key)),
+    }
+}
+
+pub(super) fn is_crd(resource: &Resource) -> bool {
+    resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
+}
+
+pub(super) fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "namespaces"
+}
+
+/// Whether `metadata.generation` counts changes of this kind. The original leaves it out for kinds without a spec.
+pub(super) fn tracks_generation(resource: &Resource) -> bool {
+    const BUILTIN: [&str; 7] = [
+        "deployments",
+        "replicasets",
+        "poddisruptionbudgets",
+        "networkpolicies",
+        "customresourcedefinitions",
+        "endpointslices",
+        "pods",
+    ];
+    resource.origin == Origin::Custom || BUILTIN.contains(&resource.plural.as_str())
+}
+
+fn name_rule(resource: &Resource) -> NameRule {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "namespaces") => NameRule::Label,
+        ("", "services") => NameRule::Label1035,
+        ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
+        _ => NameRule::Subdomain,
+    }
+}
+
+fn unreadable(target: &Target, why: &str) -> Refusal {
+    let kind = &target.resource.kind;
+    Refusal::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", target.version().name))
+}
+
+/// The object must be of the kind and version that the URL names. Built-in kinds may leave both out.
+fn check_envelope(target: &Target, object: &mut Value) -> Result<(), Refusal> {
+    let resource = &target.resource;
+    let expected = target.api_version();
+    let text = || object.to_string();
+    let missing = |what: &str| {
+        let text = text();
+        let why = format!("Object '{what}' is missing in '{text}' ({text})");
+        let message = format!("the object provided is unrecognized (must be of type {}): {why}", resource.kind);
+        Refusal::bad_request(message)
+    };
+    if !object.is_object() {
+        return Err(missing("Kind"));
+    }
+    let (kind, api_version) = (object.kind().to_owned(), object.api_version().to_owned());
+    if resource.origin == Origin::Custom {
+        if kind.is_empty() {
+            return Err(missing("Kind"));
+        }
+        if api_version.is_empty() {
+            return Err(missing("apiVersion"));
+        }
+    }
+    if !kind.is_empty() && kind != resource.kind {
+        return Err(match resource.origin {
+            Origin::Custom => {
+                let detail = format!("must be {}", resource.kind);
+                let error = FieldError::with_value("kind", Fault::Invalid, &kind.as_str().into(), detail);
+                Refusal::invalid(&resource.group, &kind, object.name(), &[error])
+            }
+            Origin::Builtin => Refusal::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is accepted here",
+                target.version().name,
+                resource.kind
+            )),
+        });
+    }
+    if !api_version.is_empty() && api_version != expected {
+        return Err(Refusal::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if let Value::Object(map) = object {
+        map.insert("apiVersion".into(), expected.into());
+        map.insert("kind".into(), resource.kind.as_str().into());
+    }
+    Ok(())
+}
+
+impl Api {
+    /// New content needs a namespace that exists and is not going away.
+    pub(super) fn namespace_accepts(&self, target: &Target, name: &str) -> Result<(), Refusal> {
+        let Some(namespace) = &target.namespace else { return Ok(()) };
+        let namespaces = crate::resource::ResourceId::new("", "namespaces");
+        let Some(stored) = self.store.get(&namespaces, &Key::new(None, namespace)) else {
+            return Err(Refusal::not_found("", "namespaces", namespace));
+        };
+        if !stored.parse().is_terminating() {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let cause = Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".into(),
+        };
+        let resource = &target.resource;
+        Err(Refusal::forbidden(&resource.group, &resource.plural, name, why).because(vec![cause]))
+    }
+
+    /// Service addresses already given out; only asked for when a service is written.
+    fn used_cluster_ips(&self, resource: &Resource) -> Vec<String> {
+        if !(resource.group.is_empty() && resource.plural == "services") {
+            return Vec::new();
+        }
+        let services = self.store.iter(&resource.id(), None);
+        services.filter_map(|(_, s)| s.parse().at(&["spec", "clusterIP"])?.as_str().map(str::to_owned)).collect()
+    }
+}

@@ -1,0 +1,83 @@
+//! POST.
+
+use serde_json::Value;
+
+use super::admit::{Incoming, is_crd, whole_seconds};
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, crds};
+use crate::object::Object;
+use crate::refusal::Refusal;
+use crate::resource::builtin;
+use crate::store::Key;
+
+impl Api {
+    /// Creates an object.
+    pub fn create(
+        &mut self,
+        target: &Target,
+        body: Body,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        if let Some(answer) = builtin::review(&target.resource, &body.value) {
+            return Ok(Written { object: answer, created: true, warnings: Vec::new() });
+        }
+        let mut incoming = Incoming::new(target, body.value)?;
+        incoming.drop_unknown(&body.duplicates, options)?;
+        if target.resource.namespaced && target.namespace.is_none() {
+            return Err(Refusal::bad_request("an empty namespace may not be set during creation"));
+        }
+        self.namespace_accepts(target, incoming.object.name())?;
+        if !incoming.object.meta("resourceVersion").is_empty() {
+            return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        self.add_new(incoming, Ownership::Update, options, moment)
+    }
+
+    /// Everything after the checks that only a POST needs: apply ends here too when there is nothing to apply to.
+    pub(super) fn add_new(
+        &mut self,
+        mut incoming: Incoming<'_>,
+        ownership: Ownership,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        let target = incoming.target;
+        incoming.be_born(moment);
+        incoming.fill_in(None, self);
+        incoming.validate(None)?;
+        let key = Key::new(target.namespace.as_deref(), incoming.object.name());
+        if self.store.get(&target.storage_id(), &key).is_some() {
+            let resource = &target.resource;
+            return Err(Refusal::already_exists(&resource.group, &resource.plural, key.name()));
+        }
+        if ownership == Ownership::Update {
+            incoming.track(None, Part::Main, options, moment);
+        }
+        if is_crd(&target.resource) {
+            crds::settle(&mut incoming.object, &self.registry, &whole_seconds(moment));
+        }
+        let Incoming { mut object, warnings, .. } = incoming;
+        if !options.dry_run {
+            object = self.keep_new(target, key, object);
+        }
+        Ok(Written { object, created: true, warnings })
+    }
+
+    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Value {
+        target.to_stored(&mut object);
+        let stored = self.put(target, key, object);
+        if is_crd(&target.resource) {
+            self.serve_definition(&stored.parse());
+        }
+        target.shown(&stored)
+    }
+}
+
+/// Whether the fields' owners are still to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// By comparing old and new.
+    Update,
+    /// Server-side apply has done it already.
+    Applied,
+}

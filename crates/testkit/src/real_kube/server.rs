@@ -1,0 +1,104 @@
+//! One server as a child process: its log, its early death, and its end with ours.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, Result};
+
+/// How much of a log an error shows.
+const LINES_SHOWN: usize = 30;
+
+/// A server that ended before it was ready.
+#[derive(Debug, thiserror::Error)]
+#[error("{role} ended before it was ready ({status}); the end of its log:\n{log}")]
+pub(super) struct EarlyExit {
+    role: &'static str,
+    status: std::process::ExitStatus,
+    log: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    role: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts `kubetest <role> <flags>` in `folder`; its output goes to `<role>.log` there.
+    pub(super) fn start(kubetest: &Path, folder: &Path, role: &'static str, flags: &[String]) -> Result<Self> {
+        let log = folder.join(format!("{role}.log"));
+        let output = File::create(&log).context("could not write a log file")?;
+        let child = Command::new(kubetest)
+            .arg(role)
+            .args(flags)
+            .current_dir(folder)
+            // We hold the other end of its standard input for as long as we live, and it ends when
+            // that is closed: so it dies with us even when we are killed.
+            .env("KUBETEST_DIE_ON_STDIN_EOF", "1")
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone().context("could not share a log file")?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("could not start {}", kubetest.display()))?;
+        Ok(Self { role, child, log })
+    }
+
+    /// An error if it has ended.
+    pub(super) fn must_be_alive(&mut self) -> Result<()> {
+        match self.child.try_wait().context("could not ask for a server's state")? {
+            None => Ok(()),
+            Some(status) => Err(EarlyExit { role: self.role, status, log: self.log_tail() }.into()),
+        }
+    }
+
+    pub(super) fn role(&self) -> &'static str {
+        self.role
+    }
+
+    pub(super) fn log_tail(&self) -> String {
+        match fs::read(&self.log) {
+            Ok(bytes) => last_lines(&String::from_utf8_lossy(&bytes), LINES_SHOWN).to_owned(),
+            Err(cause) => format!("(could not be read: {cause})"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A polite stop takes seconds, and there is nothing to save. Failing means it is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn last_lines(text: &str, count: usize) -> &str {
+    let start = text.trim_end().rmatch_indices('\n').nth(count.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+    &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_the_end_of_a_log() {
+        assert_eq!(last_lines("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(last_lines("a\nb\nc", 1), "c");
+        assert_eq!(last_lines("a\n", 5), "a\n");
+        assert_eq!(last_lines("", 5), "");
+    }
+
+    #[test]
+    fn a_server_that_ends_early_is_told_from_a_slow_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Server::start(Path::new("/bin/ls"), folder.path(), "no-such-role", &[]).unwrap();
+        let _ = server.child.wait();
+        let failure = server.must_be_alive().unwrap_err();
+        assert!(failure.is::<EarlyExit>());
+        assert!(failure.to_string().contains("no-such-role"), "{failure}");
+    }
+}

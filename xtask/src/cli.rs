@@ -1,0 +1,50 @@
+//! What can be asked for on the command line, and who answers.
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::{check, generate, real, tidy, workspace::Workspace};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Chores of the Evenkeel repository")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Everything CI runs, in CI's order; stops at the first failure.
+    Check(check::Options),
+    /// The rules of this repository that no compiler knows.
+    Tidy,
+    /// The suites against real parts instead of embedded ones.
+    #[command(subcommand)]
+    Real(Real),
+    /// Writes all generated files anew.
+    Generate,
+}
+
+#[derive(Subcommand)]
+enum Real {
+    /// The API's promises against kube-apiserver, etcd and kube-controller-manager.
+    Kube(TestArguments),
+}
+
+#[derive(Args)]
+struct TestArguments {
+    /// Handed to the test binaries: filters and flags of `cargo test -- …`.
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+pub(crate) fn run() -> Result<()> {
+    let chore = Cli::parse().chore;
+    let workspace = Workspace::find()?;
+    match chore {
+        Chore::Check(options) => check::run(&workspace, &options),
+        Chore::Tidy => tidy::run(&workspace),
+        Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
+        Chore::Generate => generate::run(&workspace),
+    }
+}
