@@ -4,6 +4,7 @@
 //! Around it stand `http` (routes, negotiation, streams) and `serve` (TLS, certificates, kubeconfig).
 
 pub mod api;
+pub mod http;
 pub mod object;
 pub mod refusal;
 pub mod resource;

@@ -1,0 +1,4 @@
+//! HTTP around the API: routes, negotiation, streams.
+
+pub mod protobuf;
+pub mod table;

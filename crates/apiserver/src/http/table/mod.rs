@@ -1,0 +1,3 @@
+//! The table form of lists and objects, as `kubectl get` shows them.
+
+pub mod age;
