@@ -5,8 +5,10 @@
 
 pub mod api;
 pub mod apply;
+pub mod http;
 pub mod object;
 pub mod refusal;
 pub mod resource;
 pub mod schema;
 pub mod select;
+pub mod serve;

@@ -1,0 +1,5 @@
+//! The table form of lists and objects, as `kubectl get` shows them.
+
+pub mod age;
+pub mod custom;
+mod path;
