@@ -240,7 +240,7 @@ impl Request<'_> {
         let (patch, duplicates) = body::patch(form, bytes)?;
         let written = self
             .shared
-            .write(|api, moment| api.patch(target, self.name(), part, patch, duplicates, &options, moment))?;
+            .write(|api, moment| api.patch(target, self.name(), part, patch, &duplicates, &options, moment))?;
         self.written(target, part, accepted, written, warnings)
     }
 
