@@ -4,7 +4,10 @@
 //! Around it stand `http` (routes, negotiation, streams) and `serve` (TLS, certificates, kubeconfig).
 
 pub mod api;
+pub mod decode;
+pub mod names;
 pub mod object;
+pub mod patch;
 pub mod refusal;
 pub mod resource;
 pub mod schema;
