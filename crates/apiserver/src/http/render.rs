@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::negotiate::{Accepted, Encoding, Form, MetaVersion};
-use super::table::custom::CustomColumns;
 use super::table;
+use super::table::custom::CustomColumns;
 use crate::api::{Listed, Target};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
