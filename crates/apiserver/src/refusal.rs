@@ -133,7 +133,9 @@ impl FieldError {
     pub fn body(&self) -> String {
         let words = self.fault.words();
         let head = match self.fault {
-            Fault::Required | Fault::Forbidden | Fault::TooLong | Fault::TooMany | Fault::Internal => words.to_owned(),
+            Fault::Required | Fault::Forbidden | Fault::TooLong | Fault::Internal => words.to_owned(),
+            // Values that are long or say nothing (whole objects and lists) are left out.
+            _ if self.value.is_empty() => words.to_owned(),
             _ => format!("{words}: {}", self.value),
         };
         if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
