@@ -5,8 +5,11 @@
 
 pub mod api;
 pub mod apply;
+pub mod decode;
 pub mod http;
+pub mod names;
 pub mod object;
+pub mod patch;
 pub mod refusal;
 pub mod resource;
 pub mod schema;
