@@ -91,7 +91,9 @@ impl<'a> Incoming<'a> {
         let resource = &self.target.resource;
         let mut errors = names::validate_metadata(&self.object, resource.namespaced, name_rule(resource), old);
         match resource.origin {
-            Origin::Custom => errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old)),
+            Origin::Custom => {
+                errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old))
+            }
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
             Origin::Builtin => errors.extend(builtin::admission::validate(resource, &self.object, old)),
         }

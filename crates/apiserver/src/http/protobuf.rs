@@ -22,13 +22,14 @@ const DEEPEST: usize = 24;
 
 /// Reads a body of the media type `application/vnd.kubernetes.protobuf`.
 pub fn decode(bytes: &[u8]) -> Result<Value, Refusal> {
-    let envelope = bytes.strip_prefix(MAGIC).ok_or_else(|| malformed("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"))?;
+    let envelope = bytes.strip_prefix(MAGIC).ok_or_else(|| {
+        malformed("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+    })?;
     let envelope = Envelope::read(envelope)?;
     if envelope.content_type == "application/json" {
         return serde_json::from_slice(envelope.raw).map_err(|error| malformed(&error.to_string()));
     }
-    let message = message_of(&envelope)
-        .ok_or_else(|| Refusal::unsupported_media_type(ACCEPTED))?;
+    let message = message_of(&envelope).ok_or_else(|| Refusal::unsupported_media_type(ACCEPTED))?;
     let mut map = Map::new();
     read_message(message, envelope.raw, &mut map, 0)?;
     map.insert("apiVersion".into(), Value::String(envelope.api_version));

@@ -126,10 +126,7 @@ mod tests {
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"},
             "spec": {"storageClassName": "", "volumeName": "", "resources": {"requests": {"storage": "0.5Gi"}}}});
         shape(&mut claim);
-        assert_eq!(
-            claim["spec"],
-            json!({"storageClassName": "", "resources": {"requests": {"storage": "512Mi"}}})
-        );
+        assert_eq!(claim["spec"], json!({"storageClassName": "", "resources": {"requests": {"storage": "512Mi"}}}));
     }
 
     #[test]
