@@ -1,7 +1,7 @@
 //! A Kubernetes API in a library: enough of it that `kubectl` and every kube client believe in it.
 //!
 //! The heart is pure: [`api`] is a function of state, request and [`api::Moment`]; it has no clock, no socket, no task.
-//! Around it stand `http` (routes, negotiation, streams) and `serve` (TLS, certificates, kubeconfig).
+//! Around it stand [`http`] (routes, negotiation, streams) and [`serve`] (TLS, certificates, kubeconfig).
 
 pub mod api;
 pub mod apply;

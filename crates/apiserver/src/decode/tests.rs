@@ -122,6 +122,13 @@ fn yaml_is_read_as_the_original_reads_it() {
         body.value,
         json!({"apiVersion": "v1", "metadata": {"name": "y", "true": true, "1": 2, "f": 1, "l": [null, "x", 16]}})
     );
+    assert_eq!(
+        read("[010, 0x10, 1_000, 2020-01-01, 12:30:45, ~, '', =, 1e3, +1, Off, y, -0, .5, 0x, 99999999999999999999]")
+            .value,
+        json!([8, 16, 1000, "2020-01-01", "12:30:45", null, "", "=", 1000, 1, false, true, 0, 0.5, "0x", 1e20])
+    );
+    assert_eq!(read("m: {<<: {a: 1}, b: 2}").value, json!({"m": {"a": 1, "b": 2}}));
+    assert_eq!(read("a: 1\n---\nb: 2\n").value, json!({"a": 1}));
     assert_eq!(read("").value, Value::Null);
     assert_eq!(read("{\"a\":\"1\",\"a\":\"2\"}").duplicates, ["a"]);
     assert_eq!(read("{a: 1, b: 'x'}").value, json!({"a": 1, "b": "x"}));

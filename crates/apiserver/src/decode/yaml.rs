@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 16 << 20;
 /// How many events of the parser aliases may repeat: as many as the original lets pass without looking.
 const MAX_REPEATED: usize = 400_000;
 
-/// Reads one YAML document.
+/// Reads the first YAML document.
 pub(super) fn read(bytes: &[u8]) -> Result<Body, String> {
     let text = str::from_utf8(bytes).map_err(|_| "yaml: invalid leading UTF-8 octet")?;
     let options = serde_saphyr::options! {
@@ -30,16 +30,24 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body, String> {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED },
         // Both are handed on, so that the doubled one can be reported.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
+        // `010` is eight, as in YAML 1.1.
+        legacy_octal_numbers: true,
         with_snippet: false,
     };
     let mut state = State::default();
+    let mut first = None;
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
-        Node(&mut state).deserialize(deserializer)
+        first = Some(Node(&mut state).deserialize(deserializer)?);
+        Ok(())
     });
-    match read {
-        Ok(value) => Ok(Body { value, duplicates: state.duplicates }),
-        Err(_) if state.unfolded_too_far => Err(TOO_MANY_ALIASES.to_owned()),
-        Err(error) => Err(complaint(&error)),
+    match (read, first) {
+        // Of several documents the first counts.
+        (Ok(()) | Err(serde_saphyr::Error::MultipleDocuments { .. }), Some(value)) => {
+            Ok(Body { value, duplicates: state.duplicates })
+        }
+        (Ok(()), None) => Ok(Body { value: Value::Null, duplicates: Vec::new() }),
+        (Err(_), _) if state.unfolded_too_far => Err(TOO_MANY_ALIASES.to_owned()),
+        (Err(error), _) => Err(complaint(&error)),
     }
 }
 

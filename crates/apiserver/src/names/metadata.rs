@@ -17,8 +17,8 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// one, whose name is already generated. Expects [`super::metadata_types`] to have passed: fields of the wrong type
 /// count as absent.
 ///
-/// As in the original, names (of the object and of finalizers) are checked only when the object is new, and a
-/// missing `resourceVersion` is the write's own business.
+/// As in the original, the name is checked only when the object is new: later it cannot change. A missing
+/// `resourceVersion` is the write's own business.
 pub fn validate_metadata(object: &Value, namespaced: bool, rule: NameRule, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = match old {
         None => birth(object, namespaced, rule),
@@ -27,9 +27,7 @@ pub fn validate_metadata(object: &Value, namespaced: bool, rule: NameRule, old: 
     errors.extend(labels(object));
     errors.extend(annotations(object));
     errors.extend(owners(object));
-    if old.is_none() {
-        errors.extend(finalizers(object));
-    }
+    errors.extend(finalizers(object));
     errors
 }
 
@@ -304,5 +302,6 @@ mod tests {
             ]
         );
         assert_eq!(changes(json!({"deletionTimestamp": "t"}), old), Vec::<String>::new());
+        assert_eq!(changes(json!({"finalizers": ["a b"]}), json!({})).len(), 1, "names are checked in changes, too");
     }
 }

@@ -7,7 +7,7 @@ mod types;
 
 pub use metadata::{validate_builtin_finalizers, validate_metadata};
 pub(crate) use types::json_type;
-pub use types::metadata_types;
+pub use types::{custom_metadata_types, metadata_types};
 
 const LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FORM: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";

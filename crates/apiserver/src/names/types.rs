@@ -2,7 +2,7 @@
 //!
 //! The original finds out while it decodes a body into a struct, so its complaints speak of Go.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::object::Object;
 
@@ -57,21 +57,33 @@ const MANAGED: &[(&str, Shape)] = &[
     ("subresource", Shape::Text("string")),
 ];
 
-/// Complains about the first field of `metadata` that has the wrong type. `null` is fine everywhere: it means absent.
+/// Complains about the first field of an object's `metadata` that has the wrong type. `null` is fine everywhere: it
+/// means absent. For built-in kinds.
 pub fn metadata_types(object: &Value) -> Result<(), String> {
     match object.get("metadata") {
         None | Some(Value::Null) => Ok(()),
-        Some(Value::Object(_)) => fields(object, "ObjectMeta", "metadata", METADATA),
+        Some(Value::Object(metadata)) => fields(metadata, METADATA, "ObjectMeta", "metadata."),
         Some(other) => Err(mismatch(other, object.kind(), "metadata", "v1.ObjectMeta")),
     }
 }
 
-/// Checks the fields of `parent[name]`, which is a struct called `owner`.
-fn fields(parent: &Value, owner: &str, name: &str, shapes: &[(&str, Shape)]) -> Result<(), String> {
-    let Some(value) = parent.get(name) else { return Ok(()) };
-    shapes.iter().try_for_each(|(key, shape)| match value.get(key) {
+/// The same for custom resources, whose `metadata` the original decodes by itself: its paths begin inside.
+pub fn custom_metadata_types(object: &Value) -> Result<(), String> {
+    match object.get("metadata") {
         None | Some(Value::Null) => Ok(()),
-        Some(field) => check(field, shape, owner, &format!("{name}.{key}")),
+        Some(Value::Object(metadata)) => fields(metadata, METADATA, "ObjectMeta", ""),
+        Some(other) => {
+            let found = json_type(other);
+            Err(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"))
+        }
+    }
+}
+
+/// Checks the fields of a struct called `owner`, which lies at the path `prefix`.
+fn fields(map: &Map<String, Value>, shapes: &[(&str, Shape)], owner: &str, prefix: &str) -> Result<(), String> {
+    shapes.iter().try_for_each(|(key, shape)| match map.get(*key) {
+        None | Some(Value::Null) => Ok(()),
+        Some(field) => check(field, shape, owner, &format!("{prefix}{key}")),
     })
 }
 
@@ -97,10 +109,7 @@ fn check(value: &Value, shape: &Shape, owner: &str, path: &str) -> Result<(), St
         (Shape::TextList, other) => wrong(other, "[]string"),
         (Shape::Structs(name, shapes), Value::Array(items)) => items.iter().try_for_each(|item| match item {
             Value::Null => Ok(()),
-            Value::Object(map) => shapes.iter().try_for_each(|(key, shape)| match map.get(*key) {
-                None | Some(Value::Null) => Ok(()),
-                Some(field) => check(field, shape, name, &format!("{path}.{key}")),
-            }),
+            Value::Object(map) => fields(map, shapes, name, &format!("{path}.")),
             other => wrong(other, &format!("v1.{name}")),
         }),
         (Shape::Structs(name, _), other) => wrong(other, &format!("[]v1.{name}")),
@@ -228,6 +237,22 @@ mod tests {
         ] {
             assert_eq!(complaint(metadata), format!("json: cannot unmarshal {expected}"));
         }
+    }
+
+    #[test]
+    fn paths_of_custom_resources_begin_inside_the_metadata() {
+        let complaint = |metadata| custom_metadata_types(&json!({"metadata": metadata})).unwrap_err();
+        for (metadata, expected) in [
+            (json!("x"), "string into Go value of type v1.ObjectMeta"),
+            (json!({"labels": {"a": 1}}), "number into Go struct field ObjectMeta.labels of type string"),
+            (
+                json!({"ownerReferences": [{"kind": 1}]}),
+                "number into Go struct field OwnerReference.ownerReferences.kind of type string",
+            ),
+        ] {
+            assert_eq!(complaint(metadata), format!("json: cannot unmarshal {expected}"));
+        }
+        assert_eq!(custom_metadata_types(&json!({"metadata": {"name": "a"}})), Ok(()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 mod order;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -86,14 +86,14 @@ fn merge_objects(mut target: Fields, mut patch: Fields, schema: Option<&Schema>)
 fn retain_keys(target: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
     let wrong = || Refusal::bad_request("invalid patch format of retainKeys");
     let Some(listed) = patch.remove(RETAIN) else { return Ok(()) };
-    let listed: Vec<&str> = listed.as_array().ok_or_else(wrong)?.iter().filter_map(Value::as_str).collect();
+    let listed: BTreeSet<&str> = listed.as_array().ok_or_else(wrong)?.iter().filter_map(Value::as_str).collect();
     let contradicts = patch.iter().any(|(key, change)| {
-        !change.is_null() && !key.starts_with(DELETE) && !key.starts_with(ORDER) && !listed.contains(&key.as_str())
+        !change.is_null() && !key.starts_with(DELETE) && !key.starts_with(ORDER) && !listed.contains(key.as_str())
     });
     if contradicts {
         return Err(wrong());
     }
-    target.retain(|key, _| listed.contains(&key.as_str()));
+    target.retain(|key, _| listed.contains(key.as_str()));
     Ok(())
 }
 
@@ -173,7 +173,7 @@ fn merge_lists(old: Vec<Value>, new: Vec<Value>, schema: Option<&Schema>) -> Res
 /// Carries out the `$patch` directives among the items: returns what is left of the old list, and the items to merge.
 fn apply_item_directives(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Result<(Vec<Value>, Vec<Value>), Refusal> {
     let mut items = Vec::with_capacity(new.len());
-    let mut gone = std::collections::BTreeSet::new();
+    let mut gone = BTreeSet::new();
     let mut replaces = false;
     for item in new {
         let Some(directive) = item.get(PATCH) else {
@@ -199,7 +199,7 @@ fn apply_item_directives(mut old: Vec<Value>, new: Vec<Value>, key: &str) -> Res
 /// `$deleteFromPrimitiveList/<field>`.
 fn delete_scalars(old: Vec<Value>, gone: &[Value]) -> Result<Vec<Value>, Refusal> {
     order::element_kind(&[&old, gone])?;
-    let gone: std::collections::BTreeSet<String> = gone.iter().map(Value::to_string).collect();
+    let gone: BTreeSet<String> = gone.iter().map(Value::to_string).collect();
     Ok(old.into_iter().filter(|item| !gone.contains(&item.to_string())).collect())
 }
 
