@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value, json};
 
-use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions};
+use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds};
 use crate::apply;
 use crate::names::{self, NameRule};
 use crate::object::Object;
@@ -16,9 +16,18 @@ use crate::resource::{Origin, Resource, builtin, crd};
 use crate::schema;
 use crate::store::Key;
 
-/// Fields that the server sets. What a client sends there never counts.
+/// Fields that the server sets. What a client sends there for a new object does not count.
 const SERVER_FIELDS: [&str; 6] =
     ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// Of those, the ones that a client cannot even try to change later.
+const SILENTLY_KEPT: [&str; 3] = ["creationTimestamp", "generation", "selfLink"];
+
+/// Of those, the ones that a client may leave out but not change.
+const KEPT_IF_ABSENT: [&str; 3] = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// Metadata that is not there when it is empty.
+const NOTHING_IF_EMPTY: [&str; 5] = ["labels", "annotations", "finalizers", "ownerReferences", "generateName"];
 
 /// An object on its way in, and what is said about it beside the answer.
 pub(super) struct Incoming<'a> {
@@ -31,7 +40,11 @@ impl<'a> Incoming<'a> {
     /// Reads the envelope: the object must be what the URL says it is.
     pub(super) fn new(target: &'a Target, mut object: Value) -> Result<Self, Refusal> {
         check_envelope(target, &mut object)?;
-        names::metadata_types(&object).map_err(|why| unreadable(target, &why))?;
+        let types = match target.resource.origin {
+            Origin::Builtin => names::metadata_types(&object),
+            Origin::Custom => names::custom_metadata_types(&object),
+        };
+        types.map_err(|why| unreadable(target, &why))?;
         let sent = object.namespace().to_owned();
         match &target.namespace {
             Some(namespace) if sent.is_empty() => {
@@ -57,6 +70,15 @@ impl<'a> Incoming<'a> {
             builtin::decode::decode_check(&self.object).map_err(|why| unreadable(self.target, &why))?;
         }
         let unknown = schema::prune::prune(schema, &mut self.object);
+        self.complain(duplicates, &unknown, options)
+    }
+
+    /// Only says which fields stood twice. Server-side apply refuses unknown fields by itself.
+    pub(super) fn report_duplicates(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
+        self.complain(duplicates, &[], options)
+    }
+
+    fn complain(&mut self, duplicates: &[String], unknown: &[String], options: &WriteOptions) -> Result<(), Refusal> {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
         let complaints: Vec<String> =
             duplicate.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
@@ -77,9 +99,13 @@ impl<'a> Incoming<'a> {
     /// Fills in what the schema and the kind itself prescribe.
     pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api, moment: Moment) {
         let resource = &self.target.resource;
+        self.object
+            .metadata_mut()
+            .retain(|field, value| !(NOTHING_IF_EMPTY.contains(&field.as_str()) && is_empty(value)));
         schema::defaults::apply(&self.target.version().schema, &mut self.object);
         if is_crd(resource) {
             crd::defaulted(&mut self.object);
+            crds::settle(&mut self.object, &api.registry, &whole_seconds(moment));
         }
         let taken = Taken::in_store(api, resource);
         let ctx = Context { now: moment.now, cluster_ips: &taken.cluster_ips, node_ports: &taken.node_ports };
@@ -99,6 +125,9 @@ impl<'a> Incoming<'a> {
             }
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
             Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
+        }
+        if resource.origin == Origin::Builtin {
+            errors.extend(names::validate_builtin_finalizers(&self.object));
         }
         if errors.is_empty() {
             return Ok(());
@@ -126,9 +155,19 @@ impl<'a> Incoming<'a> {
         } else if self.target.version().status {
             replace(self.object.as_object_mut(), "status", old.get("status").cloned());
         }
-        for field in SERVER_FIELDS {
-            let value = old.metadata().and_then(|m| m.get(field)).cloned();
-            replace(Some(self.object.metadata_mut()), field, value);
+        let before = |field: &str| old.metadata().and_then(|m| m.get(field)).cloned();
+        let metadata = self.object.metadata_mut();
+        for field in SILENTLY_KEPT {
+            replace(Some(metadata), field, before(field));
+        }
+        for field in KEPT_IF_ABSENT {
+            if metadata.get(field).is_none_or(|value| value.is_null() || value == "") {
+                replace(Some(metadata), field, before(field));
+            }
+        }
+        // Whoever sends back a marked object may have read it before the mark moved.
+        if old.is_terminating() {
+            replace(Some(metadata), "deletionTimestamp", before("deletionTimestamp"));
         }
     }
 
@@ -210,6 +249,16 @@ pub(super) fn replace(map: Option<&mut Map<String, Value>>, key: &str, value: Op
     match value {
         Some(value) => drop(map.insert(key.into(), value)),
         None => drop(map.remove(key)),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, is_crd, is_namespace, replace, tracks_generation, whole_seconds};
+use super::admit::{Incoming, is_crd, is_namespace, replace, tracks_generation};
 use super::create::Ownership;
-use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, crds, scale};
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, scale};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::resource::Origin;
@@ -29,6 +29,7 @@ impl Api {
         incoming.drop_unknown(&body.duplicates, options)?;
         let (key, stored) = self.find(target, name)?;
         let old = target.shown(&stored);
+        check_uid(target, &old, &incoming.object)?;
         check_version(target, &old, &incoming.object)?;
         self.change(incoming, &key, &old, part, Ownership::Update, options, moment)
     }
@@ -75,9 +76,6 @@ impl Api {
         if ownership == Ownership::Update {
             incoming.track(Some(old), part, options, moment);
         }
-        if is_crd(&target.resource) {
-            crds::settle(&mut incoming.object, &self.registry, &whole_seconds(moment));
-        }
         let version = old.metadata().and_then(|m| m.get("resourceVersion")).cloned();
         replace(Some(incoming.object.metadata_mut()), "resourceVersion", version);
         let Incoming { mut object, warnings, .. } = incoming;
@@ -121,15 +119,21 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Who names a uid means that very object, not another one of the same name.
+pub(super) fn check_uid(target: &Target, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let (given, current) = (new.meta("uid"), old.meta("uid"));
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    let resource = &target.resource;
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {current}");
+    Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why))
+}
+
 /// Optimistic locking: who names a version must name the current one.
 pub(super) fn check_version(target: &Target, old: &Value, new: &Value) -> Result<(), Refusal> {
     let resource = &target.resource;
     let (given, current) = (new.meta("resourceVersion"), old.meta("resourceVersion"));
-    let uid = new.meta("uid");
-    if !uid.is_empty() && uid != old.meta("uid") {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.meta("uid"));
-        return Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why));
-    }
     if given == current {
         return Ok(());
     }

@@ -137,7 +137,8 @@ impl Renderer {
     }
 
     fn table(&self, version: MetaVersion, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
-        let definitions = if with_columns { self.definitions() } else { Vec::new() };
+        // A watch describes its columns with the first row, and says `null` from then on.
+        let definitions = with_columns.then(|| self.definitions());
         json!({
             "kind": "Table", "apiVersion": version.api_version(), "metadata": metadata,
             "columnDefinitions": definitions, "rows": rows,
@@ -311,6 +312,6 @@ mod tests {
         let renderer = Renderer::new(&target(), Form::Table(MetaVersion::V1), RowObject::Metadata);
         let event = |first| renderer.event(&listed().items[0], Timestamp::UNIX_EPOCH, first).expect("a table");
         assert_eq!(parsed(&event(true)).expect("JSON")["columnDefinitions"].as_array().map(Vec::len), Some(2));
-        assert_eq!(parsed(&event(false)).expect("JSON")["columnDefinitions"], json!([]));
+        assert_eq!(parsed(&event(false)).expect("JSON")["columnDefinitions"], json!(null));
     }
 }
