@@ -127,7 +127,7 @@ impl World {
             let sent = self.client.send(build(method.clone(), path, headers, body.clone()));
             let response = tokio::time::timeout(PATIENCE, sent).await.expect(&request).expect(&request);
             // For a moment after its definition changed, a custom kind asks to come back later.
-            if response.status() != 429 {
+            if response.status() != 429 && response.status() != 503 {
                 break response;
             }
             tokio::time::sleep(PAUSE).await;
