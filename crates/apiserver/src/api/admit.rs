@@ -47,10 +47,7 @@ impl<'a> Incoming<'a> {
         types.map_err(|why| unreadable(target, &why))?;
         let sent = object.namespace().to_owned();
         match &target.namespace {
-            Some(namespace) if sent.is_empty() => {
-                object.metadata_mut().insert("namespace".into(), namespace.as_str().into());
-            }
-            Some(namespace) if sent != *namespace => {
+            Some(namespace) if !sent.is_empty() && sent != *namespace => {
                 return Err(Refusal::bad_request(
                     "the namespace of the provided object does not match the namespace sent on the request",
                 ));
@@ -61,6 +58,13 @@ impl<'a> Incoming<'a> {
             }
         }
         Ok(Self { target, object, warnings: target.version().deprecation.clone().into_iter().collect() })
+    }
+
+    /// Puts it where the URL says, if it does not say so itself.
+    fn settle_namespace(&mut self) {
+        if let Some(namespace) = &self.target.namespace {
+            self.object.metadata_mut().insert("namespace".into(), namespace.as_str().into());
+        }
     }
 
     /// Drops unknown fields and duplicates, and says so as loudly as the client asked for.
@@ -98,6 +102,7 @@ impl<'a> Incoming<'a> {
 
     /// Fills in what the schema and the kind itself prescribe.
     pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api, moment: Moment) {
+        self.settle_namespace();
         let resource = &self.target.resource;
         self.object
             .metadata_mut()
@@ -126,7 +131,7 @@ impl<'a> Incoming<'a> {
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
             Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
         }
-        if resource.origin == Origin::Builtin {
+        if resource.origin == Origin::Builtin && !is_crd(resource) {
             errors.extend(names::validate_builtin_finalizers(&self.object));
         }
         if errors.is_empty() {

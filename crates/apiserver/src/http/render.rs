@@ -6,11 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::negotiate::{Accepted, Encoding, Form, MetaVersion};
+use super::table::builtin::{builtin_cells, builtin_columns};
 use super::table::custom::CustomColumns;
 use crate::api::{Listed, Target};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::resource::{Column, Origin};
+use crate::resource::{Column, Origin, Resource, Version};
 
 /// The original's words for `metadata.name`, as it stands in tables.
 const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although \
@@ -50,7 +51,7 @@ impl RowObject {
 pub(super) struct Renderer {
     form: Form,
     row_object: RowObject,
-    columns: Option<CustomColumns>,
+    columns: Columns,
     go_list_type: String,
     list_kind: String,
     api_version: String,
@@ -60,7 +61,7 @@ impl Renderer {
     /// For objects of `target`.
     pub(super) fn new(target: &Target, form: Form, row_object: RowObject) -> Self {
         let (resource, version) = (&target.resource, target.version());
-        let columns = matches!(form, Form::Table(_)).then(|| CustomColumns::new(&version.columns));
+        let columns = if matches!(form, Form::Table(_)) { Columns::of(resource, version) } else { Columns::default() };
         let package =
             if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() };
         Self {
@@ -149,20 +150,27 @@ impl Renderer {
         let name = json!({
             "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
         });
-        let described = self.columns.iter().flat_map(CustomColumns::columns).map(|column| {
+        let described = |column: &Column| {
             let mut shown = definition(column);
             if column.description.is_empty() {
                 let path = &column.json_path;
                 shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
             }
             shown
-        });
-        std::iter::once(name).chain(described).collect()
+        };
+        match &self.columns {
+            Columns::Builtin { columns, .. } => columns.iter().map(definition).collect(),
+            Columns::Custom(columns) => std::iter::once(name).chain(columns.columns().map(described)).collect(),
+        }
     }
 
     fn row(&self, version: MetaVersion, object: Value, now: Timestamp) -> Value {
-        let more = self.columns.iter().flat_map(|columns| columns.cells(&object, now));
-        let cells: Vec<Value> = std::iter::once(json!(object.name())).chain(more).collect();
+        let cells: Vec<Value> = match &self.columns {
+            Columns::Builtin { kind, .. } => builtin_cells(kind, &object, now),
+            Columns::Custom(columns) => {
+                std::iter::once(json!(object.name())).chain(columns.cells(&object, now)).collect()
+            }
+        };
         match self.row_object {
             RowObject::None => json!({"cells": cells, "object": null}),
             RowObject::Whole => json!({"cells": cells, "object": object}),
@@ -170,6 +178,34 @@ impl Renderer {
                 let metadata = object.get("metadata").cloned().unwrap_or_default();
                 json!({"cells": cells, "object": partial(metadata, version)})
             }
+        }
+    }
+}
+
+/// Where the cells of a table come from.
+#[derive(Debug)]
+enum Columns {
+    /// From the kind's own printer.
+    Builtin { kind: String, columns: Vec<Column> },
+    /// From the paths in the kind's definition, after the name.
+    Custom(CustomColumns),
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self::Custom(CustomColumns::new(&[]))
+    }
+}
+
+impl Columns {
+    fn of(resource: &Resource, version: &Version) -> Self {
+        let own = match resource.origin {
+            Origin::Builtin => builtin_columns(&resource.group, &resource.kind),
+            Origin::Custom => None,
+        };
+        match own {
+            Some(columns) => Self::Builtin { kind: resource.kind.clone(), columns },
+            None => Self::Custom(CustomColumns::new(&version.columns)),
         }
     }
 }

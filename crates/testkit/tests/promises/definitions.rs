@@ -55,9 +55,7 @@ async fn an_unsound_definition_is_refused_with_causes(world: World) {
     let mut without_schema = definition(anything());
     without_schema["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
     let answer = world.post(DEFINITIONS, without_schema).await.refused(422, "Invalid");
-    answer
-        .causes(&[("FieldValueRequired", "spec.versions[0].schema.openAPIV3Schema")])
-        ;
+    answer.causes(&[("FieldValueRequired", "spec.versions[0].schema.openAPIV3Schema")]);
 }
 
 async fn an_unstructural_schema_is_refused(world: World) {
@@ -68,7 +66,9 @@ async fn an_unstructural_schema_is_refused(world: World) {
         (properties(json!({"a": {"type": "text"}})), "properties[a].type"),
         (properties(json!({"a": {"type": "string", "default": 5}})), "properties[a].default"),
         (
-            properties(json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}})),
+            properties(
+                json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}}),
+            ),
             "properties[a].additionalProperties",
         ),
         (properties(json!({"a": {"type": "string", "pattern": "("}})), "properties[a].pattern"),
