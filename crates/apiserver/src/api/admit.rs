@@ -335,8 +335,8 @@ impl Taken {
         }
         for (_, stored) in api.store.iter(&resource.id(), None) {
             let service = stored.parse();
-            let ip = service.at(&["spec", "clusterIP"]).and_then(Value::as_str).and_then(|ip| ip.parse().ok());
-            taken.cluster_ips.extend(ip);
+            let ip = service.at(&["spec", "clusterIP"]).and_then(Value::as_str);
+            taken.cluster_ips.extend(ip.and_then(|ip| ip.parse::<Ipv4Addr>().ok()));
             let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).into_iter().flatten();
             let ports = ports.filter_map(|port| u16::try_from(port.get("nodePort")?.as_u64()?).ok());
             taken.node_ports.extend(ports);
