@@ -18,8 +18,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-pub use self::history::{Change, Forgotten};
 use self::history::History;
+pub use self::history::{Change, Forgotten};
 use crate::object::Object;
 use crate::resource::ResourceId;
 
