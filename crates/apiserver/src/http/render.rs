@@ -11,7 +11,7 @@ use super::table::custom::CustomColumns;
 use crate::api::{Listed, Target};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::resource::{Column, Origin, Resource, Version};
+use crate::resource::{Column, Origin};
 
 /// The original's words for `metadata.name`, as it stands in tables.
 const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although \
@@ -51,23 +51,69 @@ impl RowObject {
 pub(super) struct Renderer {
     form: Form,
     row_object: RowObject,
-    columns: Columns,
+    printer: Option<Printer>,
     go_list_type: String,
     list_kind: String,
     api_version: String,
+}
+
+/// Where columns and cells come from.
+#[derive(Debug)]
+enum Printer {
+    /// Compiled in, `Name` among them.
+    Builtin { kind: String, columns: Vec<Column> },
+    /// From the definition; `Name` comes before them.
+    Custom(CustomColumns),
+}
+
+impl Printer {
+    fn definitions(&self) -> Vec<Value> {
+        let columns = match self {
+            Self::Builtin { columns, .. } => return columns.iter().map(definition).collect(),
+            Self::Custom(columns) => columns,
+        };
+        let name = json!({
+            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
+        });
+        let described = columns.columns().map(|column| {
+            let mut shown = definition(column);
+            if column.description.is_empty() {
+                let path = &column.json_path;
+                shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
+            }
+            shown
+        });
+        std::iter::once(name).chain(described).collect()
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match self {
+            Self::Builtin { kind, .. } => builtin_cells(kind, object, now),
+            Self::Custom(columns) => std::iter::once(json!(object.name())).chain(columns.cells(object, now)).collect(),
+        }
+    }
 }
 
 impl Renderer {
     /// For objects of `target`.
     pub(super) fn new(target: &Target, form: Form, row_object: RowObject) -> Self {
         let (resource, version) = (&target.resource, target.version());
-        let columns = if matches!(form, Form::Table(_)) { Columns::of(resource, version) } else { Columns::default() };
+        let printer = matches!(form, Form::Table(_)).then(|| {
+            let own = match resource.origin {
+                Origin::Builtin => builtin_columns(&resource.group, &resource.kind),
+                Origin::Custom => None,
+            };
+            match own {
+                Some(columns) => Printer::Builtin { kind: resource.kind.clone(), columns },
+                None => Printer::Custom(CustomColumns::new(&version.columns)),
+            }
+        });
         let package =
             if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() };
         Self {
             form,
             row_object,
-            columns,
+            printer,
             // The original names its Go types in one refusal.
             go_list_type: match resource.origin {
                 Origin::Builtin => format!("*{package}.{}", resource.list_kind),
@@ -138,39 +184,17 @@ impl Renderer {
     }
 
     fn table(&self, version: MetaVersion, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
+        let printer = self.printer.as_ref().filter(|_| with_columns);
         // A watch describes its columns with the first row, and says `null` from then on.
-        let definitions = with_columns.then(|| self.definitions());
+        let definitions = printer.map(Printer::definitions);
         json!({
             "kind": "Table", "apiVersion": version.api_version(), "metadata": metadata,
             "columnDefinitions": definitions, "rows": rows,
         })
     }
 
-    fn definitions(&self) -> Vec<Value> {
-        let name = json!({
-            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
-        });
-        let described = |column: &Column| {
-            let mut shown = definition(column);
-            if column.description.is_empty() {
-                let path = &column.json_path;
-                shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
-            }
-            shown
-        };
-        match &self.columns {
-            Columns::Builtin { columns, .. } => columns.iter().map(definition).collect(),
-            Columns::Custom(columns) => std::iter::once(name).chain(columns.columns().map(described)).collect(),
-        }
-    }
-
     fn row(&self, version: MetaVersion, object: Value, now: Timestamp) -> Value {
-        let cells: Vec<Value> = match &self.columns {
-            Columns::Builtin { kind, .. } => builtin_cells(kind, &object, now),
-            Columns::Custom(columns) => {
-                std::iter::once(json!(object.name())).chain(columns.cells(&object, now)).collect()
-            }
-        };
+        let cells = self.printer.as_ref().map(|printer| printer.cells(&object, now)).unwrap_or_default();
         match self.row_object {
             RowObject::None => json!({"cells": cells, "object": null}),
             RowObject::Whole => json!({"cells": cells, "object": object}),
@@ -178,34 +202,6 @@ impl Renderer {
                 let metadata = object.get("metadata").cloned().unwrap_or_default();
                 json!({"cells": cells, "object": partial(metadata, version)})
             }
-        }
-    }
-}
-
-/// Where the cells of a table come from.
-#[derive(Debug)]
-enum Columns {
-    /// From the kind's own printer.
-    Builtin { kind: String, columns: Vec<Column> },
-    /// From the paths in the kind's definition, after the name.
-    Custom(CustomColumns),
-}
-
-impl Default for Columns {
-    fn default() -> Self {
-        Self::Custom(CustomColumns::new(&[]))
-    }
-}
-
-impl Columns {
-    fn of(resource: &Resource, version: &Version) -> Self {
-        let own = match resource.origin {
-            Origin::Builtin => builtin_columns(&resource.group, &resource.kind),
-            Origin::Custom => None,
-        };
-        match own {
-            Some(columns) => Self::Builtin { kind: resource.kind.clone(), columns },
-            None => Self::Custom(CustomColumns::new(&version.columns)),
         }
     }
 }
