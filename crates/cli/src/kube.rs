@@ -87,7 +87,9 @@ impl Place {
     fn make(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<Self> {
         let (dir, temporary) = match (dir, &kubeconfig) {
             (Some(dir), _) => (dir, false),
-            (None, Some(_)) => return Ok(Self { kubeconfig: absolute(kubeconfig.unwrap_or_default())?, temporary: None }),
+            (None, Some(_)) => {
+                return Ok(Self { kubeconfig: absolute(kubeconfig.unwrap_or_default())?, temporary: None });
+            }
             (None, None) => (std::env::temp_dir().join(format!("evenkeel-kube-{}", std::process::id())), true),
         };
         make_private(&dir).with_context(|| format!("could not make the directory {}", dir.display()))?;
@@ -121,7 +123,10 @@ fn make_private(dir: &Path) -> io::Result<()> {
 fn greet(out: &mut impl Write, kubeconfig: &Path, url: &str, crds_installed: bool) -> io::Result<()> {
     writeln!(out, "export KUBECONFIG={}", quoted(&kubeconfig.display().to_string()))?;
     writeln!(out)?;
-    writeln!(out, "A Kubernetes API is at {url}; ctrl-c stops it. Paste the line above into another terminal, then try:")?;
+    writeln!(
+        out,
+        "A Kubernetes API is at {url}; ctrl-c stops it. Paste the line above into another terminal, then try:"
+    )?;
     writeln!(out)?;
     if !crds_installed {
         writeln!(out, "  evenkeel crd | kubectl apply -f -")?;

@@ -1,6 +1,9 @@
 //! What happens to an object on its way in, whichever verb brings it: does it say what it is, what of it is unknown,
 //! what is filled in, and is it valid.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
 use serde_json::{Map, Value, json};
 
 use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions};
@@ -8,6 +11,7 @@ use crate::apply;
 use crate::names::{self, NameRule};
 use crate::object::Object;
 use crate::refusal::{Cause, Fault, FieldError, Refusal};
+use crate::resource::builtin::admission::Context;
 use crate::resource::{Origin, Resource, builtin, crd};
 use crate::schema;
 use crate::store::Key;
@@ -71,18 +75,17 @@ impl<'a> Incoming<'a> {
     }
 
     /// Fills in what the schema and the kind itself prescribe.
-    pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api) {
+    pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api, moment: Moment) {
         let resource = &self.target.resource;
         schema::defaults::apply(&self.target.version().schema, &mut self.object);
-        if resource.origin == Origin::Custom {
-            return;
-        }
         if is_crd(resource) {
             crd::defaulted(&mut self.object);
         }
+        let taken = Taken::in_store(api, resource);
+        let ctx = Context { now: moment.now, cluster_ips: &taken.cluster_ips, node_ports: &taken.node_ports };
         match old {
-            None => builtin::admission::prepare_create(resource, &mut self.object, &api.used_cluster_ips(resource)),
-            Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old),
+            None => builtin::admission::prepare_create(resource, &mut self.object, &ctx),
+            Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old, &ctx),
         }
     }
 
@@ -91,9 +94,11 @@ impl<'a> Incoming<'a> {
         let resource = &self.target.resource;
         let mut errors = names::validate_metadata(&self.object, resource.namespaced, name_rule(resource), old);
         match resource.origin {
-            Origin::Custom => errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old)),
+            Origin::Custom => {
+                errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old))
+            }
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
-            Origin::Builtin => errors.extend(builtin::admission::validate(resource, &self.object, old)),
+            Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
         }
         if errors.is_empty() {
             return Ok(());
@@ -313,13 +318,29 @@ impl Api {
         let resource = &target.resource;
         Err(Refusal::forbidden(&resource.group, &resource.plural, name, why).because(vec![cause]))
     }
+}
 
-    /// Service addresses already given out; only asked for when a service is written.
-    fn used_cluster_ips(&self, resource: &Resource) -> Vec<String> {
+/// Addresses and ports that services have already; only looked up when a service is written.
+#[derive(Default)]
+struct Taken {
+    cluster_ips: BTreeSet<Ipv4Addr>,
+    node_ports: BTreeSet<u16>,
+}
+
+impl Taken {
+    fn in_store(api: &Api, resource: &Resource) -> Self {
+        let mut taken = Self::default();
         if !(resource.group.is_empty() && resource.plural == "services") {
-            return Vec::new();
+            return taken;
         }
-        let services = self.store.iter(&resource.id(), None);
-        services.filter_map(|(_, s)| s.parse().at(&["spec", "clusterIP"])?.as_str().map(str::to_owned)).collect()
+        for (_, stored) in api.store.iter(&resource.id(), None) {
+            let service = stored.parse();
+            let ip = service.at(&["spec", "clusterIP"]).and_then(Value::as_str);
+            taken.cluster_ips.extend(ip.and_then(|ip| ip.parse::<Ipv4Addr>().ok()));
+            let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).into_iter().flatten();
+            let ports = ports.filter_map(|port| u16::try_from(port.get("nodePort")?.as_u64()?).ok());
+            taken.node_ports.extend(ports);
+        }
+        taken
     }
 }

@@ -34,17 +34,14 @@ pub(super) fn settle(object: &mut Value, registry: &Registry, now: &str) {
             ("True", "NoConflicts", "no conflicts found".to_owned()),
             ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
         ),
-        Some(why) => (
-            ("False", "NameConflict", why.clone()),
-            ("False", "NotAccepted", "not all names are accepted".to_owned()),
-        ),
+        Some(why) => {
+            (("False", "NameConflict", why.clone()), ("False", "NotAccepted", "not all names are accepted".to_owned()))
+        }
     };
     let status = child_map(object, "status");
     let old = status.get("conditions").cloned().unwrap_or_default();
-    let conditions = json!([
-        condition("NamesAccepted", accepted, &old, now),
-        condition("Established", established, &old, now)
-    ]);
+    let conditions =
+        json!([condition("NamesAccepted", accepted, &old, now), condition("Established", established, &old, now)]);
     status.insert("conditions".into(), conditions);
     if clash.is_none() {
         status.insert("acceptedNames".into(), names);
@@ -79,7 +76,8 @@ fn name_clash(object: &Value, registry: &Registry) -> Option<String> {
     let names = &spec["names"];
     let others = registry.iter().filter(|r| r.group == group && r.plural != plural);
     for other in others {
-        for taken in [Some(&names["plural"]), Some(&names["singular"])].into_iter().flatten().filter_map(Value::as_str) {
+        for taken in [Some(&names["plural"]), Some(&names["singular"])].into_iter().flatten().filter_map(Value::as_str)
+        {
             if taken == other.plural || taken == other.singular || other.short_names.iter().any(|s| s == taken) {
                 return Some(format!("{taken:?} is already in use"));
             }

@@ -6,7 +6,7 @@ use super::admit::{Incoming, is_crd, whole_seconds};
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, crds};
 use crate::object::Object;
 use crate::refusal::Refusal;
-use crate::resource::builtin;
+use crate::resource::{Resource, builtin};
 use crate::store::Key;
 
 impl Api {
@@ -18,9 +18,6 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        if let Some(answer) = builtin::review(&target.resource, &body.value) {
-            return Ok(Written { object: answer, created: true, warnings: Vec::new() });
-        }
         let mut incoming = Incoming::new(target, body.value)?;
         incoming.drop_unknown(&body.duplicates, options)?;
         if target.resource.namespaced && target.namespace.is_none() {
@@ -42,8 +39,12 @@ impl Api {
         moment: Moment,
     ) -> Result<Written, Refusal> {
         let target = incoming.target;
+        if is_question(&target.resource) {
+            incoming.fill_in(None, self, moment);
+            return Ok(Written { object: incoming.object, created: true, warnings: incoming.warnings });
+        }
         incoming.be_born(moment);
-        incoming.fill_in(None, self);
+        incoming.fill_in(None, self, moment);
         incoming.validate(None)?;
         let key = Key::new(target.namespace.as_deref(), incoming.object.name());
         if self.store.get(&target.storage_id(), &key).is_some() {
@@ -71,6 +72,11 @@ impl Api {
         }
         target.shown(&stored)
     }
+}
+
+/// Reviews are asked and answered, never kept.
+fn is_question(resource: &Resource) -> bool {
+    builtin::verbs(resource) == ["create"]
 }
 
 /// Whether the fields' owners are still to be recorded.

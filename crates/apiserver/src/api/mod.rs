@@ -4,8 +4,8 @@
 //! requests at the same moments give the same bytes. HTTP, streams and locks are somebody else's.
 
 mod admit;
-mod create;
 mod crds;
+mod create;
 mod delete;
 mod list;
 mod patch;

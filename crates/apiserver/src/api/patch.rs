@@ -70,9 +70,7 @@ impl Api {
         let schema = &target.version().schema;
         incoming.object = apply::apply(old.as_ref(), &incoming.object, schema, &write, options.force)?;
         match (found, old) {
-            (Ok((key, _)), Some(old)) => {
-                self.change(incoming, &key, &old, part, Ownership::Applied, options, moment)
-            }
+            (Ok((key, _)), Some(old)) => self.change(incoming, &key, &old, part, Ownership::Applied, options, moment),
             (Err(not_found), _) if part != Part::Main => Err(not_found),
             _ => {
                 self.namespace_accepts(target, name)?;

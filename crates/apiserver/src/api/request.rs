@@ -1,6 +1,5 @@
 //! What requests and answers look like once HTTP is taken off them.
 
-
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -160,7 +160,8 @@ fn a_write_that_changes_nothing_is_not_a_write() {
 fn a_definition_serves_its_resource_and_takes_its_instances_along() {
     let mut world = World::new();
     world.create("customresourcedefinitions", widgets());
-    let widget = json!({"apiVersion": "t.io/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["t.io/x"]}});
+    let widget =
+        json!({"apiVersion": "t.io/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["t.io/x"]}});
     world.create("widgets", widget);
     assert!(matches!(world.delete("customresourcedefinitions", "widgets.t.io"), Deleted::Pending(_)));
     let definitions = world.target("customresourcedefinitions");

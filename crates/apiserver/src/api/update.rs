@@ -68,7 +68,7 @@ impl Api {
             incoming.object = finalized(old, &incoming.object);
         } else {
             incoming.carry_over(old, part);
-            incoming.fill_in(Some(old), self);
+            incoming.fill_in(Some(old), self, moment);
         }
         incoming.validate(Some(old))?;
         count_generation(target, old, &mut incoming.object, part);

@@ -115,10 +115,9 @@ impl Watch {
     fn tell_state(&mut self, api: &Api, events: &mut Vec<WatchEvent>) {
         let rows = api.store.iter(&self.target.storage_id(), self.target.namespace.as_deref());
         let selected = rows.filter(|(key, stored)| self.query.selects(&self.target, key, stored));
-        events.extend(selected.map(|(_, stored)| WatchEvent {
-            kind: EventKind::Added,
-            object: self.target.shown_text(stored),
-        }));
+        events.extend(
+            selected.map(|(_, stored)| WatchEvent { kind: EventKind::Added, object: self.target.shown_text(stored) }),
+        );
         self.seen = api.revision();
         if self.initial == Initial::StateThenMark {
             events.push(self.mark(json!({

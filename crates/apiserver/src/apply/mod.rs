@@ -193,8 +193,9 @@ impl Applied<'_> {
         let unchanged = path::same(live, &object);
         let time = if unchanged { last.and_then(|e| e.time) } else { Some(managers::seconds(write.now)) };
         managers.put(Entry { manager, time, set: set.difference(&NEVER_OWNED) });
-        // In metadata, nulls are the traces of what was removed.
-        object.metadata_mut().retain(|_, value| !value.is_null());
+
+        // Metadata is a Go structure in every kind, in which what is empty is not there.
+        object.metadata_mut().retain(|key, value| key == "managedFields" || !is_hollow(value));
         set_record(&mut object, &managers);
         Ok(object)
     }
@@ -218,14 +219,19 @@ fn prune(merged: Value, last: &FieldSet, now: &FieldSet, others: &Managers, sche
 fn record_update(managers: &mut Managers, old: &Value, new: &Value, schema: &Schema, write: &Write<'_>) {
     let changes = compare(old, new, schema).ignoring(write.reset);
     let taken = changes.modified.union(&changes.added);
+    // To its scale, an object shows only those who own the replicas, and a record of nobody is not begun there.
+    let through_scale = write.subresource == "scale";
+    if through_scale && managers.iter().all(|entry| entry.set.intersection(&taken).is_empty()) {
+        return;
+    }
     disown(managers, &taken.union(&changes.removed));
     let taken = taken.difference(&NEVER_OWNED);
     if !taken.is_empty() {
         let manager = write.by(Operation::Update);
         let last = managers.take(&manager);
         let now = Some(managers::seconds(write.now));
-        // The original loses the time when it translates ownership between an object and its scale.
-        let time = if write.subresource == "scale" { last.as_ref().and_then(|e| e.time) } else { now };
+        // The original loses the time on the way back from the scale.
+        let time = if through_scale { last.as_ref().and_then(|e| e.time) } else { now };
         let set = last.map_or_else(|| taken.clone(), |last| last.set.union(&taken));
         managers.put(Entry { manager, time, set });
     }
@@ -263,6 +269,15 @@ fn set_record(object: &mut Value, managers: &Managers) {
         metadata.remove("managedFields");
     } else {
         metadata.insert("managedFields".into(), managers.to_value());
+    }
+}
+
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
     }
 }
 

@@ -135,7 +135,8 @@ static COMMON: LazyLock<BTreeMap<&'static str, Schema>> = LazyLock::new(|| {
 
 fn metadata() -> Schema {
     let texts = Schema { additional: Some(Arc::new(of(Type::String))), ..of(Type::Object) };
-    let owner = |name| (name, if matches!(name, "controller" | "blockOwnerDeletion") { Type::Boolean } else { Type::String });
+    let owner =
+        |name| (name, if matches!(name, "controller" | "blockOwnerDeletion") { Type::Boolean } else { Type::String });
     let owner_fields = ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"].map(owner);
     let owner = Schema {
         properties: owner_fields.map(|(name, ty)| (name.to_owned(), Arc::new(of(ty)))).into(),

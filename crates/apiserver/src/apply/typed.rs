@@ -100,7 +100,8 @@ fn part(value: &Value, set: &FieldSet, schema: &Schema, depth: usize) -> Value {
             let covered = map.iter().filter_map(|(name, value)| {
                 let node = set.get_field(name)?;
                 let child = field(schema, name, depth).schema;
-                let value = if node.below.is_empty() { value.clone() } else { part(value, &node.below, child, depth + 1) };
+                let value =
+                    if node.below.is_empty() { value.clone() } else { part(value, &node.below, child, depth + 1) };
                 Some((name.clone(), value))
             });
             Value::Object(covered.collect())

@@ -11,7 +11,7 @@ use crate::resource::{Registry, Resource, Version};
 
 /// The groups whose kinds are compiled in come in this order, so that short names and plurals that occur twice
 /// (`events`) mean what they mean on a real server; custom groups follow by name.
-const FIRST_GROUPS: [&str; 10] = [
+const FIRST_GROUPS: [&str; 11] = [
     "",
     "apps",
     "events.k8s.io",
@@ -22,6 +22,7 @@ const FIRST_GROUPS: [&str; 10] = [
     "storage.k8s.io",
     "apiextensions.k8s.io",
     "coordination.k8s.io",
+    "discovery.k8s.io",
 ];
 
 /// One group with its served versions, the preferred first.

@@ -60,7 +60,6 @@ impl Request<'_> {
         let mut response = match verb {
             Verb::List => self.list(&target)?,
             Verb::Get => self.get(&target, part)?,
-            Verb::Create if discovery::is_question(&target.resource) => self.ask(&target, &bytes)?,
             Verb::Create => self.create(&target, &bytes, &mut warnings)?,
             Verb::Update => self.update(&target, part, &bytes, &mut warnings)?,
             Verb::Patch => self.patch(&target, part, &bytes, &mut warnings)?,
@@ -240,7 +239,7 @@ impl Request<'_> {
         let (patch, duplicates) = body::patch(form, bytes)?;
         let written = self
             .shared
-            .write(|api, moment| api.patch(target, self.name(), part, patch, duplicates, &options, moment))?;
+            .write(|api, moment| api.patch(target, self.name(), part, patch, &duplicates, &options, moment))?;
         self.written(target, part, accepted, written, warnings)
     }
 
@@ -282,30 +281,6 @@ impl Request<'_> {
             self.shared.write(|api, moment| api.delete_collection(target, &request.query, &options, moment))?;
         let list = renderer.list(&deleted, self.shared.moment().now)?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
-    }
-
-    /// Access reviews. There is one identity here and it may do everything, so every question is answered with yes.
-    fn ask(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
-        let accepted = self.accepted()?;
-        let form = negotiate::body(header(self.headers, CONTENT_TYPE), false)?;
-        let mut review = body::object(form, bytes, &target.resource.kind)?.value;
-        if !review.is_object() {
-            return Err(Refusal::bad_request("the body of a review is an object"));
-        }
-        review["apiVersion"] = json!(target.resource.api_version(&target.version().name));
-        review["kind"] = json!(target.resource.kind);
-        if !review.get("metadata").is_some_and(Value::is_object) {
-            review["metadata"] = json!({});
-        }
-        review["status"] = match target.resource.kind.as_str() {
-            "SelfSubjectRulesReview" => json!({
-                "incomplete": false,
-                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            }),
-            _ => json!({"allowed": true, "reason": "one identity, which may do everything"}),
-        };
-        answer::value(201, accepted, &review)
     }
 }
 

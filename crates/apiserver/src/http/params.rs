@@ -307,7 +307,8 @@ mod tests {
             "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: \
              sendInitialEvents is forbidden for list"
         );
-        let watch = list_request(&params("watch=1&sendInitialEvents=true&allowWatchBookmarks=true&limit=5&timeoutSeconds=9"));
+        let watch =
+            list_request(&params("watch=1&sendInitialEvents=true&allowWatchBookmarks=true&limit=5&timeoutSeconds=9"));
         let watch = watch.expect("a watch");
         assert_eq!((watch.query.limit, watch.timeout_seconds), (0, Some(9)));
         assert!(watch.watch.is_some_and(|options| options.bookmarks && options.send_initial == Some(true)));

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::{Accepted, Encoding, Form, MetaVersion};
 use super::table::custom::CustomColumns;
-use super::table;
 use crate::api::{Listed, Target};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
@@ -51,34 +50,23 @@ impl RowObject {
 pub(super) struct Renderer {
     form: Form,
     row_object: RowObject,
-    printer: Option<Printer>,
+    columns: Option<CustomColumns>,
     go_list_type: String,
     list_kind: String,
     api_version: String,
-}
-
-#[derive(Debug)]
-enum Printer {
-    Builtin { kind: String, columns: Vec<Column> },
-    Custom(CustomColumns),
 }
 
 impl Renderer {
     /// For objects of `target`.
     pub(super) fn new(target: &Target, form: Form, row_object: RowObject) -> Self {
         let (resource, version) = (&target.resource, target.version());
-        let printer = matches!(form, Form::Table(_)).then(|| match resource.origin {
-            Origin::Builtin => {
-                Printer::Builtin { kind: resource.kind.clone(), columns: table::builtin_columns(&resource.kind) }
-            }
-            Origin::Custom => Printer::Custom(CustomColumns::new(&version.columns)),
-        });
+        let columns = matches!(form, Form::Table(_)).then(|| CustomColumns::new(&version.columns));
         let package =
             if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() };
         Self {
             form,
             row_object,
-            printer,
+            columns,
             // The original names its Go types in one refusal.
             go_list_type: match resource.origin {
                 Origin::Builtin => format!("*{package}.{}", resource.list_kind),
@@ -157,35 +145,23 @@ impl Renderer {
     }
 
     fn definitions(&self) -> Vec<Value> {
-        match &self.printer {
-            None => Vec::new(),
-            Some(Printer::Builtin { columns, .. }) => columns.iter().map(definition).collect(),
-            Some(Printer::Custom(columns)) => {
-                let name = json!({
-                    "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
-                });
-                let described = columns.columns().map(|column| {
-                    let mut shown = definition(column);
-                    if column.description.is_empty() {
-                        let path = &column.json_path;
-                        shown["description"] =
-                            json!(format!("Custom resource definition column (in JSONPath format): {path}"));
-                    }
-                    shown
-                });
-                std::iter::once(name).chain(described).collect()
+        let name = json!({
+            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
+        });
+        let described = self.columns.iter().flat_map(CustomColumns::columns).map(|column| {
+            let mut shown = definition(column);
+            if column.description.is_empty() {
+                let path = &column.json_path;
+                shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
             }
-        }
+            shown
+        });
+        std::iter::once(name).chain(described).collect()
     }
 
     fn row(&self, version: MetaVersion, object: Value, now: Timestamp) -> Value {
-        let cells: Vec<Value> = match &self.printer {
-            None => Vec::new(),
-            Some(Printer::Builtin { kind, .. }) => table::builtin_cells(kind, &object, now),
-            Some(Printer::Custom(columns)) => {
-                std::iter::once(json!(object.name())).chain(columns.cells(&object, now)).collect()
-            }
-        };
+        let more = self.columns.iter().flat_map(|columns| columns.cells(&object, now));
+        let cells: Vec<Value> = std::iter::once(json!(object.name())).chain(more).collect();
         match self.row_object {
             RowObject::None => json!({"cells": cells, "object": null}),
             RowObject::Whole => json!({"cells": cells, "object": object}),

@@ -115,8 +115,7 @@ async fn addresses_that_are_taken_or_open_to_others_are_refused() {
     assert!(matches!(Server::start(taken).await, Err(Error::Listen { .. })));
     let open = Settings { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..Settings::default() };
     assert!(matches!(Server::start(open).await, Err(Error::NotLoopback { .. })));
-    let asked_for =
-        Settings { listen: SocketAddr::from(([0, 0, 0, 0], 0)), allow_remote: true, ..Settings::default() };
+    let asked_for = Settings { listen: SocketAddr::from(([0, 0, 0, 0], 0)), allow_remote: true, ..Settings::default() };
     let server = Server::start(asked_for).await.expect("asked for");
     assert!(server.url().starts_with("https://127.0.0.1:"), "{}", server.url());
 }

@@ -51,7 +51,8 @@ fn renamed(event: &Value, api_version: &str, name: impl Fn(&str) -> Option<&'sta
         map.insert(name(field).unwrap_or(field).to_owned(), value);
     }
     // Field ownership speaks of the fields by name, too.
-    if let Some(entries) = map.get_mut("metadata").and_then(|m| m.get_mut("managedFields")).and_then(Value::as_array_mut)
+    if let Some(entries) =
+        map.get_mut("metadata").and_then(|m| m.get_mut("managedFields")).and_then(Value::as_array_mut)
     {
         entries.iter_mut().for_each(|entry| rename_owned(entry, api_version, &name));
     }

@@ -48,7 +48,8 @@ pub(crate) struct Kind {
 }
 
 /// What a resource usually supports.
-pub(crate) const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+pub(crate) const ALL_VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Deleting every namespace at once is not on offer.
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 /// Reviews are questions: nothing is kept, so nothing can be read back.

@@ -8,6 +8,7 @@ mod overlay;
 mod quantity;
 mod schemas;
 mod shape;
+pub mod validation;
 pub(crate) mod wire;
 
 use std::sync::Arc;

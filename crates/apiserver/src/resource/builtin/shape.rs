@@ -31,8 +31,9 @@ fn shape_message(message: &Message, map: &mut Map<String, Value>) {
         }
         if let Some(value) = map.get_mut(field.name) {
             shape_value(field.shape, value);
-            let gone = match field.presence {
-                Presence::UnlessZero => is_zero(field.shape, value),
+            let gone = match (field.presence, field.shape) {
+                // An empty list that is always written is written as a missing one.
+                (Presence::UnlessZero, _) | (Presence::Always, Shape::List(_)) => is_zero(field.shape, value),
                 _ => value.is_null(),
             };
             if gone {
@@ -126,10 +127,7 @@ mod tests {
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"},
             "spec": {"storageClassName": "", "volumeName": "", "resources": {"requests": {"storage": "0.5Gi"}}}});
         shape(&mut claim);
-        assert_eq!(
-            claim["spec"],
-            json!({"storageClassName": "", "resources": {"requests": {"storage": "512Mi"}}})
-        );
+        assert_eq!(claim["spec"], json!({"storageClassName": "", "resources": {"requests": {"storage": "512Mi"}}}));
     }
 
     #[test]
