@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::{check, generate, real, tidy, workspace::Workspace};
+use crate::{bench, check, generate, real, tidy, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the Evenkeel repository")]
@@ -21,6 +21,9 @@ enum Chore {
     /// The suites against real parts instead of embedded ones.
     #[command(subcommand)]
     Real(Real),
+    /// Numbers: ours beside the original, on this machine.
+    #[command(subcommand)]
+    Bench(Bench),
     /// Writes all generated files anew.
     Generate,
 }
@@ -29,6 +32,12 @@ enum Chore {
 enum Real {
     /// The API's promises against kube-apiserver, etcd and kube-controller-manager.
     Kube(TestArguments),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Our API server beside kube-apiserver and etcd.
+    Kube(bench::KubeOptions),
 }
 
 #[derive(Args)]
@@ -45,6 +54,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Check(options) => check::run(&workspace, &options),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
+        Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
     }
 }

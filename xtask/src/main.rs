@@ -1,6 +1,7 @@
 //! Chores of the repository: `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal it was started from")]
 
+mod bench;
 mod check;
 mod cli;
 mod generate;

@@ -1,5 +1,7 @@
 //! What cargo knows about the workspace: its crates, their arrows, and all that they need.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
@@ -9,6 +11,8 @@ use crate::{process, workspace::Workspace};
 #[derive(Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    /// Where cargo puts what it builds.
+    pub(crate) target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]

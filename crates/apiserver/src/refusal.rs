@@ -133,7 +133,9 @@ impl FieldError {
     pub fn body(&self) -> String {
         let words = self.fault.words();
         let head = match self.fault {
-            Fault::Required | Fault::Forbidden | Fault::TooLong | Fault::TooMany | Fault::Internal => words.to_owned(),
+            Fault::Required | Fault::Forbidden | Fault::TooLong | Fault::Internal => words.to_owned(),
+            // Values that are long or say nothing (whole objects and lists) are left out.
+            _ if self.value.is_empty() => words.to_owned(),
             _ => format!("{words}: {}", self.value),
         };
         if self.detail.is_empty() { head } else { format!("{head}: {}", self.detail) }
@@ -266,8 +268,12 @@ impl Refusal {
     pub fn to_status(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        // The original leaves the reason out where its storage layer failed without one.
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if let Some(details) = &self.details {
             status["details"] = details.to_value();
         }

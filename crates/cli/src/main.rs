@@ -1,2 +1,43 @@
-//! x
-fn main() {}
+//! `evenkeel`: joins the parts. One file per subcommand, and no logic in any of them.
+
+mod crd;
+mod kube;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// Keeps Kafka clusters on an even keel.
+#[derive(Parser)]
+#[command(name = "evenkeel", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
+    Crd,
+    /// Run a Kubernetes API on this machine, in memory.
+    Kube(kube::Args),
+}
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let outcome = match Cli::parse().command {
+        Command::Crd => crd::run(),
+        Command::Kube(args) => kube::run(args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line: what failed, and why. There is nobody to tell if even that cannot be written.
+            let _ = writeln!(std::io::stderr(), "evenkeel: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

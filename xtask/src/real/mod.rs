@@ -1,6 +1,6 @@
 //! The suites against real parts: makes sure the part is there, then runs the tests that need it.
 
-mod kubetest;
+pub(crate) mod kubetest;
 
 use std::{fs, path::Path, thread, time::Duration};
 

@@ -119,7 +119,10 @@ mod tests {
             manifest_path: String::new(),
         };
         let policy = Policy::parse(POLICY).unwrap();
-        check(&Metadata { packages: vec![package] }, &policy).into_iter().map(|finding| finding.what).collect()
+        check(&Metadata { packages: vec![package], target_directory: "target".into() }, &policy)
+            .into_iter()
+            .map(|finding| finding.what)
+            .collect()
     }
 
     #[test]

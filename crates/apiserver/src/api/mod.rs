@@ -3,165 +3,133 @@
 //! Every verb is a method of [`Api`]. The clock and chance come in with each write as a [`Moment`], so the same
 //! requests at the same moments give the same bytes. HTTP, streams and locks are somebody else's.
 
+mod admit;
+mod crds;
+mod create;
+mod delete;
+mod list;
+mod patch;
+mod read;
+mod request;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod update;
+mod watch;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::resource::{Resource, Version};
-use crate::select::{FieldSelector, LabelSelector};
+pub use self::request::{
+    Body, DeleteOptions, Deleted, FieldValidation, Listed, Moment, Part, Patch, Propagation, Query, Target,
+    WatchOptions, WriteOptions, Written,
+};
+pub use self::watch::{EventKind, Watch, WatchEvent};
+use crate::refusal::Refusal;
+use crate::resource::{Registry, Resource, ResourceId, builtin};
+use crate::store::{Key, Store, Stored};
 
-/// What the outside world contributes to a write: the clock, and chance for uids and generated names.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    /// Wall-clock time.
-    pub now: Timestamp,
-    /// Fresh random bits, never used twice.
-    pub entropy: u128,
+/// The whole state of the API, and its rules.
+#[derive(Debug)]
+pub struct Api {
+    store: Store,
+    registry: Arc<Registry>,
+    touched: BTreeSet<ResourceId>,
+    /// Custom resources whose definition is being deleted.
+    closing: BTreeSet<ResourceId>,
 }
 
-/// Which resource, version and namespace a request is about. Made from a URL path by the registry.
-#[derive(Debug, Clone)]
-pub struct Target {
-    /// The resource.
-    pub resource: Arc<Resource>,
-    /// Index into `resource.versions` of the version in the URL.
-    pub version: usize,
-    /// Namespace in the URL; `None` = cluster scope, or all namespaces for list and watch.
-    pub namespace: Option<String>,
-}
+/// Namespaces that exist from the start and cannot be deleted.
+const INITIAL_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-impl Target {
-    /// The version in the URL.
-    pub fn version(&self) -> &Version {
-        &self.resource.versions[self.version]
+impl Api {
+    /// An API with the built-in kinds and the namespaces that every cluster has.
+    pub fn new(moment: Moment) -> Self {
+        let mut registry = Registry::default();
+        for resource in builtin::resources() {
+            registry.insert(resource);
+        }
+        let mut api = Self {
+            store: Store::default(),
+            registry: Arc::new(registry),
+            touched: BTreeSet::new(),
+            closing: BTreeSet::new(),
+        };
+        let target = api.target("", "v1", "namespaces", None).expect("namespaces are built in");
+        for (n, name) in (1u128..).zip(INITIAL_NAMESPACES) {
+            let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let moment = Moment { entropy: moment.entropy.wrapping_add(n), ..moment };
+            let options = WriteOptions { manager: "evenkeel".into(), ..WriteOptions::default() };
+            api.create(&target, Body { value, duplicates: Vec::new() }, &options, moment)
+                .expect("an empty store accepts the initial namespaces");
+        }
+        api
+    }
+
+    /// What is served right now.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// The revision of the latest write.
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// Looks up what a URL path names.
+    pub fn target(&self, group: &str, version: &str, plural: &str, namespace: Option<&str>) -> Option<Target> {
+        let resource = self.registry.get(&ResourceId::new(group, plural))?.clone();
+        let version = resource.versions.iter().position(|v| v.served && v.name == version)?;
+        Some(Target { resource, version, namespace: namespace.map(str::to_owned) })
+    }
+
+    /// Resources that were written since the last call: whoever watches them has something to read.
+    pub fn take_touched(&mut self) -> BTreeSet<ResourceId> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// The object that a request names, or the 404 that says it is not there.
+    fn find(&self, target: &Target, name: &str) -> Result<(Key, Arc<Stored>), Refusal> {
+        let key = Key::new(target.namespace.as_deref(), name);
+        let stored = self.store.get(&target.storage_id(), &key).cloned();
+        let resource = &target.resource;
+        stored.map(|stored| (key, stored)).ok_or_else(|| Refusal::not_found(&resource.group, &resource.plural, name))
+    }
+
+    /// The one way to write an object.
+    fn put(&mut self, target: &Target, key: Key, object: Value) -> Arc<Stored> {
+        let id = target.storage_id();
+        let stored = self.store.put(&id, key, object);
+        self.touched.insert(id);
+        stored
+    }
+
+    /// The one way to remove an object.
+    fn remove(&mut self, target: &Target, key: &Key, last: Value) -> Arc<Stored> {
+        let id = target.storage_id();
+        let stored = self.store.remove(&id, key, last);
+        self.touched.insert(id);
+        stored
     }
 }
 
-/// The part of an object that a write addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The object without its status (where `status` is a subresource).
-    Main,
-    /// `/status`.
-    Status,
-    /// `/scale`.
-    Scale,
-    /// `/finalize` of a namespace.
-    Finalize,
+impl Target {
+    /// Where the objects are kept: `events.k8s.io` and the core group show the same events.
+    fn storage_id(&self) -> ResourceId {
+        if self.is_event_view() { ResourceId::new("", "events") } else { self.resource.id() }
+    }
+
+    fn is_event_view(&self) -> bool {
+        is_event_view(&self.resource)
+    }
+
+    fn api_version(&self) -> String {
+        self.resource.api_version(&self.version().name)
+    }
 }
 
-/// Query parameters of writes.
-#[derive(Debug, Clone, Default)]
-pub struct WriteOptions {
-    /// Nothing is kept (`dryRun=All`).
-    pub dry_run: bool,
-    /// Who owns the written fields (`fieldManager`); when absent, derived from the user agent by the caller.
-    pub manager: String,
-    /// What happens to unknown and duplicate fields.
-    pub validation: FieldValidation,
-    /// `force=true` of server-side apply.
-    pub force: bool,
-}
-
-/// `fieldValidation=`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FieldValidation {
-    /// Drop silently.
-    Ignore,
-    /// Drop, and say so in `Warning:` headers.
-    #[default]
-    Warn,
-    /// Refuse.
-    Strict,
-}
-
-/// A patch body, already decoded.
-#[derive(Debug, Clone)]
-pub enum Patch {
-    /// `application/json-patch+json`: the list of operations.
-    Json(Value),
-    /// `application/merge-patch+json`.
-    Merge(Value),
-    /// `application/strategic-merge-patch+json`.
-    Strategic(Value),
-    /// `application/apply-patch+yaml`.
-    Apply(Value),
-}
-
-/// A decoded body, with what was wrong about its text but could be read all the same.
-#[derive(Debug, Clone)]
-pub struct Body {
-    /// The value.
-    pub value: Value,
-    /// Fields that stood twice in one object, as paths (`spec.replicas`).
-    pub duplicates: Vec<String>,
-}
-
-/// The answer to a write.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// The object afterwards, in the version asked for; for a delete that removed it, its last state.
-    pub object: Value,
-    /// It did not exist before (201 instead of 200).
-    pub created: bool,
-    /// Texts for `Warning:` headers.
-    pub warnings: Vec<String>,
-}
-
-/// Options of a delete, from the body or the query.
-#[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
-    /// Nothing is kept.
-    pub dry_run: bool,
-    /// What happens to dependants. `None` = the resource's default (background).
-    pub propagation: Option<Propagation>,
-    /// Only if the object has this uid.
-    pub uid: Option<String>,
-    /// Only if the object has this resource version.
-    pub resource_version: Option<String>,
-    /// `gracePeriodSeconds`; only pods care.
-    pub grace_seconds: Option<i64>,
-}
-
-/// `propagationPolicy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
-    /// Dependants go after the owner.
-    Background,
-    /// The owner goes after its dependants.
-    Foreground,
-    /// Dependants stay.
-    Orphan,
-}
-
-/// What a list or watch asks for.
-#[derive(Debug, Clone, Default)]
-pub struct Query {
-    /// Label selector; the default selects everything.
-    pub labels: LabelSelector,
-    /// Field selector; the default selects everything.
-    pub fields: FieldSelector,
-    /// `resourceVersion`, as given.
-    pub resource_version: Option<String>,
-    /// `resourceVersionMatch`, as given.
-    pub version_match: Option<String>,
-    /// Page size; 0 = everything.
-    pub limit: usize,
-    /// Token of the next page.
-    pub page: Option<String>,
-}
-
-/// One page of a list.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// Objects, as JSON text in the version asked for, ordered by `namespace/name`.
-    pub items: Vec<Bytes>,
-    /// The revision that the list shows.
-    pub revision: u64,
-    /// Token of the next page, if there is one.
-    pub next: Option<String>,
-    /// How many objects are left after this page; `None` when a selector makes that unknown.
-    pub remaining: Option<usize>,
+fn is_event_view(resource: &Resource) -> bool {
+    resource.group == "events.k8s.io" && resource.plural == "events"
 }

@@ -3,6 +3,9 @@
 //! Built-in kinds and custom resources end up as the same [`Resource`]; nothing after the registry asks which it was,
 //! except where the original treats them differently.
 
+pub mod builtin;
+pub mod crd;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,6 +2,42 @@
 //!
 //! One type serves built-in kinds and custom resources. Pruning, defaulting, validation, strategic merge and
 //! server-side apply all walk it; none of them looks at raw OpenAPI again.
+//!
+//! | Step of a request | Here |
+//! |---|---|
+//! | a CRD is admitted | [`Schema::parse`]: structural rules, Kubernetes conventions, defaults, CEL and its cost |
+//! | an object is decoded | [`prune::prune`], then [`defaults::apply`] |
+//! | an object is written | [`validate::validate`]: types and bounds, list keys, then the CEL rules |
+//!
+//! Everything here is a pure function, and bounded: schemas and rules are of limited depth, and what a rule may cost on
+//! a given object is known before it runs.
+
+mod cel;
+mod convention;
+mod correlate;
+mod cost;
+mod default_checks;
+pub mod defaults;
+mod embedded;
+mod fieldpath;
+mod formats;
+mod gotext;
+mod lists;
+mod parse;
+mod path;
+mod pattern;
+pub mod prune;
+mod raw;
+mod rules;
+mod structural;
+pub mod validate;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod recorded;
+
+pub use fieldpath::{FieldPathError, resolve_path};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +73,34 @@ pub struct Schema {
     pub checks: Checks,
     /// CEL rules of this node, as written.
     pub rules: Vec<Rule>,
+    /// No field at all beside the named ones (`additionalProperties: false`).
+    pub closed: bool,
+    /// What is derived from the fields above once, so that no request pays for it. Filled by [`Schema::parse`].
+    pub(crate) compiled: Compiled,
+}
+
+/// Derived parts of a schema node.
+#[derive(Clone, Default)]
+pub(crate) struct Compiled {
+    /// `checks.pattern`, ready to match.
+    pub(crate) pattern: Option<Arc<regex::Regex>>,
+    /// The rules of this node, ready to run.
+    pub(crate) rules: Option<Arc<rules::NodeRules>>,
+    /// Whether this node or one below it has rules; where not, evaluation does not even look.
+    pub(crate) rules_within: bool,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Compiled")
+    }
+}
+
+/// Derived from the other fields, so it says nothing new about equality.
+impl PartialEq for Compiled {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// The JSON type that a schema describes.

@@ -1,9 +1,7 @@
 //! Label and field selectors: parsing the query strings, and asking whether an object matches.
 
-/// `labelSelector=`. The default selects everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LabelSelector {}
+mod fields;
+mod labels;
 
-/// `fieldSelector=`. The default selects everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FieldSelector {}
+pub use fields::{FieldOperator, FieldRequirement, FieldSelector};
+pub use labels::{LabelOperator, LabelRequirement, LabelSelector};

@@ -3,10 +3,6 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
 use serde_json::json;
 
 /// Files in the run folder, named relative to it.
@@ -64,14 +60,4 @@ pub(super) fn write_all(folder: &Path, url: &str) -> Result<()> {
             .with_context(|| format!("could not write {}", user.kubeconfig))?;
     }
     Ok(())
-}
-
-pub(super) async fn client(kubeconfig: &Path) -> Result<Client> {
-    // Only the first call in a process installs it; later ones find it there.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).context("could not read the kubeconfig")?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .context("could not understand the kubeconfig")?;
-    Client::try_from(config).context("could not make a client")
 }

@@ -11,8 +11,6 @@
 //! behind.
 
 mod kubeconfig;
-mod readiness;
-mod server;
 
 use std::{
     env,
@@ -27,7 +25,11 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use kubeconfig::Credentials;
-use server::{EarlyExit, Server};
+
+use crate::{
+    client, readiness,
+    server::{EarlyExit, Server},
+};
 
 /// The environment variable with the path of the kubetest binary.
 pub const KUBETEST: &str = "EVENKEEL_KUBETEST";
@@ -41,8 +43,8 @@ pub struct ControlPlane {
     url: String,
     // In this order: each server goes before the one it talks to, and the folder last.
     controller_manager: OnceCell<Server>,
-    _apiserver: Server,
-    _etcd: Server,
+    apiserver: Server,
+    etcd: Server,
     folder: RunFolder,
 }
 
@@ -113,7 +115,7 @@ impl ControlPlane {
     ///
     /// When the kubeconfig cannot be read back.
     pub async fn client(&self) -> Result<Client> {
-        kubeconfig::client(&self.kubeconfig()).await
+        client::from_kubeconfig(&self.kubeconfig()).await
     }
 
     /// A kubeconfig with all rights, for kubectl and other programs.
@@ -136,6 +138,11 @@ impl ControlPlane {
         self.folder.path().join(kubeconfig::AUTHORITY)
     }
 
+    /// The servers that every control plane has, by role, with their process ids.
+    pub fn processes(&self) -> [(&'static str, u32); 2] {
+        [&self.apiserver, &self.etcd].map(|server| (server.role(), server.id()))
+    }
+
     async fn try_start(kubetest: &Path) -> Result<Self> {
         let mut folder = RunFolder::new()?;
         let [etcd_port, peer_port, api_port] = free_ports()?;
@@ -154,8 +161,8 @@ impl ControlPlane {
                 kubetest: kubetest.to_path_buf(),
                 url,
                 controller_manager: OnceCell::new(),
-                _apiserver: apiserver,
-                _etcd: etcd,
+                apiserver,
+                etcd,
                 folder,
             }),
             Err(failure) => {

@@ -11,7 +11,6 @@
 /// Makes two tests of each promise, one per arm.
 macro_rules! promises {
     ($($name:ident),+ $(,)?) => {
-        #[cfg(feature = "embedded-kube")]
         mod embedded_arm {
             $( #[tokio::test] async fn $name() { super::$name($crate::world::embedded().await).await } )+
         }

@@ -30,7 +30,6 @@ pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// The embedded server with the garbage collector and the namespace life cycle beside it.
-#[cfg(feature = "embedded-kube")]
 pub(crate) async fn embedded() -> World {
     World::new(evenkeel_testkit::embedded().await).await
 }

@@ -14,52 +14,57 @@ const LINES_SHOWN: usize = 30;
 /// A server that ended before it was ready.
 #[derive(Debug, thiserror::Error)]
 #[error("{role} ended before it was ready ({status}); the end of its log:\n{log}")]
-pub(super) struct EarlyExit {
+pub(crate) struct EarlyExit {
     role: &'static str,
     status: std::process::ExitStatus,
     log: String,
 }
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     role: &'static str,
     child: Child,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts `kubetest <role> <flags>` in `folder`; its output goes to `<role>.log` there.
-    pub(super) fn start(kubetest: &Path, folder: &Path, role: &'static str, flags: &[String]) -> Result<Self> {
+    /// Starts `<program> <role> <flags>` in `folder`; its output goes to `<role>.log` there.
+    pub(crate) fn start(program: &Path, folder: &Path, role: &'static str, flags: &[String]) -> Result<Self> {
         let log = folder.join(format!("{role}.log"));
         let output = File::create(&log).context("could not write a log file")?;
-        let child = Command::new(kubetest)
+        let child = Command::new(program)
             .arg(role)
             .args(flags)
             .current_dir(folder)
-            // We hold the other end of its standard input for as long as we live, and it ends when
+            // We hold the other end of its standard input for as long as we live, and kubetest ends when
             // that is closed: so it dies with us even when we are killed.
             .env("KUBETEST_DIE_ON_STDIN_EOF", "1")
             .stdin(Stdio::piped())
             .stdout(output.try_clone().context("could not share a log file")?)
             .stderr(output)
             .spawn()
-            .with_context(|| format!("could not start {}", kubetest.display()))?;
+            .with_context(|| format!("could not start {}", program.display()))?;
         Ok(Self { role, child, log })
     }
 
     /// An error if it has ended.
-    pub(super) fn must_be_alive(&mut self) -> Result<()> {
+    pub(crate) fn must_be_alive(&mut self) -> Result<()> {
         match self.child.try_wait().context("could not ask for a server's state")? {
             None => Ok(()),
             Some(status) => Err(EarlyExit { role: self.role, status, log: self.log_tail() }.into()),
         }
     }
 
-    pub(super) fn role(&self) -> &'static str {
+    /// The process, for whoever wants to know what it costs.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn role(&self) -> &'static str {
         self.role
     }
 
-    pub(super) fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         match fs::read(&self.log) {
             Ok(bytes) => last_lines(&String::from_utf8_lossy(&bytes), LINES_SHOWN).to_owned(),
             Err(cause) => format!("(could not be read: {cause})"),

@@ -1,0 +1,140 @@
+//! Every manifest in `examples/` is one that we understand to the last field and that the API server
+//! takes.
+
+use std::collections::BTreeSet;
+
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations, unknown_fields};
+use kube::{Resource, ResourceExt};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::support;
+
+#[test]
+fn every_example_opens_with_what_it_shows() {
+    for (file, text, _) in support::examples() {
+        assert!(text.starts_with("# "), "{file} opens with a comment that says what it shows");
+    }
+}
+
+#[test]
+fn every_example_is_admitted_in_both_versions() {
+    for (file, _, documents) in support::examples() {
+        for mut document in documents {
+            for version in ["kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2"] {
+                document["apiVersion"] = version.into();
+                assert_eq!(support::complaints(&document), [""; 0], "{file}: {}", document["metadata"]["name"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_example_is_understood_to_the_last_field() {
+    for (file, _, documents) in support::examples() {
+        for document in documents {
+            match document["kind"].as_str().unwrap() {
+                "Kafka" => understand::<Kafka>(&file, &document),
+                "KafkaNodePool" => understand::<KafkaNodePool>(&file, &document),
+                "KafkaRebalance" => understand::<KafkaRebalance>(&file, &document),
+                other => panic!("{file}: what is a {other}?"),
+            }
+        }
+    }
+}
+
+fn understand<K>(file: &str, document: &Value)
+where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+{
+    let object: K = serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut written = serde_json::to_value(&object).unwrap();
+    written["apiVersion"] = document["apiVersion"].clone();
+    assert_holds(document, &written, file);
+    assert_eq!(unknown_fields(&object), [""; 0], "{file}");
+}
+
+/// Everything in `left` is also in `right`. What `right` has beyond that are defaults.
+fn assert_holds(left: &Value, right: &Value, place: &str) {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            for (name, value) in left {
+                let place = format!("{place}.{name}");
+                assert_holds(value, right.get(name).unwrap_or_else(|| panic!("{place} is lost")), &place);
+            }
+        }
+        _ => assert_eq!(left, right, "{place}"),
+    }
+}
+
+#[test]
+fn every_name_is_used_once_so_that_the_folder_can_be_applied_as_a_whole() {
+    let mut seen = BTreeSet::new();
+    for (file, _, documents) in support::examples() {
+        for document in documents {
+            let name = (document["kind"].to_string(), document["metadata"]["name"].to_string());
+            assert!(seen.insert(name.clone()), "{file}: {name:?} is in another example too");
+        }
+    }
+}
+
+#[test]
+fn every_form_is_shown() {
+    let mut shown = BTreeSet::new();
+    for document in support::examples().into_iter().flat_map(|(_, _, documents)| documents) {
+        shown.insert(format!("{} {}", document["apiVersion"].as_str().unwrap(), document["kind"].as_str().unwrap()));
+        match document["kind"].as_str().unwrap() {
+            "Kafka" => {
+                let kafka: Kafka = serde_json::from_value(document).unwrap();
+                if kafka.spec.kafka.iter().any(|kafka| kafka.replicas.is_some()) {
+                    shown.insert("replicas in the Kafka".into());
+                }
+                for entry in kafka.spec.auto_rebalances() {
+                    let form = match (&entry.template, &entry.config) {
+                        (Some(_), _) => "template",
+                        (None, Some(_)) => "config",
+                        (None, None) => "defaults",
+                    };
+                    shown.insert(format!("auto {}", entry.mode));
+                    shown.insert(format!("auto {form}"));
+                }
+            }
+            "KafkaRebalance" => {
+                let rebalance: KafkaRebalance = serde_json::from_value(document).unwrap();
+                if annotations::is_template(rebalance.annotations()) {
+                    let old = rebalance.annotations().contains_key(annotations::REBALANCE);
+                    shown.insert(format!("{} mark of a template", if old { "old" } else { "new" }));
+                } else {
+                    shown.insert(format!("mode {}", rebalance.spec.mode));
+                }
+                if rebalance.spec.template.is_some() {
+                    shown.insert("rebalance from a template".into());
+                }
+            }
+            _ => {}
+        }
+    }
+    for form in [
+        "kafka.strimzi.io/v1 Kafka",
+        "kafka.strimzi.io/v1 KafkaNodePool",
+        "kafka.strimzi.io/v1 KafkaRebalance",
+        "kafka.strimzi.io/v1beta2 Kafka",
+        "kafka.strimzi.io/v1beta2 KafkaRebalance",
+        "replicas in the Kafka",
+        "auto add-brokers",
+        "auto remove-brokers",
+        "auto imbalance",
+        "auto template",
+        "auto config",
+        "auto defaults",
+        "old mark of a template",
+        "new mark of a template",
+        "mode full",
+        "mode add-brokers",
+        "mode remove-brokers",
+        "mode remove-disks",
+        "rebalance from a template",
+    ] {
+        assert!(shown.contains(form), "no example shows: {form}");
+    }
+}

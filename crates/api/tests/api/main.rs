@@ -1,0 +1,8 @@
+//! What users, tools and the controllers rely on. One binary, so that it links once.
+
+mod admission;
+mod committed_crds;
+mod crd_facts;
+mod examples;
+mod support;
+mod types;

@@ -1,0 +1,91 @@
+//! POST.
+
+use serde_json::Value;
+
+use super::admit::{Incoming, is_crd};
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written};
+use crate::object::Object;
+use crate::refusal::Refusal;
+use crate::resource::{Resource, builtin};
+use crate::store::Key;
+
+impl Api {
+    /// Creates an object.
+    pub fn create(
+        &mut self,
+        target: &Target,
+        body: Body,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        let mut incoming = Incoming::new(target, body.value)?;
+        incoming.drop_unknown(&body.duplicates, options)?;
+        if target.resource.namespaced && target.namespace.is_none() {
+            return Err(Refusal::bad_request("an empty namespace may not be set during creation"));
+        }
+        self.namespace_accepts(target, incoming.object.name())?;
+        self.definition_accepts(target)?;
+        if !incoming.object.meta("resourceVersion").is_empty() {
+            return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        self.add_new(incoming, Ownership::Update, options, moment)
+    }
+
+    /// Everything after the checks that only a POST needs: apply ends here too when there is nothing to apply to.
+    pub(super) fn add_new(
+        &mut self,
+        mut incoming: Incoming<'_>,
+        ownership: Ownership,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        let target = incoming.target;
+        if is_question(&target.resource) {
+            incoming.fill_in(None, self, moment);
+            return Ok(Written { object: incoming.object, created: true, warnings: incoming.warnings });
+        }
+        incoming.be_born(moment);
+        incoming.fill_in(None, self, moment);
+        incoming.validate(None)?;
+        let key = Key::new(target.namespace.as_deref(), incoming.object.name());
+        if let Some(there) = self.store.get(&target.storage_id(), &key) {
+            let resource = &target.resource;
+            let mut refusal = Refusal::already_exists(&resource.group, &resource.plural, key.name());
+            if there.parse().is_terminating() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
+        }
+        if ownership == Ownership::Update {
+            incoming.track(None, Part::Main, options, moment);
+        }
+        let Incoming { mut object, warnings, .. } = incoming;
+        if !options.dry_run {
+            object = self.keep_new(target, key, object);
+        }
+        Ok(Written { object, created: true, warnings })
+    }
+
+    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Value {
+        target.to_stored(&mut object);
+        let stored = self.put(target, key, object);
+        if is_crd(&target.resource) {
+            self.serve_definition(&stored.parse());
+        }
+        target.shown(&stored)
+    }
+}
+
+/// Reviews are asked and answered, never kept.
+fn is_question(resource: &Resource) -> bool {
+    builtin::verbs(resource) == ["create"]
+}
+
+/// Whether the fields' owners are still to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// By comparing old and new.
+    Update,
+    /// Server-side apply has done it already.
+    Applied,
+}

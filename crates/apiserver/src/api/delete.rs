@@ -1,0 +1,167 @@
+//! DELETE: marking, waiting for finalizers, and going.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::admit::{is_crd, is_namespace, whole_seconds};
+use super::update::may_go;
+use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Listed, Moment, Propagation, Query, Target, crds};
+use crate::object::{Object, child_map};
+use crate::refusal::Refusal;
+use crate::resource::Resource;
+use crate::store::Key;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Api {
+    /// Deletes an object, or marks it for deletion while somebody still holds it.
+    pub fn delete(
+        &mut self,
+        target: &Target,
+        name: &str,
+        options: &DeleteOptions,
+        moment: Moment,
+    ) -> Result<Deleted, Refusal> {
+        let (key, stored) = self.find(target, name)?;
+        let object = stored.parse();
+        check_preconditions(target, &object, options)?;
+        if is_namespace(&target.resource) && INITIAL_NAMESPACES[..].contains(&name) && name != "kube-node-lease" {
+            return Err(Refusal::forbidden("", "namespaces", name, "this namespace may not be deleted"));
+        }
+        let marked = mark(target, &object, options, moment);
+        let goes = may_go(target, &marked);
+        let mut shown = if goes { object.clone() } else { marked.clone() };
+        target.to_shown(&mut shown);
+        if options.dry_run {
+            return Ok(if goes { Deleted::Gone(shown) } else { Deleted::Pending(shown) });
+        }
+        if goes {
+            self.remove(target, &key, object.clone());
+            self.after_removal(target, &object);
+            return Ok(Deleted::Gone(shown));
+        }
+        if marked != object {
+            let stored = self.put(target, key, marked);
+            shown = target.shown(&stored);
+        }
+        if is_crd(&target.resource) {
+            self.clear_instances(&shown, moment);
+        }
+        Ok(Deleted::Pending(shown))
+    }
+
+    /// Deletes everything that a query selects. Answers with what it selected.
+    pub fn delete_collection(
+        &mut self,
+        target: &Target,
+        query: &Query,
+        options: &DeleteOptions,
+        moment: Moment,
+    ) -> Result<Listed, Refusal> {
+        let page = self.page(target, query)?;
+        let names: Vec<Key> = page.rows.iter().map(|(key, _)| key.clone()).collect();
+        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
+        for key in names {
+            let namespace = target.resource.namespaced.then(|| key.namespace().to_owned());
+            let one = Target { namespace, ..target.clone() };
+            self.delete(&one, key.name(), options, moment)?;
+        }
+        Ok(Listed { items, revision: self.revision(), next: None, remaining: None })
+    }
+
+    /// What follows from a removal elsewhere: a definition takes its resource out of service, and the last instance of
+    /// a definition that is being deleted takes the definition along.
+    pub(super) fn after_removal(&mut self, target: &Target, object: &Value) {
+        if is_crd(&target.resource) {
+            self.stop_serving(object);
+        } else {
+            self.finish_definition(target);
+        }
+    }
+}
+
+fn check_preconditions(target: &Target, object: &Value, options: &DeleteOptions) -> Result<(), Refusal> {
+    let Resource { group, kind, .. } = &*target.resource;
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.meta("uid")) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            object.meta("uid")
+        );
+        return Err(Refusal::conflict(group, kind, object.name(), why));
+    }
+    let current = object.meta("resourceVersion");
+    if let Some(version) = options.resource_version.as_deref().filter(|version| *version != current) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+             ({current}). The object might have been modified"
+        );
+        return Err(Refusal::conflict(group, kind, object.name(), why));
+    }
+    Ok(())
+}
+
+/// The object with the mark of deletion and the finalizers that the propagation policy asks for.
+fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment) -> Value {
+    let mut marked = object.clone();
+    let finalizers = finalizers_after(object, options.propagation);
+    let metadata = marked.metadata_mut();
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".into(), finalizers.into());
+    }
+    let grace = grace_seconds(target, object, options);
+    let before = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
+    if !object.is_terminating() {
+        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+    }
+    if before.is_none_or(|before| grace < before) {
+        let deadline = moment.now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
+        let stamp = whole_seconds(Moment { now: deadline, ..moment });
+        metadata.insert("deletionTimestamp".into(), stamp.into());
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    }
+    if is_crd(&target.resource) && !object.is_terminating() {
+        crds::terminating(&mut marked, &whole_seconds(moment));
+    }
+    if is_namespace(&target.resource) {
+        child_map(&mut marked, "status").insert("phase".into(), "Terminating".into());
+    }
+    marked
+}
+
+/// Only pods that run somewhere get time to end; everything else goes at once.
+fn grace_seconds(target: &Target, object: &Value, options: &DeleteOptions) -> i64 {
+    let is_pod = target.resource.group.is_empty() && target.resource.plural == "pods";
+    let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let runs = !text(&["spec", "nodeName"]).is_empty()
+        && !matches!(text(&["status", "phase"]).as_str(), "Succeeded" | "Failed");
+    if !is_pod || !runs {
+        return 0;
+    }
+    let own = object.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
+    options.grace_seconds.or(own).unwrap_or(30).max(0)
+}
+
+/// Finalizers after a delete: the garbage collector's two are added or taken away by policy; without one, what an
+/// earlier delete decided stays.
+fn finalizers_after(object: &Value, policy: Option<Propagation>) -> Vec<String> {
+    let existing = object.finalizers();
+    let orphan = match policy {
+        Some(policy) => policy == Propagation::Orphan,
+        None => existing.contains(&ORPHAN),
+    };
+    let foreground = match policy {
+        Some(policy) => policy == Propagation::Foreground,
+        None => existing.contains(&FOREGROUND),
+    };
+    let mut after: Vec<String> =
+        existing.iter().filter(|f| **f != ORPHAN && **f != FOREGROUND).map(|f| (*f).to_owned()).collect();
+    after.extend(orphan.then(|| ORPHAN.to_owned()));
+    after.extend(foreground.then(|| FOREGROUND.to_owned()));
+    after
+}

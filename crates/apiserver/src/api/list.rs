@@ -1,0 +1,218 @@
+//! Lists: at which revision, which objects, in which pages.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::{Api, Listed, Query, Target};
+use crate::object::Object;
+use crate::refusal::{Cause, Fault, FieldError, Refusal};
+use crate::resource::Origin;
+use crate::store::{Key, Stored};
+
+impl Api {
+    /// One page of the objects that a query selects.
+    pub fn list(&self, target: &Target, query: &Query) -> Result<Listed, Refusal> {
+        let page = self.page(target, query)?;
+        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
+        Ok(Listed { items, revision: page.revision, next: page.next, remaining: page.remaining })
+    }
+
+    pub(super) fn page(&self, target: &Target, query: &Query) -> Result<Page, Refusal> {
+        query.check_fields(target)?;
+        let start = Start::of(query, self.revision())?;
+        let id = target.storage_id();
+        let namespace = target.namespace.as_deref();
+        let rows: Vec<(Key, Arc<Stored>)> = match start.exact {
+            // The common case copies no more than it shows.
+            None => self.store.iter(&id, namespace).map(|(k, s)| (k.clone(), s.clone())).collect(),
+            Some(revision) => self
+                .store
+                .iter_at(&id, namespace, revision)
+                .map_err(|_| if query.page.is_some() { expired_token(&start.after) } else { expired_revision() })?,
+        };
+        let selected = rows.into_iter().filter(|(key, _)| start.after.as_ref().is_none_or(|after| key > after));
+        let mut selected: Vec<_> = selected.filter(|(key, stored)| query.selects(target, key, stored)).collect();
+        let revision = start.exact.unwrap_or(self.revision());
+        if query.limit == 0 || selected.len() <= query.limit {
+            return Ok(Page { rows: selected, revision, next: None, remaining: None });
+        }
+        let left = selected.len() - query.limit;
+        selected.truncate(query.limit);
+        let next = selected.last().map(|(key, _)| token(revision, key));
+        // The original does not count what a selector would have to look at.
+        let remaining = query.selects_everything().then_some(left);
+        Ok(Page { rows: selected, revision, next, remaining })
+    }
+}
+
+/// Rows of one page.
+pub(super) struct Page {
+    pub(super) rows: Vec<(Key, Arc<Stored>)>,
+    pub(super) revision: u64,
+    next: Option<String>,
+    remaining: Option<usize>,
+}
+
+impl Query {
+    pub(super) fn selects_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+
+    /// Whether a stored object is wanted.
+    pub(super) fn selects(&self, target: &Target, key: &Key, stored: &Stored) -> bool {
+        if !self.labels.matches(&stored.labels) {
+            return false;
+        }
+        if self.fields.is_everything() {
+            return true;
+        }
+        // Name and namespace are in the key; only other fields are worth parsing the object for.
+        let parsed = OnceCell::new();
+        self.fields.matches(|path| match path {
+            "metadata.name" => key.name().to_owned(),
+            "metadata.namespace" => key.namespace().to_owned(),
+            other => field_text(parsed.get_or_init(|| target.shown(stored)), other),
+        })
+    }
+
+    pub(super) fn check_fields(&self, target: &Target) -> Result<(), Refusal> {
+        let selectable = &target.version().selectable;
+        if target.resource.origin == Origin::Builtin && selectable.is_empty() {
+            return self.fields.check_metadata_only();
+        }
+        self.fields.check(|path| {
+            let common = path == "metadata.name" || (path == "metadata.namespace" && target.resource.namespaced);
+            common || selectable.iter().any(|s| s.strip_prefix('.').unwrap_or(s) == path)
+        })
+    }
+}
+
+/// A field as text for a field selector; absent fields read as empty.
+fn field_text(object: &Value, path: &str) -> String {
+    let parts: Vec<&str> = path.split('.').collect();
+    match object.at(&parts) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// Where a list begins.
+struct Start {
+    /// The past revision to show; `None` = now.
+    exact: Option<u64>,
+    /// Only keys after this one.
+    after: Option<Key>,
+}
+
+impl Start {
+    fn of(query: &Query, current: u64) -> Result<Self, Refusal> {
+        let given = query.resource_version.as_deref().unwrap_or_default();
+        let matching = query.version_match.as_deref().unwrap_or_default();
+        check_match(given, matching, query.page.is_some())?;
+        if let Some(text) = &query.page {
+            if !given.is_empty() && given != "0" {
+                return Err(Refusal::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            let (revision, after) = read_token(text)?;
+            return Ok(Self { exact: revision.filter(|r| *r != current), after: Some(after) });
+        }
+        let asked = parse_revision(given)?;
+        if asked > current {
+            return Err(too_large(asked, current));
+        }
+        // A limited list of a given revision has always meant exactly that revision.
+        let exact = matching == "Exact" || (matching.is_empty() && query.limit > 0 && asked > 0);
+        Ok(Self { exact: (exact && asked != current).then_some(asked), after: None })
+    }
+}
+
+fn check_match(given: &str, matching: &str, paging: bool) -> Result<(), Refusal> {
+    let field = "resourceVersionMatch";
+    let error = match matching {
+        "" => return Ok(()),
+        _ if paging => {
+            FieldError::new(field, Fault::Forbidden, "resourceVersionMatch is forbidden when continue is provided")
+        }
+        _ if given.is_empty() => FieldError::new(
+            field,
+            Fault::Forbidden,
+            "resourceVersionMatch is forbidden unless resourceVersion is provided",
+        ),
+        "Exact" if given == "0" => FieldError::new(
+            field,
+            Fault::Forbidden,
+            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+        ),
+        "Exact" | "NotOlderThan" => return Ok(()),
+        other => FieldError::with_value(
+            field,
+            Fault::NotSupported,
+            &Value::from(other),
+            "supported values: \"Exact\", \"NotOlderThan\", \"\"",
+        ),
+    };
+    Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &[error]))
+}
+
+/// `resourceVersion` as a number; empty = 0 = any.
+pub(super) fn parse_revision(text: &str) -> Result<u64, Refusal> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        let error = FieldError::with_value("resourceVersion", Fault::Invalid, &Value::from(text), detail);
+        Refusal::bad_request(format!("invalid resource version: {error}"))
+    })
+}
+
+fn too_large(asked: u64, current: u64) -> Refusal {
+    let message = format!("Too large resource version: {asked}, current: {current}");
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge".into(),
+        message: "Too large resource version".into(),
+        field: String::new(),
+    };
+    let mut refusal = Refusal::new(504, "Timeout", format!("Timeout: {message}")).because(vec![cause]);
+    refusal.details.get_or_insert_default().retry_after_seconds = 1;
+    refusal
+}
+
+fn expired_revision() -> Refusal {
+    Refusal::expired("The resourceVersion for the provided list is too old.")
+}
+
+fn expired_token(_after: &Option<Key>) -> Refusal {
+    Refusal::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter.",
+    )
+}
+
+fn token(revision: u64, last: &Key) -> String {
+    let value = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{}\0", last.as_str())});
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+fn read_token(text: &str) -> Result<(Option<u64>, Key), Refusal> {
+    let refuse = |why: &str| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(&e.to_string()))?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|e| refuse(&e.to_string()))?;
+    if value["v"] != "meta.k8s.io/v1" {
+        return Err(refuse("server does not recognize this encoded version"));
+    }
+    let start = value["start"].as_str().filter(|s| !s.is_empty());
+    let start = start.ok_or_else(|| refuse("encoded start key empty (version meta.k8s.io/v1)"))?;
+    let revision = match value["rv"].as_i64() {
+        Some(0) | None => return Err(refuse("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
+        // A negative revision continues with whatever there is now.
+        Some(negative) if negative < 0 => None,
+        Some(revision) => Some(revision.unsigned_abs()),
+    };
+    Ok((revision, Key::from_text(start.trim_end_matches('\0'))))
+}

@@ -1,0 +1,75 @@
+//! Reading one object, and showing stored objects in the version that was asked for.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{Api, Part, Target, scale};
+use crate::refusal::Refusal;
+use crate::resource::Origin;
+use crate::resource::builtin::events;
+use crate::store::Stored;
+
+impl Api {
+    /// One object, or one part of it.
+    pub fn get(&self, target: &Target, name: &str, part: Part) -> Result<Value, Refusal> {
+        let (_, stored) = self.find(target, name)?;
+        let object = target.shown(&stored);
+        match part {
+            Part::Scale => scale::read(target, &object),
+            Part::Main | Part::Status | Part::Finalize => Ok(object),
+        }
+    }
+}
+
+impl Target {
+    /// A stored object as a tree, in the version of the URL.
+    pub(super) fn shown(&self, stored: &Stored) -> Value {
+        let mut object = stored.parse();
+        self.to_shown(&mut object);
+        object
+    }
+
+    /// A stored object as text, in the version of the URL: the stored text with its kind and version in front.
+    pub(super) fn shown_text(&self, stored: &Stored) -> Bytes {
+        if self.is_event_view() {
+            return Bytes::from(self.shown(stored).to_string());
+        }
+        let head = format!("{{\"kind\":{:?},\"apiVersion\":{:?},", self.resource.kind, self.api_version());
+        // Every object has metadata, so the stored text never is `{}`.
+        Bytes::from([head.as_bytes(), &stored.text[1..]].concat())
+    }
+
+    /// A stored object as an item of a list. Lists of built-in kinds say once what their items are.
+    pub(super) fn item_text(&self, stored: &Stored) -> Bytes {
+        if self.resource.origin == Origin::Custom {
+            return self.shown_text(stored);
+        }
+        if self.is_event_view() {
+            return Bytes::from(events::to_events_v1(&stored.parse()).to_string());
+        }
+        stored.text.clone()
+    }
+
+    /// From the stored form to that of the URL's version. Versions of one kind share their fields (conversion `None`),
+    /// so only the name of the version differs; events alone have two shapes.
+    pub(super) fn to_shown(&self, object: &mut Value) {
+        if self.is_event_view() {
+            *object = events::to_events_v1(object);
+        }
+        if let Value::Object(map) = object {
+            map.insert("apiVersion".into(), self.api_version().into());
+            map.insert("kind".into(), self.resource.kind.as_str().into());
+        }
+    }
+
+    /// From the form of the URL's version to the stored one.
+    pub(super) fn to_stored(&self, object: &mut Value) {
+        if self.is_event_view() {
+            *object = events::to_core(object);
+        }
+        if let Value::Object(map) = object {
+            map.remove("apiVersion");
+            map.remove("kind");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The API over HTTP: paths, parameters, forms of answers, streams.
+//!
+//! Deciding is done in pure functions ([`path`], [`params`], [`negotiate`], discovery, rendering); what is left here
+//! reads a body, takes the lock, and writes an answer. [`router`] is a tower service: serve it on a socket with
+//! [`crate::serve`], or hand it to a client in the same process.
+
+mod answer;
+mod body;
+mod discovery;
+mod fixed;
+mod frames;
+pub mod moment;
+pub mod negotiate;
+mod objects;
+mod openapi;
+pub mod params;
+pub mod path;
+pub mod protobuf;
+mod render;
+mod shared;
+pub mod table;
+mod watching;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use futures::FutureExt;
+use http::header::{ACCEPT, USER_AGENT};
+use http::{Method, Request, Response};
+pub use shared::{Options, Shared};
+
+use self::answer::header;
+use self::negotiate::{Accepted, Encoding, Form};
+use self::params::Params;
+use self::path::Route;
+use crate::refusal::Refusal;
+
+/// The API as a service. It asks nobody who they are: that is [`crate::serve`]'s.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new().fallback(handle).with_state(shared)
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
+    let audit_id = answer::audit_id(request.headers(), shared.moment().entropy);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    // One broken request must not end the connection, let alone the server.
+    let outcome = AssertUnwindSafe(respond(shared, request)).catch_unwind().await;
+    let mut response = outcome.unwrap_or_else(|_| {
+        tracing::error!(%method, path = uri.path(), audit_id, "a request made the server panic");
+        answer::plain(500, "This request caused apiserver to panic. Look in the logs for details.\n")
+    });
+    answer::finish(&mut response, &audit_id);
+    response
+}
+
+async fn respond(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let encoding = error_encoding(header(&parts.headers, ACCEPT));
+    let route = Route::parse(parts.uri.path());
+    let outcome = match Params::parse(parts.uri.query()) {
+        Err(refusal) => Err(refusal),
+        Ok(params) => match &route {
+            Route::Resource(path) => {
+                let request = objects::Request {
+                    shared: &shared,
+                    method: &parts.method,
+                    headers: &parts.headers,
+                    params: &params,
+                    path,
+                };
+                request.answer(body).await
+            }
+            Route::Unknown => Ok(answer::page_not_found()),
+            _ if parts.method != Method::GET => Err(Refusal::method_not_allowed()),
+            _ => {
+                let agent = header(&parts.headers, USER_AGENT).unwrap_or_default();
+                let pretty = answer::wants_pretty(params.get("pretty"), agent);
+                let accepted = Accepted { encoding, form: Form::Whole, pretty };
+                let fixed = fixed::Fixed { shared: &shared, headers: &parts.headers, params: &params, accepted };
+                fixed.answer(&route).map(|found| found.unwrap_or_else(answer::page_not_found))
+            }
+        },
+    };
+    outcome.unwrap_or_else(|refusal| answer::refused(&refusal, encoding))
+}
+
+/// Refusals and fixed documents are written whatever the client accepts, so this cannot fail.
+fn error_encoding(accept: Option<&str>) -> Encoding {
+    negotiate::answer(accept).map_or(Encoding::Json, |accepted| accepted.encoding)
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

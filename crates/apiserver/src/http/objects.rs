@@ -1,0 +1,290 @@
+//! Requests about objects: from HTTP's words to the verbs of the API, and back.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, Method, Response};
+use serde_json::{Value, json};
+
+use super::answer::{self, header};
+use super::negotiate::{self, Accepted, Form, PatchForm};
+use super::params::{self, Params, Write};
+use super::path::ResourcePath;
+use super::render::{Renderer, RowObject, recoded};
+use super::shared::Shared;
+use super::{body, discovery, watching};
+use crate::api::{Deleted, Part, Target, Written};
+use crate::object::Object;
+use crate::refusal::Refusal;
+use crate::resource::Origin;
+
+/// A request about objects, with everything but its body.
+pub(super) struct Request<'a> {
+    /// The server.
+    pub(super) shared: &'a Arc<Shared>,
+    /// The method.
+    pub(super) method: &'a Method,
+    /// Headers.
+    pub(super) headers: &'a HeaderMap,
+    /// Query parameters.
+    pub(super) params: &'a Params,
+    /// The path.
+    pub(super) path: &'a ResourcePath,
+}
+
+/// What a request wants, once method and path are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Get,
+    List,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+impl Request<'_> {
+    /// Carries the request out.
+    pub(super) async fn answer(&self, incoming: Body) -> Result<Response<Body>, Refusal> {
+        let Some((target, part)) = self.target() else { return Ok(self.nothing_there()) };
+        let verb = self.verb(&target, part)?;
+        // Bodies are read before anything is locked.
+        let bytes = match verb {
+            Verb::Get | Verb::List => Bytes::new(),
+            _ => body::read(incoming).await?,
+        };
+        let mut warnings: Vec<String> = target.version().deprecation.iter().cloned().collect();
+        let mut response = match verb {
+            Verb::List => self.list(&target)?,
+            Verb::Get => self.get(&target, part)?,
+            Verb::Create => self.create(&target, &bytes, &mut warnings)?,
+            Verb::Update => self.update(&target, part, &bytes, &mut warnings)?,
+            Verb::Patch => self.patch(&target, part, &bytes, &mut warnings)?,
+            Verb::Delete => self.delete(&target, &bytes)?,
+            Verb::DeleteCollection => self.delete_collection(&target, &bytes)?,
+        };
+        answer::warn(&mut response, warnings.iter().map(String::as_str));
+        Ok(response)
+    }
+
+    /// What the path is about; nothing if such a thing is not served.
+    fn target(&self) -> Option<(Target, Part)> {
+        let path = self.path;
+        let namespace = path.namespace.as_deref();
+        let target = self.shared.read(|api| api.target(&path.at.group, &path.at.version, &path.plural, namespace))?;
+        let scope_fits = match (target.resource.namespaced, namespace) {
+            (true, None) => path.name.is_none(),
+            (true, Some(_)) | (false, None) => true,
+            (false, Some(_)) => false,
+        };
+        let is_namespace = path.at.group.is_empty() && path.plural == "namespaces";
+        let part = match path.subresource.as_deref() {
+            None => Part::Main,
+            Some("status") if target.version().status => Part::Status,
+            Some("scale") if target.version().scale.is_some() => Part::Scale,
+            Some("finalize") if is_namespace => Part::Finalize,
+            Some(_) => return None,
+        };
+        scope_fits.then_some((target, part))
+    }
+
+    /// The original answers below its own group versions with a `Status`, and with a bare page elsewhere.
+    fn nothing_there(&self) -> Response<Body> {
+        let at = &self.path.at;
+        let builtin = self.shared.read(|api| {
+            let mut resources = api.registry().iter();
+            resources.any(|r| r.origin == Origin::Builtin && r.group == at.group && r.served(&at.version).is_some())
+        });
+        if builtin {
+            let encoding =
+                negotiate::answer(header(self.headers, ACCEPT)).map_or(negotiate::Encoding::Json, |a| a.encoding);
+            return answer::refused(&Refusal::unknown_path(), encoding);
+        }
+        answer::page_not_found()
+    }
+
+    fn verb(&self, target: &Target, part: Part) -> Result<Verb, Refusal> {
+        // Namespaced objects are only written inside a namespace.
+        let writable = !target.resource.namespaced || target.namespace.is_some();
+        let question = discovery::is_question(&target.resource);
+        let verb = match (self.method, self.path.name.is_some(), part) {
+            (&Method::GET, false, _) if !question => Some(Verb::List),
+            (&Method::POST, false, _) if writable => Some(Verb::Create),
+            (&Method::DELETE, false, _) if writable && !question => Some(Verb::DeleteCollection),
+            _ if question => None,
+            (&Method::PUT, true, _) => Some(Verb::Update),
+            (_, true, Part::Finalize) => None,
+            (&Method::GET, true, _) => Some(Verb::Get),
+            (&Method::PATCH, true, _) => Some(Verb::Patch),
+            (&Method::DELETE, true, Part::Main) => Some(Verb::Delete),
+            _ => None,
+        };
+        let without_collection = target.resource.plural == "namespaces" && target.resource.group.is_empty();
+        verb.filter(|verb| !(without_collection && *verb == Verb::DeleteCollection))
+            .ok_or_else(Refusal::method_not_allowed)
+    }
+
+    fn accepted(&self) -> Result<Accepted, Refusal> {
+        let mut accepted = negotiate::answer(header(self.headers, ACCEPT))?;
+        accepted.pretty |= answer::wants_pretty(self.params.get("pretty"), self.user_agent());
+        Ok(accepted)
+    }
+
+    fn user_agent(&self) -> &str {
+        header(self.headers, USER_AGENT).unwrap_or_default()
+    }
+
+    fn renderer(&self, target: &Target, form: Form) -> Result<Renderer, Refusal> {
+        let row_object = match form {
+            Form::Table(_) => RowObject::parse(self.params.get("includeObject"))?,
+            _ => RowObject::Metadata,
+        };
+        Ok(Renderer::new(target, form, row_object))
+    }
+
+    fn name(&self) -> &str {
+        self.path.name.as_deref().unwrap_or_default()
+    }
+
+    fn custom(target: &Target) -> bool {
+        target.resource.origin == Origin::Custom
+    }
+
+    fn list(&self, target: &Target) -> Result<Response<Body>, Refusal> {
+        let mut request = params::list_request(self.params)?;
+        if let Some(options) = request.watch.take() {
+            let form = negotiate::stream(header(self.headers, ACCEPT))?;
+            let renderer = self.renderer(target, form)?;
+            return watching::start(self.shared, target, &request, options, form, renderer);
+        }
+        let accepted = self.accepted()?;
+        let renderer = self.renderer(target, accepted.form)?;
+        let listed = self.shared.read(|api| api.list(target, &request.query))?;
+        let list = renderer.list(&listed, self.shared.moment().now)?;
+        Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
+    }
+
+    fn get(&self, target: &Target, part: Part) -> Result<Response<Body>, Refusal> {
+        let accepted = self.accepted()?;
+        let object = self.shared.read(|api| api.get(target, self.name(), part))?;
+        self.object(target, part, 200, accepted, object)
+    }
+
+    /// Answers with an object in the form asked for. A `Scale` is no object of the resource, so it has no table.
+    fn object(
+        &self,
+        target: &Target,
+        part: Part,
+        code: u16,
+        accepted: Accepted,
+        object: Value,
+    ) -> Result<Response<Body>, Refusal> {
+        let shown = match part {
+            Part::Scale => object,
+            _ => self.renderer(target, accepted.form)?.object(object, self.shared.moment().now)?,
+        };
+        answer::value(code, accepted, &shown)
+    }
+
+    fn written(
+        &self,
+        target: &Target,
+        part: Part,
+        accepted: Accepted,
+        written: Written,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
+        warnings.extend(written.warnings);
+        self.object(target, part, if written.created { 201 } else { 200 }, accepted, written.object)
+    }
+
+    fn create(&self, target: &Target, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+        let accepted = self.accepted()?;
+        let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
+        let options = params::write_options(self.params, Write::Create, self.user_agent())?;
+        let body = body::object(form, bytes, &target.resource.kind)?;
+        let written = self.shared.write(|api, moment| api.create(target, body, &options, moment))?;
+        self.written(target, Part::Main, accepted, written, warnings)
+    }
+
+    fn update(
+        &self,
+        target: &Target,
+        part: Part,
+        bytes: &[u8],
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
+        let accepted = self.accepted()?;
+        let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
+        let options = params::write_options(self.params, Write::Update, self.user_agent())?;
+        let body = body::object(form, bytes, kind_of(target, part))?;
+        let written = self.shared.write(|api, moment| api.update(target, self.name(), part, body, &options, moment))?;
+        self.written(target, part, accepted, written, warnings)
+    }
+
+    fn patch(
+        &self,
+        target: &Target,
+        part: Part,
+        bytes: &[u8],
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
+        let form = negotiate::patch(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
+        let accepted = self.accepted()?;
+        let write = if form == PatchForm::Apply { Write::Apply } else { Write::Patch };
+        let options = params::write_options(self.params, write, self.user_agent())?;
+        let (patch, duplicates) = body::patch(form, bytes)?;
+        let written = self
+            .shared
+            .write(|api, moment| api.patch(target, self.name(), part, patch, &duplicates, &options, moment))?;
+        self.written(target, part, accepted, written, warnings)
+    }
+
+    fn delete_options(&self, bytes: &[u8]) -> Result<crate::api::DeleteOptions, Refusal> {
+        if bytes.is_empty() {
+            return params::delete_options(self.params, None);
+        }
+        // Delete options are no object of the resource: they have every form, also for custom resources.
+        let form = negotiate::body(header(self.headers, CONTENT_TYPE), false)?;
+        params::delete_options(self.params, Some(&body::object(form, bytes, "DeleteOptions")?.value))
+    }
+
+    fn delete(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
+        let accepted = self.accepted()?;
+        let options = self.delete_options(bytes)?;
+        let deleted = self.shared.write(|api, moment| api.delete(target, self.name(), &options, moment))?;
+        match deleted {
+            Deleted::Pending(object) => self.object(target, Part::Main, 200, accepted, object),
+            Deleted::Gone(object) => {
+                let mut details =
+                    json!({"name": object.name(), "kind": target.resource.plural, "uid": object.meta("uid")});
+                if !target.resource.group.is_empty() {
+                    details["group"] = json!(target.resource.group);
+                }
+                let status = json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+                });
+                answer::value(200, accepted, &status)
+            }
+        }
+    }
+
+    fn delete_collection(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
+        let accepted = self.accepted()?;
+        let request = params::list_request(self.params)?;
+        let options = self.delete_options(bytes)?;
+        let renderer = self.renderer(target, accepted.form)?;
+        let deleted =
+            self.shared.write(|api, moment| api.delete_collection(target, &request.query, &options, moment))?;
+        let list = renderer.list(&deleted, self.shared.moment().now)?;
+        Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
+    }
+}
+
+/// The kind of the body that a write to that part takes.
+fn kind_of(target: &Target, part: Part) -> &str {
+    if part == Part::Scale { "Scale" } else { &target.resource.kind }
+}

@@ -1,0 +1,376 @@
+//! The whole way from a request to an answer, without a socket.
+
+use std::time::Duration;
+
+use axum::body::BodyDataStream;
+use futures::{StreamExt, TryStreamExt};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::moment::Simulated;
+use super::*;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn server() -> Arc<Shared> {
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    Shared::new(Options { moments: Box::new(Simulated::new(start, 1)), ..Options::default() })
+}
+
+async fn send(shared: &Arc<Shared>, request: http::request::Builder, body: impl Into<Body>) -> Response<Body> {
+    let request = request.body(body.into()).expect("a request");
+    router(Arc::clone(shared)).oneshot(request).await.expect("the router answers everything")
+}
+
+async fn taken(response: Response<Body>) -> (StatusCode, HeaderMap, String) {
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.expect("a body").to_bytes();
+    (head.status, head.headers, String::from_utf8(bytes.to_vec()).expect("text"))
+}
+
+async fn get(shared: &Arc<Shared>, path: &str) -> (StatusCode, Value) {
+    let (status, _, body) = taken(send(shared, Request::get(path), "").await).await;
+    (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+}
+
+async fn create(shared: &Arc<Shared>, name: &str) -> Value {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
+    let (status, _, body) = taken(send(shared, Request::post(CONFIG_MAPS), object.to_string()).await).await;
+    assert_eq!(status, 201, "{body}");
+    serde_json::from_str(&body).expect("JSON")
+}
+
+/// The lines of a watch, one event each.
+struct Lines {
+    chunks: BodyDataStream,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    async fn open(shared: &Arc<Shared>, query: &str) -> Self {
+        Self::open_as(shared, query, "application/json").await
+    }
+
+    async fn open_as(shared: &Arc<Shared>, query: &str, accept: &str) -> Self {
+        let request = Request::get(format!("{CONFIG_MAPS}?watch=true{query}")).header(ACCEPT, accept);
+        let response = send(shared, request, "").await;
+        assert_eq!(response.status(), 200);
+        Self { chunks: response.into_body().into_data_stream(), rest: Vec::new() }
+    }
+
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).expect("each line is JSON"));
+            }
+            self.rest.extend(self.chunks.next().await?.expect("a chunk"));
+        }
+    }
+
+    async fn types(&mut self, count: usize) -> Vec<String> {
+        let mut types = Vec::new();
+        for _ in 0..count {
+            let event = self.next().await.expect("an event");
+            types.push(event["type"].as_str().expect("a type").to_owned());
+        }
+        types
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kube_client_works_over_the_router() {
+    let client = kube::Client::new(router(server()), "default");
+    let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
+    let made: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "a"}, "data": {"k": "v"}})).expect("a map");
+    maps.create(&PostParams::default(), &made).await.expect("created");
+    let patch = Patch::Merge(json!({"data": {"k": "w"}}));
+    let patched = maps.patch("a", &PatchParams::default(), &patch).await.expect("patched");
+    assert_eq!(patched.data.expect("data")["k"], "w");
+    let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"x": "y"}});
+    maps.patch("b", &PatchParams::apply("me"), &Patch::Apply(applied)).await.expect("applied");
+    assert_eq!(maps.list(&ListParams::default()).await.expect("listed").items.len(), 2);
+    assert!(maps.delete("a", &DeleteParams::default()).await.expect("deleted").is_right(), "gone at once");
+    let missing = maps.get("a").await.expect_err("it is gone");
+    assert!(matches!(missing, kube::Error::Api(status) if status.is_not_found()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kube_watcher_follows_and_survives_the_end_of_its_stream() {
+    let shared = server();
+    let client = kube::Client::new(router(Arc::clone(&shared)), "default");
+    let maps: kube::Api<ConfigMap> = kube::Api::default_namespaced(client);
+    create(&shared, "a").await;
+    let writing = tokio::spawn(async move {
+        for name in ["b", "c"] {
+            // Longer than a watch of kube's lasts.
+            tokio::time::sleep(Duration::from_secs(400)).await;
+            create(&shared, name).await;
+        }
+    });
+    let seen: Vec<String> = watcher(maps, watcher::Config::default())
+        .applied_objects()
+        .map_ok(|map| map.metadata.name.unwrap_or_default())
+        .take(3)
+        .try_collect()
+        .await
+        .expect("no errors");
+    assert_eq!(seen, ["a", "b", "c"]);
+    writing.await.expect("written");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_changes_then_a_bookmark_each_minute_and_ends_in_time() {
+    let shared = server();
+    let mut lines = Lines::open(&shared, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
+    let before = tokio::time::Instant::now();
+    create(&shared, "a").await;
+    let mut types = lines.types(1).await;
+    let deleted = send(&shared, Request::delete(format!("{CONFIG_MAPS}/a")), "").await;
+    assert_eq!(deleted.status(), 200);
+    while let Some(event) = lines.next().await {
+        types.push(event["type"].as_str().expect("a type").to_owned());
+    }
+    // Two on the way, and one with which the stream says goodbye; a fresh stream may open with one of its own.
+    let bookmarks = types.iter().filter(|t| *t == "BOOKMARK").count();
+    let changes: Vec<&String> = types.iter().filter(|t| *t != "BOOKMARK").collect();
+    assert_eq!(changes, ["ADDED", "DELETED"]);
+    assert!((3..=4).contains(&bookmarks), "{types:?}");
+    assert_eq!(before.elapsed().as_secs(), 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_reads_too_late_is_told_to_list_again() {
+    let shared = server();
+    let object = create(&shared, "a").await;
+    let revision = object["metadata"]["resourceVersion"].as_str().expect("a revision");
+    let mut lines = Lines::open(&shared, &format!("&resourceVersion={revision}")).await;
+    for n in 0..20_000 {
+        let patch = json!({"data": {"n": n.to_string()}}).to_string();
+        let request = Request::patch(format!("{CONFIG_MAPS}/a")).header(CONTENT_TYPE, "application/merge-patch+json");
+        assert_eq!(send(&shared, request, patch).await.status(), 200);
+    }
+    let event = lines.next().await.expect("an event");
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+    assert_eq!(event["object"]["reason"], "Expired");
+    assert_eq!(lines.next().await, None, "the stream has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_events_come_in_the_form_asked_for() {
+    let shared = server();
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let mut partial = Lines::open_as(&shared, "", accept).await;
+    let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let mut tables = Lines::open_as(&shared, "", accept).await;
+    create(&shared, "a").await;
+    create(&shared, "b").await;
+    let event = partial.next().await.expect("an event");
+    assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!(event["object"]["metadata"]["name"], "a");
+    assert_eq!(event["object"].get("data"), None);
+    let (first, second) = (tables.next().await.expect("an event"), tables.next().await.expect("an event"));
+    assert_eq!(first["object"]["kind"], "Table");
+    assert_ne!(first["object"]["columnDefinitions"], json!([]));
+    assert_eq!(second["object"]["columnDefinitions"], json!([]), "told once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_ends_running_watches_and_new_ones() {
+    let shared = server();
+    let mut lines = Lines::open(&shared, "").await;
+    create(&shared, "a").await;
+    assert_eq!(lines.types(1).await, ["ADDED"]);
+    shared.stop();
+    assert_eq!(lines.next().await, None);
+    assert_eq!(Lines::open(&shared, "").await.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_groups_of_events_wake_on_a_write_to_either() {
+    let shared = server();
+    let request = Request::get("/apis/events.k8s.io/v1/namespaces/default/events?watch=true");
+    let response = send(&shared, request, "").await;
+    let mut lines = Lines { chunks: response.into_body().into_data_stream(), rest: Vec::new() };
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Testing", "message": "hello", "type": "Normal",
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"}, "source": {"component": "test"},
+    });
+    let path = "/api/v1/namespaces/default/events";
+    let (status, _, body) = taken(send(&shared, Request::post(path), event.to_string()).await).await;
+    assert_eq!(status, 201, "{body}");
+    let seen = tokio::time::timeout(Duration::from_secs(1), lines.next()).await.expect("woken").expect("an event");
+    assert_eq!(seen["object"]["note"], "hello");
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_behind_which_nothing_is() {
+    let shared = server();
+    let page = Value::String("404 page not found\n".into());
+    for path in ["/nothing", "/openapi/v2", "/apis/nobody.io/v1", "/apis/nobody.io/v1/things", "/apis/nobody.io"] {
+        assert_eq!(get(&shared, path).await, (StatusCode::NOT_FOUND, page.clone()), "{path}");
+    }
+    for path in [
+        "/api/v1/nothings",
+        "/api/v1/pods/a",
+        "/api/v1/namespaces/default/nodes/a",
+        "/api/v1/namespaces/default/pods/a/log",
+        "/apis/apps/v1/namespaces/default/deployments/a/nothing",
+    ] {
+        let (status, body) = get(&shared, path).await;
+        assert_eq!((status, &body["kind"]), (StatusCode::NOT_FOUND, &json!("Status")), "{path}");
+        assert_eq!(body["message"], "the server could not find the requested resource");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn methods_that_do_not_fit_the_path() {
+    let shared = server();
+    let requests = [
+        Request::post("/api/v1/configmaps"),
+        Request::delete("/api/v1/configmaps"),
+        Request::delete("/api/v1/namespaces"),
+        Request::post(format!("{CONFIG_MAPS}/a")),
+        Request::get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        Request::post("/version"),
+        Request::get("/api/v1/namespaces/default/finalize"),
+    ];
+    for request in requests {
+        let (status, _, body) = taken(send(&shared, request, "{}").await).await;
+        assert_eq!(status, 405, "{body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_the_wrong_type_or_size_are_refused() {
+    let shared = server();
+    let request = |content_type: &str| Request::post(CONFIG_MAPS).header(CONTENT_TYPE, content_type);
+    assert_eq!(send(&shared, request("text/plain"), "x").await.status(), 415);
+    assert_eq!(send(&shared, request("application/json"), vec![b' '; 3 * 1024 * 1024 + 1]).await.status(), 413);
+    assert_eq!(send(&shared, request("application/json"), "{").await.status(), 400);
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: written}\n";
+    assert_eq!(send(&shared, request("application/yaml"), yaml).await.status(), 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_as_yaml_or_indented_and_not_as_html() {
+    let shared = server();
+    create(&shared, "a").await;
+    let one = || Request::get(format!("{CONFIG_MAPS}/a"));
+    let (_, headers, body) = taken(send(&shared, one().header(ACCEPT, "application/yaml"), "").await).await;
+    assert_eq!(headers[CONTENT_TYPE], "application/yaml");
+    assert!(body.contains("kind: ConfigMap\n"), "{body}");
+    let (_, _, body) = taken(send(&shared, one().header(USER_AGENT, "curl/8"), "").await).await;
+    assert!(body.starts_with("{\n  "), "{body}");
+    let (status, _, body) = taken(send(&shared, one().header(ACCEPT, "text/html"), "").await).await;
+    assert_eq!(status, 406, "{body}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_has_its_headers_and_unknown_fields_warn() {
+    let shared = server();
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}, "oops": 1});
+    let (status, headers, body) = taken(send(&shared, Request::post(CONFIG_MAPS), object.to_string()).await).await;
+    assert_eq!(status, 201, "{body}");
+    assert_eq!(headers["warning"], r#"299 - "unknown field \"oops\"""#);
+    assert_eq!(headers[CACHE_CONTROL], "no-cache, private");
+    assert_eq!(headers["audit-id"].len(), 36);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletes_answer_with_what_is_gone_or_what_waits() {
+    let shared = server();
+    let object = create(&shared, "a").await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let wrong = json!({"preconditions": {"uid": "other"}}).to_string();
+    assert_eq!(send(&shared, Request::delete(&path), wrong).await.status(), 409);
+    let (_, _, body) = taken(send(&shared, Request::delete(&path), "").await).await;
+    let status: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(status["status"], "Success");
+    assert_eq!(status["details"], json!({"name": "a", "kind": "configmaps", "uid": object["metadata"]["uid"]}));
+
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "finalizers": ["x.io/y"]}});
+    send(&shared, Request::post(CONFIG_MAPS), held.to_string()).await;
+    let (_, _, body) = taken(send(&shared, Request::delete(&path), "").await).await;
+    let pending: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(pending["kind"], "ConfigMap");
+    assert!(pending["metadata"]["deletionTimestamp"].is_string());
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_and_openapi_can_be_kept_by_clients() {
+    let shared = server();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let (_, headers, _) = taken(send(&shared, Request::get("/apis").header(ACCEPT, accept), "").await).await;
+    assert_eq!(headers[CONTENT_TYPE], accept, "compared letter by letter");
+    let again = Request::get("/apis").header(ACCEPT, accept).header(IF_NONE_MATCH, &headers[ETAG]);
+    assert_eq!(send(&shared, again, "").await.status(), 304);
+
+    let (_, index) = get(&shared, "/openapi/v3").await;
+    let address = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().expect("an address");
+    let (status, headers, _) = taken(send(&shared, Request::get(address), "").await).await;
+    assert_eq!((status, &headers[CACHE_CONTROL]), (StatusCode::OK, &"public, immutable".parse().expect("a header")));
+    let stale = send(&shared, Request::get("/openapi/v3/apis/apps/v1?hash=OLD"), "").await;
+    assert_eq!(
+        (stale.status(), stale.headers()[LOCATION].as_bytes()),
+        (StatusCode::MOVED_PERMANENTLY, address.as_bytes())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_documented_kind_can_be_explained() {
+    let shared = server();
+    let (_, index) = get(&shared, "/openapi/v3").await;
+    let paths = index["paths"].as_object().expect("paths");
+    assert!(paths.contains_key("api/v1"));
+    for path in paths.keys() {
+        let (_, document) = get(&shared, &format!("/openapi/v3/{path}")).await;
+        let text = document.to_string();
+        let schemas = document["components"]["schemas"].as_object().expect("schemas");
+        for reference in text.split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap_or_default();
+            assert!(schemas.contains_key(name), "{path}: {name}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_version_and_index() {
+    let shared = server();
+    assert_eq!(get(&shared, "/readyz").await.1, "ok");
+    assert!(get(&shared, "/livez?verbose").await.1.as_str().expect("text").ends_with("livez check passed\n"));
+    assert_eq!(get(&shared, "/version").await.1["minor"], "35");
+    let (_, index) = get(&shared, "/").await;
+    assert!(index["paths"].as_array().expect("paths").contains(&json!("/apis/apps/v1")));
+}
+
+#[tokio::test]
+async fn a_panic_under_the_lock_harms_only_its_request() {
+    let shared = server();
+    let broken = Arc::clone(&shared);
+    let outcome = tokio::task::spawn_blocking(move || broken.write(|_, _| panic!("on purpose"))).await;
+    assert!(outcome.is_err());
+    create(&shared, "a").await;
+    assert_eq!(get(&shared, CONFIG_MAPS).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_thousand_watchers_see_one_write() {
+    let shared = server();
+    let mut watchers = Vec::new();
+    for _ in 0..1000 {
+        watchers.push(Lines::open(&shared, "").await);
+    }
+    create(&shared, "a").await;
+    for lines in &mut watchers {
+        assert_eq!(lines.types(1).await, ["ADDED"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Values of the wrong JSON type in built-in kinds: a 400 there, before anything else is looked at.
+//!
+//! The original reads a body into its own structures, and what does not fit is no object at all. Its texts name the
+//! structure and the path, so the table of messages is walked here and not the schema.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use super::{quantity, wire};
+use crate::object::Object;
+use wire::{Kind, Message, Presence, Shape};
+
+/// The layout of times, as the original's errors show it.
+const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
+const MICROSECONDS: &str = "2006-01-02T15:04:05.000000Z07:00";
+
+/// Says what of an object does not fit its kind's structure; the text is the message of a 400.
+/// Objects of unknown kinds pass: they have no structure here.
+pub fn decode_check(object: &Value) -> Result<(), String> {
+    let Some(message) = wire::of_kind(object.api_version(), object.kind()) else { return Ok(()) };
+    let Value::Object(map) = object else { return Ok(()) };
+    let mut place = Place { structure: "", path: Vec::new() };
+    place.message(message, map, true).map_err(|why| {
+        let (kind, api_version) = (object.kind(), object.api_version());
+        let version = api_version.rsplit('/').next().unwrap_or(api_version);
+        format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}")
+    })
+}
+
+/// Where the walk is, as the original's errors tell it.
+struct Place {
+    /// Innermost structure.
+    structure: &'static str,
+    path: Vec<&'static str>,
+}
+
+impl Place {
+    /// `outermost`: whether the message's own name counts as the structure; fields of an embedded message are told
+    /// as fields of the structure around it.
+    fn message(&mut self, message: &Message, map: &Map<String, Value>, outermost: bool) -> Result<(), String> {
+        let around = self.structure;
+        if outermost {
+            self.structure = last(message.name);
+        }
+        for field in &message.fields {
+            if field.presence == Presence::Embedded {
+                if let Shape::One(Kind::Message(name)) = field.shape
+                    && let Some(embedded) = wire::find(name)
+                {
+                    self.path.push(last(name));
+                    self.message(embedded, map, false)?;
+                    self.path.pop();
+                }
+                continue;
+            }
+            if let Some(value) = map.get(field.name) {
+                self.path.push(field.name);
+                self.value(field.shape, value)?;
+                self.path.pop();
+            }
+        }
+        self.structure = around;
+        Ok(())
+    }
+
+    fn value(&mut self, shape: Shape, value: &Value) -> Result<(), String> {
+        match (shape, value) {
+            (_, Value::Null) => Ok(()),
+            (Shape::One(kind), value) => self.one(kind, value),
+            (Shape::List(kind), Value::Array(items)) => items.iter().try_for_each(|item| self.one(kind, item)),
+            (Shape::Map(kind), Value::Object(map)) => map.values().try_for_each(|item| self.one(kind, item)),
+            (Shape::List(kind), other) => Err(self.misfit(other, &format!("[]{}", type_name(kind)))),
+            (Shape::Map(kind), other) => Err(self.misfit(other, &format!("map[string]{}", type_name(kind)))),
+        }
+    }
+
+    fn one(&mut self, kind: Kind, value: &Value) -> Result<(), String> {
+        match (kind, value) {
+            (_, Value::Null)
+            | (Kind::String(_), Value::String(_))
+            | (Kind::Bool, Value::Bool(_))
+            | (Kind::IntOrString, Value::String(_))
+            | (Kind::Raw, _) => Ok(()),
+            (Kind::Int32 | Kind::IntOrString, Value::Number(number)) => match number.as_i64() {
+                Some(n) if i32::try_from(n).is_ok() => Ok(()),
+                _ => Err(self.misfit_of(&format!("number {number}"), "int32")),
+            },
+            (Kind::Int64, Value::Number(number)) => match number.as_i64() {
+                Some(_) => Ok(()),
+                None => Err(self.misfit_of(&format!("number {number}"), "int64")),
+            },
+            (Kind::Bytes, Value::String(text)) => match STANDARD.decode(text) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("illegal base64 data at input byte {}", bad_byte(&error, text.len()))),
+            },
+            (Kind::Time, Value::String(text)) => time(text, SECONDS),
+            (Kind::MicroTime, Value::String(text)) => time(text, MICROSECONDS),
+            (Kind::Quantity, Value::String(text)) => quantity::parse(text).map(drop).map_err(str::to_owned),
+            (Kind::Quantity, Value::Number(number)) => {
+                quantity::parse(&number.to_string()).map(drop).map_err(str::to_owned)
+            }
+            (Kind::Quantity, _) => Err(quantity::WRONG_FORMAT.to_owned()),
+            (Kind::Message(name), Value::Object(map)) => match wire::find(name) {
+                Some(message) => self.message(message, map, true),
+                None => Ok(()),
+            },
+            (Kind::Time | Kind::MicroTime, other) => Err(self.misfit(other, "string")),
+            (Kind::IntOrString, other) => Err(self.misfit(other, "int32")),
+            (kind, other) => Err(self.misfit(other, &type_name(kind))),
+        }
+    }
+
+    fn misfit(&self, value: &Value, wanted: &str) -> String {
+        let given = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        self.misfit_of(given, wanted)
+    }
+
+    fn misfit_of(&self, given: &str, wanted: &str) -> String {
+        let (structure, path) = (self.structure, self.path.join("."));
+        format!("json: cannot unmarshal {given} into Go struct field {structure}.{path} of type {wanted}")
+    }
+}
+
+fn last(name: &'static str) -> &'static str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn type_name(kind: Kind) -> String {
+    match kind {
+        Kind::String(name) => name.to_owned(),
+        Kind::Bool => "bool".into(),
+        Kind::Int32 => "int32".into(),
+        Kind::Int64 => "int64".into(),
+        Kind::Bytes => "[]uint8".into(),
+        Kind::Time => "v1.Time".into(),
+        Kind::MicroTime => "v1.MicroTime".into(),
+        Kind::Quantity => "resource.Quantity".into(),
+        Kind::IntOrString => "intstr.IntOrString".into(),
+        Kind::Raw => "runtime.RawExtension".into(),
+        Kind::Message(name) => name.split_once('.').map_or(name, |(_, rest)| rest).to_owned(),
+    }
+}
+
+fn time(text: &str, layout: &str) -> Result<(), String> {
+    match text.parse::<jiff::Timestamp>() {
+        // An empty text is no time given.
+        _ if text.is_empty() => Ok(()),
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")),
+    }
+}
+
+fn bad_byte(error: &base64::DecodeError, length: usize) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        _ => length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn complaint(object: &Value) -> String {
+        let whole = decode_check(object).expect_err("does not fit");
+        whole.split_once(": ").map(|(_, why)| why.to_owned()).expect("names the kind first")
+    }
+
+    fn pod(spec: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
+    }
+
+    #[test]
+    fn the_words_are_the_originals() {
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "x"}});
+        assert_eq!(
+            decode_check(&deployment).unwrap_err(),
+            "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal string into Go \
+             struct field DeploymentSpec.spec.replicas of type int32"
+        );
+    }
+
+    #[test]
+    fn the_path_goes_through_lists_maps_and_embedded_structures() {
+        let field = "json: cannot unmarshal number into Go struct field";
+        for (spec, wanted) in [
+            (json!({"containers": [{"name": 5}]}), "Container.spec.containers.name of type string"),
+            (json!({"restartPolicy": 5}), "PodSpec.spec.restartPolicy of type v1.RestartPolicy"),
+            (json!({"containers": 5}), "PodSpec.spec.containers of type []v1.Container"),
+            (json!({"nodeSelector": {"a": 5}}), "PodSpec.spec.nodeSelector of type string"),
+            (
+                json!({"volumes": [{"configMap": {"name": 5}}]}),
+                "ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap.LocalObjectReference.name of type string",
+            ),
+            (
+                json!({"volumes": [{"configMap": 5}]}),
+                "Volume.spec.volumes.VolumeSource.configMap of type v1.ConfigMapVolumeSource",
+            ),
+        ] {
+            assert_eq!(complaint(&pod(spec)), format!("{field} {wanted}"));
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_shown() {
+        for (number, shown) in [(json!(5_000_000_000_i64), "5000000000"), (json!(1.5), "1.5")] {
+            let why = complaint(&pod(json!({"priority": number})));
+            let wanted = format!("number {shown} into Go struct field PodSpec.spec.priority of type int32");
+            assert_eq!(why, format!("json: cannot unmarshal {wanted}"));
+        }
+    }
+
+    #[test]
+    fn times_bytes_and_quantities_are_read() {
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"renewTime": "x"}});
+        let wanted = "parsing time \"x\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"x\" as \"2006\"";
+        assert_eq!(complaint(&lease), wanted);
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "%%%"}});
+        assert_eq!(complaint(&secret), "illegal base64 data at input byte 0");
+        let limits = pod(json!({"containers": [{"resources": {"limits": {"cpu": "1 core"}}}]}));
+        assert_eq!(complaint(&limits), quantity::WRONG_FORMAT);
+    }
+
+    #[test]
+    fn what_fits_passes_and_unknown_kinds_do_too() {
+        assert_eq!(decode_check(&pod(json!({"containers": [{"name": "a", "unknown": 1}], "volumes": null}))), Ok(()));
+        assert_eq!(decode_check(&json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": 5})), Ok(()));
+        assert_eq!(decode_check(&json!([])), Ok(()));
+    }
+}

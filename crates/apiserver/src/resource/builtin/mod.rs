@@ -1,0 +1,74 @@
+//! The kinds that are compiled in: what Kubernetes has of itself, as far as it is served here.
+
+pub mod admission;
+pub mod decode;
+pub mod events;
+mod kinds;
+mod overlay;
+mod quantity;
+mod schemas;
+mod selectors;
+mod shape;
+pub mod validation;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+
+use super::{Origin, Resource, ScalePaths, Version};
+use kinds::{KINDS, Kind};
+pub use quantity::parse as parse_quantity;
+pub use schemas::openapi_definitions;
+pub use selectors::selector_text;
+pub use shape::shape;
+
+/// All built-in resources.
+pub fn resources() -> Vec<Resource> {
+    KINDS.iter().map(resource).collect()
+}
+
+/// The verbs of a resource, as discovery lists them. Custom resources have all of them.
+pub fn verbs(resource: &Resource) -> &'static [&'static str] {
+    let builtin = match resource.origin {
+        Origin::Builtin => kinds::find(&resource.group, &resource.plural),
+        Origin::Custom => None,
+    };
+    builtin.map_or(kinds::ALL_VERBS, |kind| kind.verbs)
+}
+
+/// Name of the resource's definition in OpenAPI, e.g. `io.k8s.api.core.v1.Pod`. None for custom resources.
+pub fn definition_name(resource: &Resource) -> Option<&'static str> {
+    let kind = kinds::find(&resource.group, &resource.plural)?;
+    (resource.origin == Origin::Builtin).then_some(kind.definition)
+}
+
+fn resource(kind: &Kind) -> Resource {
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    Resource {
+        group: kind.group.into(),
+        plural: kind.plural.into(),
+        singular: kind.kind.to_lowercase(),
+        kind: kind.kind.into(),
+        list_kind: format!("{}List", kind.kind),
+        short_names: owned(kind.short),
+        categories: owned(kind.categories),
+        namespaced: kind.namespaced,
+        versions: vec![Version {
+            name: "v1".into(),
+            served: true,
+            storage: true,
+            deprecation: None,
+            schema: schemas::schema(kind.definition),
+            openapi: Arc::new(schemas::openapi(kind.definition)),
+            columns: Vec::new(),
+            selectable: owned(kind.selectable),
+            status: kind.status,
+            // The selector of a workload is an object; its text form is made where the scale is.
+            scale: kind.scale.then(|| ScalePaths {
+                spec_replicas: ".spec.replicas".into(),
+                status_replicas: ".status.replicas".into(),
+                label_selector: Some(".spec.selector".into()),
+            }),
+        }],
+        origin: Origin::Builtin,
+    }
+}

@@ -1,0 +1,446 @@
+//! One walk over an expression that tells its type and its worst cost.
+
+use std::sync::Arc;
+
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+
+use super::cost_of_calls::{self, scaled};
+use super::decl::{Decl, Kind};
+use super::{locate, signatures};
+
+/// How large a value can be: items, entries or characters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Range {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Range {
+    pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+    const ONE: Self = Self { min: 1, max: 1 };
+
+    fn exactly(size: usize) -> Self {
+        Self { min: size as u64, max: size as u64 }
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+/// What is known about one expression.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    pub(super) ty: Arc<Decl>,
+    pub(super) size: Range,
+    pub(super) cost: u64,
+}
+
+/// What is known about a whole expression.
+pub(crate) struct Estimate {
+    /// Its type.
+    pub(crate) kind: Kind,
+    /// Worst cost.
+    pub(crate) cost: u64,
+    /// What the original's compiler would say against it.
+    pub(crate) errors: Vec<String>,
+}
+
+impl Estimate {
+    pub(super) fn of(source: &str, tree: &IdedExpr, scope: &Arc<Decl>, old_is_optional: bool, copies: bool) -> Self {
+        let old = if old_is_optional { Decl::containing(Kind::Optional, scope.clone(), 1) } else { scope.clone() };
+        let vars = vec![var("self", scope.clone()), var("oldSelf", old)];
+        let mut walk = Walk { source, vars, copies, errors: Vec::new() };
+        let facts = walk.visit(tree);
+        Self { kind: facts.ty.kind, cost: facts.cost, errors: walk.errors }
+    }
+}
+
+struct Walk<'a> {
+    source: &'a str,
+    vars: Vec<(String, Facts)>,
+    /// Count what our interpreter copies where the original's only points: running costs instead of admission costs.
+    copies: bool,
+    errors: Vec<String>,
+}
+
+fn var(name: &str, ty: Arc<Decl>) -> (String, Facts) {
+    (name.to_owned(), declared(ty, 1))
+}
+
+/// A value whose size its declaration bounds.
+fn declared(ty: Arc<Decl>, cost: u64) -> Facts {
+    Facts { size: Range { min: 0, max: ty.max }, ty, cost }
+}
+
+/// A value that an expression made: scalars have size one, and of others nothing is known unless told.
+fn made(kind: Kind, size: Option<Range>, cost: u64) -> Facts {
+    let scalar = matches!(
+        kind,
+        Kind::Bool | Kind::Double | Kind::Duration | Kind::Int | Kind::Timestamp | Kind::Uint | Kind::Null
+    );
+    let size = size.unwrap_or(if scalar { Range::ONE } else { Range::UNKNOWN });
+    Facts { ty: Decl::simple(kind, size.max, 1), size, cost }
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, node: &IdedExpr) -> Facts {
+        match &node.expr {
+            Expr::Literal(literal) => literal_facts(literal),
+            Expr::Ident(name) => self.name(name),
+            Expr::Select(select) => {
+                let operand = self.visit(&select.operand);
+                let told = self.errors.len();
+                let field = self.field(&operand, &select.field);
+                if select.test {
+                    // A macro's errors are told at the macro.
+                    if self.errors.len() > told {
+                        self.errors.truncate(told);
+                        let message = format!("undefined field '{}'", select.field);
+                        self.error(locate::of_call(self.source, "has"), &message);
+                    }
+                    return made(Kind::Bool, None, operand.cost.saturating_add(1));
+                }
+                let selects = matches!(operand.ty.kind, Kind::Map | Kind::Object);
+                let cost = operand.cost.saturating_add(u64::from(selects));
+                let copied = self.copied(&field);
+                Facts { cost: cost.saturating_add(copied), ..field }
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => {
+                let items: Vec<Facts> = list.elements.iter().map(|element| self.visit(element)).collect();
+                let cost = sum(&items).saturating_add(10);
+                let element = items.iter().map(sized).reduce(|a, b| a.larger(&b));
+                let element = element.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+                let size = Range::exactly(items.len());
+                Facts { ty: Decl::containing(Kind::List, element, size.max), size, cost }
+            }
+            Expr::Map(map) => {
+                let mut cost: u64 = 30;
+                let mut values = Vec::new();
+                for entry in &map.entries {
+                    if let EntryExpr::MapEntry(entry) = &entry.expr {
+                        cost = cost.saturating_add(self.visit(&entry.key).cost);
+                        values.push(self.visit(&entry.value));
+                    }
+                }
+                let element = values.iter().map(sized).reduce(|a, b| a.larger(&b));
+                let size = Range::exactly(values.len());
+                let element = element.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+                Facts {
+                    ty: Decl::containing(Kind::Map, element, size.max),
+                    size,
+                    cost: cost.saturating_add(sum(&values)),
+                }
+            }
+            Expr::Comprehension(loops) => self.comprehension(loops),
+            Expr::Struct(message) => {
+                // Nothing in Kubernetes can be made this way, and the interpreter cannot either.
+                self.error(0, &format!("undeclared reference to '{}' (in container '')", message.type_name));
+                made(Kind::Dyn, None, 40)
+            }
+            Expr::Unspecified => {
+                self.error(0, "empty expression");
+                made(Kind::Dyn, None, 0)
+            }
+        }
+    }
+
+    fn error(&mut self, offset: usize, message: &str) {
+        self.errors.push(locate::located(self.source, offset, message));
+    }
+
+    fn copied(&self, facts: &Facts) -> u64 {
+        if self.copies { facts.ty.deep_size() } else { 0 }
+    }
+
+    fn name(&mut self, name: &str) -> Facts {
+        if let Some((_, facts)) = self.vars.iter().rev().find(|(known, _)| known == name) {
+            return Facts { cost: 1, ..facts.clone() };
+        }
+        if !signatures::TYPE_NAMES.contains(&name) {
+            let message = format!("undeclared reference to '{name}' (in container '')");
+            self.error(locate::of_name(self.source, name), &message);
+        }
+        made(Kind::Dyn, Some(Range::ONE), 1)
+    }
+
+    /// A field of a value, by name.
+    fn field(&mut self, operand: &Facts, name: &str) -> Facts {
+        match operand.ty.kind {
+            Kind::Object => match operand.ty.fields.get(name) {
+                Some(field) => declared(field.clone(), 0),
+                None => {
+                    self.error(locate::of_field(self.source, name), &format!("undefined field '{name}'"));
+                    made(Kind::Dyn, None, 0)
+                }
+            },
+            Kind::Map => operand.ty.element.clone().map_or_else(|| made(Kind::Dyn, None, 0), |e| declared(e, 0)),
+            Kind::Optional => match operand.ty.element.clone() {
+                Some(inner) => {
+                    let field = self.field(&declared(inner, 0), name);
+                    declared(Decl::containing(Kind::Optional, field.ty, 1), 0)
+                }
+                None => made(Kind::Dyn, None, 0),
+            },
+            Kind::Dyn => made(Kind::Dyn, None, 0),
+            _ => {
+                let ty = signatures::written(&operand.ty);
+                let message = format!("type '{ty}' does not support field selection");
+                self.error(locate::of_field(self.source, name), &message);
+                made(Kind::Dyn, None, 0)
+            }
+        }
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Facts {
+        // `math.greatest(...)`: the parser takes the first part for a value.
+        let qualified = call.target.as_ref().and_then(|target| match &target.expr {
+            Expr::Ident(space) => Some(format!("{space}.{}", call.func_name)),
+            _ => None,
+        });
+        let qualified = qualified.filter(|name| signatures::of(name).is_some());
+        let target = match (&qualified, &call.target) {
+            (None, Some(target)) => Some(self.visit(target)),
+            _ => None,
+        };
+        let args: Vec<Facts> = call.args.iter().map(|arg| self.visit(arg)).collect();
+        let name = qualified.as_deref().unwrap_or(&call.func_name);
+        let arguments = sum(&args).saturating_add(target.as_ref().map_or(0, |facts| facts.cost));
+        if let Some(facts) = self.operator(name, call, &args) {
+            return facts;
+        }
+        let Some(yields) = signatures::of(name) else {
+            let message = format!("undeclared reference to '{name}' (in container '')");
+            self.error(locate::of_call(self.source, &call.func_name), &message);
+            return made(Kind::Dyn, None, arguments);
+        };
+        let ty = signatures::result(yields, target.as_ref().map(|f| &f.ty), args.first().map(|f| &f.ty));
+        let (cost, size) = cost_of_calls::of(name, target.as_ref(), &args);
+        let copied: u64 = target.iter().chain(&args).map(|facts| self.copied(facts)).fold(0, u64::saturating_add);
+        let cost = cost.saturating_add(arguments).saturating_add(copied);
+        match (size, yields) {
+            (Some(size), _) => Facts { ty: resized(&ty, size), size, cost },
+            (None, signatures::Yields::Target | signatures::Yields::Item) => declared(ty, cost),
+            (None, _) if ty.element.is_some() => declared(ty, cost),
+            (None, _) => made(ty.kind, None, cost),
+        }
+    }
+
+    /// Operators, which the parser turns into calls with odd names.
+    fn operator(&mut self, name: &str, call: &CallExpr, args: &[Facts]) -> Option<Facts> {
+        let cost = sum(args);
+        Some(match (name, args) {
+            (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, _]) => {
+                for (arg, facts) in call.args.iter().zip(args) {
+                    self.must_be_bool(arg, facts);
+                }
+                made(Kind::Bool, None, cost)
+            }
+            (operators::LOGICAL_NOT, [a]) => {
+                self.must_match(name, args, matches!(a.ty.kind, Kind::Bool | Kind::Dyn));
+                made(Kind::Bool, None, cost.saturating_add(1))
+            }
+            (operators::NOT_STRICTLY_FALSE, [_]) => made(Kind::Bool, None, cost.saturating_add(1)),
+            (operators::CONDITIONAL, [condition, yes, no]) => {
+                self.must_be_bool(&call.args[0], condition);
+                let same = yes.ty.kind == no.ty.kind;
+                let loose = |facts: &Facts| matches!(facts.ty.kind, Kind::Dyn | Kind::Null);
+                self.must_match(name, args, same || loose(yes) || loose(no));
+                let ty = if same { yes.ty.larger(&no.ty) } else { Decl::of_kind(Kind::Dyn) };
+                let cost = condition.cost.saturating_add(yes.cost.max(no.cost));
+                Facts { ty, size: yes.size.union(no.size), cost }
+            }
+            (operators::EQUALS | operators::NOT_EQUALS, [a, b]) => {
+                self.must_match(name, args, comparable(a, b));
+                made(Kind::Bool, None, cost.saturating_add(compare_cost(a, b)))
+            }
+            (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [a, b]) => {
+                self.must_match(name, args, ordered(a, b));
+                let text = |facts: &Facts| matches!(facts.ty.kind, Kind::String | Kind::Bytes | Kind::Dyn);
+                let extra = if text(a) && text(b) { compare_cost(a, b) } else { 1 };
+                made(Kind::Bool, None, cost.saturating_add(extra))
+            }
+            (operators::ADD, [a, b]) => self.add(a, b, args),
+            (operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [a, b]) => {
+                let kind = arithmetic(name, a.ty.kind, b.ty.kind);
+                self.must_match(name, args, kind.is_some());
+                made(kind.unwrap_or(Kind::Dyn), None, cost.saturating_add(1))
+            }
+            (operators::NEGATE, [a]) => made(a.ty.kind, None, cost.saturating_add(1)),
+            (operators::IN, [_, list]) => {
+                let walks = matches!(list.ty.kind, Kind::List | Kind::Dyn);
+                made(Kind::Bool, None, cost.saturating_add(if walks { list.size.max } else { 1 }))
+            }
+            (operators::INDEX, [on, _]) => {
+                let element = on.ty.element.clone();
+                let facts = element.map_or_else(|| made(Kind::Dyn, None, 0), |element| declared(element, 0));
+                Facts { cost: cost.saturating_add(1).saturating_add(self.copied(&facts)), ..facts }
+            }
+            (operators::OPT_INDEX, [on, _]) => {
+                let field = match &call.args[1].expr {
+                    Expr::Literal(LiteralValue::String(name)) => self.field(on, name.inner()),
+                    _ => on.ty.element.clone().map_or_else(|| made(Kind::Dyn, None, 0), |e| declared(e, 0)),
+                };
+                let cost = cost.saturating_add(1).saturating_add(self.copied(&field));
+                let ty = if field.ty.kind == Kind::Optional {
+                    field.ty
+                } else {
+                    Decl::containing(Kind::Optional, field.ty, 1)
+                };
+                Facts { cost, ..declared(ty, 0) }
+            }
+            _ => return None,
+        })
+    }
+
+    fn add(&mut self, a: &Facts, b: &Facts, args: &[Facts]) -> Facts {
+        let cost = a.cost.saturating_add(b.cost);
+        let size = Range { min: a.size.min.saturating_add(b.size.min), max: a.size.max.saturating_add(b.size.max) };
+        let kind = match (a.ty.kind, b.ty.kind) {
+            (Kind::Dyn, other) | (other, Kind::Dyn) => Some(other),
+            (a, b) if a == b && matches!(a, Kind::String | Kind::Bytes | Kind::List) => Some(a),
+            (a, b) => arithmetic(operators::ADD, a, b),
+        };
+        self.must_match(operators::ADD, args, kind.is_some());
+        match kind.unwrap_or(Kind::Dyn) {
+            Kind::List => {
+                let ty = resized(&a.ty.larger(&b.ty), size);
+                let copied = if self.copies { ty.deep_size() } else { 0 };
+                Facts { ty, size, cost: cost.saturating_add(1).saturating_add(copied) }
+            }
+            kind @ (Kind::String | Kind::Bytes | Kind::Dyn) => {
+                made(kind, Some(size), cost.saturating_add(scaled(size.max, 0.1)))
+            }
+            kind => made(kind, None, cost.saturating_add(1)),
+        }
+    }
+
+    fn must_be_bool(&mut self, node: &IdedExpr, facts: &Facts) {
+        if !matches!(facts.ty.kind, Kind::Bool | Kind::Dyn) {
+            let offset = match &node.expr {
+                Expr::Select(select) => locate::of_field(self.source, &select.field),
+                Expr::Ident(name) => locate::of_name(self.source, name),
+                Expr::Call(call) => locate::of_call(self.source, &call.func_name),
+                _ => 0,
+            };
+            let message = format!("expected type 'bool' but found '{}'", signatures::written(&facts.ty));
+            self.error(offset, &message);
+        }
+    }
+
+    fn must_match(&mut self, operator: &str, args: &[Facts], matches: bool) {
+        if !matches {
+            let types: Vec<String> = args.iter().map(|facts| signatures::written(&facts.ty)).collect();
+            let types = types.join(", ");
+            let message = format!("found no matching overload for '{operator}' applied to '({types})'");
+            self.error(locate::of_operator(self.source, operator), &message);
+        }
+    }
+
+    fn comprehension(&mut self, loops: &ComprehensionExpr) -> Facts {
+        let range = self.visit(&loops.iter_range);
+        let init = self.visit(&loops.accu_init);
+        let item = match (range.ty.kind, &range.ty.element) {
+            // Iterating over a map gives its keys.
+            (Kind::Map, _) => made(Kind::String, Some(Range { min: 0, max: 0 }), 0),
+            (Kind::List, Some(element)) => declared(element.clone(), 0),
+            (Kind::List | Kind::Dyn, _) => made(Kind::Dyn, None, 0),
+            _ => {
+                let ty = signatures::written(&range.ty);
+                let message = format!(
+                    "expression of type '{ty}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                );
+                self.error(0, &message);
+                made(Kind::Dyn, None, 0)
+            }
+        };
+        let mut per_item = self.copied(&item);
+        // A list that grows by one each time is, while it grows, as long as what is iterated over.
+        let collects = matches!(loops.accu_init.expr, Expr::List(_));
+        let accumulated = if collects { resized(&init.ty, range.size) } else { init.ty.clone() };
+        self.vars.push((loops.accu_var.clone(), declared(accumulated, 1)));
+        self.vars.push((loops.iter_var.clone(), item));
+        let condition = self.visit(&loops.loop_cond);
+        let step = self.visit(&loops.loop_step);
+        self.vars.pop();
+        self.vars.pop();
+        let after = if collects { resized(&step.ty, range.size) } else { init.ty.clone() };
+        if self.copies {
+            per_item = per_item.saturating_add(after.deep_size().saturating_mul(2));
+        }
+        self.vars.push((loops.accu_var.clone(), declared(after, 1)));
+        let result = self.visit(&loops.result);
+        self.vars.pop();
+        let per_item = per_item.saturating_add(condition.cost).saturating_add(step.cost);
+        let cost = range.cost.saturating_add(init.cost).saturating_add(result.cost);
+        let cost = cost.saturating_add(range.size.max.saturating_mul(per_item));
+        let size = if collects { Range { min: 0, max: range.size.max } } else { Range::ONE };
+        Facts { ty: result.ty, size, cost }
+    }
+}
+
+fn literal_facts(literal: &LiteralValue) -> Facts {
+    let (kind, size) = match literal {
+        LiteralValue::Boolean(_) => (Kind::Bool, None),
+        LiteralValue::Bytes(bytes) => (Kind::Bytes, Some(Range::exactly(bytes.inner().len()))),
+        LiteralValue::Double(_) => (Kind::Double, None),
+        LiteralValue::Int(_) => (Kind::Int, None),
+        LiteralValue::Null => (Kind::Null, None),
+        LiteralValue::String(text) => (Kind::String, Some(Range::exactly(text.inner().chars().count()))),
+        LiteralValue::UInt(_) => (Kind::Uint, None),
+    };
+    made(kind, size, 0)
+}
+
+fn sum(facts: &[Facts]) -> u64 {
+    facts.iter().map(|facts| facts.cost).fold(0, u64::saturating_add)
+}
+
+/// The type with the size that the expression has.
+fn sized(facts: &Facts) -> Arc<Decl> {
+    resized(&facts.ty, facts.size)
+}
+
+fn resized(ty: &Arc<Decl>, size: Range) -> Arc<Decl> {
+    if ty.max == size.max { ty.clone() } else { Arc::new(Decl { max: size.max, ..(**ty).clone() }) }
+}
+
+fn is_number(kind: Kind) -> bool {
+    matches!(kind, Kind::Int | Kind::Uint | Kind::Double)
+}
+
+fn comparable(a: &Facts, b: &Facts) -> bool {
+    let (a, b) = (a.ty.kind, b.ty.kind);
+    let loose = |kind| matches!(kind, Kind::Dyn | Kind::Null | Kind::Object | Kind::Map | Kind::Optional);
+    a == b || loose(a) || loose(b)
+}
+
+fn ordered(a: &Facts, b: &Facts) -> bool {
+    let (a, b) = (a.ty.kind, b.ty.kind);
+    let orders = |kind| {
+        is_number(kind)
+            || matches!(kind, Kind::Dyn | Kind::Bool | Kind::String | Kind::Bytes | Kind::Timestamp | Kind::Duration)
+    };
+    orders(a) && orders(b) && (a == b || a == Kind::Dyn || b == Kind::Dyn || (is_number(a) && is_number(b)))
+}
+
+/// Comparing walks the smaller of the two.
+fn compare_cost(a: &Facts, b: &Facts) -> u64 {
+    scaled(a.size.max.min(b.size.max), 0.1)
+}
+
+/// The type of an arithmetic operation; `None` if there is none for these types.
+fn arithmetic(operator: &str, a: Kind, b: Kind) -> Option<Kind> {
+    use Kind::{Duration, Dyn, Timestamp};
+    match (operator, a, b) {
+        (_, Dyn, _) | (_, _, Dyn) => Some(Dyn),
+        (operators::ADD, Timestamp, Duration) | (operators::ADD, Duration, Timestamp) => Some(Timestamp),
+        (operators::SUBSTRACT, Timestamp, Duration) => Some(Timestamp),
+        (operators::SUBSTRACT, Timestamp, Timestamp) => Some(Duration),
+        (operators::ADD | operators::SUBSTRACT, Duration, Duration) => Some(Duration),
+        (operators::MODULO, Kind::Double, _) => None,
+        (_, a, b) if a == b && is_number(a) => Some(a),
+        _ => None,
+    }
+}

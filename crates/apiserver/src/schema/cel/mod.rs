@@ -1,0 +1,172 @@
+//! CEL expressions of `x-kubernetes-validations`: parsing, types, cost, and running them.
+
+mod cost_of_calls;
+pub(crate) mod decl;
+mod estimate;
+mod locate;
+mod signatures;
+pub(crate) mod values;
+
+pub(crate) use decl::{Decl, Kind};
+pub(crate) use estimate::Estimate;
+
+use std::sync::{Arc, LazyLock};
+
+use kube_cel::KubeCelExt as _;
+use kube_cel::cel::common::ast::{Expr, IdedExpr, operators};
+use kube_cel::cel::objects::{OptionalValue, Value};
+use kube_cel::cel::parser::Parser;
+use kube_cel::cel::{Context, ExecutionError, ResolveResult};
+
+/// Expressions longer than this are refused, as by the original.
+const MAX_CHARS: usize = 100_000;
+
+/// How deep an expression may nest. Parsing, checking and running it all recurse, and must fit a small stack.
+const MAX_NESTING: usize = 120;
+
+/// A parsed expression.
+pub(crate) struct Expression {
+    source: String,
+    tree: IdedExpr,
+    /// It speaks of `oldSelf`.
+    pub(crate) uses_old: bool,
+}
+
+impl Expression {
+    /// Parses; the error is what the original's compiler says.
+    pub(crate) fn parse(source: &str) -> Result<Self, String> {
+        if source.chars().count() > MAX_CHARS {
+            return Err(format!(
+                "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {}, limit {MAX_CHARS}",
+                source.chars().count()
+            ));
+        }
+        if locate::nesting(source) > MAX_NESTING {
+            return Err(format!("ERROR: <input>:-1:0: expression recursion limit exceeded: {MAX_NESTING}"));
+        }
+        let mut tree = Parser::default().enable_optional_syntax(true).parse(source).map_err(|errors| {
+            let texts = errors.errors.iter().map(|error| {
+                let (line, column) = (error.pos.0.max(1) as usize, error.pos.1.max(0) as usize);
+                locate::located_at(source, line, column, &error.msg)
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        })?;
+        let mut uses_old = false;
+        prepare(&mut tree, &mut uses_old);
+        Ok(Self { source: source.to_owned(), tree, uses_old })
+    }
+
+    /// Types and worst cost, with `self` and `oldSelf` of the given type.
+    pub(crate) fn estimate(&self, scope: &Arc<Decl>, old_is_optional: bool) -> Estimate {
+        Estimate::of(&self.source, &self.tree, scope, old_is_optional, false)
+    }
+
+    /// Worst cost for us, on values that are measured.
+    pub(crate) fn running_cost(&self, scope: &Arc<Decl>, old_is_optional: bool) -> u64 {
+        Estimate::of(&self.source, &self.tree, scope, old_is_optional, true).cost
+    }
+
+    /// Runs the expression. The caller has made sure that it is affordable.
+    pub(crate) fn run(&self, scope: &Context<'_>) -> Result<Value, String> {
+        Value::resolve(&self.tree, scope).map_err(|error| worded(&error))
+    }
+}
+
+/// `self` and `oldSelf`, on top of all functions.
+pub(crate) fn scope(current: Value, old: Option<Value>, old_is_optional: bool) -> Context<'static> {
+    let mut scope = FUNCTIONS.new_inner_scope();
+    scope.add_variable_from_value("self", current);
+    match (old, old_is_optional) {
+        (Some(old), false) => scope.add_variable_from_value("oldSelf", old),
+        (Some(old), true) => {
+            scope.add_variable_from_value("oldSelf", Value::Opaque(Arc::new(OptionalValue::of(old))));
+        }
+        (None, true) => scope.add_variable_from_value("oldSelf", Value::Opaque(Arc::new(OptionalValue::none()))),
+        (None, false) => {}
+    }
+    scope
+}
+
+/// All functions, registered once: making them anew for each rule would cost more than running it.
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
+    let mut context = Context::default().with_all();
+    // A type is represented by its name. Only comparing types is of use in a rule, and names compare alike.
+    context.add_function("type", |value: Value| type_name(&value).to_owned());
+    context.add_function("dyn", |value: Value| -> ResolveResult { Ok(value) });
+    for name in signatures::TYPE_NAMES {
+        context.add_variable_from_value(*name, (*name).to_owned());
+    }
+    context
+});
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::List(_) => "list",
+        Value::Map(_) => "map",
+        Value::Int(_) => "int",
+        Value::UInt(_) => "uint",
+        Value::Float(_) => "double",
+        Value::String(_) => "string",
+        Value::Bytes(_) => "bytes",
+        Value::Bool(_) => "bool",
+        Value::Null => "null_type",
+        _ => "dyn",
+    }
+}
+
+/// Readies a tree for the interpreter, and looks for `oldSelf` on the way.
+fn prepare(node: &mut IdedExpr, uses_old: &mut bool) {
+    match &mut node.expr {
+        Expr::Ident(name) => *uses_old |= name == "oldSelf",
+        Expr::Select(select) => prepare(&mut select.operand, uses_old),
+        Expr::Call(call) => {
+            // The interpreter's `a.?b` fails on an absent field instead of yielding none; its `a[?'b']` does right.
+            if call.func_name == operators::OPT_SELECT {
+                call.func_name = operators::OPT_INDEX.to_owned();
+            }
+            call.target.iter_mut().for_each(|target| prepare(target, uses_old));
+            call.args.iter_mut().for_each(|arg| prepare(arg, uses_old));
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(|element| prepare(element, uses_old)),
+        Expr::Map(map) => {
+            for entry in &mut map.entries {
+                if let kube_cel::cel::common::ast::EntryExpr::MapEntry(entry) = &mut entry.expr {
+                    prepare(&mut entry.key, uses_old);
+                    prepare(&mut entry.value, uses_old);
+                }
+            }
+        }
+        Expr::Comprehension(loops) => {
+            for part in [
+                &mut loops.iter_range,
+                &mut loops.accu_init,
+                &mut loops.loop_cond,
+                &mut loops.loop_step,
+                &mut loops.result,
+            ] {
+                prepare(part, uses_old);
+            }
+        }
+        Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+    }
+}
+
+/// An error of the interpreter in the original's words.
+fn worded(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".into(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".into(),
+        ExecutionError::Overflow(..) => "integer overflow".into(),
+        ExecutionError::IndexOutOfBounds(Value::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::NoSuchOverload
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::UnsupportedUnaryOperator(..)
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::NotSupportedAsMethod { .. }
+        | ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::UnexpectedType { .. } => "no such overload".into(),
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}

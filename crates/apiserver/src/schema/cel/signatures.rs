@@ -1,0 +1,178 @@
+//! The functions that rules may call, and what they yield.
+
+use std::sync::Arc;
+
+use super::decl::{Decl, Kind};
+
+/// Names that stand for types, as in `type(x) == int`.
+pub(super) const TYPE_NAMES: &[&str] =
+    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "uint"];
+
+/// What a function yields.
+#[derive(Clone, Copy)]
+pub(super) enum Yields {
+    Kind(Kind),
+    /// A list of something.
+    List(Kind),
+    /// What it was called on.
+    Target,
+    /// An item of what it was called on.
+    Item,
+    /// An optional of the argument.
+    OptionalOfArgument,
+}
+
+/// What the function of that name yields; `None` if there is none of that name.
+pub(super) fn of(name: &str) -> Option<Yields> {
+    use Kind::{Bool, Bytes, Double, Duration, Dyn, Int, Opaque, Optional, String, Timestamp, Uint};
+    Some(match name {
+        "contains"
+        | "startsWith"
+        | "endsWith"
+        | "matches"
+        | "isSorted"
+        | "isURL"
+        | "isIP"
+        | "isIPv4"
+        | "isIPv6"
+        | "isCIDR"
+        | "isCIDRv4"
+        | "isCIDRv6"
+        | "isQuantity"
+        | "isSemver"
+        | "isInteger"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "hasValue"
+        | "ip.isCanonical"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "containsIP"
+        | "containsCIDR"
+        | "sets.contains"
+        | "sets.intersects"
+        | "sets.equivalent"
+        | "math.isFinite"
+        | "math.isInf"
+        | "math.isNaN" => Yields::Kind(Bool),
+        "size" | "int" | "indexOf" | "lastIndexOf" | "asInteger" | "sign" | "compareTo" | "major" | "minor"
+        | "patch" | "prefixLength" | "family" | "math.bitAnd" | "math.bitNot" | "math.bitOr" | "math.bitXor"
+        | "math.bitShiftLeft" | "math.bitShiftRight" | "getDate" | "getDayOfMonth" | "getDayOfWeek"
+        | "getDayOfYear" | "getFullYear" | "getHours" | "getMilliseconds" | "getMinutes" | "getMonth"
+        | "getSeconds" => Yields::Kind(Int),
+        "string"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "replace"
+        | "charAt"
+        | "join"
+        | "format"
+        | "find"
+        | "strings.quote"
+        | "base64.encode"
+        | "getScheme"
+        | "getHost"
+        | "getHostname"
+        | "getPort"
+        | "getEscapedPath"
+        | "jsonpatch.escapeKey" => Yields::Kind(String),
+        "double" | "asApproximateFloat" | "math.ceil" | "math.floor" | "math.round" | "math.trunc" | "math.sqrt" => {
+            Yields::Kind(Double)
+        }
+        "uint" => Yields::Kind(Uint),
+        "bytes" | "base64.decode" => Yields::Kind(Bytes),
+        "timestamp" => Yields::Kind(Timestamp),
+        "duration" => Yields::Kind(Duration),
+        "split" | "findAll" => Yields::List(String),
+        "lists.range" => Yields::List(Int),
+        "distinct" | "sort" | "slice" | "reverse" | "masked" | "add" | "sub" | "or" => Yields::Target,
+        "min" | "max" | "sum" | "value" | "orValue" => Yields::Item,
+        "quantity" => Yields::Kind(Opaque("kubernetes.Quantity")),
+        "semver" => Yields::Kind(Opaque("kubernetes.Semver")),
+        "url" => Yields::Kind(Opaque("kubernetes.URL")),
+        "ip" => Yields::Kind(Opaque("net.IP")),
+        "cidr" => Yields::Kind(Opaque("net.CIDR")),
+        "optional.of" => Yields::OptionalOfArgument,
+        "optional.none" | "format.named" | "validate" => Yields::Kind(Optional),
+        "flatten"
+        | "first"
+        | "last"
+        | "getQuery"
+        | "dyn"
+        | "type"
+        | "math.greatest"
+        | "math.least"
+        | "math.abs"
+        | "math.sign"
+        | "optional.ofNonZeroValue" => Yields::Kind(Dyn),
+        _ if name.strip_prefix("format.").is_some_and(is_named_format) => {
+            Yields::Kind(Opaque("kubernetes.NamedFormat"))
+        }
+        _ => return None,
+    })
+}
+
+fn is_named_format(name: &str) -> bool {
+    matches!(
+        name,
+        "byte"
+            | "date"
+            | "datetime"
+            | "dns1035Label"
+            | "dns1035LabelPrefix"
+            | "dns1123Label"
+            | "dns1123LabelPrefix"
+            | "dns1123Subdomain"
+            | "dns1123SubdomainPrefix"
+            | "labelValue"
+            | "qualifiedName"
+            | "uri"
+            | "uuid"
+    )
+}
+
+/// The type that a call yields.
+pub(super) fn result(yields: Yields, target: Option<&Arc<Decl>>, argument: Option<&Arc<Decl>>) -> Arc<Decl> {
+    let on = target.or(argument);
+    let inside = || on.and_then(|decl| decl.element.clone()).unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+    match yields {
+        Yields::Kind(kind) => Decl::of_kind(kind),
+        Yields::List(kind) => {
+            let max = on.map_or(u64::MAX, |decl| decl.max);
+            Decl::containing(Kind::List, Decl::simple(kind, max, 1), max)
+        }
+        Yields::Target => on.cloned().unwrap_or_else(|| Decl::of_kind(Kind::Dyn)),
+        Yields::Item => inside(),
+        Yields::OptionalOfArgument => {
+            let inner = argument.cloned().unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+            Decl::containing(Kind::Optional, inner, 1)
+        }
+    }
+}
+
+/// A type as the original's messages write it.
+pub(super) fn written(decl: &Decl) -> String {
+    let inside = || decl.element.as_ref().map_or_else(|| "dyn".into(), |element| written(element));
+    match decl.kind {
+        Kind::Dyn => "dyn".into(),
+        Kind::Null => "null".into(),
+        Kind::Bool => "bool".into(),
+        Kind::Int => "int".into(),
+        Kind::Uint => "uint".into(),
+        Kind::Double => "double".into(),
+        Kind::String => "string".into(),
+        Kind::Bytes => "bytes".into(),
+        Kind::Timestamp => "timestamp".into(),
+        Kind::Duration => "duration".into(),
+        Kind::List => format!("list({})", inside()),
+        Kind::Map => format!("map(string, {})", inside()),
+        Kind::Object => "object".into(),
+        Kind::Optional => format!("optional_type({})", inside()),
+        Kind::Opaque(name) => name.into(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Resources inside of resources: they must say what they are.
+
+use serde_json::Value;
+
+use crate::refusal::{Fault, FieldError};
+use crate::schema::Schema;
+use crate::schema::path::Path;
+
+/// What is wrong with the embedded resources in a value. The value itself counts as one only if its schema says so.
+pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(map) => {
+            if schema.embedded_resource {
+                identity(value, path, errors);
+            }
+            for (name, value) in map {
+                if let Some(property) = schema.properties.get(name) {
+                    check(property, value, &path.field(name), errors);
+                } else if let Some(additional) = &schema.additional {
+                    check(additional, value, &path.key(name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = &schema.items {
+                for (index, item) in items.iter().enumerate() {
+                    check(schema, item, &path.index(index), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn identity(resource: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for name in ["apiVersion", "kind"] {
+        let at = path.field(name).bracketed();
+        match resource.get(name) {
+            None => errors.push(FieldError::new(at, Fault::Required, "")),
+            Some(Value::String(text)) => {
+                let why = if text.is_empty() {
+                    Some("must not be empty".to_owned())
+                } else if name == "apiVersion" && text.matches('/').count() > 1 {
+                    Some(format!("unexpected GroupVersion string: {text}"))
+                } else {
+                    None
+                };
+                errors.extend(why.map(|why| FieldError::with_value(at, Fault::Invalid, &text.as_str().into(), why)));
+            }
+            Some(other) => errors.push(FieldError::with_value(at, Fault::Invalid, other, "must be a string")),
+        }
+    }
+    if let Some(metadata) = resource.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
+        let detail = "must be an object";
+        errors.push(FieldError::with_value(path.field("metadata").bracketed(), Fault::Invalid, metadata, detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn embedded_resources_say_what_they_are() {
+        let schema = Schema::parse(
+            &json!({"type": "object", "properties": {"t": {"type": "object",
+                "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}}),
+            "s",
+        )
+        .expect("valid");
+        let mut errors = Vec::new();
+        check(&schema, &json!({"t": {"apiVersion": "a/b/c"}}), &Path::root(""), &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            ["t.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c", "t.kind: Required value"]
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Values as the original's messages write them.
+
+/// A number as Go's `%v` writes it: exponents only for the very large and very small.
+pub(crate) fn float(value: f64) -> String {
+    let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    if (-4..6).contains(&exponent) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) => {
+            let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+            format!("{mantissa}e{sign}{digits:0>2}")
+        }
+        None => text,
+    }
+}
+
+/// `%q`: in double quotes, with the unprintable escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// `supported values: "a", "b"`.
+pub(crate) fn supported<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    let listed: Vec<String> = values.into_iter().map(quoted).collect();
+    format!("supported values: {}", listed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_written_as_go_writes_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (-2.25, "-2.25"),
+            (999_999.0, "999999"),
+            (1e6, "1e+06"),
+            (9.223372036854776e18, "9.223372036854776e+18"),
+            (1e-7, "1e-07"),
+            (0.0001, "0.0001"),
+        ] {
+            assert_eq!(float(value), text);
+        }
+    }
+}

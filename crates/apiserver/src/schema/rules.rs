@@ -1,0 +1,299 @@
+//! Running the CEL rules of a schema on an object.
+
+use std::sync::Arc;
+
+use kube_cel::cel::objects::Value as Cel;
+use serde_json::Value;
+
+use crate::refusal::{Fault, FieldError};
+use crate::schema::cel::{self, Decl, Expression, values};
+use crate::schema::path::Path;
+use crate::schema::{Rule, Schema, Type, correlate, fieldpath};
+
+/// What all rules together may cost on one object, in steps of the interpreter: about half a second.
+const BUDGET: u64 = 10_000_000;
+
+/// Rules that can never cost more than this are not measured before they run; measuring would cost more.
+const CHEAP: u64 = 500;
+
+/// Longest text that a `messageExpression` may yield.
+const MAX_MESSAGE_BYTES: usize = 5 * 1024;
+
+/// The rules of one node, ready to run.
+pub(crate) struct NodeRules {
+    /// The type of `self`.
+    pub(crate) scope: Arc<Decl>,
+    pub(crate) rules: Vec<CompiledRule>,
+}
+
+/// One rule, ready to run.
+pub(crate) struct CompiledRule {
+    /// What does not parse is refused when the CRD is admitted.
+    pub(crate) expression: Result<Expression, String>,
+    pub(crate) message: Option<Result<Expression, String>>,
+    /// `fieldPath` as errors write it.
+    field_path: String,
+    /// The most that running the rule can cost, whatever the object.
+    worst: u64,
+}
+
+/// Compiles the rules of a schema and of everything below it.
+pub(crate) fn compile(schema: &mut Schema, is_resource: bool) {
+    let mut within = !schema.rules.is_empty();
+    for child in schema.properties.values_mut().chain(&mut schema.additional).chain(&mut schema.items) {
+        let child = Arc::make_mut(child);
+        compile(child, child.embedded_resource);
+        within |= child.compiled.rules_within;
+    }
+    schema.compiled.rules_within = within;
+    if schema.rules.is_empty() {
+        return;
+    }
+    if let Some(scope) = Decl::of_schema(schema, is_resource) {
+        let rules = schema.rules.iter().map(|rule| compile_rule(schema, &scope, rule)).collect();
+        schema.compiled.rules = Some(Arc::new(NodeRules { scope, rules }));
+    }
+}
+
+fn compile_rule(schema: &Schema, scope: &Arc<Decl>, rule: &Rule) -> CompiledRule {
+    let expression = Expression::parse(&rule.rule);
+    let worst = expression.as_ref().map_or(0, |e| e.running_cost(scope, rule.optional_old_self));
+    let path = rule.field_path.as_deref().and_then(|path| fieldpath::resolve_path(schema, path, true).ok());
+    CompiledRule {
+        expression,
+        message: rule.message_expression.as_deref().map(Expression::parse),
+        field_path: path.map(|(_, written)| written).unwrap_or_default(),
+        worst,
+    }
+}
+
+/// Runs all rules on a value that stands at `prefix`. Transition rules run where there is an old value to compare
+/// with. Of rules without `oldSelf`, faults of unchanged values are forgiven.
+pub(crate) fn evaluate(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    prefix: &str,
+    ratchet: bool,
+) -> Vec<FieldError> {
+    let mut run = Run { budget: BUDGET, ratchet, errors: Vec::new() };
+    let forgives = ratchet.then_some(Forgiving { schema, value, old });
+    // Running out of budget ends the walk; the error for it is already among the others.
+    _ = run.node(schema, prefix.is_empty(), value, old, forgives, &Path::root(prefix));
+    run.errors
+}
+
+/// The nearest value with a past: if it is what it was, faults in it are forgiven.
+#[derive(Clone, Copy)]
+struct Forgiving<'a> {
+    schema: &'a Schema,
+    value: &'a Value,
+    old: Option<&'a Value>,
+}
+
+impl Forgiving<'_> {
+    fn forgives(self) -> bool {
+        self.old.is_some_and(|old| correlate::unchanged(self.schema, self.value, old))
+    }
+}
+
+/// The budget is used up.
+struct Exhausted;
+
+struct Run {
+    budget: u64,
+    ratchet: bool,
+    errors: Vec<FieldError>,
+}
+
+impl Run {
+    fn node<'a>(
+        &mut self,
+        schema: &'a Schema,
+        is_root: bool,
+        value: &'a Value,
+        old: Option<&'a Value>,
+        forgiving: Option<Forgiving<'a>>,
+        path: &Path<'_>,
+    ) -> Result<(), Exhausted> {
+        if !schema.compiled.rules_within || value.is_null() {
+            return Ok(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        self.rules(schema, is_root || schema.embedded_resource, value, old, forgiving, path)?;
+        // A child with a past is forgiven by itself, one without by the nearest value that has one.
+        let child_forgiving = |child: &'a Schema, value: &'a Value, old: Option<&'a Value>| {
+            let own = self.ratchet && old.is_some();
+            if own { Some(Forgiving { schema: child, value, old }) } else { forgiving }
+        };
+        match value {
+            Value::Object(map) => {
+                let steps: Vec<_> = map
+                    .iter()
+                    .filter_map(|(name, value)| {
+                        let named = schema.properties.get(name);
+                        let child = named.or(schema.additional.as_ref())?;
+                        let old = correlate::field(old, name);
+                        Some((name, named.is_some(), child, value, old, child_forgiving(child, value, old)))
+                    })
+                    .collect();
+                for (name, named, child, value, old, forgiving) in steps {
+                    let path = if named { path.field(name) } else { path.key(name) };
+                    self.node(child, false, value, old, forgiving, &path)?;
+                }
+            }
+            Value::Array(items) => {
+                let Some(child) = schema.items.as_ref().filter(|child| child.compiled.rules_within) else {
+                    return Ok(());
+                };
+                let old_items = correlate::OldItems::new(schema, old);
+                let steps: Vec<_> = items
+                    .iter()
+                    .map(|item| {
+                        let old = old_items.get(item);
+                        (item, old, child_forgiving(child, item, old))
+                    })
+                    .collect();
+                for (index, (item, old, forgiving)) in steps.into_iter().enumerate() {
+                    self.node(child, false, item, old, forgiving, &path.index(index))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn rules(
+        &mut self,
+        schema: &Schema,
+        is_resource: bool,
+        value: &Value,
+        old: Option<&Value>,
+        forgiving: Option<Forgiving<'_>>,
+        path: &Path<'_>,
+    ) -> Result<(), Exhausted> {
+        let Some(node) = &schema.compiled.rules else { return Ok(()) };
+        // Made for the first rule that needs them.
+        let (mut scope, mut measured) = (None, None);
+        let current = values::convert(schema, is_resource, value);
+        let previous = old.map(|old| values::convert(schema, is_resource, old));
+        for (rule, compiled) in schema.rules.iter().zip(&node.rules) {
+            let Ok(expression) = &compiled.expression else { continue };
+            if expression.uses_old && old.is_none() && !rule.optional_old_self {
+                continue;
+            }
+            let cost = if compiled.worst <= CHEAP {
+                compiled.worst
+            } else {
+                let measured = measured.get_or_insert_with(|| measure(&node.scope, schema, value, old));
+                expression.running_cost(measured, rule.optional_old_self)
+            };
+            let Some(rest) = self.budget.checked_sub(cost) else {
+                let detail =
+                    "validation failed due to running out of cost budget, no further validation rules will be run";
+                let shown = Value::from(type_name(schema));
+                self.errors.push(FieldError::with_value(path.bracketed(), Fault::Invalid, &shown, detail));
+                return Err(Exhausted);
+            };
+            self.budget = rest;
+            let scope = match &scope {
+                Some((optional, scope)) if *optional == rule.optional_old_self => scope,
+                _ => {
+                    let made = cel::scope(current.clone(), previous.clone(), rule.optional_old_self);
+                    &scope.insert((rule.optional_old_self, made)).1
+                }
+            };
+            match expression.run(scope) {
+                Ok(Cel::Bool(true)) => continue,
+                Ok(_) => {}
+                Err(why) => {
+                    self.errors.push(broken(schema, rule, &why, path));
+                    continue;
+                }
+            }
+            let message = compiled.message.as_ref().and_then(|message| message.as_ref().ok()).and_then(|message| {
+                let measured = measured.get_or_insert_with(|| measure(&node.scope, schema, value, old));
+                self.budget = self.budget.checked_sub(message.running_cost(measured, rule.optional_old_self))?;
+                computed_message(message, scope)
+            });
+            let fault = failed(schema, rule, compiled, value, message, path);
+            if expression.uses_old || !forgiving.is_some_and(Forgiving::forgives) {
+                self.errors.push(fault);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn measure(scope: &Decl, schema: &Schema, value: &Value, old: Option<&Value>) -> Arc<Decl> {
+    let now = scope.measured(Some(schema), value);
+    match old {
+        Some(old) => now.larger(&scope.measured(Some(schema), old)),
+        None => now,
+    }
+}
+
+fn type_name(schema: &Schema) -> &'static str {
+    match schema.ty {
+        Type::Object => "object",
+        Type::Array => "array",
+        Type::String => "string",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::Boolean => "boolean",
+        Type::Any | Type::IntOrString => "",
+    }
+}
+
+/// The rule could not be decided.
+fn broken(schema: &Schema, rule: &Rule, why: &str, path: &Path<'_>) -> FieldError {
+    let shown = rule.message.as_deref().unwrap_or(&rule.rule).trim();
+    let detail = if why.starts_with("no such overload") {
+        format!(
+            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+        )
+    } else {
+        format!("{why} evaluating rule: {shown}")
+    };
+    FieldError::with_value(path.bracketed(), Fault::Invalid, &type_name(schema).into(), detail)
+}
+
+/// What a `messageExpression` says; `None` where it says nothing that can be shown.
+fn computed_message(message: &Expression, scope: &kube_cel::cel::Context<'_>) -> Option<String> {
+    let Ok(Cel::String(text)) = message.run(scope) else { return None };
+    let text = text.trim();
+    let usable = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
+    usable.then(|| text.to_owned())
+}
+
+/// The rule says no.
+fn failed(
+    schema: &Schema,
+    rule: &Rule,
+    compiled: &CompiledRule,
+    value: &Value,
+    message: Option<String>,
+    path: &Path<'_>,
+) -> FieldError {
+    let detail = message.unwrap_or_else(|| match &rule.message {
+        Some(message) => message.trim().to_owned(),
+        None => format!("failed rule: {}", rule.rule.trim()),
+    });
+    let at = match (path.bracketed(), compiled.field_path.as_str()) {
+        (at, "") => at,
+        (at, field) if at.is_empty() => field.to_owned(),
+        (at, field) => format!("{at}.{field}"),
+    };
+    let fault = match rule.reason.as_deref() {
+        Some("FieldValueForbidden") => Fault::Forbidden,
+        Some("FieldValueRequired") => Fault::Required,
+        Some("FieldValueDuplicate") => Fault::Duplicate,
+        _ => Fault::Invalid,
+    };
+    let detail = if fault == Fault::Duplicate { String::new() } else { detail };
+    let mut error = FieldError::new(at, fault, detail);
+    if !matches!(schema.ty, Type::Object | Type::Array) {
+        error.value = value.to_string();
+    }
+    error
+}

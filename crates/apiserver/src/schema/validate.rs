@@ -1,0 +1,406 @@
+//! Whether an object satisfies its schema, in the original's words.
+
+use serde_json::Value;
+
+use crate::refusal::{Fault, FieldError};
+use crate::schema::path::Path;
+use crate::schema::{Checks, Schema, Type, correlate, embedded, formats, gotext, lists, pattern, rules};
+
+/// More faults than this are not reported: nobody reads them, and collecting them must not cost more than finding them.
+const MAX_FAULTS: usize = 256;
+
+/// Beyond this, a float no longer tells one whole number from the next, and is not taken for one.
+const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
+
+/// Everything wrong with an object: types and bounds, embedded resources, duplicate list items, and the CEL rules.
+/// With an old object, faults of unchanged values are forgiven, and transition rules are evaluated.
+pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let path = Path::root("");
+    let mut errors = structure(schema, object, old, "");
+    embedded::check(schema, object, &path, &mut errors);
+    // Duplicates in the old object are forgiven altogether.
+    let mut old_duplicates = Vec::new();
+    if let Some(old) = old {
+        lists::check(schema, old, &path, &mut old_duplicates);
+    }
+    if old_duplicates.is_empty() {
+        lists::check(schema, object, &path, &mut errors);
+    }
+    if schema.compiled.rules_within {
+        if errors.iter().any(|error| blocks_rules(error.fault)) {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            errors.push(FieldError::with_value("", Fault::Invalid, &Value::Null, detail));
+        } else {
+            errors.extend(rules::evaluate(schema, object, old, "", true));
+        }
+    }
+    errors
+}
+
+/// Rules may rely on the types and bounds that the schema promises; on a value without them they would only mislead.
+fn blocks_rules(fault: Fault) -> bool {
+    matches!(fault, Fault::NotSupported | Fault::Required | Fault::TooLong | Fault::TooMany | Fault::TypeInvalid)
+}
+
+/// Types and bounds only, of a value that stands at `prefix`.
+pub(crate) fn structure(schema: &Schema, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
+    let outcome = check(schema, value, old, &Path::root(prefix));
+    outcome.faults.into_iter().map(|fault| fault.error).collect()
+}
+
+/// What checking one value gave.
+#[derive(Default)]
+struct Outcome {
+    faults: Vec<Failed>,
+    /// How many checks applied. Of several failed alternatives, the one with the most is explained.
+    applied: usize,
+}
+
+struct Failed {
+    /// The original reports one text only once.
+    text: String,
+    error: FieldError,
+}
+
+impl Outcome {
+    fn merge(&mut self, other: Outcome) {
+        other.faults.into_iter().for_each(|fault| self.push(fault));
+        self.applied += other.applied;
+    }
+
+    fn push(&mut self, fault: Failed) {
+        if self.faults.len() < MAX_FAULTS && self.faults.iter().all(|known| known.text != fault.text) {
+            self.faults.push(fault);
+        }
+    }
+
+    fn fail(&mut self, path: &Path<'_>, fault: Fault, value: impl Into<Value>, says: impl std::fmt::Display) {
+        let text = format!("{} in body {says}", path.within());
+        let error = FieldError::with_value(path.dotted(), fault, &value.into(), text.clone());
+        self.push(Failed { text, error });
+    }
+
+    /// A fault of a junctor, which belongs to no field.
+    fn fail_junctor(&mut self, path: &Path<'_>, says: &str) {
+        let text = format!("{} {says}", gotext::quoted(&path.within()));
+        self.push(Failed { error: FieldError::with_value("", Fault::Invalid, &"".into(), text.clone()), text });
+    }
+
+    fn too_many(&mut self, path: &Path<'_>, what: &str, actual: usize, max: u64) {
+        let unit = if max == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {max} {unit}");
+        let error = FieldError::with_value(path.dotted(), Fault::TooMany, &actual.into(), detail);
+        self.push(Failed { text: format!("{} in body should have at most {max} {what}", path.within()), error });
+    }
+}
+
+/// Checks a value, and forgives everything if it is what it was.
+fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
+    let mut outcome = check_all(schema, value, old, path);
+    if !outcome.faults.is_empty() && old.is_some_and(|old| correlate::unchanged(schema, value, old)) {
+        outcome.faults.clear();
+    }
+    outcome
+}
+
+fn check_all(schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let checks = &schema.checks;
+    let format = checks.format.as_deref().filter(|format| formats::is_known(format));
+    if schema.ty != Type::Any || format.is_some() {
+        check_type(schema, format, value, path, &mut outcome);
+    }
+    if !value.is_null() {
+        check_junctors(checks, value, old, path, &mut outcome);
+    }
+    match value {
+        Value::Null => {}
+        Value::String(text) => {
+            check_text(schema, text, path, &mut outcome);
+            if let Some(format) = format.filter(|format| formats::accepts(format, text) == Some(false)) {
+                let says = format!("must be of type {format}: {}", gotext::quoted(text));
+                outcome.fail(path, Fault::TypeInvalid, text.as_str(), says);
+            }
+        }
+        Value::Number(number) => check_number(checks, number, path, &mut outcome),
+        Value::Array(items) => check_items(schema, items, old, path, &mut outcome),
+        Value::Bool(_) => {}
+        Value::Object(map) => check_fields(schema, map, old, path, &mut outcome),
+    }
+    if let Some(allowed) = checks.one_of_values.as_ref().filter(|allowed| !allowed.is_empty()) {
+        check_enum(allowed, value, path, &mut outcome);
+    }
+    outcome.applied += 1;
+    outcome
+}
+
+/// The name of a value's JSON type, and the format the original infers for it.
+fn inferred(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(number) if number.is_i64() => ("integer", "int64"),
+        Value::Number(_) => ("number", "float64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+    }
+}
+
+fn type_names(ty: Type) -> &'static str {
+    match ty {
+        Type::Any => "",
+        Type::Object => "object",
+        Type::Array => "array",
+        Type::String => "string",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::Boolean => "boolean",
+        Type::IntOrString => "integer,string",
+    }
+}
+
+fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
+    let names = type_names(schema.ty);
+    let (name, its_format) = inferred(value);
+    if value.is_null() {
+        if schema.ty == Type::Any || schema.nullable {
+            outcome.applied += 1;
+        } else {
+            outcome.fail(path, Fault::TypeInvalid, "null", format!("must be of type {names}: \"null\""));
+        }
+        return;
+    }
+    let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= MAX_WHOLE);
+    let fits = names.split(',').any(|ty| ty == name)
+        || (name == "number" && whole && matches!(schema.ty, Type::Integer | Type::IntOrString))
+        || (name == "integer" && schema.ty == Type::Number);
+    let numeric = matches!(schema.ty, Type::Integer | Type::Number | Type::IntOrString);
+    // With a format, a text or list passes here whatever the type, and any other misfit names the formats.
+    if let Some(format) = format {
+        let textual = value.is_string() || value.is_array();
+        if !textual && !fits && format != its_format {
+            outcome.fail(path, Fault::TypeInvalid, its_format, format!("must be of type {format}: \"{its_format}\""));
+            return;
+        }
+        if textual && !numeric {
+            outcome.applied += 1;
+            return;
+        }
+    }
+    if fits {
+        outcome.applied += 1;
+    } else {
+        outcome.fail(path, Fault::TypeInvalid, name, format!("must be of type {names}: \"{name}\""));
+    }
+}
+
+fn check_enum(allowed: &[Value], value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
+    let same = |a: &Value| a == value || a.as_f64().zip(value.as_f64()).is_some_and(|(a, b)| a == b);
+    if allowed.iter().any(same) {
+        return;
+    }
+    let texts: Vec<String> =
+        allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+    let detail = gotext::supported(texts.iter().map(String::as_str));
+    let error = FieldError::with_value(path.dotted(), Fault::NotSupported, value, detail);
+    outcome.push(Failed { text: format!("{} in body should be one of {texts:?}", path.within()), error });
+}
+
+fn check_text(schema: &Schema, text: &str, path: &Path<'_>, outcome: &mut Outcome) {
+    let checks = &schema.checks;
+    if checks.max_length.is_some() || checks.min_length.is_some() {
+        let length = text.chars().count() as u64;
+        if let Some(max) = checks.max_length.filter(|max| length > *max) {
+            let unit = if max == 1 { "byte" } else { "bytes" };
+            let detail = format!("may not be more than {max} {unit}");
+            let error = FieldError::new(path.dotted(), Fault::TooLong, detail);
+            outcome.push(Failed { text: format!("{} in body should be at most {max}", path.within()), error });
+            return;
+        }
+        if let Some(min) = checks.min_length.filter(|min| length < *min) {
+            outcome.fail(path, Fault::Invalid, text, format!("should be at least {min} chars long"));
+            return;
+        }
+    }
+    let Some(source) = checks.pattern.as_deref().filter(|source| !source.is_empty()) else { return };
+    let matches = match &schema.compiled.pattern {
+        Some(pattern) => pattern.is_match(text),
+        // Schemas that were not parsed from a CRD come without compiled parts.
+        None => pattern::compile(source).is_ok_and(|pattern| pattern.is_match(text)),
+    };
+    if !matches {
+        outcome.fail(path, Fault::Invalid, text, format!("should match '{source}'"));
+    }
+}
+
+fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, outcome: &mut Outcome) {
+    outcome.applied += 1;
+    // Whole numbers are compared as such, with the bounds cut to whole numbers.
+    let (whole, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
+    let shown = |bound: f64| whole.map_or_else(|| gotext::float(bound), |_| (bound as i64).to_string());
+    let value = whole.map_or_else(|| gotext::float(float), |whole| whole.to_string());
+    if let Some(factor) = checks.multiple_of {
+        check_multiple(factor, whole, float, &value, path, outcome);
+    }
+    let mut fail = |says: String| {
+        let text = format!("{} in body {says}", path.within());
+        let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+        error.value.clone_from(&value);
+        outcome.push(Failed { text, error });
+    };
+    if let Some(min) = checks.minimum {
+        let below = whole.map_or(float < min, |value| value < min as i64);
+        let at = whole.map_or(float == min, |value| value == min as i64);
+        if below || (at && checks.exclusive_minimum) {
+            let words = if checks.exclusive_minimum { "greater than" } else { "greater than or equal to" };
+            fail(format!("should be {words} {}", shown(min)));
+        }
+    }
+    if let Some(max) = checks.maximum {
+        let above = whole.map_or(float > max, |value| value > max as i64);
+        let at = whole.map_or(float == max, |value| value == max as i64);
+        if above || (at && checks.exclusive_maximum) {
+            let words = if checks.exclusive_maximum { "less than" } else { "less than or equal to" };
+            fail(format!("should be {words} {}", shown(max)));
+        }
+    }
+}
+
+fn check_multiple(factor: f64, whole: Option<i64>, float: f64, value: &str, path: &Path<'_>, outcome: &mut Outcome) {
+    let within = path.within();
+    let (multiple, positive, shown) = match whole {
+        // The factor is cut to a whole number first; what is left of a fraction divides nothing.
+        Some(whole) => {
+            let factor = factor as i64;
+            (factor > 0 && whole % factor == 0, factor > 0, factor.to_string())
+        }
+        None => (factor > 0.0 && (float / factor).fract() == 0.0, factor > 0.0, gotext::float(factor)),
+    };
+    let (text, value) = if !positive {
+        (format!("factor MultipleOf declared for {within} must be positive: {shown}"), shown.as_str())
+    } else if !multiple {
+        (format!("{within} in body should be a multiple of {shown}"), value)
+    } else {
+        return;
+    };
+    let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+    error.value = value.to_owned();
+    outcome.push(Failed { text, error });
+}
+
+fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+    if let Some(item_schema) = &schema.items {
+        let old_items = correlate::OldItems::new(schema, old);
+        for (index, item) in items.iter().enumerate() {
+            outcome.merge(check(item_schema, item, old_items.get(item), &path.index(index)));
+        }
+    }
+    let checks = &schema.checks;
+    if let Some(min) = checks.min_items.filter(|min| (items.len() as u64) < *min) {
+        outcome.fail(path, Fault::Invalid, items.len(), format!("should have at least {min} items"));
+    }
+    if let Some(max) = checks.max_items.filter(|max| items.len() as u64 > *max) {
+        outcome.too_many(path, "items", items.len(), max);
+    }
+    outcome.applied += 1;
+}
+
+fn check_fields(
+    schema: &Schema,
+    map: &serde_json::Map<String, Value>,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    outcome: &mut Outcome,
+) {
+    let checks = &schema.checks;
+    if let Some(min) = checks.min_properties.filter(|min| (map.len() as u64) < *min) {
+        outcome.fail(path, Fault::Invalid, map.len(), format!("should have at least {min} properties"));
+    }
+    if let Some(max) = checks.max_properties.filter(|max| map.len() as u64 > *max) {
+        outcome.too_many(path, "properties", map.len(), max);
+    }
+    for (name, value) in map {
+        let old = correlate::field(old, name);
+        if let Some(property) = schema.properties.get(name) {
+            // Both old and new were converted to one version, so that a change of it cannot be seen.
+            let old = old.filter(|_| !(path.is_root() && matches!(name.as_str(), "apiVersion" | "kind")));
+            outcome.merge(check(property, value, old, &path.field(name)));
+        } else if let Some(additional) = &schema.additional {
+            outcome.merge(check(additional, value, old, &path.key(name)));
+        } else if schema.closed {
+            let text = format!("{}.{name} in body is a forbidden property", path.within());
+            let error = FieldError::with_value(path.dotted(), Fault::Invalid, &name.as_str().into(), text.clone());
+            outcome.push(Failed { text, error });
+        }
+    }
+    for name in checks.required.iter().filter(|name| !map.contains_key(*name)) {
+        let path = path.field(name);
+        let error = FieldError::new(path.dotted(), Fault::Required, "");
+        outcome.push(Failed { text: format!("{} in body is required", path.within()), error });
+    }
+}
+
+fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+    outcome.applied += 2;
+    if !checks.any_of.is_empty() {
+        let mut best: Option<Outcome> = None;
+        for schema in &checks.any_of {
+            let one = check_all(schema, value, old, path);
+            let good = one.faults.is_empty();
+            if good || best.as_ref().is_none_or(|best| one.applied > best.applied) {
+                best = Some(one);
+            }
+            if good {
+                break;
+            }
+        }
+        if best.as_ref().is_some_and(|best| !best.faults.is_empty()) {
+            outcome.fail_junctor(path, "must validate at least one schema (anyOf)");
+        }
+        outcome.merge(best.unwrap_or_default());
+    }
+    if !checks.exactly_one_of.is_empty() {
+        check_one_of(checks, value, old, path, outcome);
+    }
+    if !checks.all_of.is_empty() {
+        let mut good = 0;
+        for schema in &checks.all_of {
+            let one = check_all(schema, value, old, path);
+            good += usize::from(one.faults.is_empty());
+            outcome.merge(one);
+        }
+        if good < checks.all_of.len() {
+            let none = if good == 0 { ". None validated" } else { "" };
+            outcome.fail_junctor(path, &format!("must validate all the schemas (allOf){none}"));
+        }
+    }
+    if checks.not.as_ref().is_some_and(|schema| check_all(schema, value, old, path).faults.is_empty()) {
+        outcome.fail_junctor(path, "must not validate the schema (not)");
+    }
+}
+
+fn check_one_of(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+    let mut good = Vec::new();
+    let mut best: Option<Outcome> = None;
+    for schema in &checks.exactly_one_of {
+        let one = check_all(schema, value, old, path);
+        if one.faults.is_empty() {
+            good.push(one);
+        } else if best.as_ref().is_none_or(|best| one.applied > best.applied) {
+            best = Some(one);
+        }
+    }
+    match good.len() {
+        1 => outcome.merge(good.remove(0)),
+        0 => {
+            outcome.fail_junctor(path, "must validate one and only one schema (oneOf). Found none valid");
+            outcome.merge(best.unwrap_or_default());
+        }
+        many => {
+            let says = format!("must validate one and only one schema (oneOf). Found {many} valid alternatives");
+            outcome.fail_junctor(path, &says);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the server remembers: objects, one global revision, and a bounded history of changes.
+//!
+//! Objects are kept as JSON text rather than as trees: a text is a tenth of the tree's memory, and lists and watches
+//! hand it out without serialising anything. [`Store::put`] and [`Store::remove`] are the only ways in, so a durable
+//! log has one place to stand.
+//!
+//! Watches hold no queue. They hold a revision, and pull what came after it from the history; who reads too slowly
+//! finds its revision forgotten and has to list again, and costs nobody any memory meanwhile.
+
+mod history;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use self::history::History;
+pub use self::history::{Change, Forgotten};
+use crate::object::Object;
+use crate::resource::ResourceId;
+
+/// One object at one revision.
+#[derive(Debug)]
+pub struct Stored {
+    /// The object as JSON, without `apiVersion` and `kind`: those depend on who asks.
+    pub text: Bytes,
+    /// The revision that wrote it; also its `metadata.resourceVersion`.
+    pub revision: u64,
+    /// Its labels, because selectors are asked far more often than objects are parsed.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Stored {
+    /// The object as a tree.
+    pub fn parse(&self) -> Value {
+        serde_json::from_slice(&self.text).expect("the store holds only what it serialised itself")
+    }
+}
+
+/// Where an object stands within its resource: `namespace/name`, or just the name in cluster scope. The plain text
+/// order of these keys is the order of lists, as in the original (so `a-b/x` comes before `a/x`).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(Arc<str>);
+
+impl Key {
+    /// The key of an object.
+    pub fn new(namespace: Option<&str>, name: &str) -> Self {
+        match namespace {
+            Some(namespace) => Self(format!("{namespace}/{name}").into()),
+            None => Self(name.into()),
+        }
+    }
+
+    /// From its text form, as a continue token carries it.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Its text form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The namespace part, empty in cluster scope.
+    pub fn namespace(&self) -> &str {
+        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The name part.
+    pub fn name(&self) -> &str {
+        self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    fn is_in(&self, namespace: Option<&str>) -> bool {
+        namespace.is_none_or(|namespace| self.namespace() == namespace)
+    }
+}
+
+/// All objects of all resources.
+#[derive(Debug)]
+pub struct Store {
+    revision: u64,
+    tables: BTreeMap<ResourceId, Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    history: History,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        // Revision 0 means "any" to clients, so no object may carry it.
+        Self { revision: 1, tables: BTreeMap::new() }
+    }
+}
+
+impl Store {
+    /// The revision of the latest write to anything.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// One object as it is now.
+    pub fn get(&self, id: &ResourceId, key: &Key) -> Option<&Arc<Stored>> {
+        self.tables.get(id)?.objects.get(key)
+    }
+
+    /// Number of objects of a resource.
+    pub fn count(&self, id: &ResourceId) -> usize {
+        self.tables.get(id).map_or(0, |table| table.objects.len())
+    }
+
+    /// All objects of a resource, or of one namespace of it, in the order of their keys.
+    pub fn iter<'a, 'n>(
+        &'a self,
+        id: &ResourceId,
+        namespace: Option<&'n str>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Stored>)> + use<'a, 'n> {
+        let from = namespace.map_or(Bound::Unbounded, |namespace| Bound::Included(Key::new(Some(namespace), "")));
+        let rows = self.tables.get(id).into_iter().flat_map(move |t| t.objects.range((from.clone(), Bound::Unbounded)));
+        rows.take_while(move |(key, _)| key.is_in(namespace))
+    }
+
+    /// The same as it was at an earlier revision, as long as that is remembered.
+    pub fn iter_at(
+        &self,
+        id: &ResourceId,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<(Key, Arc<Stored>)>, Forgotten> {
+        // What each key held at `revision` is what the first later change found there.
+        let mut then: BTreeMap<&Key, Option<&Arc<Stored>>> = BTreeMap::new();
+        for change in self.changes_since(id, revision)? {
+            then.entry(&change.key).or_insert(change.before.as_ref());
+        }
+        let unchanged = self.iter(id, namespace).filter(|(key, _)| !then.contains_key(key));
+        let mut rows: Vec<_> = unchanged.map(|(key, stored)| (key.clone(), stored.clone())).collect();
+        let undone = then.iter().filter(|(key, _)| key.is_in(namespace));
+        rows.extend(undone.filter_map(|(key, stored)| Some(((*key).clone(), (*stored)?.clone()))));
+        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(rows)
+    }
+
+    /// What happened to a resource after a revision, oldest first.
+    pub fn changes_since(
+        &self,
+        id: &ResourceId,
+        revision: u64,
+    ) -> Result<impl Iterator<Item = &Change> + use<'_>, Forgotten> {
+        let history = self.tables.get(id).map(|table| &table.history);
+        let changes = history.map(|history| history.since(revision)).transpose()?;
+        Ok(changes.into_iter().flatten())
+    }
+
+    /// Writes an object: stamps it with the next revision and keeps it. The stored form is returned.
+    pub fn put(&mut self, id: &ResourceId, key: Key, mut object: Value) -> Arc<Stored> {
+        let stored = self.stamp(&mut object);
+        let table = self.tables.entry(id.clone()).or_default();
+        let before = table.objects.insert(key.clone(), stored.clone());
+        table.history.push(Change { revision: stored.revision, key, before, after: stored.clone(), removed: false });
+        stored
+    }
+
+    /// Removes an object. `last` is how it looked in the end; watchers see it stamped with the revision of the removal.
+    pub fn remove(&mut self, id: &ResourceId, key: &Key, mut last: Value) -> Arc<Stored> {
+        let stored = self.stamp(&mut last);
+        let table = self.tables.entry(id.clone()).or_default();
+        let before = table.objects.remove(key);
+        let change =
+            Change { revision: stored.revision, key: key.clone(), before, after: stored.clone(), removed: true };
+        table.history.push(change);
+        stored
+    }
+
+    /// Begins the history of a resource: what happened before it existed cannot be asked for.
+    pub fn begin(&mut self, id: &ResourceId) {
+        let revision = self.revision;
+        self.tables
+            .entry(id.clone())
+            .or_insert_with(|| Table { history: History::beginning(revision), ..Table::default() });
+    }
+
+    /// Rewrites what is stored of a resource without that being a change: its objects are read differently from now on,
+    /// because their schema did change. Revisions stay, and nobody is told.
+    pub fn reinterpret(&mut self, id: &ResourceId, mut read: impl FnMut(&mut Value)) {
+        for stored in self.tables.get_mut(id).into_iter().flat_map(|table| table.objects.values_mut()) {
+            let mut object = stored.parse();
+            read(&mut object);
+            *stored = Arc::new(Stored { text: text_of(&object), revision: stored.revision, labels: object.labels() });
+        }
+    }
+
+    fn stamp(&mut self, object: &mut Value) -> Arc<Stored> {
+        self.revision += 1;
+        object.metadata_mut().insert("resourceVersion".into(), self.revision.to_string().into());
+        Arc::new(Stored { text: text_of(object), revision: self.revision, labels: object.labels() })
+    }
+}
+
+fn text_of(object: &Value) -> Bytes {
+    let text = serde_json::to_vec(object).expect("a JSON tree always serialises");
+    // Lists and histories keep texts for long: the spare capacity of the buffer must not stay with them.
+    Bytes::from(text.into_boxed_slice())
+}

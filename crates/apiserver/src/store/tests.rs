@@ -1,0 +1,85 @@
+use serde_json::json;
+
+use super::*;
+
+fn id() -> ResourceId {
+    ResourceId::new("", "configmaps")
+}
+
+fn put(store: &mut Store, namespace: &str, name: &str, value: u32) -> u64 {
+    let object = json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}});
+    store.put(&id(), Key::new(Some(namespace), name), object).revision
+}
+
+fn names(rows: &[(Key, Arc<Stored>)]) -> Vec<String> {
+    rows.iter().map(|(key, stored)| format!("{}={}", key.as_str(), stored.parse()["data"]["v"])).collect()
+}
+
+#[test]
+fn every_write_has_a_revision_of_its_own_and_carries_it() {
+    let mut store = Store::default();
+    let first = put(&mut store, "a", "x", 1);
+    let second = put(&mut store, "a", "y", 1);
+    assert!(second > first);
+    let stored = store.get(&id(), &Key::new(Some("a"), "y")).unwrap();
+    assert_eq!(stored.parse()["metadata"]["resourceVersion"], second.to_string());
+    assert_eq!(store.revision(), second);
+}
+
+#[test]
+fn lists_are_ordered_by_the_text_of_namespace_and_name() {
+    let mut store = Store::default();
+    for (namespace, name) in [("a", "z"), ("a-b", "a"), ("a", "b"), ("b", "a")] {
+        put(&mut store, namespace, name, 0);
+    }
+    let all: Vec<_> = store.iter(&id(), None).map(|(key, _)| key.as_str().to_owned()).collect();
+    assert_eq!(all, ["a-b/a", "a/b", "a/z", "b/a"]);
+    let of_a: Vec<_> = store.iter(&id(), Some("a")).map(|(key, _)| key.name().to_owned()).collect();
+    assert_eq!(of_a, ["b", "z"], "a-b is another namespace");
+}
+
+#[test]
+fn the_past_can_be_listed_as_it_was() {
+    let mut store = Store::default();
+    put(&mut store, "a", "kept", 1);
+    put(&mut store, "a", "changed", 1);
+    let then = put(&mut store, "a", "removed", 1);
+    put(&mut store, "a", "changed", 2);
+    put(&mut store, "a", "changed", 3);
+    put(&mut store, "a", "added", 1);
+    let key = Key::new(Some("a"), "removed");
+    let last = store.get(&id(), &key).unwrap().parse();
+    store.remove(&id(), &key, last);
+    assert_eq!(names(&store.iter_at(&id(), None, then).unwrap()), ["a/changed=1", "a/kept=1", "a/removed=1"]);
+    let now = store.revision();
+    assert_eq!(names(&store.iter_at(&id(), Some("a"), now).unwrap()), ["a/added=1", "a/changed=3", "a/kept=1"]);
+}
+
+#[test]
+fn a_removal_is_seen_with_a_revision_of_its_own() {
+    let mut store = Store::default();
+    let made = put(&mut store, "a", "x", 7);
+    let key = Key::new(Some("a"), "x");
+    let last = store.get(&id(), &key).unwrap().parse();
+    store.remove(&id(), &key, last);
+    let changes: Vec<_> = store.changes_since(&id(), made).unwrap().collect();
+    assert_eq!(changes.len(), 1);
+    assert!(changes[0].removed && changes[0].revision > made);
+    assert_eq!(changes[0].after.parse()["data"]["v"], 7);
+    assert!(store.get(&id(), &key).is_none());
+}
+
+#[test]
+fn history_is_bounded_and_says_what_it_forgot() {
+    let mut store = Store::default();
+    let first = put(&mut store, "a", "x", 0);
+    let big = "x".repeat(1 << 20);
+    for _ in 0..40 {
+        let object = json!({"metadata": {"name": "x", "namespace": "a"}, "data": {"v": big}});
+        store.put(&id(), Key::new(Some("a"), "x"), object);
+    }
+    let forgotten = store.changes_since(&id(), first).err().expect("40 MiB do not fit");
+    assert!(forgotten.oldest > first);
+    let kept: usize = store.changes_since(&id(), forgotten.oldest).unwrap().map(|c| c.after.text.len()).sum();
+    assert!(kept <= 32 << 20, "{kept} bytes kept");
+}

@@ -1,0 +1,123 @@
+//! Our API server beside the real one: the same client, the same work, one after the other on the same machine.
+//!
+//! `cargo xtask bench kube` builds both servers and starts this. It asserts nothing about time, but stops when an
+//! answer is wrong: a server that loses objects is not fast.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench talks to the terminal it was started from")]
+
+mod contestant;
+mod lists;
+mod load;
+mod memory;
+mod objects;
+mod sizes;
+mod watches;
+
+use std::{fs, path::PathBuf, thread, time::Instant};
+
+use anyhow::{Context, Result};
+use clap::{Parser, ValueEnum};
+use evenkeel_testkit::measure::{Measurement, Report, Spread, Unit};
+use serde_json::json;
+
+use contestant::{Contestant, Running};
+use load::Write;
+use sizes::Sizes;
+
+#[derive(Parser)]
+#[command(about = "The embedded Kubernetes API beside kube-apiserver and etcd")]
+struct Options {
+    /// Small sizes: shows that it works, not how fast anything is.
+    #[arg(long)]
+    quick: bool,
+    /// Runs one contestant alone.
+    #[arg(long)]
+    only: Option<Side>,
+    /// Writes the numbers, the sizes and the machine here.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// `cargo bench` says so to every bench.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Side {
+    Ours,
+    Real,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let runtime = tokio::runtime::Runtime::new().context("could not start a runtime")?;
+    runtime.block_on(run(&options))
+}
+
+async fn run(options: &Options) -> Result<()> {
+    let sizes = if options.quick { Sizes::QUICK } else { Sizes::FULL };
+    let started = Instant::now();
+    // Never both at once: each has the machine, and half of it is the client's.
+    let mut real = Vec::new();
+    if options.only != Some(Side::Ours) {
+        real = measure(&Contestant::real()?, &sizes).await.context("the real server")?;
+    }
+    let mut ours = Vec::new();
+    if options.only != Some(Side::Real) {
+        ours = measure(&Contestant::ours()?, &sizes).await.context("our server")?;
+    }
+    let report = Report::new(&ours, &real);
+    println!("\n{report}\n{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
+    if let Some(file) = &options.json {
+        let numbers = json!({"cores": cores(), "quick": options.quick, "sizes": sizes, "rows": report.rows()});
+        fs::write(file, format!("{numbers:#}\n")).with_context(|| format!("could not write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// All that is measured, of one server.
+async fn measure(contestant: &Contestant, sizes: &Sizes) -> Result<Vec<Measurement>> {
+    let mut measured = Vec::new();
+    let step = |what: &str| eprintln!("{}: {what}", contestant.name());
+
+    step("start");
+    let mut starts = Vec::new();
+    // The two that do the work below are starts, too.
+    for _ in 2..sizes.starts {
+        starts.push(contestant.start().await?.start);
+    }
+    let server = contestant.start().await?;
+    starts.push(server.start);
+    throughput(&server, sizes, &step, &mut measured).await?;
+    drop(server);
+
+    // A process of its own: what 1,000 watchers left behind in the allocator is another question.
+    step("memory");
+    let server = contestant.start().await?;
+    starts.push(server.start);
+    measured.extend(memory::measure(&server, sizes).await.context("memory")?);
+
+    let start = Spread::of(starts).context("no start was measured")?.median();
+    measured.insert(0, Measurement::new("start until ready", Unit::Milliseconds, start.as_secs_f64() * 1e3));
+    Ok(measured)
+}
+
+async fn throughput(
+    server: &Running,
+    sizes: &Sizes,
+    step: &impl Fn(&str),
+    measured: &mut Vec<Measurement>,
+) -> Result<()> {
+    load::warm_up(server, sizes).await.context("warming up")?;
+    for write in [Write::Create, Write::Patch] {
+        step(write.plural());
+        measured.extend(load::measure(server, sizes, write).await.context(write.plural())?);
+    }
+    step("lists");
+    measured.extend(lists::measure(server, sizes).await.context("lists")?);
+    step("watches");
+    measured.extend(watches::measure(server, sizes).await.context("watches")?);
+    Ok(())
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,9 @@
+//! What benches share: times as percentiles, what a process costs, and a table of two contestants.
+
+mod process;
+mod report;
+mod spread;
+
+pub use process::{Cost, Memory};
+pub use report::{Measurement, Report, Unit};
+pub use spread::Spread;

@@ -1,0 +1,215 @@
+//! Two contestants side by side.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// What a number counts, and with it whether more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// How often.
+    #[serde(rename = "1/s")]
+    PerSecond,
+    /// How many bytes go through, in decimal millions.
+    #[serde(rename = "MB/s")]
+    MegabytesPerSecond,
+    /// How long.
+    #[serde(rename = "ms")]
+    Milliseconds,
+    /// How long, for what is quick.
+    #[serde(rename = "µs")]
+    Microseconds,
+    /// How much memory.
+    #[serde(rename = "MiB")]
+    Mebibytes,
+}
+
+impl Unit {
+    fn more_is_better(self) -> bool {
+        matches!(self, Self::PerSecond | Self::MegabytesPerSecond)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "/s",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::Milliseconds => "ms",
+            Self::Microseconds => "µs",
+            Self::Mebibytes => "MiB",
+        }
+    }
+}
+
+/// One number that one contestant reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// What was measured; the same words for both contestants.
+    pub what: String,
+    /// What the number counts.
+    pub unit: Unit,
+    /// The number.
+    pub value: f64,
+}
+
+impl Measurement {
+    /// A number with its name.
+    pub fn new(what: impl Into<String>, unit: Unit, value: f64) -> Self {
+        Self { what: what.into(), unit, value }
+    }
+}
+
+/// All numbers of both contestants; shown, it is a Markdown table.
+#[derive(Clone, Debug)]
+pub struct Report {
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    what: String,
+    unit: Unit,
+    ours: Option<f64>,
+    real: Option<f64>,
+    /// How many times better ours is, above 1 whichever way better lies.
+    advantage: Option<f64>,
+}
+
+impl Report {
+    /// Puts numbers with the same name into one row. The order is that of the real contestant, which has numbers of
+    /// its own parts in between; what only ours has comes last.
+    pub fn new(ours: &[Measurement], real: &[Measurement]) -> Self {
+        let value_in = |side: &[Measurement], what: &str| side.iter().find(|one| one.what == what).map(|one| one.value);
+        let only_ours = ours.iter().filter(|one| value_in(real, &one.what).is_none());
+        let rows = real
+            .iter()
+            .chain(only_ours)
+            .map(|one| Row::new(one, value_in(ours, &one.what), value_in(real, &one.what)))
+            .collect();
+        Self { rows }
+    }
+
+    /// The rows, for programs.
+    pub fn rows(&self) -> impl Serialize + '_ {
+        &self.rows
+    }
+}
+
+impl Row {
+    fn new(named: &Measurement, ours: Option<f64>, real: Option<f64>) -> Self {
+        let advantage = ours.zip(real).map(|(ours, real)| match named.unit.more_is_better() {
+            true => ours / real,
+            false => real / ours,
+        });
+        // A time too short to be seen makes a ratio that is no number, and that JSON has no word for.
+        let advantage = advantage.filter(|ratio| ratio.is_finite());
+        Self { what: named.what.clone(), unit: named.unit, ours, real, advantage }
+    }
+
+    fn cells(&self) -> [String; 4] {
+        let with_unit = |value: Option<f64>| match value {
+            Some(value) => format!("{} {}", number(value), self.unit.name()),
+            None => "–".to_owned(),
+        };
+        let advantage = self.advantage.map_or_else(|| "–".to_owned(), |ratio| format!("{} ×", number(ratio)));
+        [self.what.clone(), with_unit(self.ours), with_unit(self.real), advantage]
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["", "ours", "real", "ours is better by"].map(str::to_owned);
+        let cells: Vec<[String; 4]> = self.rows.iter().map(Row::cells).collect();
+        let width = |column: usize| {
+            let longest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            longest.max(head[column].chars().count())
+        };
+        let widths: [usize; 4] = std::array::from_fn(width);
+        let line = |[what, ours, real, ratio]: &[String; 4]| {
+            let [a, b, c, d] = widths;
+            format!("| {what:<a$} | {ours:>b$} | {real:>c$} | {ratio:>d$} |\n")
+        };
+        let [a, b, c, d] = widths.map(|width| "-".repeat(width));
+        let mut text = line(&head);
+        let _ = writeln!(text, "|-{a}-|-{b}:|-{c}:|-{d}:|");
+        text.extend(cells.iter().map(line));
+        f.write_str(&text)
+    }
+}
+
+/// Three digits that mean something, thousands apart.
+fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    let mut shown = String::new();
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) && !shown.ends_with('-') {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        shown.push('.');
+        shown.push_str(fraction);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn report() -> Report {
+        let ours = [
+            Measurement::new("creates", Unit::PerSecond, 12_345.6),
+            Measurement::new("list", Unit::Milliseconds, 10.0),
+            Measurement::new("only ours", Unit::Microseconds, 0.0),
+        ];
+        let real = [
+            Measurement::new("creates", Unit::PerSecond, 1_234.5),
+            Measurement::new("list", Unit::Milliseconds, 125.4),
+            Measurement::new("etcd alone", Unit::Mebibytes, 99.5),
+        ];
+        Report::new(&ours, &real)
+    }
+
+    #[test]
+    fn the_table_can_be_read_and_pasted() {
+        expect![[r#"
+            |            |     ours |     real | ours is better by |
+            |------------|---------:|---------:|------------------:|
+            | creates    | 12,346/s |  1,234/s |             10.0 × |
+        "#]]
+        .assert_eq(&report().to_string());
+    }
+
+    #[test]
+    fn better_is_above_one_whichever_way_better_lies() {
+        let json = serde_json::to_value(report().rows()).unwrap();
+        assert!(json[0]["advantage"].as_f64().is_some_and(|ratio| ratio > 10.0));
+        assert_eq!(json[1]["advantage"], 12.54);
+        assert_eq!(json[1]["unit"], "ms");
+        assert_eq!(json[2]["ours"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn a_ratio_to_nothing_is_left_out() {
+        let nothing = [Measurement::new("x", Unit::Milliseconds, 0.0)];
+        let json = serde_json::to_value(Report::new(&nothing, &nothing).rows()).unwrap();
+        assert_eq!(json[0]["advantage"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn numbers_show_what_matters() {
+        for (value, shown) in
+            [(0.0, "0.00"), (9.876, "9.88"), (98.76, "98.8"), (987.6, "988"), (1_234_567.0, "1,234,567")]
+        {
+            assert_eq!(number(value), shown);
+        }
+    }
+}
