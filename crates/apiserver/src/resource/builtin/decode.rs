@@ -181,7 +181,7 @@ mod tests {
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": "x"}});
         assert_eq!(
             decode_check(&deployment).unwrap_err(),
-            "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal string into Go \
+            "json: cannot unmarshal string into Go \
              struct field DeploymentSpec.spec.replicas of type int32"
         );
     }
