@@ -34,17 +34,30 @@ pub(super) struct Incoming<'a> {
     pub(super) target: &'a Target,
     pub(super) object: Value,
     pub(super) warnings: Vec<String>,
+    /// What it asks for and somebody else has.
+    clashes: Vec<FieldError>,
+    /// Where it comes from decides how it is said that it cannot be read.
+    source: Source,
+}
+
+/// How an object came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It was sent.
+    Body,
+    /// It is what a patch made of the stored one.
+    Patch,
 }
 
 impl<'a> Incoming<'a> {
     /// Reads the envelope: the object must be what the URL says it is.
-    pub(super) fn new(target: &'a Target, mut object: Value) -> Result<Self, Refusal> {
+    pub(super) fn new(target: &'a Target, mut object: Value, source: Source) -> Result<Self, Refusal> {
         check_envelope(target, &mut object)?;
         let types = match target.resource.origin {
             Origin::Builtin => names::metadata_types(&object),
             Origin::Custom => names::custom_metadata_types(&object),
         };
-        types.map_err(|why| unreadable(target, &why))?;
+        types.map_err(|why| unreadable(target, source, &object, &why))?;
         let sent = object.namespace().to_owned();
         match &target.namespace {
             Some(namespace) if !sent.is_empty() && sent != *namespace => {
@@ -57,7 +70,17 @@ impl<'a> Incoming<'a> {
                 object.metadata_mut().remove("namespace");
             }
         }
-        Ok(Self { target, object, warnings: target.version().deprecation.clone().into_iter().collect() })
+        let warnings = target.version().deprecation.clone().into_iter().collect();
+        Ok(Self { target, object, warnings, clashes: Vec::new(), source })
+    }
+
+    /// An object that this server put together itself.
+    pub(super) fn trusted(target: &'a Target, object: Value) -> Self {
+        Self { target, object, warnings: Vec::new(), clashes: Vec::new(), source: Source::Patch }
+    }
+
+    fn unreadable(&self, why: &str) -> Refusal {
+        unreadable(self.target, self.source, &self.object, why)
     }
 
     /// Puts it where the URL says, if it does not say so itself.
@@ -71,10 +94,13 @@ impl<'a> Incoming<'a> {
     pub(super) fn drop_unknown(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
         let schema = &self.target.version().schema;
         if self.target.resource.origin == Origin::Builtin {
-            builtin::decode::decode_check(&self.object).map_err(|why| unreadable(self.target, &why))?;
+            builtin::decode::decode_check(&self.object).map_err(|why| self.unreadable(&why))?;
         }
-        let unknown = schema::prune::prune(schema, &mut self.object);
-        self.complain(duplicates, &unknown, options)
+        let mut pruned = self.object.clone();
+        let unknown = schema::prune::prune(schema, &mut pruned);
+        self.complain(duplicates, &unknown, options)?;
+        self.object = pruned;
+        Ok(())
     }
 
     /// Only says which fields stood twice. Server-side apply refuses unknown fields by itself.
@@ -94,7 +120,7 @@ impl<'a> Incoming<'a> {
             FieldValidation::Warn => self.warnings.extend(complaints),
             FieldValidation::Strict => {
                 let why = format!("strict decoding error: {}", complaints.join(", "));
-                return Err(unreadable(self.target, &why));
+                return Err(self.unreadable(&why));
             }
         }
         Ok(())
@@ -113,6 +139,7 @@ impl<'a> Incoming<'a> {
             crds::settle(&mut self.object, &api.registry, &whole_seconds(moment));
         }
         let taken = Taken::in_store(api, resource);
+        self.clashes = taken.clashes(&self.object, old);
         let ctx = Context { now: moment.now, cluster_ips: &taken.cluster_ips, node_ports: &taken.node_ports };
         match old {
             None => builtin::admission::prepare_create(resource, &mut self.object, &ctx),
@@ -134,6 +161,7 @@ impl<'a> Incoming<'a> {
         if resource.origin == Origin::Builtin && !is_crd(resource) {
             errors.extend(names::validate_builtin_finalizers(&self.object));
         }
+        errors.extend(self.clashes.iter().cloned());
         if errors.is_empty() {
             return Ok(());
         }
@@ -298,8 +326,14 @@ fn name_rule(resource: &Resource) -> NameRule {
     }
 }
 
-fn unreadable(target: &Target, why: &str) -> Refusal {
+fn unreadable(target: &Target, source: Source, object: &Value, why: &str) -> Refusal {
     let kind = &target.resource.kind;
+    if source == Source::Patch {
+        let mut shown = object.clone();
+        shown.metadata_mut().remove("managedFields");
+        let shown = Value::String(shown.to_string());
+        return Refusal::invalid("", "", "", &[FieldError::with_value("patch", Fault::Invalid, &shown, why)]);
+    }
     Refusal::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", target.version().name))
 }
 
@@ -396,5 +430,18 @@ impl Taken {
             taken.node_ports.extend(ports);
         }
         taken
+    }
+
+    /// A service may ask for an address, but not for one that another service has.
+    fn clashes(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let address = |object: &Value| object.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(str::to_owned);
+        let Some(wanted) = address(object).filter(|wanted| Some(wanted) != old.and_then(address).as_ref()) else {
+            return Vec::new();
+        };
+        if !wanted.parse().is_ok_and(|ip: Ipv4Addr| self.cluster_ips.contains(&ip)) {
+            return Vec::new();
+        }
+        let detail = format!("failed to allocate IP {wanted}: provided IP is already allocated");
+        vec![FieldError::with_value("spec.clusterIPs", Fault::Invalid, &json!([wanted]), detail)]
     }
 }

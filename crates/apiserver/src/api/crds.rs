@@ -129,10 +129,11 @@ impl Api {
     }
 
     /// A definition that is being deleted takes no new instances.
-    pub(super) fn definition_accepts(&self, target: &Target) -> Result<(), Refusal> {
-        if self.closing.contains(&target.resource.id()) {
+    pub(super) fn definition_accepts(&self, target: &Target, name: &str) -> Result<(), Refusal> {
+        let resource = &target.resource;
+        if self.closing.contains(&resource.id()) {
             let why = "create not allowed while custom resource definition is terminating";
-            return Err(Refusal::new(405, "MethodNotAllowed", why));
+            return Err(Refusal::forbidden(&resource.group, &resource.plural, name, why));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, is_crd};
+use super::admit::{Incoming, Source, is_crd};
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
@@ -18,13 +18,13 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        let mut incoming = Incoming::new(target, body.value)?;
+        let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         incoming.drop_unknown(&body.duplicates, options)?;
         if target.resource.namespaced && target.namespace.is_none() {
             return Err(Refusal::bad_request("an empty namespace may not be set during creation"));
         }
         self.namespace_accepts(target, incoming.object.name())?;
-        self.definition_accepts(target)?;
+        self.definition_accepts(target, incoming.object.name())?;
         if !incoming.object.meta("resourceVersion").is_empty() {
             return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
         }

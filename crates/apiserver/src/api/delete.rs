@@ -114,10 +114,9 @@ fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment
     }
     let grace = grace_seconds(target, object, options);
     let before = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
-    if !object.is_terminating() {
-        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
-            metadata.insert("generation".into(), (generation + 1).into());
-        }
+    let generation = metadata.get("generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|_| !object.is_terminating()) {
+        metadata.insert("generation".into(), (generation + 1).into());
     }
     if before.is_none_or(|before| grace < before) {
         let deadline = moment.now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);

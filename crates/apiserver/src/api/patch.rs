@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, Writer};
+use super::admit::{Incoming, Source, Writer};
 use super::create::Ownership;
 use super::update::{check_name, check_uid, check_version};
 use super::{Api, Moment, Part, Patch, Target, WriteOptions, Written, scale};
@@ -35,7 +35,7 @@ impl Api {
             return self.update(target, name, part, super::Body { value: scaled, duplicates: vec![] }, options, moment);
         }
         let new = patched(target, &old, &patch)?;
-        let mut incoming = Incoming::new(target, new)?;
+        let mut incoming = Incoming::new(target, new, Source::Patch)?;
         check_name(&incoming.object, name)?;
         incoming.drop_unknown(duplicates, options)?;
         // An unmentioned version is the current one, which the patched object still carries.
@@ -55,7 +55,7 @@ impl Api {
         moment: Moment,
     ) -> Result<Written, Refusal> {
         check_applied(target, name, &config)?;
-        let mut incoming = Incoming::new(target, config)?;
+        let mut incoming = Incoming::new(target, config, Source::Body)?;
         incoming.report_duplicates(duplicates, options)?;
         let found = self.find(target, name);
         let old = found.as_ref().ok().map(|(_, stored)| target.shown(stored));
@@ -72,7 +72,7 @@ impl Api {
             (Err(not_found), _) if part != Part::Main => Err(not_found),
             _ => {
                 self.namespace_accepts(target, name)?;
-                self.definition_accepts(target)?;
+                self.definition_accepts(target, name)?;
                 self.add_new(incoming, Ownership::Applied, options, moment)
             }
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, is_crd, is_namespace, replace, tracks_generation};
+use super::admit::{Incoming, Source, is_crd, is_namespace, replace, tracks_generation};
 use super::create::Ownership;
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, scale};
 use crate::object::Object;
@@ -24,7 +24,7 @@ impl Api {
         if part == Part::Scale {
             return self.update_scale(target, name, &body.value, options, moment);
         }
-        let mut incoming = Incoming::new(target, body.value)?;
+        let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         check_name(&incoming.object, name)?;
         incoming.drop_unknown(&body.duplicates, options)?;
         let (key, stored) = self.find(target, name)?;
@@ -45,7 +45,7 @@ impl Api {
         let (key, stored) = self.find(target, name)?;
         let old = target.shown(&stored);
         let object = scale::write(target, &old, wanted)?;
-        let incoming = Incoming { target, object, warnings: Vec::new() };
+        let incoming = Incoming::trusted(target, object);
         let mut written = self.change(incoming, &key, &old, Part::Scale, Ownership::Update, options, moment)?;
         written.object = scale::read(target, &written.object)?;
         Ok(written)

@@ -77,7 +77,10 @@ pub fn answer(accept: Option<&str>) -> Result<Accepted, Refusal> {
     let Some(accept) = accept.filter(|header| !header.is_empty()) else {
         return Ok(Accepted { encoding: Encoding::Json, form: Form::Whole, pretty: false });
     };
-    clauses(accept).iter().find_map(Clause::accepted).ok_or_else(|| Refusal::not_acceptable(ANSWERS))
+    clauses(accept)
+        .iter()
+        .find_map(Clause::accepted)
+        .ok_or_else(|| Refusal::not_acceptable(&format!("{ANSWERS}, {PROTOBUF}")))
 }
 
 /// Chooses the form of a watch's events. YAML has no framing, so it cannot be streamed.
