@@ -54,12 +54,15 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     if args.install_crds {
         install_crds(server.shared()).await?;
     }
-    // The garbage collector and the namespace controller start here, over `client(server.shared())`.
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let node = tokio::spawn(evenkeel_node::run(client(server.shared()), async { drop(stopped.await) }));
     greet(&mut io::stdout().lock(), &place.kubeconfig, &server.url(), args.install_crds)?;
     tokio::select! {
         _ = interrupted.recv() => {}
         _ = terminated.recv() => {}
     }
+    drop(stop);
+    node.await?;
     server.stop().await;
     Ok(())
 }

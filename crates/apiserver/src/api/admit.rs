@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value, json};
 
-use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions};
+use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds};
 use crate::apply;
 use crate::names::{self, NameRule};
 use crate::object::Object;
@@ -16,28 +16,51 @@ use crate::resource::{Origin, Resource, builtin, crd};
 use crate::schema;
 use crate::store::Key;
 
-/// Fields that the server sets. What a client sends there never counts.
+/// Fields that the server sets. What a client sends there for a new object does not count.
 const SERVER_FIELDS: [&str; 6] =
     ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// Of those, the ones that a client cannot even try to change later.
+const SILENTLY_KEPT: [&str; 3] = ["creationTimestamp", "generation", "selfLink"];
+
+/// Of those, the ones that a client may leave out but not change.
+const KEPT_IF_ABSENT: [&str; 3] = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// Metadata that is not there when it is empty.
+const NOTHING_IF_EMPTY: [&str; 5] = ["labels", "annotations", "finalizers", "ownerReferences", "generateName"];
 
 /// An object on its way in, and what is said about it beside the answer.
 pub(super) struct Incoming<'a> {
     pub(super) target: &'a Target,
     pub(super) object: Value,
     pub(super) warnings: Vec<String>,
+    /// What it asks for and somebody else has.
+    clashes: Vec<FieldError>,
+    /// Where it comes from decides how it is said that it cannot be read.
+    source: Source,
+}
+
+/// How an object came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It was sent.
+    Body,
+    /// It is what a patch made of the stored one.
+    Patch,
 }
 
 impl<'a> Incoming<'a> {
     /// Reads the envelope: the object must be what the URL says it is.
-    pub(super) fn new(target: &'a Target, mut object: Value) -> Result<Self, Refusal> {
+    pub(super) fn new(target: &'a Target, mut object: Value, source: Source) -> Result<Self, Refusal> {
         check_envelope(target, &mut object)?;
-        names::metadata_types(&object).map_err(|why| unreadable(target, &why))?;
+        let types = match target.resource.origin {
+            Origin::Builtin => names::metadata_types(&object),
+            Origin::Custom => names::custom_metadata_types(&object),
+        };
+        types.map_err(|why| unreadable(target, source, &object, &why))?;
         let sent = object.namespace().to_owned();
         match &target.namespace {
-            Some(namespace) if sent.is_empty() => {
-                object.metadata_mut().insert("namespace".into(), namespace.as_str().into());
-            }
-            Some(namespace) if sent != *namespace => {
+            Some(namespace) if !sent.is_empty() && sent != *namespace => {
                 return Err(Refusal::bad_request(
                     "the namespace of the provided object does not match the namespace sent on the request",
                 ));
@@ -47,16 +70,45 @@ impl<'a> Incoming<'a> {
                 object.metadata_mut().remove("namespace");
             }
         }
-        Ok(Self { target, object, warnings: target.version().deprecation.clone().into_iter().collect() })
+        let warnings = target.version().deprecation.clone().into_iter().collect();
+        Ok(Self { target, object, warnings, clashes: Vec::new(), source })
+    }
+
+    /// An object that this server put together itself.
+    pub(super) fn trusted(target: &'a Target, object: Value) -> Self {
+        Self { target, object, warnings: Vec::new(), clashes: Vec::new(), source: Source::Patch }
+    }
+
+    fn unreadable(&self, why: &str) -> Refusal {
+        unreadable(self.target, self.source, &self.object, why)
+    }
+
+    /// Puts it where the URL says, if it does not say so itself.
+    fn settle_namespace(&mut self) {
+        if let Some(namespace) = &self.target.namespace {
+            self.object.metadata_mut().insert("namespace".into(), namespace.as_str().into());
+        }
     }
 
     /// Drops unknown fields and duplicates, and says so as loudly as the client asked for.
     pub(super) fn drop_unknown(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
         let schema = &self.target.version().schema;
         if self.target.resource.origin == Origin::Builtin {
-            builtin::decode::decode_check(&self.object).map_err(|why| unreadable(self.target, &why))?;
+            builtin::decode::decode_check(&self.object).map_err(|why| self.unreadable(&why))?;
         }
-        let unknown = schema::prune::prune(schema, &mut self.object);
+        let mut pruned = self.object.clone();
+        let unknown = schema::prune::prune(schema, &mut pruned);
+        self.complain(duplicates, &unknown, options)?;
+        self.object = pruned;
+        Ok(())
+    }
+
+    /// Only says which fields stood twice. Server-side apply refuses unknown fields by itself.
+    pub(super) fn report_duplicates(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
+        self.complain(duplicates, &[], options)
+    }
+
+    fn complain(&mut self, duplicates: &[String], unknown: &[String], options: &WriteOptions) -> Result<(), Refusal> {
         let duplicate = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
         let complaints: Vec<String> =
             duplicate.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
@@ -68,7 +120,7 @@ impl<'a> Incoming<'a> {
             FieldValidation::Warn => self.warnings.extend(complaints),
             FieldValidation::Strict => {
                 let why = format!("strict decoding error: {}", complaints.join(", "));
-                return Err(unreadable(self.target, &why));
+                return Err(self.unreadable(&why));
             }
         }
         Ok(())
@@ -76,12 +128,18 @@ impl<'a> Incoming<'a> {
 
     /// Fills in what the schema and the kind itself prescribe.
     pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api, moment: Moment) {
+        self.settle_namespace();
         let resource = &self.target.resource;
+        self.object
+            .metadata_mut()
+            .retain(|field, value| !(NOTHING_IF_EMPTY.contains(&field.as_str()) && is_empty(value)));
         schema::defaults::apply(&self.target.version().schema, &mut self.object);
         if is_crd(resource) {
             crd::defaulted(&mut self.object);
+            crds::settle(&mut self.object, &api.registry, &whole_seconds(moment));
         }
         let taken = Taken::in_store(api, resource);
+        self.clashes = taken.clashes(&self.object, old);
         let ctx = Context { now: moment.now, cluster_ips: &taken.cluster_ips, node_ports: &taken.node_ports };
         match old {
             None => builtin::admission::prepare_create(resource, &mut self.object, &ctx),
@@ -100,6 +158,10 @@ impl<'a> Incoming<'a> {
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
             Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
         }
+        if resource.origin == Origin::Builtin && !is_crd(resource) {
+            errors.extend(names::validate_builtin_finalizers(&self.object));
+        }
+        errors.extend(self.clashes.iter().cloned());
         if errors.is_empty() {
             return Ok(());
         }
@@ -126,9 +188,19 @@ impl<'a> Incoming<'a> {
         } else if self.target.version().status {
             replace(self.object.as_object_mut(), "status", old.get("status").cloned());
         }
-        for field in SERVER_FIELDS {
-            let value = old.metadata().and_then(|m| m.get(field)).cloned();
-            replace(Some(self.object.metadata_mut()), field, value);
+        let before = |field: &str| old.metadata().and_then(|m| m.get(field)).cloned();
+        let metadata = self.object.metadata_mut();
+        for field in SILENTLY_KEPT {
+            replace(Some(metadata), field, before(field));
+        }
+        for field in KEPT_IF_ABSENT {
+            if metadata.get(field).is_none_or(|value| value.is_null() || value == "") {
+                replace(Some(metadata), field, before(field));
+            }
+        }
+        // Whoever sends back a marked object may have read it before the mark moved.
+        if old.is_terminating() {
+            replace(Some(metadata), "deletionTimestamp", before("deletionTimestamp"));
         }
     }
 
@@ -213,6 +285,16 @@ pub(super) fn replace(map: Option<&mut Map<String, Value>>, key: &str, value: Op
     }
 }
 
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 pub(super) fn is_crd(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
@@ -244,8 +326,14 @@ fn name_rule(resource: &Resource) -> NameRule {
     }
 }
 
-fn unreadable(target: &Target, why: &str) -> Refusal {
+fn unreadable(target: &Target, source: Source, object: &Value, why: &str) -> Refusal {
     let kind = &target.resource.kind;
+    if source == Source::Patch {
+        let mut shown = object.clone();
+        shown.metadata_mut().remove("managedFields");
+        let shown = Value::String(shown.to_string());
+        return Refusal::invalid("", "", "", &[FieldError::with_value("patch", Fault::Invalid, &shown, why)]);
+    }
     Refusal::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", target.version().name))
 }
 
@@ -342,5 +430,18 @@ impl Taken {
             taken.node_ports.extend(ports);
         }
         taken
+    }
+
+    /// A service may ask for an address, but not for one that another service has.
+    fn clashes(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let address = |object: &Value| object.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(str::to_owned);
+        let Some(wanted) = address(object).filter(|wanted| Some(wanted) != old.and_then(address).as_ref()) else {
+            return Vec::new();
+        };
+        if !wanted.parse().is_ok_and(|ip: Ipv4Addr| self.cluster_ips.contains(&ip)) {
+            return Vec::new();
+        }
+        let detail = format!("failed to allocate IP {wanted}: provided IP is already allocated");
+        vec![FieldError::with_value("spec.clusterIPs", Fault::Invalid, &json!([wanted]), detail)]
     }
 }

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Api, DeleteOptions, Moment, Target};
 use crate::object::{Object, child_map};
+use crate::refusal::Refusal;
 use crate::resource::{Origin, Registry, Resource, ResourceId, crd};
+use crate::schema;
 use crate::store::Key;
 
 /// Holds a definition until its instances are gone.
@@ -34,9 +36,10 @@ pub(super) fn settle(object: &mut Value, registry: &Registry, now: &str) {
             ("True", "NoConflicts", "no conflicts found".to_owned()),
             ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
         ),
-        Some(why) => {
-            (("False", "NameConflict", why.clone()), ("False", "NotAccepted", "not all names are accepted".to_owned()))
-        }
+        Some((reason, name)) => (
+            ("False", *reason, format!("{name:?} is already in use")),
+            ("False", "NotAccepted", "not all names are accepted".to_owned()),
+        ),
     };
     let status = child_map(object, "status");
     let old = status.get("conditions").cloned().unwrap_or_default();
@@ -55,6 +58,16 @@ fn condition(kind: &str, (state, reason, message): (&str, &str, String), old: &V
     json!({"type": kind, "status": state, "lastTransitionTime": since, "reason": reason, "message": message})
 }
 
+/// Marks a definition whose instances are on their way out.
+pub(super) fn terminating(object: &mut Value, now: &str) {
+    let status = child_map(object, "status");
+    let mut conditions = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    conditions.retain(|c| c["type"] != "Terminating");
+    let state = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress".to_owned());
+    conditions.push(condition("Terminating", state, &Value::Null, now));
+    status.insert("conditions".into(), conditions.into());
+}
+
 /// Versions in which objects may have been stored: whatever was, and the current storage version.
 fn stored_versions(object: &Value) -> Value {
     let before = object.at(&["status", "storedVersions"]).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -69,30 +82,24 @@ fn stored_versions(object: &Value) -> Value {
     Value::Array(all)
 }
 
-/// Another resource of the group already answers to one of these names.
-fn name_clash(object: &Value, registry: &Registry) -> Option<String> {
+/// The first of these names that another resource of the group already answers to, and what kind of name it is.
+fn name_clash(object: &Value, registry: &Registry) -> Option<(&'static str, String)> {
     let spec = object.get("spec")?;
     let (group, plural) = (spec["group"].as_str()?, spec["names"]["plural"].as_str()?);
+    let others: Vec<_> = registry.iter().filter(|r| r.group == group && r.plural != plural).collect();
+    let is_resource = |name: &&str| {
+        others.iter().any(|r| r.plural == *name || r.singular == *name || r.short_names.iter().any(|s| s == name))
+    };
+    let is_kind = |name: &&str| others.iter().any(|r| r.kind == *name || r.list_kind == *name);
     let names = &spec["names"];
-    let others = registry.iter().filter(|r| r.group == group && r.plural != plural);
-    for other in others {
-        for taken in [Some(&names["plural"]), Some(&names["singular"])].into_iter().flatten().filter_map(Value::as_str)
-        {
-            if taken == other.plural || taken == other.singular || other.short_names.iter().any(|s| s == taken) {
-                return Some(format!("{taken:?} is already in use"));
-            }
-        }
-        if let Some(kind) = names["kind"].as_str().filter(|kind| *kind == other.kind || *kind == other.list_kind) {
-            return Some(format!("{kind:?} is already in use"));
-        }
-        let short = names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        for name in short {
-            if name == other.plural || name == other.singular || other.short_names.iter().any(|s| s == name) {
-                return Some(format!("{name:?} is already in use"));
-            }
-        }
-    }
-    None
+    let mut short = names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let found = None
+        .or_else(|| Some("PluralConflict").zip(names["plural"].as_str().filter(is_resource)))
+        .or_else(|| Some("SingularConflict").zip(names["singular"].as_str().filter(is_resource)))
+        .or_else(|| Some("ShortNamesConflict").zip(short.find(is_resource)))
+        .or_else(|| Some("KindConflict").zip(names["kind"].as_str().filter(is_kind)))
+        .or_else(|| Some("ListKindConflict").zip(names["listKind"].as_str().filter(is_kind)));
+    found.map(|(reason, name)| (reason, name.to_owned()))
 }
 
 fn is_established(object: &Value) -> bool {
@@ -106,14 +113,35 @@ impl Api {
         if !is_established(definition) {
             return;
         }
-        if let Ok(resource) = crd::resource_of(definition) {
-            Arc::make_mut(&mut self.registry).insert(resource);
+        let Ok(resource) = crd::resource_of(definition) else { return };
+        let id = resource.id();
+        self.store.begin(&id);
+        // What is stored was written under the schema of its time, and is read under the schema of today.
+        let schema = resource.storage().schema.clone();
+        let before = self.registry.get(&id).map(|r| r.storage().schema.clone());
+        if before.is_some_and(|before| before != schema) {
+            self.store.reinterpret(&id, |object| {
+                schema::prune::prune(&schema, object);
+                schema::defaults::apply(&schema, object);
+            });
         }
+        Arc::make_mut(&mut self.registry).insert(resource);
+    }
+
+    /// A definition that is being deleted takes no new instances.
+    pub(super) fn definition_accepts(&self, target: &Target, name: &str) -> Result<(), Refusal> {
+        let resource = &target.resource;
+        if self.closing.contains(&resource.id()) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Refusal::forbidden(&resource.group, &resource.plural, name, why));
+        }
+        Ok(())
     }
 
     pub(super) fn stop_serving(&mut self, definition: &Value) {
         if let Some(id) = served_id(definition) {
             Arc::make_mut(&mut self.registry).remove(&id);
+            self.closing.remove(&id);
         }
     }
 
@@ -123,6 +151,7 @@ impl Api {
             self.drop_definition(definition);
             return;
         };
+        self.closing.insert(resource.id());
         let keys: Vec<Key> = self.store.iter(&resource.id(), None).map(|(key, _)| key.clone()).collect();
         for key in keys {
             let target = storage_target(&resource, &key);

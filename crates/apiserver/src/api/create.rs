@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, is_crd, whole_seconds};
-use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, crds};
+use super::admit::{Incoming, Source, is_crd};
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::resource::{Resource, builtin};
@@ -18,12 +18,13 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        let mut incoming = Incoming::new(target, body.value)?;
+        let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         incoming.drop_unknown(&body.duplicates, options)?;
         if target.resource.namespaced && target.namespace.is_none() {
             return Err(Refusal::bad_request("an empty namespace may not be set during creation"));
         }
         self.namespace_accepts(target, incoming.object.name())?;
+        self.definition_accepts(target, incoming.object.name())?;
         if !incoming.object.meta("resourceVersion").is_empty() {
             return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
@@ -47,15 +48,16 @@ impl Api {
         incoming.fill_in(None, self, moment);
         incoming.validate(None)?;
         let key = Key::new(target.namespace.as_deref(), incoming.object.name());
-        if self.store.get(&target.storage_id(), &key).is_some() {
+        if let Some(there) = self.store.get(&target.storage_id(), &key) {
             let resource = &target.resource;
-            return Err(Refusal::already_exists(&resource.group, &resource.plural, key.name()));
+            let mut refusal = Refusal::already_exists(&resource.group, &resource.plural, key.name());
+            if there.parse().is_terminating() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
         }
         if ownership == Ownership::Update {
             incoming.track(None, Part::Main, options, moment);
-        }
-        if is_crd(&target.resource) {
-            crds::settle(&mut incoming.object, &self.registry, &whole_seconds(moment));
         }
         let Incoming { mut object, warnings, .. } = incoming;
         if !options.dry_run {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::admit::{is_crd, is_namespace, whole_seconds};
 use super::update::may_go;
-use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Listed, Moment, Propagation, Query, Target};
+use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Listed, Moment, Propagation, Query, Target, crds};
 use crate::object::{Object, child_map};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
@@ -47,9 +47,6 @@ impl Api {
         }
         if is_crd(&target.resource) {
             self.clear_instances(&shown, moment);
-            if self.find(target, name).is_err() {
-                return Ok(Deleted::Gone(shown));
-            }
         }
         Ok(Deleted::Pending(shown))
     }
@@ -64,7 +61,7 @@ impl Api {
     ) -> Result<Listed, Refusal> {
         let page = self.page(target, query)?;
         let names: Vec<Key> = page.rows.iter().map(|(key, _)| key.clone()).collect();
-        let items = page.rows.iter().map(|(_, stored)| target.shown_text(stored)).collect();
+        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
         for key in names {
             let namespace = target.resource.namespaced.then(|| key.namespace().to_owned());
             let one = Target { namespace, ..target.clone() };
@@ -117,16 +114,18 @@ fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment
     }
     let grace = grace_seconds(target, object, options);
     let before = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
-    if !object.is_terminating() {
-        if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
-            metadata.insert("generation".into(), (generation + 1).into());
-        }
+    let generation = metadata.get("generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|_| !object.is_terminating()) {
+        metadata.insert("generation".into(), (generation + 1).into());
     }
     if before.is_none_or(|before| grace < before) {
         let deadline = moment.now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
         let stamp = whole_seconds(Moment { now: deadline, ..moment });
         metadata.insert("deletionTimestamp".into(), stamp.into());
         metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    }
+    if is_crd(&target.resource) && !object.is_terminating() {
+        crds::terminating(&mut marked, &whole_seconds(moment));
     }
     if is_namespace(&target.resource) {
         child_map(&mut marked, "status").insert("phase".into(), "Terminating".into());

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use super::{Api, Listed, Query, Target};
 use crate::object::Object;
 use crate::refusal::{Cause, Fault, FieldError, Refusal};
+use crate::resource::Origin;
 use crate::store::{Key, Stored};
 
 impl Api {
     /// One page of the objects that a query selects.
     pub fn list(&self, target: &Target, query: &Query) -> Result<Listed, Refusal> {
         let page = self.page(target, query)?;
-        let items = page.rows.iter().map(|(_, stored)| target.shown_text(stored)).collect();
+        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
         Ok(Listed { items, revision: page.revision, next: page.next, remaining: page.remaining })
     }
 
@@ -80,6 +81,9 @@ impl Query {
 
     pub(super) fn check_fields(&self, target: &Target) -> Result<(), Refusal> {
         let selectable = &target.version().selectable;
+        if target.resource.origin == Origin::Builtin && selectable.is_empty() {
+            return self.fields.check_metadata_only();
+        }
         self.fields.check(|path| {
             let common = path == "metadata.name" || (path == "metadata.namespace" && target.resource.namespaced);
             common || selectable.iter().any(|s| s.strip_prefix('.').unwrap_or(s) == path)

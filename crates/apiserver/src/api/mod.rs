@@ -37,6 +37,8 @@ pub struct Api {
     store: Store,
     registry: Arc<Registry>,
     touched: BTreeSet<ResourceId>,
+    /// Custom resources whose definition is being deleted.
+    closing: BTreeSet<ResourceId>,
 }
 
 /// Namespaces that exist from the start and cannot be deleted.
@@ -49,7 +51,12 @@ impl Api {
         for resource in builtin::resources() {
             registry.insert(resource);
         }
-        let mut api = Self { store: Store::default(), registry: Arc::new(registry), touched: BTreeSet::new() };
+        let mut api = Self {
+            store: Store::default(),
+            registry: Arc::new(registry),
+            touched: BTreeSet::new(),
+            closing: BTreeSet::new(),
+        };
         let target = api.target("", "v1", "namespaces", None).expect("namespaces are built in");
         for (n, name) in (1u128..).zip(INITIAL_NAMESPACES) {
             let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, Writer};
+use super::admit::{Incoming, Source, Writer};
 use super::create::Ownership;
-use super::update::{check_name, check_version};
+use super::update::{check_name, check_uid, check_version};
 use super::{Api, Moment, Part, Patch, Target, WriteOptions, Written, scale};
 use crate::apply;
 use crate::object::Object;
@@ -35,7 +35,7 @@ impl Api {
             return self.update(target, name, part, super::Body { value: scaled, duplicates: vec![] }, options, moment);
         }
         let new = patched(target, &old, &patch)?;
-        let mut incoming = Incoming::new(target, new)?;
+        let mut incoming = Incoming::new(target, new, Source::Patch)?;
         check_name(&incoming.object, name)?;
         incoming.drop_unknown(duplicates, options)?;
         // An unmentioned version is the current one, which the patched object still carries.
@@ -54,16 +54,14 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        let mut incoming = Incoming::new(target, config)?;
-        if incoming.object.name().is_empty() {
-            incoming.object.metadata_mut().insert("name".into(), name.into());
-        }
-        check_name(&incoming.object, name)?;
-        incoming.drop_unknown(duplicates, options)?;
+        check_applied(target, name, &config)?;
+        let mut incoming = Incoming::new(target, config, Source::Body)?;
+        incoming.report_duplicates(duplicates, options)?;
         let found = self.find(target, name);
         let old = found.as_ref().ok().map(|(_, stored)| target.shown(stored));
-        if let Some(old) = &old {
-            check_applied_version(target, old, &incoming.object)?;
+        match &old {
+            Some(old) => check_applied_version(target, old, &incoming.object)?,
+            None => check_nothing_expected(target, &incoming.object)?,
         }
         let writer = Writer::new(target, part);
         let write = writer.write(&options.manager, moment);
@@ -74,22 +72,43 @@ impl Api {
             (Err(not_found), _) if part != Part::Main => Err(not_found),
             _ => {
                 self.namespace_accepts(target, name)?;
+                self.definition_accepts(target, name)?;
                 self.add_new(incoming, Ownership::Applied, options, moment)
             }
         }
     }
 }
 
-/// An applied configuration may leave the version out, but not name another one.
+/// An applied configuration must say which object it is for, in full.
+fn check_applied(target: &Target, name: &str, config: &Value) -> Result<(), Refusal> {
+    if config.kind() != target.resource.kind || config.api_version() != target.api_version() {
+        let (group, version) = config.api_version().split_once('/').unwrap_or(("", config.api_version()));
+        return Err(Refusal::bad_request(format!("invalid object type: {group}/{version}, Kind={}", config.kind())));
+    }
+    if config.name().is_empty() {
+        let why = "name must be provided";
+        return Err(Refusal::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: {why}"
+        )));
+    }
+    check_name(config, name)
+}
+
+/// It may leave the object's version and uid out, but not name others.
 fn check_applied_version(target: &Target, old: &Value, config: &Value) -> Result<(), Refusal> {
-    if config.meta("resourceVersion").is_empty() && config.meta("uid").is_empty() {
+    check_uid(target, old, config)?;
+    if config.meta("resourceVersion").is_empty() { Ok(()) } else { check_version(target, old, config) }
+}
+
+/// Nothing is created for somebody who believes that it exists.
+fn check_nothing_expected(target: &Target, config: &Value) -> Result<(), Refusal> {
+    let uid = config.meta("uid");
+    if uid.is_empty() {
         return Ok(());
     }
-    let mut named = config.clone();
-    if named.meta("resourceVersion").is_empty() {
-        named.metadata_mut().insert("resourceVersion".into(), old.meta("resourceVersion").into());
-    }
-    check_version(target, old, &named)
+    let resource = &target.resource;
+    let why = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    Err(Refusal::conflict(&resource.group, &resource.plural, config.name(), why))
 }
 
 fn patched(target: &Target, old: &Value, patch: &Patch) -> Result<Value, Refusal> {

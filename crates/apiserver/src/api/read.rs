@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Api, Part, Target, scale};
 use crate::refusal::Refusal;
+use crate::resource::Origin;
 use crate::resource::builtin::events;
 use crate::store::Stored;
 
@@ -28,37 +29,47 @@ impl Target {
         object
     }
 
-    /// A stored object as text, in the version of the URL. Costs nothing when that is the storage version.
+    /// A stored object as text, in the version of the URL: the stored text with its kind and version in front.
     pub(super) fn shown_text(&self, stored: &Stored) -> Bytes {
-        if self.version().storage && !self.is_event_view() {
-            return stored.text.clone();
+        if self.is_event_view() {
+            return Bytes::from(self.shown(stored).to_string());
         }
-        let text = serde_json::to_vec(&self.shown(stored)).expect("a JSON tree always serialises");
-        Bytes::from(text)
+        let head = format!("{{\"kind\":{:?},\"apiVersion\":{:?},", self.resource.kind, self.api_version());
+        // Every object has metadata, so the stored text never is `{}`.
+        Bytes::from([head.as_bytes(), &stored.text[1..]].concat())
     }
 
-    /// From the stored version to that of the URL. Versions of one kind share their fields (conversion `None`), so
-    /// only the name of the version changes; events alone have two shapes.
+    /// A stored object as an item of a list. Lists of built-in kinds say once what their items are.
+    pub(super) fn item_text(&self, stored: &Stored) -> Bytes {
+        if self.resource.origin == Origin::Custom {
+            return self.shown_text(stored);
+        }
+        if self.is_event_view() {
+            return Bytes::from(events::to_events_v1(&stored.parse()).to_string());
+        }
+        stored.text.clone()
+    }
+
+    /// From the stored form to that of the URL's version. Versions of one kind share their fields (conversion `None`),
+    /// so only the name of the version differs; events alone have two shapes.
     pub(super) fn to_shown(&self, object: &mut Value) {
         if self.is_event_view() {
             *object = events::to_events_v1(object);
         }
-        self.name_version(object, &self.api_version());
+        if let Value::Object(map) = object {
+            map.insert("apiVersion".into(), self.api_version().into());
+            map.insert("kind".into(), self.resource.kind.as_str().into());
+        }
     }
 
-    /// From the version of the URL to the stored one.
+    /// From the form of the URL's version to the stored one.
     pub(super) fn to_stored(&self, object: &mut Value) {
         if self.is_event_view() {
             *object = events::to_core(object);
-            return;
         }
-        self.name_version(object, &self.resource.api_version(&self.resource.storage().name));
-    }
-
-    fn name_version(&self, object: &mut Value, api_version: &str) {
         if let Value::Object(map) = object {
-            map.insert("apiVersion".into(), api_version.into());
-            map.insert("kind".into(), self.resource.kind.as_str().into());
+            map.remove("apiVersion");
+            map.remove("kind");
         }
     }
 }

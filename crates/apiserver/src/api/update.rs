@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, is_crd, is_namespace, replace, tracks_generation, whole_seconds};
+use super::admit::{Incoming, Source, is_crd, is_namespace, replace, tracks_generation};
 use super::create::Ownership;
-use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, crds, scale};
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, scale};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::resource::Origin;
@@ -24,11 +24,12 @@ impl Api {
         if part == Part::Scale {
             return self.update_scale(target, name, &body.value, options, moment);
         }
-        let mut incoming = Incoming::new(target, body.value)?;
+        let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         check_name(&incoming.object, name)?;
         incoming.drop_unknown(&body.duplicates, options)?;
         let (key, stored) = self.find(target, name)?;
         let old = target.shown(&stored);
+        check_uid(target, &old, &incoming.object)?;
         check_version(target, &old, &incoming.object)?;
         self.change(incoming, &key, &old, part, Ownership::Update, options, moment)
     }
@@ -44,7 +45,7 @@ impl Api {
         let (key, stored) = self.find(target, name)?;
         let old = target.shown(&stored);
         let object = scale::write(target, &old, wanted)?;
-        let incoming = Incoming { target, object, warnings: Vec::new() };
+        let incoming = Incoming::trusted(target, object);
         let mut written = self.change(incoming, &key, &old, Part::Scale, Ownership::Update, options, moment)?;
         written.object = scale::read(target, &written.object)?;
         Ok(written)
@@ -74,9 +75,6 @@ impl Api {
         count_generation(target, old, &mut incoming.object, part);
         if ownership == Ownership::Update {
             incoming.track(Some(old), part, options, moment);
-        }
-        if is_crd(&target.resource) {
-            crds::settle(&mut incoming.object, &self.registry, &whole_seconds(moment));
         }
         let version = old.metadata().and_then(|m| m.get("resourceVersion")).cloned();
         replace(Some(incoming.object.metadata_mut()), "resourceVersion", version);
@@ -121,15 +119,21 @@ pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Who names a uid means that very object, not another one of the same name.
+pub(super) fn check_uid(target: &Target, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let (given, current) = (new.meta("uid"), old.meta("uid"));
+    if given.is_empty() || given == current {
+        return Ok(());
+    }
+    let resource = &target.resource;
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {current}");
+    Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why))
+}
+
 /// Optimistic locking: who names a version must name the current one.
 pub(super) fn check_version(target: &Target, old: &Value, new: &Value) -> Result<(), Refusal> {
     let resource = &target.resource;
     let (given, current) = (new.meta("resourceVersion"), old.meta("resourceVersion"));
-    let uid = new.meta("uid");
-    if !uid.is_empty() && uid != old.meta("uid") {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.meta("uid"));
-        return Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why));
-    }
     if given == current {
         return Ok(());
     }

@@ -91,7 +91,7 @@ fn difference_as(
             if before.is_none() && after.is_none() {
                 return leaf(old, new, delta);
             }
-            let (empty, before, after) = (Map::new(), before, after);
+            let empty = Map::new();
             let (before, after) = (before.unwrap_or(&empty), after.unwrap_or(&empty));
             let all = before.iter().map(|(name, value)| (name, Some(value), after.get(name)));
             let fresh = after.iter().filter(|(name, _)| !before.contains_key(*name));

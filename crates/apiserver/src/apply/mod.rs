@@ -178,8 +178,9 @@ impl Applied<'_> {
         let manager = write.by(Operation::Apply);
         let last = managers.take(&manager);
         let mut object = match &last {
-            Some(last) => prune(merged, &last.set, &set, &managers, schema),
-            None => merged,
+            Some(last) if !last.set.difference(&set).is_empty() => prune(merged, &last.set, &set, &managers, schema),
+            // The manager applies all that it did before, and perhaps more.
+            _ => merged,
         };
 
         let changes = compare(live, &object, schema).ignoring(write.reset);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::path::GroupVersion;
 use crate::resource::builtin::verbs;
-use crate::resource::{Registry, Resource, Version};
+use crate::resource::{Origin, Registry, Resource, Version};
 
 /// The groups whose kinds are compiled in come in this order, so that short names and plurals that occur twice
 /// (`events`) mean what they mean on a real server; custom groups follow by name.
@@ -175,12 +175,15 @@ fn subresources<'a>(resource: &'a Resource, version: &Version) -> Vec<Subresourc
     if resource.group.is_empty() && resource.plural == "namespaces" {
         found.push(Subresource { name: "finalize", kind: &resource.kind, foreign: None, verbs: &["update"] });
     }
-    if version.scale.is_some() {
-        let foreign = Some(("autoscaling", "v1"));
-        found.push(Subresource { name: "scale", kind: "Scale", foreign, verbs: read_write });
-    }
-    if version.status {
-        found.push(Subresource { name: "status", kind: &resource.kind, foreign: None, verbs: read_write });
+    let status = Subresource { name: "status", kind: &resource.kind, foreign: None, verbs: read_write };
+    let foreign = Some(("autoscaling", "v1"));
+    let scale = Subresource { name: "scale", kind: "Scale", foreign, verbs: read_write };
+    let status = version.status.then_some(status);
+    let scale = version.scale.is_some().then_some(scale);
+    // The original sorts those of built-in kinds by name and writes the others down as they come.
+    match resource.origin {
+        Origin::Builtin => found.extend(scale.into_iter().chain(status)),
+        Origin::Custom => found.extend(status.into_iter().chain(scale)),
     }
     found
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::negotiate::{Accepted, Encoding, Form, MetaVersion};
+use super::table::builtin::{builtin_cells, builtin_columns};
 use super::table::custom::CustomColumns;
 use crate::api::{Listed, Target};
 use crate::object::Object;
@@ -50,23 +51,69 @@ impl RowObject {
 pub(super) struct Renderer {
     form: Form,
     row_object: RowObject,
-    columns: Option<CustomColumns>,
+    printer: Option<Printer>,
     go_list_type: String,
     list_kind: String,
     api_version: String,
+}
+
+/// Where columns and cells come from.
+#[derive(Debug)]
+enum Printer {
+    /// Compiled in, `Name` among them.
+    Builtin { kind: String, columns: Vec<Column> },
+    /// From the definition; `Name` comes before them.
+    Custom(CustomColumns),
+}
+
+impl Printer {
+    fn definitions(&self) -> Vec<Value> {
+        let columns = match self {
+            Self::Builtin { columns, .. } => return columns.iter().map(definition).collect(),
+            Self::Custom(columns) => columns,
+        };
+        let name = json!({
+            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
+        });
+        let described = columns.columns().map(|column| {
+            let mut shown = definition(column);
+            if column.description.is_empty() {
+                let path = &column.json_path;
+                shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
+            }
+            shown
+        });
+        std::iter::once(name).chain(described).collect()
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        match self {
+            Self::Builtin { kind, .. } => builtin_cells(kind, object, now),
+            Self::Custom(columns) => std::iter::once(json!(object.name())).chain(columns.cells(object, now)).collect(),
+        }
+    }
 }
 
 impl Renderer {
     /// For objects of `target`.
     pub(super) fn new(target: &Target, form: Form, row_object: RowObject) -> Self {
         let (resource, version) = (&target.resource, target.version());
-        let columns = matches!(form, Form::Table(_)).then(|| CustomColumns::new(&version.columns));
+        let printer = matches!(form, Form::Table(_)).then(|| {
+            let own = match resource.origin {
+                Origin::Builtin => builtin_columns(&resource.group, &resource.kind),
+                Origin::Custom => None,
+            };
+            match own {
+                Some(columns) => Printer::Builtin { kind: resource.kind.clone(), columns },
+                None => Printer::Custom(CustomColumns::new(&version.columns)),
+            }
+        });
         let package =
             if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or_default() };
         Self {
             form,
             row_object,
-            columns,
+            printer,
             // The original names its Go types in one refusal.
             go_list_type: match resource.origin {
                 Origin::Builtin => format!("*{package}.{}", resource.list_kind),
@@ -137,31 +184,17 @@ impl Renderer {
     }
 
     fn table(&self, version: MetaVersion, metadata: Value, rows: Vec<Value>, with_columns: bool) -> Value {
-        let definitions = if with_columns { self.definitions() } else { Vec::new() };
+        let printer = self.printer.as_ref().filter(|_| with_columns);
+        // A watch describes its columns with the first row, and says `null` from then on.
+        let definitions = printer.map(Printer::definitions);
         json!({
             "kind": "Table", "apiVersion": version.api_version(), "metadata": metadata,
             "columnDefinitions": definitions, "rows": rows,
         })
     }
 
-    fn definitions(&self) -> Vec<Value> {
-        let name = json!({
-            "name": "Name", "type": "string", "format": "name", "description": NAME_DESCRIPTION, "priority": 0,
-        });
-        let described = self.columns.iter().flat_map(CustomColumns::columns).map(|column| {
-            let mut shown = definition(column);
-            if column.description.is_empty() {
-                let path = &column.json_path;
-                shown["description"] = json!(format!("Custom resource definition column (in JSONPath format): {path}"));
-            }
-            shown
-        });
-        std::iter::once(name).chain(described).collect()
-    }
-
     fn row(&self, version: MetaVersion, object: Value, now: Timestamp) -> Value {
-        let more = self.columns.iter().flat_map(|columns| columns.cells(&object, now));
-        let cells: Vec<Value> = std::iter::once(json!(object.name())).chain(more).collect();
+        let cells = self.printer.as_ref().map(|printer| printer.cells(&object, now)).unwrap_or_default();
         match self.row_object {
             RowObject::None => json!({"cells": cells, "object": null}),
             RowObject::Whole => json!({"cells": cells, "object": object}),
@@ -311,6 +344,6 @@ mod tests {
         let renderer = Renderer::new(&target(), Form::Table(MetaVersion::V1), RowObject::Metadata);
         let event = |first| renderer.event(&listed().items[0], Timestamp::UNIX_EPOCH, first).expect("a table");
         assert_eq!(parsed(&event(true)).expect("JSON")["columnDefinitions"].as_array().map(Vec::len), Some(2));
-        assert_eq!(parsed(&event(false)).expect("JSON")["columnDefinitions"], json!([]));
+        assert_eq!(parsed(&event(false)).expect("JSON")["columnDefinitions"], json!(null));
     }
 }

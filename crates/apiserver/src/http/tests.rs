@@ -131,11 +131,11 @@ async fn a_kube_watcher_follows_and_survives_the_end_of_its_stream() {
 async fn a_watch_tells_changes_then_a_bookmark_each_minute_and_ends_in_time() {
     let shared = server();
     let mut lines = Lines::open(&shared, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
+    let before = tokio::time::Instant::now();
     create(&shared, "a").await;
+    let mut types = lines.types(1).await;
     let deleted = send(&shared, Request::delete(format!("{CONFIG_MAPS}/a")), "").await;
     assert_eq!(deleted.status(), 200);
-    let before = tokio::time::Instant::now();
-    let mut types = Vec::new();
     while let Some(event) = lines.next().await {
         types.push(event["type"].as_str().expect("a type").to_owned());
     }
@@ -256,7 +256,7 @@ async fn bodies_of_the_wrong_type_or_size_are_refused() {
     assert_eq!(send(&shared, request("text/plain"), "x").await.status(), 415);
     assert_eq!(send(&shared, request("application/json"), vec![b' '; 3 * 1024 * 1024 + 1]).await.status(), 413);
     assert_eq!(send(&shared, request("application/json"), "{").await.status(), 400);
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\n";
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: written}\n";
     assert_eq!(send(&shared, request("application/yaml"), yaml).await.status(), 201);
 }
 

@@ -32,6 +32,11 @@ mod rules;
 mod structural;
 pub mod validate;
 
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod recorded;
+
 pub use fieldpath::{FieldPathError, resolve_path};
 
 use std::collections::BTreeMap;

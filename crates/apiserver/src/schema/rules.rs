@@ -77,7 +77,7 @@ pub(crate) fn evaluate(
     ratchet: bool,
 ) -> Vec<FieldError> {
     let mut run = Run { budget: BUDGET, ratchet, errors: Vec::new() };
-    let forgives = ratchet.then(|| Forgiving { schema, value, old });
+    let forgives = ratchet.then_some(Forgiving { schema, value, old });
     // Running out of budget ends the walk; the error for it is already among the others.
     _ = run.node(schema, prefix.is_empty(), value, old, forgives, &Path::root(prefix));
     run.errors
@@ -203,14 +203,20 @@ impl Run {
                     &scope.insert((rule.optional_old_self, made)).1
                 }
             };
-            let fault = match expression.run(scope) {
+            match expression.run(scope) {
                 Ok(Cel::Bool(true)) => continue,
-                Ok(_) => failed(schema, rule, compiled, value, scope, path),
+                Ok(_) => {}
                 Err(why) => {
                     self.errors.push(broken(schema, rule, &why, path));
                     continue;
                 }
-            };
+            }
+            let message = compiled.message.as_ref().and_then(|message| message.as_ref().ok()).and_then(|message| {
+                let measured = measured.get_or_insert_with(|| measure(&node.scope, schema, value, old));
+                self.budget = self.budget.checked_sub(message.running_cost(measured, rule.optional_old_self))?;
+                computed_message(message, scope)
+            });
+            let fault = failed(schema, rule, compiled, value, message, path);
             if expression.uses_old || !forgiving.is_some_and(Forgiving::forgives) {
                 self.errors.push(fault);
             }
@@ -252,21 +258,24 @@ fn broken(schema: &Schema, rule: &Rule, why: &str, path: &Path<'_>) -> FieldErro
     FieldError::with_value(path.bracketed(), Fault::Invalid, &type_name(schema).into(), detail)
 }
 
+/// What a `messageExpression` says; `None` where it says nothing that can be shown.
+fn computed_message(message: &Expression, scope: &kube_cel::cel::Context<'_>) -> Option<String> {
+    let Ok(Cel::String(text)) = message.run(scope) else { return None };
+    let text = text.trim();
+    let usable = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
+    usable.then(|| text.to_owned())
+}
+
 /// The rule says no.
 fn failed(
     schema: &Schema,
     rule: &Rule,
     compiled: &CompiledRule,
     value: &Value,
-    scope: &kube_cel::cel::Context<'_>,
+    message: Option<String>,
     path: &Path<'_>,
 ) -> FieldError {
-    let computed = compiled.message.as_ref().and_then(|message| match message.as_ref().ok()?.run(scope).ok()? {
-        Cel::String(text) => Some(text.trim().to_owned()),
-        _ => None,
-    });
-    let usable = |text: &String| !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
-    let detail = computed.filter(usable).unwrap_or_else(|| match &rule.message {
+    let detail = message.unwrap_or_else(|| match &rule.message {
         Some(message) => message.trim().to_owned(),
         None => format!("failed rule: {}", rule.rule.trim()),
     });

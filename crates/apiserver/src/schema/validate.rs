@@ -9,6 +9,9 @@ use crate::schema::{Checks, Schema, Type, correlate, embedded, formats, gotext, 
 /// More faults than this are not reported: nobody reads them, and collecting them must not cost more than finding them.
 const MAX_FAULTS: usize = 256;
 
+/// Beyond this, a float no longer tells one whole number from the next, and is not taken for one.
+const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
+
 /// Everything wrong with an object: types and bounds, embedded resources, duplicate list items, and the CEL rules.
 /// With an old object, faults of unchanged values are forgiven, and transition rules are evaluated.
 pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -169,7 +172,7 @@ fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<
         }
         return;
     }
-    let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let whole = value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= MAX_WHOLE);
     let fits = names.split(',').any(|ty| ty == name)
         || (name == "number" && whole && matches!(schema.ty, Type::Integer | Type::IntOrString))
         || (name == "integer" && schema.ty == Type::Number);
@@ -237,16 +240,16 @@ fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, o
     // Whole numbers are compared as such, with the bounds cut to whole numbers.
     let (whole, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
     let shown = |bound: f64| whole.map_or_else(|| gotext::float(bound), |_| (bound as i64).to_string());
-    let mut fail = |says: String| outcome.fail(path, Fault::Invalid, Value::Number(number.clone()), says);
+    let value = whole.map_or_else(|| gotext::float(float), |whole| whole.to_string());
     if let Some(factor) = checks.multiple_of {
-        let multiple = match whole {
-            Some(value) => (factor as i64) > 0 && value % (factor as i64) == 0,
-            None => factor > 0.0 && (float / factor).fract() == 0.0,
-        };
-        if !multiple {
-            fail(format!("should be a multiple of {}", shown(factor)));
-        }
+        check_multiple(factor, whole, float, &value, path, outcome);
     }
+    let mut fail = |says: String| {
+        let text = format!("{} in body {says}", path.within());
+        let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+        error.value.clone_from(&value);
+        outcome.push(Failed { text, error });
+    };
     if let Some(min) = checks.minimum {
         let below = whole.map_or(float < min, |value| value < min as i64);
         let at = whole.map_or(float == min, |value| value == min as i64);
@@ -263,6 +266,28 @@ fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, o
             fail(format!("should be {words} {}", shown(max)));
         }
     }
+}
+
+fn check_multiple(factor: f64, whole: Option<i64>, float: f64, value: &str, path: &Path<'_>, outcome: &mut Outcome) {
+    let within = path.within();
+    let (multiple, positive, shown) = match whole {
+        // The factor is cut to a whole number first; what is left of a fraction divides nothing.
+        Some(whole) => {
+            let factor = factor as i64;
+            (factor > 0 && whole % factor == 0, factor > 0, factor.to_string())
+        }
+        None => (factor > 0.0 && (float / factor).fract() == 0.0, factor > 0.0, gotext::float(factor)),
+    };
+    let (text, value) = if !positive {
+        (format!("factor MultipleOf declared for {within} must be positive: {shown}"), shown.as_str())
+    } else if !multiple {
+        (format!("{within} in body should be a multiple of {shown}"), value)
+    } else {
+        return;
+    };
+    let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+    error.value = value.to_owned();
+    outcome.push(Failed { text, error });
 }
 
 fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {

@@ -43,6 +43,11 @@ pub(super) struct History {
 }
 
 impl History {
+    /// An empty history that knows nothing of what happened up to `revision`.
+    pub(super) fn beginning(revision: u64) -> Self {
+        Self { forgotten: revision, ..Self::default() }
+    }
+
     pub(super) fn push(&mut self, change: Change) {
         self.bytes += change.after.text.len();
         self.changes.push_back(change);

@@ -18,15 +18,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-pub use self::history::{Change, Forgotten};
 use self::history::History;
+pub use self::history::{Change, Forgotten};
 use crate::object::Object;
 use crate::resource::ResourceId;
 
 /// One object at one revision.
 #[derive(Debug)]
 pub struct Stored {
-    /// The object as JSON, in its storage version.
+    /// The object as JSON, without `apiVersion` and `kind`: those depend on who asks.
     pub text: Bytes,
     /// The revision that wrote it; also its `metadata.resourceVersion`.
     pub revision: u64,
@@ -178,12 +178,33 @@ impl Store {
         stored
     }
 
+    /// Begins the history of a resource: what happened before it existed cannot be asked for.
+    pub fn begin(&mut self, id: &ResourceId) {
+        let revision = self.revision;
+        self.tables
+            .entry(id.clone())
+            .or_insert_with(|| Table { history: History::beginning(revision), ..Table::default() });
+    }
+
+    /// Rewrites what is stored of a resource without that being a change: its objects are read differently from now on,
+    /// because their schema did change. Revisions stay, and nobody is told.
+    pub fn reinterpret(&mut self, id: &ResourceId, mut read: impl FnMut(&mut Value)) {
+        for stored in self.tables.get_mut(id).into_iter().flat_map(|table| table.objects.values_mut()) {
+            let mut object = stored.parse();
+            read(&mut object);
+            *stored = Arc::new(Stored { text: text_of(&object), revision: stored.revision, labels: object.labels() });
+        }
+    }
+
     fn stamp(&mut self, object: &mut Value) -> Arc<Stored> {
         self.revision += 1;
         object.metadata_mut().insert("resourceVersion".into(), self.revision.to_string().into());
-        let text = serde_json::to_vec(object).expect("a JSON tree always serialises");
-        // Lists and histories keep texts for long: the spare capacity of the buffer must not stay with them.
-        let text = Bytes::from(text.into_boxed_slice());
-        Arc::new(Stored { text, revision: self.revision, labels: object.labels() })
+        Arc::new(Stored { text: text_of(object), revision: self.revision, labels: object.labels() })
     }
+}
+
+fn text_of(object: &Value) -> Bytes {
+    let text = serde_json::to_vec(object).expect("a JSON tree always serialises");
+    // Lists and histories keep texts for long: the spare capacity of the buffer must not stay with them.
+    Bytes::from(text.into_boxed_slice())
 }

@@ -78,9 +78,11 @@ impl Answer {
 
     /// The texts of the `Warning:` headers, without code and agent.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let all = self.headers.get_all("warning").iter();
-        let quoted = all.filter_map(|w| w.to_str().ok()?.strip_prefix("299 - ").map(str::to_owned));
-        quoted.map(|w| w.trim_matches('"').replace("\\\"", "\"").replace("\\\\", "\\")).collect()
+        let text = |warning: &http::HeaderValue| {
+            let quoted = warning.to_str().ok()?.strip_prefix("299 - \"")?.strip_suffix('"')?;
+            Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+        };
+        self.headers.get_all("warning").iter().filter_map(text).collect()
     }
 
     /// One header, empty when absent.

@@ -55,9 +55,7 @@ async fn an_unsound_definition_is_refused_with_causes(world: World) {
     let mut without_schema = definition(anything());
     without_schema["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
     let answer = world.post(DEFINITIONS, without_schema).await.refused(422, "Invalid");
-    answer
-        .causes(&[("FieldValueRequired", "spec.versions[0].schema.openAPIV3Schema")])
-        .mentions("schemas are required");
+    answer.causes(&[("FieldValueRequired", "spec.versions[0].schema.openAPIV3Schema")]);
 }
 
 async fn an_unstructural_schema_is_refused(world: World) {
@@ -68,7 +66,9 @@ async fn an_unstructural_schema_is_refused(world: World) {
         (properties(json!({"a": {"type": "text"}})), "properties[a].type"),
         (properties(json!({"a": {"type": "string", "default": 5}})), "properties[a].default"),
         (
-            properties(json!({"a": {"type": "object", "properties": {}, "additionalProperties": {"type": "string"}}})),
+            properties(
+                json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}}),
+            ),
             "properties[a].additionalProperties",
         ),
         (properties(json!({"a": {"type": "string", "pattern": "("}})), "properties[a].pattern"),
@@ -100,11 +100,9 @@ async fn an_unstructural_schema_is_refused(world: World) {
 async fn a_definition_name_is_plural_and_group(world: World) {
     let mut definition = definition(anything());
     definition["metadata"]["name"] = json!("gadgets.example.com");
-    let group = definition["spec"]["group"].as_str().unwrap().to_owned();
     let answer = world.post(DEFINITIONS, definition).await.refused(422, "Invalid");
     let answer = answer.causes(&[("FieldValueInvalid", "metadata.name")]);
-    answer.mentions(&format!("must be spec.names.plural+\".\"+spec.group"));
-    assert!(group.ends_with("example.com"));
+    answer.mentions("must be spec.names.plural+\".\"+spec.group");
 }
 
 async fn exactly_one_version_is_stored(world: World) {
@@ -169,7 +167,8 @@ async fn a_definition_waits_for_held_objects(world: World) {
     let seen = world.get(&widgets.definition).await.code(200).ok();
     assert_eq!(condition(&seen, "Terminating")["status"], "True");
     let answer = world.post(&widgets.path(), widgets.widget("b", json!({}))).await;
-    assert_eq!(answer.code, 405, "create is switched off: {}", answer.text);
+    let answer = answer.refused(403, "Forbidden");
+    answer.mentions("\"b\" is forbidden: create not allowed while custom resource definition is terminating");
     world.patch(MERGE, &widgets.one("a"), json!({"metadata": {"finalizers": null}})).await.code(200);
     world.gone(&widgets.definition).await;
 }

@@ -6,7 +6,7 @@ use crate::answer::version;
 use crate::widgets::{anything, definition};
 use crate::world::{MERGE, World};
 
-promises!(
+promises_of_controllers!(
     in_the_background_dependants_follow_their_owner,
     in_the_foreground_the_owner_waits_for_its_dependants,
     in_the_foreground_only_blocking_dependants_are_waited_for,

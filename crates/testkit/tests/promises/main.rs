@@ -21,6 +21,17 @@ macro_rules! promises {
     };
 }
 
+/// As [`promises!`], with a third arm: the real API server with our controllers in place of its own.
+macro_rules! promises_of_controllers {
+    ($($name:ident),+ $(,)?) => {
+        promises!($($name),+);
+        #[cfg(feature = "real-kube")]
+        mod node_arm {
+            $( #[tokio::test] async fn $name() { super::$name($crate::world::real_with_node().await).await } )+
+        }
+    };
+}
+
 mod answer;
 mod watching;
 mod widgets;
@@ -28,9 +39,14 @@ mod world;
 
 mod apply;
 mod apply_lists;
+mod bad_input;
+mod builtins;
 mod crud;
 mod definitions;
 mod deletion;
+mod discovery;
+mod field_validation;
+mod forms;
 mod garbage;
 mod listing;
 mod locking;

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::widgets::{anything, definition};
 use crate::world::{MERGE, World};
 
-promises!(
+promises_of_controllers!(
     a_namespace_is_born_active_with_its_name_as_a_label,
     a_deleted_namespace_takes_its_content_along,
     nothing_new_enters_a_namespace_that_terminates,

@@ -179,7 +179,7 @@ async fn rules_run_after_the_schema_only(world: World) {
     let last = answer.body["details"]["causes"][1].clone();
     assert_eq!(
         last["message"],
-        "Invalid value: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
+        "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
     );
 }
 

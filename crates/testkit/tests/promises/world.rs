@@ -39,7 +39,7 @@ pub(crate) async fn embedded() -> World {
 #[cfg(feature = "real-kube")]
 pub(crate) async fn real() -> World {
     let kubeconfig = match std::env::var_os("EVENKEEL_REAL_KUBECONFIG") {
-        Some(path) => path.into(),
+        Some(path) => std::path::PathBuf::from(path),
         None => {
             let control_plane =
                 evenkeel_testkit::real_kube::ControlPlane::shared().await.expect("the real control plane");
@@ -47,14 +47,39 @@ pub(crate) async fn real() -> World {
             control_plane.kubeconfig()
         }
     };
+    World::new(client(&kubeconfig).await).await
+}
+
+/// A real API server without controllers of its own; ours look after it instead.
+#[cfg(feature = "real-kube")]
+pub(crate) async fn real_with_node() -> World {
+    use evenkeel_testkit::real_kube::{ControlPlane, KUBETEST};
+
+    static SHARED: tokio::sync::OnceCell<ControlPlane> = tokio::sync::OnceCell::const_new();
+    let start = || async {
+        let kubetest = std::env::var_os(KUBETEST).expect("`cargo xtask real kube` says where kubetest is");
+        let control_plane = ControlPlane::start(kubetest.as_ref()).await.expect("the real API server");
+        let kubeconfig = control_plane.kubeconfig();
+        // Every test has a runtime of its own; this one must outlive them all.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async { evenkeel_node::run(client(&kubeconfig).await, std::future::pending()).await });
+        });
+        control_plane
+    };
+    World::new(client(&SHARED.get_or_init(start).await.kubeconfig()).await).await
+}
+
+/// A client that shows every answer: one that tries again by itself would hide some.
+#[cfg(feature = "real-kube")]
+async fn client(kubeconfig: &std::path::Path) -> kube::Client {
     // Only the first call in a process installs it; later ones find it there.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await;
     let mut config = config.expect("a usable kubeconfig");
-    // Promises look at every answer; a client that tries again by itself would hide some.
     config.default_retry = false;
-    World::new(kube::Client::try_from(config).expect("a client")).await
+    kube::Client::try_from(config).expect("a client")
 }
 
 impl World {
@@ -127,7 +152,7 @@ impl World {
             let sent = self.client.send(build(method.clone(), path, headers, body.clone()));
             let response = tokio::time::timeout(PATIENCE, sent).await.expect(&request).expect(&request);
             // For a moment after its definition changed, a custom kind asks to come back later.
-            if response.status() != 429 {
+            if response.status() != 429 && response.status() != 503 {
                 break response;
             }
             tokio::time::sleep(PAUSE).await;

@@ -7,6 +7,7 @@ mod kinds;
 mod overlay;
 mod quantity;
 mod schemas;
+mod selectors;
 mod shape;
 pub mod validation;
 pub(crate) mod wire;
@@ -17,6 +18,7 @@ use super::{Origin, Resource, ScalePaths, Version};
 use kinds::{KINDS, Kind};
 pub use quantity::parse as parse_quantity;
 pub use schemas::openapi_definitions;
+pub use selectors::selector_text;
 pub use shape::shape;
 
 /// All built-in resources.

@@ -139,6 +139,7 @@ pub(crate) const ROWS: &[Row] = &[
     default("api.core.v1.ScaleIOVolumeSource", "fsType", "xfs"),
     default("api.core.v1.ScaleIOVolumeSource", "storageMode", "ThinProvisioned"),
     by("api.core.v1.PersistentVolumeClaimStatus", "conditions", &["type"]),
+    granular("api.core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses"),
     granular("api.core.v1.PersistentVolumeSpec", "claimRef"),
     // Services, nodes, namespaces, accounts.
     by_all("api.core.v1.ServiceSpec", "ports", &["port", "protocol"]),

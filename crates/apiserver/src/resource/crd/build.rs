@@ -35,7 +35,7 @@ pub fn resource_of(crd: &Value) -> Result<Resource, Vec<FieldError>> {
     };
     let mut errors = Vec::new();
     for (index, version) in version_list(crd).into_iter().enumerate() {
-        match version_of(&resource, version, index) {
+        match version_of(&resource, version, index, recommended(crd, name_of(version))) {
             Ok(version) => resource.versions.push(version),
             Err(wrong) => errors.extend(wrong),
         }
@@ -48,13 +48,30 @@ pub fn resource_of(crd: &Value) -> Result<Resource, Vec<FieldError>> {
     if errors.is_empty() { Ok(resource) } else { Err(errors) }
 }
 
-fn version_of(resource: &Resource, version: &Value, index: usize) -> Result<Version, Vec<FieldError>> {
+/// What to use instead of a version: the newest one that is served and not itself deprecated, if it is newer.
+fn recommended<'a>(crd: &'a Value, name: &str) -> Option<&'a str> {
+    let versions = version_list(crd).into_iter().filter(|v| flag(v, "served") && !flag(v, "deprecated")).map(name_of);
+    versions.min_by(|a, b| newest_first(a, b)).filter(|newest| newest_first(newest, name).is_lt())
+}
+
+fn deprecation(resource: &Resource, name: &str, newer: Option<&str>) -> String {
+    let Resource { group, kind, .. } = resource;
+    let instead = newer.map(|newer| format!("; use {group}/{newer} {kind}")).unwrap_or_default();
+    format!("{group}/{name} {kind} is deprecated{instead}")
+}
+
+fn version_of(
+    resource: &Resource,
+    version: &Value,
+    index: usize,
+    newer: Option<&str>,
+) -> Result<Version, Vec<FieldError>> {
     let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
     let Some(raw) = schema_of(version) else { return Err(vec![FieldError::new(path, Fault::Required, "")]) };
     let schema = Schema::parse(raw, &path)?;
     let name = name_of(version).to_owned();
-    let default_warning = || format!("{}/{name} {} is deprecated", resource.group, resource.kind);
     let warning = version.get("deprecationWarning").and_then(Value::as_str).map(str::to_owned);
+    let default_warning = || deprecation(resource, &name, newer);
     let subresource = |key: &str| version.at(&["subresources", key]).filter(|value| !value.is_null());
     Ok(Version {
         served: flag(version, "served"),

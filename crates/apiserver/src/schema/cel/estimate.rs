@@ -90,8 +90,15 @@ impl Walk<'_> {
             Expr::Ident(name) => self.name(name),
             Expr::Select(select) => {
                 let operand = self.visit(&select.operand);
+                let told = self.errors.len();
                 let field = self.field(&operand, &select.field);
                 if select.test {
+                    // A macro's errors are told at the macro.
+                    if self.errors.len() > told {
+                        self.errors.truncate(told);
+                        let message = format!("undefined field '{}'", select.field);
+                        self.error(locate::of_call(self.source, "has"), &message);
+                    }
                     return made(Kind::Bool, None, operand.cost.saturating_add(1));
                 }
                 let selects = matches!(operand.ty.kind, Kind::Map | Kind::Object);
@@ -224,33 +231,40 @@ impl Walk<'_> {
     fn operator(&mut self, name: &str, call: &CallExpr, args: &[Facts]) -> Option<Facts> {
         let cost = sum(args);
         Some(match (name, args) {
-            (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, _]) | (operators::LOGICAL_NOT, [_]) => {
+            (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, _]) => {
                 for (arg, facts) in call.args.iter().zip(args) {
                     self.must_be_bool(arg, facts);
                 }
-                made(Kind::Bool, None, cost.saturating_add(u64::from(args.len() == 1)))
+                made(Kind::Bool, None, cost)
+            }
+            (operators::LOGICAL_NOT, [a]) => {
+                self.must_match(name, args, matches!(a.ty.kind, Kind::Bool | Kind::Dyn));
+                made(Kind::Bool, None, cost.saturating_add(1))
             }
             (operators::NOT_STRICTLY_FALSE, [_]) => made(Kind::Bool, None, cost.saturating_add(1)),
             (operators::CONDITIONAL, [condition, yes, no]) => {
                 self.must_be_bool(&call.args[0], condition);
-                let ty = if yes.ty.kind == no.ty.kind { yes.ty.larger(&no.ty) } else { Decl::of_kind(Kind::Dyn) };
+                let same = yes.ty.kind == no.ty.kind;
+                let loose = |facts: &Facts| matches!(facts.ty.kind, Kind::Dyn | Kind::Null);
+                self.must_match(name, args, same || loose(yes) || loose(no));
+                let ty = if same { yes.ty.larger(&no.ty) } else { Decl::of_kind(Kind::Dyn) };
                 let cost = condition.cost.saturating_add(yes.cost.max(no.cost));
                 Facts { ty, size: yes.size.union(no.size), cost }
             }
             (operators::EQUALS | operators::NOT_EQUALS, [a, b]) => {
-                self.must_match(name, a, b, comparable(a, b));
+                self.must_match(name, args, comparable(a, b));
                 made(Kind::Bool, None, cost.saturating_add(compare_cost(a, b)))
             }
             (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [a, b]) => {
-                self.must_match(name, a, b, ordered(a, b));
+                self.must_match(name, args, ordered(a, b));
                 let text = |facts: &Facts| matches!(facts.ty.kind, Kind::String | Kind::Bytes | Kind::Dyn);
                 let extra = if text(a) && text(b) { compare_cost(a, b) } else { 1 };
                 made(Kind::Bool, None, cost.saturating_add(extra))
             }
-            (operators::ADD, [a, b]) => self.add(a, b),
+            (operators::ADD, [a, b]) => self.add(a, b, args),
             (operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [a, b]) => {
                 let kind = arithmetic(name, a.ty.kind, b.ty.kind);
-                self.must_match(name, a, b, kind.is_some());
+                self.must_match(name, args, kind.is_some());
                 made(kind.unwrap_or(Kind::Dyn), None, cost.saturating_add(1))
             }
             (operators::NEGATE, [a]) => made(a.ty.kind, None, cost.saturating_add(1)),
@@ -280,7 +294,7 @@ impl Walk<'_> {
         })
     }
 
-    fn add(&mut self, a: &Facts, b: &Facts) -> Facts {
+    fn add(&mut self, a: &Facts, b: &Facts, args: &[Facts]) -> Facts {
         let cost = a.cost.saturating_add(b.cost);
         let size = Range { min: a.size.min.saturating_add(b.size.min), max: a.size.max.saturating_add(b.size.max) };
         let kind = match (a.ty.kind, b.ty.kind) {
@@ -288,7 +302,7 @@ impl Walk<'_> {
             (a, b) if a == b && matches!(a, Kind::String | Kind::Bytes | Kind::List) => Some(a),
             (a, b) => arithmetic(operators::ADD, a, b),
         };
-        self.must_match(operators::ADD, a, b, kind.is_some());
+        self.must_match(operators::ADD, args, kind.is_some());
         match kind.unwrap_or(Kind::Dyn) {
             Kind::List => {
                 let ty = resized(&a.ty.larger(&b.ty), size);
@@ -315,10 +329,11 @@ impl Walk<'_> {
         }
     }
 
-    fn must_match(&mut self, operator: &str, a: &Facts, b: &Facts, matches: bool) {
+    fn must_match(&mut self, operator: &str, args: &[Facts], matches: bool) {
         if !matches {
-            let types = format!("({}, {})", signatures::written(&a.ty), signatures::written(&b.ty));
-            let message = format!("found no matching overload for '{operator}' applied to '{types}'");
+            let types: Vec<String> = args.iter().map(|facts| signatures::written(&facts.ty)).collect();
+            let types = types.join(", ");
+            let message = format!("found no matching overload for '{operator}' applied to '({types})'");
             self.error(locate::of_operator(self.source, operator), &message);
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn of_call(source: &str, name: &str) -> usize {
 
 /// An operator, given as the tree names it (`_>=_`).
 pub(super) fn of_operator(source: &str, name: &str) -> usize {
-    let text = name.trim_matches(['_', '@']);
+    let text = name.trim_matches(['_', '@']).split('_').next().unwrap_or_default();
     outside_of_texts(source).find(|(at, _)| source[*at..].starts_with(text)).map_or(0, |(at, _)| at)
 }
 

@@ -84,9 +84,14 @@ fn event(errors: &mut Errors, event: &Value, group: &str) {
     if misplaced {
         errors.invalid("involvedObject.namespace", &json!(about), "does not match event.namespace");
     }
+    if old_style && core {
+        return;
+    }
+    let ty = text(event, "type");
     if old_style {
-        if !core {
-            errors.required("eventTime", "");
+        errors.required("eventTime", "");
+        if !matches!(ty, "Normal" | "Warning") {
+            errors.invalid("type", &json!(""), &format!("has invalid value: {ty}"));
         }
         return;
     }

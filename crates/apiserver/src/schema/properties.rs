@@ -1,0 +1,178 @@
+//! What holds for every schema and every object, however odd; and how hostile ones end.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::prune::prune;
+use super::validate::validate;
+use super::{Schema, defaults};
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(|f: f64| json!(f)),
+        "[a-c]{0,3}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-c]", inner, 0..4).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+/// Schemas over the same few names as the objects, so that the two meet.
+fn any_schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(json!({"type": "string", "maxLength": 2, "pattern": "^a"})),
+        Just(json!({"type": "string", "default": "b", "enum": ["a", "b"]})),
+        Just(json!({"type": "integer", "minimum": 0, "default": 1})),
+        Just(json!({"type": "integer", "nullable": true, "multipleOf": 2})),
+        Just(json!({"type": "number", "exclusiveMaximum": true, "maximum": 5})),
+        Just(json!({"type": "boolean"})),
+        Just(json!({"type": "string", "format": "date-time"})),
+        Just(json!({"x-kubernetes-int-or-string": true})),
+        Just(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
+        Just(
+            json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}, {"rule": "self == oldSelf"}]})
+        ),
+    ];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            (prop::collection::btree_map("[a-c]", inner.clone(), 0..3), any::<bool>()).prop_map(
+                |(properties, keep)| {
+                    let mut schema = json!({"type": "object", "properties": properties, "default": {}});
+                    if keep {
+                        schema["x-kubernetes-preserve-unknown-fields"] = true.into();
+                    }
+                    schema
+                }
+            ),
+            inner.clone().prop_map(|items| json!({"type": "array", "items": items, "maxItems": 3})),
+            inner.prop_map(|values| json!({"type": "object", "additionalProperties": values, "maxProperties": 3})),
+        ]
+    })
+}
+
+fn whole_schema() -> impl Strategy<Value = Option<Schema>> {
+    any_schema().prop_map(|spec| Schema::parse(&json!({"type": "object", "properties": {"a": spec}}), "s").ok())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn anything_can_be_parsed(raw in any_json()) {
+        _ = Schema::parse(&raw, "s");
+    }
+
+    #[test]
+    fn pruning_and_defaulting_are_done_once(schema in whole_schema(), mut object in any_json()) {
+        prop_assume!(schema.is_some());
+        let schema = schema.unwrap_or_default();
+        prune(&schema, &mut object);
+        let pruned = object.clone();
+        prop_assert_eq!(prune(&schema, &mut object), Vec::<String>::new());
+        prop_assert_eq!(&object, &pruned);
+        defaults::apply(&schema, &mut object);
+        let defaulted = object.clone();
+        defaults::apply(&schema, &mut object);
+        prop_assert_eq!(&object, &defaulted);
+        // Admitted defaults are pruned and complete: they bring nothing that would be dropped.
+        prop_assert_eq!(prune(&schema, &mut object), Vec::<String>::new());
+    }
+
+    #[test]
+    fn any_object_is_judged_and_what_is_unchanged_is_forgiven(schema in whole_schema(), object in any_json()) {
+        prop_assume!(schema.is_some());
+        let schema = schema.unwrap_or_default();
+        _ = validate(&schema, &object, None);
+        let object = json!({"a": object});
+        if let Some(a) = schema.properties.get("a") && super::correlate::unchanged(a, &object["a"], &object["a"]) {
+            // Of types and bounds: a rule that cannot be decided on a forgiven value is an error all the same.
+            prop_assert_eq!(super::validate::structure(&schema, &object, Some(&object), "").len(), 0);
+        }
+    }
+
+    #[test]
+    fn any_rule_is_judged(rule in "[a-z.()\\[\\]{}'\"!&|?:<>=+*/%0-9 ,\\\\-]{0,40}") {
+        _ = with_rule(&rule);
+    }
+}
+
+fn with_rule(rule: &str) -> Result<Schema, Vec<crate::refusal::FieldError>> {
+    Schema::parse(
+        &json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"},
+            "x-kubernetes-validations": [{"rule": rule}]}}}),
+        "s",
+    )
+}
+
+#[test]
+fn deep_rules_are_refused_and_the_deepest_admitted_ones_run() {
+    let hostile = [
+        "(".repeat(5000),
+        "!".repeat(5000),
+        "-".repeat(5000),
+        "[".repeat(5000),
+        "self.".repeat(5000),
+        format!("{}true", "true ? true : ".repeat(5000)),
+        format!("1{}", "+1".repeat(5000)),
+        "self.all(x, ".repeat(500),
+        "a".repeat(200_000),
+    ];
+    for rule in hostile {
+        assert!(with_rule(&rule).is_err());
+    }
+    // As deep as is admitted must still fit the stack of an ordinary thread, when parsed and when run.
+    let deep = format!("{}self.size() > 0{}", "(".repeat(90), ")".repeat(90));
+    let schema = with_rule(&deep).expect("deep, but not too deep");
+    assert_eq!(validate(&schema, &json!({"l": [1]}), None), vec![]);
+    assert_eq!(validate(&schema, &json!({"l": []}), None).len(), 1);
+}
+
+#[test]
+fn rules_that_our_interpreter_makes_quadratic_run_out_of_budget_instead_of_time() {
+    // Linear for the original, so it admits the rule; our interpreter copies the list for every item.
+    let schema = Schema::parse(
+        &json!({"type": "object", "properties": {"l": {"type": "array", "maxItems": 500_000,
+            "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": "self.filter(x, x > 1).size() >= 0"}]}}}),
+        "s",
+    )
+    .expect("an affordable rule");
+    let object = json!({"l": vec![1; 500_000]});
+    let started = Instant::now();
+    let errors = validate(&schema, &object, None);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].detail.starts_with("validation failed due to running out of cost budget"));
+    // And what is small is not bothered.
+    assert_eq!(validate(&schema, &json!({"l": vec![1; 200]}), None), vec![]);
+}
+
+/// Ordinary objects must cost microseconds; the bound is generous because tests share the machine.
+#[test]
+fn an_ordinary_object_is_judged_quickly() {
+    let schema = Schema::parse(
+        &json!({"type": "object", "properties": {"spec": {"type": "object",
+            "x-kubernetes-validations": [{"rule": "self.replicas <= 10 || self.mode == 'large'"}],
+            "properties": {
+                "replicas": {"type": "integer", "minimum": 0},
+                "mode": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 20},
+                "labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63}}}}}}),
+        "s",
+    )
+    .expect("valid");
+    let object = json!({"metadata": {"name": "n"}, "spec": {"replicas": 3, "mode": "small", "labels": {"a": "b"}}});
+    assert_eq!(validate(&schema, &object, None), vec![]);
+    let started = Instant::now();
+    for _ in 0..1000 {
+        assert!(validate(&schema, &object, Some(&object)).is_empty());
+    }
+    let each = started.elapsed() / 1000;
+    assert!(each < Duration::from_micros(500), "{each:?}");
+}

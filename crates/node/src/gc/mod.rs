@@ -1,0 +1,255 @@
+//! The garbage collector: what lost its owners goes, in the background, in the foreground, or not at all.
+//!
+//! [`graph`] decides; this file listens and carries out. One metadata watch per kind feeds the graph; actions run side
+//! by side, and whatever fails is looked at again after a pause.
+
+pub mod graph;
+mod hands;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::kinds::{Kind, KindId, Kinds, Known};
+use crate::patience::patience;
+use graph::{Action, Coordinates, Event, FOREGROUND, Graph, ORPHAN, Object, Owner, Uid};
+use hands::Outcome;
+
+/// How many actions run at the same time: enough that a slow answer holds nobody up, few enough to be polite.
+const AT_ONCE: usize = 32;
+
+/// Before something that failed is looked at again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Collects garbage until dropped.
+pub async fn run(client: Client, mut known: Known) {
+    let (heard, mut hear) = mpsc::channel(1024);
+    let mut collector = Collector {
+        client,
+        kinds: Arc::default(),
+        watches: BTreeMap::new(),
+        heard,
+        graph: Graph::default(),
+        at_work: JoinSet::new(),
+        turns: Arc::new(Semaphore::new(AT_ONCE)),
+        unlisted: None,
+    };
+    loop {
+        tokio::select! {
+            changed = known.changed() => match changed {
+                Ok(()) => {
+                    let kinds = known.borrow_and_update().clone();
+                    collector.adopt(kinds.unwrap_or_default());
+                }
+                // Whoever follows the kinds has stopped, and so do we.
+                Err(_) => return,
+            },
+            Some((kind, event)) = hear.recv() => collector.listen(&kind, event),
+            Some(done) = collector.at_work.join_next() => match done {
+                Ok(outcomes) => collector.learn(outcomes),
+                Err(error) => tracing::error!(%error, "an action of the garbage collector broke off"),
+            },
+        }
+    }
+}
+
+type Heard = watcher::Event<PartialObjectMeta<DynamicObject>>;
+
+struct Collector {
+    client: Client,
+    kinds: Arc<Kinds>,
+    watches: BTreeMap<KindId, Watched>,
+    heard: mpsc::Sender<(KindId, Heard)>,
+    graph: Graph,
+    at_work: JoinSet<Vec<Event>>,
+    turns: Arc<Semaphore>,
+    /// Kinds of the first hour whose list is not in yet; `None` before the kinds are known, and empty ever after.
+    unlisted: Option<BTreeSet<KindId>>,
+}
+
+/// A kind that is being watched.
+struct Watched {
+    kind: Kind,
+    task: AbortHandle,
+    /// What is there, as far as heard.
+    uids: BTreeSet<Uid>,
+    /// What the list that is coming in has shown so far.
+    listed: BTreeSet<Uid>,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Collector {
+    /// Watches what is new, and lets go of what is no more.
+    fn adopt(&mut self, kinds: Arc<Kinds>) {
+        let ended: Vec<_> = self.watches.keys().filter(|id| !kinds.contains(id)).cloned().collect();
+        for id in ended {
+            let Some(mut watched) = self.watches.remove(&id) else { continue };
+            // A definition goes after its last object.
+            for uid in std::mem::take(&mut watched.uids) {
+                self.tell(Event::Gone(uid));
+            }
+            self.listed(&id);
+        }
+        for kind in kinds.iter() {
+            if self.watches.get(&kind.id()).is_none_or(|watched| watched.kind != *kind) {
+                let uids = self.watches.remove(&kind.id()).map(|mut old| std::mem::take(&mut old.uids));
+                let task = self.listen_to(kind);
+                let watched =
+                    Watched { kind: kind.clone(), task, uids: uids.unwrap_or_default(), listed: BTreeSet::new() };
+                self.watches.insert(kind.id(), watched);
+            }
+        }
+        self.unlisted.get_or_insert_with(|| kinds.iter().map(Kind::id).collect());
+        self.kinds = kinds;
+        self.tell(Event::KindsChanged);
+    }
+
+    /// A task that hands over every event of a kind.
+    fn listen_to(&mut self, kind: &Kind) -> AbortHandle {
+        let api = Api::<PartialObjectMeta<DynamicObject>>::all_with(self.client.clone(), &kind.resource);
+        let (id, heard) = (kind.id(), self.heard.clone());
+        let listening = async move {
+            let mut events = watcher(api, watcher::Config::default()).backoff(patience()).boxed();
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        if heard.send((id.clone(), event)).await.is_err() {
+                            break;
+                        }
+                    }
+                    Err(error) => tracing::debug!(?id, %error, "a watch starts again"),
+                }
+            }
+            Vec::new()
+        };
+        self.at_work.spawn(listening)
+    }
+
+    fn listen(&mut self, id: &KindId, event: Heard) {
+        // A last word from a watch that was let go.
+        let Some(watched) = self.watches.get_mut(id) else { return };
+        match event {
+            watcher::Event::Init => watched.listed.clear(),
+            watcher::Event::InitApply(seen) => {
+                let object = object(&watched.kind, seen.metadata);
+                watched.listed.insert(object.uid.clone());
+                watched.uids.insert(object.uid.clone());
+                self.tell(Event::Seen(object));
+            }
+            watcher::Event::InitDone => {
+                let listed = std::mem::take(&mut watched.listed);
+                let missing: Vec<_> = watched.uids.difference(&listed).cloned().collect();
+                watched.uids = listed;
+                for uid in missing {
+                    self.tell(Event::Gone(uid));
+                }
+                self.listed(id);
+            }
+            watcher::Event::Apply(seen) => {
+                let object = object(&watched.kind, seen.metadata);
+                watched.uids.insert(object.uid.clone());
+                self.tell(Event::Seen(object));
+            }
+            watcher::Event::Delete(seen) => {
+                let uid = seen.metadata.uid.unwrap_or_default();
+                watched.uids.remove(&uid);
+                self.tell(Event::Gone(uid));
+            }
+        }
+    }
+
+    /// A list is in; after the last of the first ones the graph may act.
+    fn listed(&mut self, id: &KindId) {
+        let Some(unlisted) = self.unlisted.as_mut() else { return };
+        if unlisted.remove(id) && unlisted.is_empty() {
+            self.tell(Event::Synced);
+        }
+    }
+
+    fn learn(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.tell(event);
+        }
+    }
+
+    /// Tells the graph, and starts what it wants done.
+    fn tell(&mut self, event: Event) {
+        for action in self.graph.handle(event) {
+            let (client, kinds, turns) = (self.client.clone(), self.kinds.clone(), self.turns.clone());
+            self.at_work.spawn(async move {
+                let _turn = turns.acquire().await;
+                carry_out(&client, &kinds, action).await
+            });
+        }
+    }
+}
+
+/// Does one thing, and returns what to tell the graph about it.
+async fn carry_out(client: &Client, kinds: &Kinds, action: Action) -> Vec<Event> {
+    tracing::debug!(?action, "the garbage collector acts");
+    if let Action::Verify(claim) = action {
+        let mut waits = patience();
+        loop {
+            match hands::verify(client, kinds, &claim).await {
+                Ok(finding) => return vec![Event::Verified(claim, finding)],
+                Err(error) => tracing::debug!(?claim, %error, "could not look up an owner; trying again"),
+            }
+            tokio::time::sleep(waits.next().unwrap_or_default()).await;
+        }
+    }
+    let uid = hands::subject(&action);
+    match hands::perform(client, kinds, &action).await {
+        Ok(Outcome::Done) => Vec::new(),
+        Ok(Outcome::Outdated) => {
+            // The newer state is on its way through the watch.
+            tokio::time::sleep(PAUSE).await;
+            vec![Event::Recheck(uid)]
+        }
+        Err(error) => {
+            tracing::debug!(?action, %error, "an action failed; looking again");
+            tokio::time::sleep(PAUSE * 5).await;
+            vec![Event::Recheck(uid)]
+        }
+    }
+}
+
+/// What the graph needs to know of an object.
+fn object(kind: &Kind, metadata: ObjectMeta) -> Object {
+    let finalizers = metadata.finalizers.unwrap_or_default();
+    let at = Coordinates {
+        group: kind.resource.group.clone(),
+        kind: kind.resource.kind.clone(),
+        namespace: metadata.namespace,
+        name: metadata.name.unwrap_or_default(),
+    };
+    let owners = metadata.owner_references.unwrap_or_default().into_iter().map(|owner| Owner {
+        group: owner.api_version.rsplit_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default(),
+        kind: owner.kind,
+        name: owner.name,
+        uid: owner.uid,
+        blocks: owner.block_owner_deletion.unwrap_or_default(),
+    });
+    Object {
+        uid: metadata.uid.unwrap_or_default(),
+        at,
+        version: metadata.resource_version.unwrap_or_default(),
+        owners: owners.collect(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        foreground: finalizers.iter().any(|finalizer| finalizer == FOREGROUND),
+        orphan: finalizers.iter().any(|finalizer| finalizer == ORPHAN),
+    }
+}

@@ -1,0 +1,27 @@
+//! kubectl as people use it: real binaries of two minors against the server, and the output that people rely on.
+//!
+//! Each scene is one function over a [`terminal::Terminal`] and runs with every chosen kubectl against the embedded
+//! server over TLS, and (feature `real-kube`) against the real one. Where no kubectl is installed the suite says in one
+//! line that it skipped; in CI that is a failure.
+
+/// Makes two tests of each scene, one per arm.
+macro_rules! scenes {
+    ($($name:ident),+ $(,)?) => {
+        mod embedded_arm {
+            $( #[test] fn $name() { $crate::stage::embedded().play(stringify!($name), super::$name) } )+
+        }
+        #[cfg(feature = "real-kube")]
+        mod real_arm {
+            $( #[test] fn $name() { $crate::stage::real().play(stringify!($name), super::$name) } )+
+        }
+    };
+}
+
+mod stage;
+mod terminal;
+
+mod applying;
+mod changing;
+mod deleting;
+mod learning;
+mod looking;
