@@ -3,7 +3,6 @@
 use std::{
     env::consts::EXE_SUFFIX,
     path::{self, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context, Result};
@@ -19,6 +18,9 @@ pub(crate) struct KubeOptions {
     /// Measures one of the two alone.
     #[arg(long, value_name = "SERVER")]
     only: Option<Server>,
+    /// Measures this part alone: writes, lists, watches or memory (repeatable).
+    #[arg(long = "part", value_name = "PART")]
+    parts: Vec<String>,
     /// Writes the numbers there, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -30,33 +32,28 @@ enum Server {
     Real,
 }
 
+/// Both named in every call, though each needs but one: cargo then resolves the same features for the server and for the
+/// bench, and optimises their common dependencies once instead of twice.
+const PACKAGES: [&str; 4] = ["--package", "evenkeel-cli", "--package", "evenkeel-testkit"];
+
 /// Our API server beside kube-apiserver and etcd.
 pub(crate) fn kube(workspace: &Workspace, options: &KubeOptions) -> Result<()> {
-    let mut bench = process::cargo();
-    bench
-        .args(["bench", "--locked", "--package", "evenkeel-testkit", "--bench", "kube", "--"])
-        .args(options.arguments()?)
-        .current_dir(workspace.root());
+    let cargo = |arguments: &[&str]| {
+        let mut cargo = process::cargo();
+        cargo.args(arguments).args(PACKAGES).current_dir(workspace.root());
+        cargo
+    };
+    process::run(cargo(&["build", "--locked", "--release"]).args(["--bin", "evenkeel", "--bench", "kube"]))?;
+    let mut bench = cargo(&["bench", "--locked"]);
+    bench.args(["--bench", "kube", "--"]).args(options.arguments()?);
     if options.only != Some(Server::Real) {
-        bench.env("EVENKEEL_BINARY", evenkeel(workspace)?);
+        let release = Metadata::of_members(workspace)?.target_directory.join("release");
+        bench.env("EVENKEEL_BINARY", release.join(format!("evenkeel{EXE_SUFFIX}")));
     }
     if options.only != Some(Server::Ours) {
         bench.env("EVENKEEL_KUBETEST", real::kubetest::binary(workspace)?);
     }
     process::run(&mut bench)
-}
-
-/// The binary as a user builds it: the features of the product alone, none that tests bring in.
-fn evenkeel(workspace: &Workspace) -> Result<PathBuf> {
-    process::run(release_build().current_dir(workspace.root()))?;
-    let target = Metadata::of_members(workspace)?.target_directory;
-    Ok(target.join("release").join(format!("evenkeel{EXE_SUFFIX}")))
-}
-
-fn release_build() -> Command {
-    let mut cargo = process::cargo();
-    cargo.args(["build", "--locked", "--release", "--package", "evenkeel-cli"]);
-    cargo
 }
 
 impl KubeOptions {
@@ -69,6 +66,7 @@ impl KubeOptions {
         if let Some(server) = self.only.and_then(|server| server.to_possible_value()) {
             arguments.push(format!("--only={}", server.get_name()));
         }
+        arguments.extend(self.parts.iter().map(|part| format!("--part={part}")));
         if let Some(file) = &self.json {
             let file = path::absolute(file).context("the file for the numbers has no usable path")?;
             let file = file.to_str().context("the file for the numbers is not UTF-8")?;
@@ -84,12 +82,17 @@ mod tests {
 
     #[test]
     fn the_bench_is_told_what_was_asked_for() {
-        let options = KubeOptions { quick: true, only: Some(Server::Ours), json: Some("numbers.json".into()) };
+        let options = KubeOptions {
+            quick: true,
+            only: Some(Server::Ours),
+            parts: vec!["lists".into(), "memory".into()],
+            json: Some("numbers.json".into()),
+        };
         let arguments = options.arguments().unwrap();
-        assert_eq!(arguments[..2], ["--quick", "--only=ours"]);
-        let file = arguments[2].strip_prefix("--json=").unwrap();
+        assert_eq!(arguments[..4], ["--quick", "--only=ours", "--part=lists", "--part=memory"]);
+        let file = arguments[4].strip_prefix("--json=").unwrap();
         assert!(PathBuf::from(file).is_absolute() && file.ends_with("numbers.json"), "{file}");
-        let nothing = KubeOptions { quick: false, only: None, json: None };
+        let nothing = KubeOptions { quick: false, only: None, parts: vec![], json: None };
         assert!(nothing.arguments().unwrap().is_empty());
     }
 }

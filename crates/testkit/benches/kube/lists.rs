@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use evenkeel_testkit::measure::{Measurement, Spread, Unit};
+use anyhow::{Context, Result, ensure};
+use evenkeel_testkit::measure::{Measurement, Spread, Unit, grouped};
 use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
@@ -11,6 +11,7 @@ use kube::{Api, Client};
 use crate::{
     contestant::Running,
     load::NAMESPACE,
+    meter::Meter,
     objects::{self, Listed},
     sizes::Sizes,
 };
@@ -21,41 +22,72 @@ struct Answer {
     body: Vec<u8>,
 }
 
+/// Which state a list may show.
+#[derive(Clone, Copy)]
+enum Freshness {
+    /// The latest, whatever it takes to be sure of that: what a client gets that asks for nothing.
+    Latest,
+    /// Any that the server has at hand, as informers ask for when they start.
+    Any,
+}
+
+impl Freshness {
+    fn query(self) -> &'static str {
+        match self {
+            Self::Latest => "",
+            Self::Any => "?resourceVersion=0",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Latest => "",
+            Self::Any => " at any version",
+        }
+    }
+}
+
 /// Lists what [`crate::load`] has created and patched.
 pub(crate) async fn measure(server: &Running, sizes: &Sizes) -> Result<Vec<Measurement>> {
     let client = server.client().await?;
+    let mut measured = Vec::new();
+    for freshness in [Freshness::Latest, Freshness::Any] {
+        measured.extend(repeat(server, &client, sizes, freshness).await?);
+    }
+    Ok(measured)
+}
+
+async fn repeat(server: &Running, client: &Client, sizes: &Sizes, freshness: Freshness) -> Result<Vec<Measurement>> {
     // The first opens the connection, and tells whether the answer is right.
-    let first = list(&client, 0).await?;
+    let first = list(client, freshness, 0).await?;
     let listed: Listed = serde_json::from_slice(&first.body).context("the list is not JSON")?;
     objects::must_be_complete(&listed, sizes.objects)?;
 
-    let before = server.cost()?.cpu;
+    let meter = Meter::start(server)?;
     let mut times = Vec::with_capacity(sizes.lists);
     for _ in 0..sizes.lists {
-        let answer = list(&client, first.body.len()).await?;
-        // Only the length: the servers have no reason to answer differently, and comparing would warm caches.
-        anyhow::ensure!(answer.body.len() == first.body.len(), "the same list came back with another length");
+        let answer = list(client, freshness, first.body.len()).await?;
+        // The length is enough: nothing was written in between.
+        ensure!(answer.body.len() == first.body.len(), "the same list came back with another length");
         times.push(answer.took);
     }
-    let cpu = server.cost()?.cpu.saturating_sub(before);
+    let what = format!("list of {} objects{}", grouped(sizes.objects), freshness.name());
+    let spent = meter.read(&what, Unit::Milliseconds, sizes.lists)?;
 
-    let times = Spread::of(times).context("nothing was listed")?;
-    let (median, megabytes) = (times.median().as_secs_f64(), first.body.len() as f64 / 1e6);
-    let what = format!("list of {} objects", sizes.objects);
-    Ok(vec![
-        Measurement::new(format!("{what}, p50"), Unit::Milliseconds, median * 1e3),
-        Measurement::new(format!("{what}, throughput"), Unit::MegabytesPerSecond, megabytes / median),
-        Measurement::new(
-            format!("{what}, server CPU"),
-            Unit::Milliseconds,
-            cpu.as_secs_f64() * 1e3 / sizes.lists as f64,
-        ),
-    ])
+    let median = Spread::of(times).context("nothing was listed")?.median();
+    let rate = first.body.len() as f64 / 1e6 / median.as_secs_f64();
+    let mut measured = vec![
+        Measurement::time(format!("{what}, p50"), Unit::Milliseconds, median),
+        Measurement::new(format!("{what}, throughput"), Unit::MegabytesPerSecond, rate),
+    ];
+    measured.extend(spent);
+    Ok(measured)
 }
 
 /// Asks for everything in one piece. Decoding it is the client's business, and is left out.
-async fn list(client: &Client, expected: usize) -> Result<Answer> {
-    let path = Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE).resource_url().to_owned();
+async fn list(client: &Client, freshness: Freshness, expected: usize) -> Result<Answer> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
+    let path = format!("{}{}", maps.resource_url(), freshness.query());
     let mut body = Vec::with_capacity(expected);
     let started = Instant::now();
     let request = http::Request::get(path).body(Vec::new())?;

@@ -18,7 +18,7 @@ use kube::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::{contestant::Running, objects, sizes::Sizes};
+use crate::{contestant::Running, meter::Meter, objects, sizes::Sizes};
 
 /// Where the objects are that are created, patched and listed.
 pub(crate) const NAMESPACE: &str = "bench";
@@ -85,17 +85,19 @@ pub(crate) async fn warm_up(server: &Running, sizes: &Sizes) -> Result<()> {
 /// Writes every object once, and tells how fast and at what cost.
 pub(crate) async fn measure(server: &Running, sizes: &Sizes, write: Write) -> Result<Vec<Measurement>> {
     let clients = server.clients(sizes.clients).await?;
-    let before = server.cost()?.cpu;
+    let meter = Meter::start(server)?;
     let Load { took, each } = write_all(&clients, NAMESPACE, write, sizes.objects).await?;
-    let cpu = server.cost()?.cpu.saturating_sub(before);
-    let (plural, singular, count) = (write.plural(), write.singular(), sizes.objects as f64);
+    let (plural, singular) = (write.plural(), write.singular());
+    let spent = meter.read(singular, Unit::Microseconds, sizes.objects)?;
     ensure!(each.count() == sizes.objects, "{} of {} {plural} were made", each.count(), sizes.objects);
-    Ok(vec![
-        Measurement::new(format!("{plural}, {} clients", sizes.clients), Unit::PerSecond, count / took.as_secs_f64()),
-        Measurement::new(format!("{singular}, p50"), Unit::Milliseconds, each.median().as_secs_f64() * 1e3),
-        Measurement::new(format!("{singular}, p99"), Unit::Milliseconds, each.percentile(99).as_secs_f64() * 1e3),
-        Measurement::new(format!("{singular}, server CPU"), Unit::Microseconds, cpu.as_secs_f64() * 1e6 / count),
-    ])
+    let rate = sizes.objects as f64 / took.as_secs_f64();
+    let mut measured = vec![
+        Measurement::new(format!("{plural}, {} clients", sizes.clients), Unit::PerSecond, rate),
+        Measurement::time(format!("{singular}, p50"), Unit::Milliseconds, each.median()),
+        Measurement::time(format!("{singular}, p99"), Unit::Milliseconds, each.percentile(99)),
+    ];
+    measured.extend(spent);
+    Ok(measured)
 }
 
 /// Fills a namespace, as fast as the server takes it.

@@ -8,6 +8,7 @@ mod contestant;
 mod lists;
 mod load;
 mod memory;
+mod meter;
 mod objects;
 mod sizes;
 mod watches;
@@ -19,7 +20,7 @@ use clap::{Parser, ValueEnum};
 use evenkeel_testkit::measure::{Measurement, Report, Spread, Unit};
 use serde_json::json;
 
-use contestant::{Contestant, Running};
+use contestant::Contestant;
 use load::Write;
 use sizes::Sizes;
 
@@ -32,6 +33,9 @@ struct Options {
     /// Runs one contestant alone.
     #[arg(long)]
     only: Option<Side>,
+    /// Runs these parts alone (repeatable).
+    #[arg(long = "part", value_name = "PART")]
+    parts: Vec<Part>,
     /// Writes the numbers, the sizes and the machine here.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -46,6 +50,22 @@ enum Side {
     Real,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Creates and merge patches.
+    Writes,
+    /// Lists of what was written, so with the writes before them.
+    Lists,
+    Watches,
+    Memory,
+}
+
+impl Options {
+    fn wants(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+}
+
 fn main() -> Result<()> {
     let options = Options::parse();
     let runtime = tokio::runtime::Runtime::new().context("could not start a runtime")?;
@@ -58,11 +78,11 @@ async fn run(options: &Options) -> Result<()> {
     // Never both at once: each has the machine, and half of it is the client's.
     let mut real = Vec::new();
     if options.only != Some(Side::Ours) {
-        real = measure(&Contestant::real()?, &sizes).await.context("the real server")?;
+        real = measure(&Contestant::real()?, &sizes, options).await.context("the real server")?;
     }
     let mut ours = Vec::new();
     if options.only != Some(Side::Real) {
-        ours = measure(&Contestant::ours()?, &sizes).await.context("our server")?;
+        ours = measure(&Contestant::ours()?, &sizes, options).await.context("our server")?;
     }
     let report = Report::new(&ours, &real);
     println!("\n{report}\n{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
@@ -74,48 +94,44 @@ async fn run(options: &Options) -> Result<()> {
 }
 
 /// All that is measured, of one server.
-async fn measure(contestant: &Contestant, sizes: &Sizes) -> Result<Vec<Measurement>> {
+async fn measure(contestant: &Contestant, sizes: &Sizes, options: &Options) -> Result<Vec<Measurement>> {
     let mut measured = Vec::new();
     let step = |what: &str| eprintln!("{}: {what}", contestant.name());
 
     step("start");
     let mut starts = Vec::new();
-    // The two that do the work below are starts, too.
-    for _ in 2..sizes.starts {
+    // The last one stays, and does the work.
+    for _ in 1..sizes.starts {
         starts.push(contestant.start().await?.start);
     }
     let server = contestant.start().await?;
     starts.push(server.start);
-    throughput(&server, sizes, &step, &mut measured).await?;
-    drop(server);
-
-    // A process of its own: what 1,000 watchers left behind in the allocator is another question.
-    step("memory");
-    let server = contestant.start().await?;
-    starts.push(server.start);
-    measured.extend(memory::measure(&server, sizes).await.context("memory")?);
-
     let start = Spread::of(starts).context("no start was measured")?.median();
-    measured.insert(0, Measurement::new("start until ready", Unit::Milliseconds, start.as_secs_f64() * 1e3));
-    Ok(measured)
-}
+    measured.push(Measurement::time("start until ready", Unit::Milliseconds, start));
 
-async fn throughput(
-    server: &Running,
-    sizes: &Sizes,
-    step: &impl Fn(&str),
-    measured: &mut Vec<Measurement>,
-) -> Result<()> {
-    load::warm_up(server, sizes).await.context("warming up")?;
-    for write in [Write::Create, Write::Patch] {
-        step(write.plural());
-        measured.extend(load::measure(server, sizes, write).await.context(write.plural())?);
+    load::warm_up(&server, sizes).await.context("warming up")?;
+    if options.wants(Part::Writes) || options.wants(Part::Lists) {
+        for write in [Write::Create, Write::Patch] {
+            step(write.plural());
+            measured.extend(load::measure(&server, sizes, write).await.context(write.plural())?);
+        }
     }
-    step("lists");
-    measured.extend(lists::measure(server, sizes).await.context("lists")?);
-    step("watches");
-    measured.extend(watches::measure(server, sizes).await.context("watches")?);
-    Ok(())
+    if options.wants(Part::Lists) {
+        step("lists");
+        measured.extend(lists::measure(&server, sizes).await.context("lists")?);
+    }
+    if options.wants(Part::Watches) {
+        step("watches");
+        measured.extend(watches::measure(&server, sizes).await.context("watches")?);
+    }
+    drop(server);
+    if options.wants(Part::Memory) {
+        step("memory");
+        // A process of its own: what a thousand watchers left behind in the allocator is another question.
+        let server = contestant.start().await?;
+        measured.extend(memory::measure(&server, sizes).await.context("memory")?);
+    }
+    Ok(measured)
 }
 
 fn cores() -> usize {

@@ -1,7 +1,7 @@
 //! What a server holds in memory: empty, and with many objects in it.
 
 use anyhow::{Result, ensure};
-use evenkeel_testkit::measure::{Cost, Measurement, Unit};
+use evenkeel_testkit::measure::{Cost, Measurement, Unit, grouped};
 use tokio::time::sleep;
 
 use crate::{contestant::Running, load, objects, sizes::Sizes};
@@ -18,7 +18,7 @@ pub(crate) async fn measure(server: &Running, sizes: &Sizes) -> Result<Vec<Measu
     ensure!(count == sizes.stored, "{} objects were written, and {count} are there", sizes.stored);
 
     let full: Cost = parts.iter().map(|(_, cost)| *cost).sum();
-    let what = format!("resident memory, {} objects", sizes.stored);
+    let what = format!("resident memory, {} objects", grouped(sizes.stored));
     let mut measured = vec![
         Measurement::new("resident memory, empty", Unit::Mebibytes, mebibytes(empty.memory.resident)),
         Measurement::new(&what, Unit::Mebibytes, mebibytes(full.memory.resident)),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use evenkeel_testkit::measure::{Measurement, Spread, Unit};
+use evenkeel_testkit::measure::{Measurement, Spread, Unit, grouped};
 use futures::{AsyncBufRead, AsyncBufReadExt, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -23,7 +23,7 @@ use tokio::{
     time::{sleep, timeout_at},
 };
 
-use crate::{contestant::Running, objects, sizes::Sizes};
+use crate::{contestant::Running, meter::Meter, objects, sizes::Sizes};
 
 const NAMESPACE: &str = "watched";
 /// Handshakes at the same time while the watches are opened; more would only wait for a processor.
@@ -69,7 +69,7 @@ pub(crate) async fn measure(server: &Running, sizes: &Sizes) -> Result<Vec<Measu
     // Dropping it ends the watchers.
     let mut watchers = open(&server.client().await?, &since, sizes, &sightings).await?;
 
-    let before = server.cost()?.cpu;
+    let meter = Meter::start(server)?;
     let mut times = Vec::with_capacity(sizes.watchers * sizes.rounds);
     let mut last_ones = Vec::with_capacity(sizes.rounds);
     for round in 0..sizes.rounds {
@@ -81,20 +81,19 @@ pub(crate) async fn measure(server: &Running, sizes: &Sizes) -> Result<Vec<Measu
         last_ones.extend(each.iter().max());
         times.extend(each);
     }
-    let cpu = server.cost()?.cpu.saturating_sub(before);
+    let what = format!("write seen by {} watchers", grouped(sizes.watchers));
+    let spent = meter.read(&what, Unit::Milliseconds, sizes.rounds)?;
 
     let times = Spread::of(times).context("nothing was seen")?;
     let last_ones = Spread::of(last_ones).context("nothing was seen")?;
-    let what = format!("write seen by {} watchers", sizes.watchers);
-    let milliseconds = |of: &str, time: Duration| {
-        Measurement::new(format!("{what}, {of}"), Unit::Milliseconds, time.as_secs_f64() * 1e3)
-    };
-    Ok(vec![
+    let milliseconds = |of: &str, time| Measurement::time(format!("{what}, {of}"), Unit::Milliseconds, time);
+    let mut measured = vec![
         milliseconds("p50", times.median()),
         milliseconds("p99", times.percentile(99)),
         milliseconds("last watcher, p50", last_ones.median()),
-        milliseconds("server CPU", cpu.div_f64(sizes.rounds as f64)),
-    ])
+    ];
+    measured.extend(spent);
+    Ok(measured)
 }
 
 async fn open(

@@ -5,5 +5,5 @@ mod report;
 mod spread;
 
 pub use process::{Cost, Memory};
-pub use report::{Measurement, Report, Unit};
+pub use report::{Measurement, Report, Unit, grouped};
 pub use spread::Spread;

@@ -1,6 +1,9 @@
 //! Two contestants side by side.
 
-use std::fmt::{self, Write as _};
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -55,6 +58,12 @@ impl Measurement {
     /// A number with its name.
     pub fn new(what: impl Into<String>, unit: Unit, value: f64) -> Self {
         Self { what: what.into(), unit, value }
+    }
+
+    /// A time with its name, told in milliseconds unless the unit says microseconds.
+    pub fn time(what: impl Into<String>, unit: Unit, time: Duration) -> Self {
+        let scale = if unit == Unit::Microseconds { 1e6 } else { 1e3 };
+        Self::new(what, unit, time.as_secs_f64() * scale)
     }
 }
 
@@ -138,23 +147,27 @@ impl fmt::Display for Report {
 
 /// Three digits that mean something, thousands apart.
 fn number(value: f64) -> String {
-    let decimals = match value.abs() {
+    let decimals = match value {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         _ => 2,
     };
     let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", grouped(whole)),
+        None => grouped(&text),
+    }
+}
+
+/// A whole number with its thousands apart.
+pub fn grouped(whole: impl ToString) -> String {
+    let digits = whole.to_string();
     let mut shown = String::new();
-    for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) && !shown.ends_with('-') {
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        shown.push('.');
-        shown.push_str(fraction);
     }
     shown
 }
