@@ -185,7 +185,8 @@ impl Api {
         if !others.is_empty() {
             let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
             last.metadata_mut().insert("finalizers".into(), others.into());
-            self.put(&target, key, last);
+            // Smaller than before, so it fits.
+            let _ = self.put(&target, key, last);
             return;
         }
         last.metadata_mut().remove("finalizers");
@@ -206,8 +207,10 @@ impl Api {
             let mut after = before.clone();
             settle(&mut after, &self.registry, &whole_seconds(moment));
             if after != before {
-                self.put(&target, key, after.clone());
-                self.serve_definition(&after);
+                // One that no longer fits stays as it was.
+                if self.put(&target, key, after.clone()).is_ok() {
+                    self.serve_definition(&after);
+                }
             }
         }
     }

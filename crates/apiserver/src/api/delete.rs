@@ -42,7 +42,7 @@ impl Api {
             return Ok(Deleted::Gone(shown));
         }
         if marked != object {
-            let stored = self.put(target, key, marked);
+            let stored = self.put(target, key, marked)?;
             shown = target.shown(&stored);
         }
         if is_crd(&target.resource) {

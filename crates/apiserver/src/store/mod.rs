@@ -24,6 +24,13 @@ use crate::object::Object;
 use crate::resource::ResourceId;
 use crate::schema::Schema;
 
+/// The largest object that is kept: what etcd takes in one request, so nothing grows here that could not live there.
+const MAX_OBJECT_BYTES: usize = 3 << 19;
+
+/// An object was larger than the store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
+
 /// One object at one revision.
 #[derive(Debug)]
 pub struct Stored {
@@ -163,12 +170,21 @@ impl Store {
     }
 
     /// Writes an object: stamps it with the next revision and keeps it. The stored form is returned.
-    pub fn put(&mut self, id: &ResourceId, key: Key, mut object: Value, schema: &Arc<Schema>) -> Arc<Stored> {
+    pub fn put(
+        &mut self,
+        id: &ResourceId,
+        key: Key,
+        mut object: Value,
+        schema: &Arc<Schema>,
+    ) -> Result<Arc<Stored>, TooLarge> {
         let stored = self.stamp(&mut object, schema);
+        if stored.text.len() > MAX_OBJECT_BYTES {
+            return Err(TooLarge);
+        }
         let table = self.tables.entry(id.clone()).or_default();
         let before = table.objects.insert(key.clone(), stored.clone());
         table.history.push(Change { revision: stored.revision, key, before, after: stored.clone(), removed: false });
-        stored
+        Ok(stored)
     }
 
     /// Removes an object. `last` is how it looked in the end; watchers see it stamped with the revision of the removal.

@@ -8,7 +8,7 @@ fn id() -> ResourceId {
 
 fn put(store: &mut Store, namespace: &str, name: &str, value: u32) -> u64 {
     let object = json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}});
-    store.put(&id(), Key::new(Some(namespace), name), object, &Arc::default()).revision
+    store.put(&id(), Key::new(Some(namespace), name), object, &Arc::default()).unwrap().revision
 }
 
 fn names(rows: &[(Key, Arc<Stored>)]) -> Vec<String> {
@@ -76,7 +76,7 @@ fn history_is_bounded_and_says_what_it_forgot() {
     let big = "x".repeat(1 << 20);
     for _ in 0..40 {
         let object = json!({"metadata": {"name": "x", "namespace": "a"}, "data": {"v": big}});
-        store.put(&id(), Key::new(Some("a"), "x"), object, &Arc::default());
+        store.put(&id(), Key::new(Some("a"), "x"), object, &Arc::default()).unwrap();
     }
     let forgotten = store.changes_since(&id(), first).err().expect("40 MiB do not fit");
     assert!(forgotten.oldest > first);
