@@ -101,7 +101,7 @@ impl Api {
     /// The one way to write an object.
     fn put(&mut self, target: &Target, key: Key, object: Value) -> Arc<Stored> {
         let id = target.storage_id();
-        let stored = self.store.put(&id, key, object);
+        let stored = self.store.put(&id, key, object, &target.version().schema);
         self.touched.insert(id);
         stored
     }
@@ -109,7 +109,7 @@ impl Api {
     /// The one way to remove an object.
     fn remove(&mut self, target: &Target, key: &Key, last: Value) -> Arc<Stored> {
         let id = target.storage_id();
-        let stored = self.store.remove(&id, key, last);
+        let stored = self.store.remove(&id, key, last, &target.version().schema);
         self.touched.insert(id);
         stored
     }

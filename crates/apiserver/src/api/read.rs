@@ -1,5 +1,7 @@
 //! Reading one object, and showing stored objects in the version that was asked for.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::{Api, Part, Target, scale};
 use crate::refusal::Refusal;
 use crate::resource::Origin;
 use crate::resource::builtin::events;
+use crate::schema;
 use crate::store::Stored;
 
 impl Api {
@@ -26,12 +29,22 @@ impl Target {
     pub(super) fn shown(&self, stored: &Stored) -> Value {
         let mut object = stored.parse();
         self.to_shown(&mut object);
+        if !self.reads_as_written(stored) {
+            schema::prune::prune(&self.version().schema, &mut object);
+            schema::defaults::apply(&self.version().schema, &mut object);
+        }
         object
+    }
+
+    /// Whether the object was completed by the very schema that it is read by. Equal schemas of one resource are shared,
+    /// so the pointers tell.
+    fn reads_as_written(&self, stored: &Stored) -> bool {
+        self.resource.origin == Origin::Builtin || Arc::ptr_eq(&stored.schema, &self.version().schema)
     }
 
     /// A stored object as text, in the version of the URL: the stored text with its kind and version in front.
     pub(super) fn shown_text(&self, stored: &Stored) -> Bytes {
-        if self.is_event_view() {
+        if self.is_event_view() || !self.reads_as_written(stored) {
             return Bytes::from(self.shown(stored).to_string());
         }
         let head = format!("{{\"kind\":{:?},\"apiVersion\":{:?},", self.resource.kind, self.api_version());

@@ -80,16 +80,16 @@ impl Api {
         replace(Some(incoming.object.metadata_mut()), "resourceVersion", version);
         let Incoming { mut object, warnings, .. } = incoming;
         if object != *old && !options.dry_run {
-            object = self.keep_changed(target, key, object);
+            object = self.keep_changed(target, key, object, moment);
         }
         Ok(Written { object, created: false, warnings })
     }
 
-    fn keep_changed(&mut self, target: &Target, key: &Key, mut object: Value) -> Value {
+    fn keep_changed(&mut self, target: &Target, key: &Key, mut object: Value, moment: Moment) -> Value {
         target.to_stored(&mut object);
         if may_go(target, &object) {
             let last = self.remove(target, key, object.clone());
-            self.after_removal(target, &object);
+            self.after_removal(target, &object, moment);
             return target.shown(&last);
         }
         let stored = self.put(target, key.clone(), object);

@@ -6,7 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WARNING
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use super::negotiate::{Accepted, Encoding, Form, is_person};
+use super::negotiate::{Accepted, Encoding, is_person};
 use super::render::encoded;
 use crate::refusal::Refusal;
 
@@ -51,11 +51,10 @@ pub(super) fn page_not_found() -> Response<Body> {
 }
 
 /// A refusal, in YAML if that is what the client reads.
-pub(super) fn refused(refusal: &Refusal, encoding: Encoding) -> Response<Body> {
+pub(super) fn refused(refusal: &Refusal, accepted: Accepted) -> Response<Body> {
     let status = refusal.to_status();
-    let accepted = Accepted { encoding, form: Form::Whole, pretty: false };
     let body = encoded(&status, accepted).unwrap_or_else(|_| Bytes::from(status.to_string()));
-    let mut response = text(refusal.code, encoding, body);
+    let mut response = text(refusal.code, accepted.encoding, body);
     let seconds = refusal.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if seconds > 0 {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
@@ -103,13 +102,13 @@ pub(super) fn finish(response: &mut Response<Body>, audit_id: &str) {
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
 }
 
-/// The client's own audit id, or one made from `entropy`.
-pub(super) fn audit_id(headers: &HeaderMap, entropy: u128) -> String {
+/// The client's own audit id, or one made from the request's number.
+pub(super) fn audit_id(headers: &HeaderMap, number: u128) -> String {
     let given = headers.get(AUDIT_ID).and_then(|id| id.to_str().ok());
     match given {
         Some(id) if !id.is_empty() && id.len() <= 64 => id.to_owned(),
         _ => {
-            let hex = format!("{entropy:032x}");
+            let hex = format!("{number:032x}");
             format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
         }
     }

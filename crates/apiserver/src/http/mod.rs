@@ -29,6 +29,7 @@ use axum::body::Body;
 use axum::extract::State;
 use futures::FutureExt;
 use http::header::{ACCEPT, USER_AGENT};
+use http::request::Parts;
 use http::{Method, Request, Response};
 pub use shared::{Options, Shared};
 
@@ -44,7 +45,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
-    let audit_id = answer::audit_id(request.headers(), shared.moment().entropy);
+    let audit_id = answer::audit_id(request.headers(), shared.request_number());
     let (method, uri) = (request.method().clone(), request.uri().clone());
     // One broken request must not end the connection, let alone the server.
     let outcome = AssertUnwindSafe(respond(shared, request)).catch_unwind().await;
@@ -58,38 +59,32 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 
 async fn respond(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let encoding = error_encoding(header(&parts.headers, ACCEPT));
-    let route = Route::parse(parts.uri.path());
-    let outcome = match Params::parse(parts.uri.query()) {
-        Err(refusal) => Err(refusal),
-        Ok(params) => match &route {
-            Route::Resource(path) => {
-                let request = objects::Request {
-                    shared: &shared,
-                    method: &parts.method,
-                    headers: &parts.headers,
-                    params: &params,
-                    path,
-                };
-                request.answer(body).await
-            }
-            Route::Unknown => Ok(answer::page_not_found()),
-            _ if parts.method != Method::GET => Err(Refusal::method_not_allowed()),
-            _ => {
-                let agent = header(&parts.headers, USER_AGENT).unwrap_or_default();
-                let pretty = answer::wants_pretty(params.get("pretty"), agent);
-                let accepted = Accepted { encoding, form: Form::Whole, pretty };
-                let fixed = fixed::Fixed { shared: &shared, headers: &parts.headers, params: &params, accepted };
-                fixed.answer(&route).map(|found| found.unwrap_or_else(answer::page_not_found))
-            }
-        },
-    };
-    outcome.unwrap_or_else(|refusal| answer::refused(&refusal, encoding))
+    let accepted = plainly(&parts);
+    let answered = answered(&shared, &parts, accepted, body).await;
+    answered.unwrap_or_else(|refusal| answer::refused(&refusal, accepted))
 }
 
-/// Refusals and fixed documents are written whatever the client accepts, so this cannot fail.
-fn error_encoding(accept: Option<&str>) -> Encoding {
-    negotiate::answer(accept).map_or(Encoding::Json, |accepted| accepted.encoding)
+async fn answered(shared: &Arc<Shared>, parts: &Parts, plain: Accepted, body: Body) -> Result<Response<Body>, Refusal> {
+    let Parts { method, headers, .. } = parts;
+    let params = &Params::parse(parts.uri.query())?;
+    match &Route::parse(parts.uri.path()) {
+        Route::Resource(path) => objects::Request { shared, method, headers, params, path }.answer(body).await,
+        Route::Unknown => Ok(answer::page_not_found()),
+        _ if method != Method::GET => Err(Refusal::method_not_allowed()),
+        route => {
+            let found = fixed::Fixed { shared, headers, params, accepted: plain }.answer(route)?;
+            Ok(found.unwrap_or_else(answer::page_not_found))
+        }
+    }
+}
+
+/// How refusals and fixed documents are written: they have one form, whatever else the client accepts.
+fn plainly(parts: &Parts) -> Accepted {
+    let encoding =
+        negotiate::answer(header(&parts.headers, ACCEPT)).map_or(Encoding::Json, |accepted| accepted.encoding);
+    let pretty = Params::parse(parts.uri.query()).ok().and_then(|params| params.get("pretty").map(ToOwned::to_owned));
+    let agent = header(&parts.headers, USER_AGENT).unwrap_or_default();
+    Accepted { encoding, form: Form::Whole, pretty: answer::wants_pretty(pretty.as_deref(), agent) }
 }
 
 #[cfg(test)]

@@ -10,8 +10,16 @@ use crate::api::Moment;
 
 /// A source of [`Moment`]s.
 pub trait Moments: fmt::Debug + Send + Sync + 'static {
-    /// The current one. Its entropy is never given out twice.
-    fn moment(&self) -> Moment;
+    /// Wall-clock time.
+    fn now(&self) -> Timestamp;
+
+    /// Random bits, never the same twice. Drawn for writes only, so that reading does not change what a seed brings.
+    fn entropy(&self) -> u128;
+
+    /// Both, for a write.
+    fn moment(&self) -> Moment {
+        Moment { now: self.now(), entropy: self.entropy() }
+    }
 }
 
 /// The machine's clock and the operating system's randomness.
@@ -19,10 +27,14 @@ pub trait Moments: fmt::Debug + Send + Sync + 'static {
 pub struct Real;
 
 impl Moments for Real {
-    fn moment(&self) -> Moment {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn entropy(&self) -> u128 {
         let mut bytes = [0; 16];
         random(&mut bytes);
-        Moment { now: Timestamp::now(), entropy: u128::from_le_bytes(bytes) }
+        u128::from_le_bytes(bytes)
     }
 }
 
@@ -46,19 +58,18 @@ impl Simulated {
     pub fn new(start: Timestamp, seed: u64) -> Self {
         Self { start, origin: Instant::now(), chance: Mutex::new(seed) }
     }
-
-    fn draw(state: &mut u64) -> u128 {
-        let high = u128::from(split_mix(state));
-        high << 64 | u128::from(split_mix(state))
-    }
 }
 
 impl Moments for Simulated {
-    fn moment(&self) -> Moment {
+    fn now(&self) -> Timestamp {
         let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
-        let now = self.start.checked_add(passed).unwrap_or(Timestamp::MAX);
-        let mut chance = self.chance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Moment { now, entropy: Self::draw(&mut chance) }
+        self.start.checked_add(passed).unwrap_or(Timestamp::MAX)
+    }
+
+    fn entropy(&self) -> u128 {
+        let mut state = self.chance.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let high = u128::from(split_mix(&mut state));
+        high << 64 | u128::from(split_mix(&mut state))
     }
 }
 

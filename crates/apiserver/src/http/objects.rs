@@ -49,7 +49,7 @@ enum Verb {
 impl Request<'_> {
     /// Carries the request out.
     pub(super) async fn answer(&self, incoming: Body) -> Result<Response<Body>, Refusal> {
-        let Some((target, part)) = self.target() else { return Ok(self.nothing_there()) };
+        let Some((target, part)) = self.target() else { return self.nothing_there() };
         let verb = self.verb(&target, part)?;
         // Bodies are read before anything is locked.
         let bytes = match verb {
@@ -92,18 +92,13 @@ impl Request<'_> {
     }
 
     /// The original answers below its own group versions with a `Status`, and with a bare page elsewhere.
-    fn nothing_there(&self) -> Response<Body> {
+    fn nothing_there(&self) -> Result<Response<Body>, Refusal> {
         let at = &self.path.at;
         let builtin = self.shared.read(|api| {
             let mut resources = api.registry().iter();
             resources.any(|r| r.origin == Origin::Builtin && r.group == at.group && r.served(&at.version).is_some())
         });
-        if builtin {
-            let encoding =
-                negotiate::answer(header(self.headers, ACCEPT)).map_or(negotiate::Encoding::Json, |a| a.encoding);
-            return answer::refused(&Refusal::unknown_path(), encoding);
-        }
-        answer::page_not_found()
+        if builtin { Err(Refusal::unknown_path()) } else { Ok(answer::page_not_found()) }
     }
 
     fn verb(&self, target: &Target, part: Part) -> Result<Verb, Refusal> {
@@ -163,7 +158,7 @@ impl Request<'_> {
         let accepted = self.accepted()?;
         let renderer = self.renderer(target, accepted.form)?;
         let listed = self.shared.read(|api| api.list(target, &request.query))?;
-        let list = renderer.list(&listed, self.shared.moment().now)?;
+        let list = renderer.list(&listed, self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }
 
@@ -184,7 +179,7 @@ impl Request<'_> {
     ) -> Result<Response<Body>, Refusal> {
         let shown = match part {
             Part::Scale => object,
-            _ => self.renderer(target, accepted.form)?.object(object, self.shared.moment().now)?,
+            _ => self.renderer(target, accepted.form)?.object(object, self.shared.now())?,
         };
         answer::value(code, accepted, &shown)
     }
@@ -279,7 +274,7 @@ impl Request<'_> {
         let renderer = self.renderer(target, accepted.form)?;
         let deleted =
             self.shared.write(|api, moment| api.delete_collection(target, &request.query, &options, moment))?;
-        let list = renderer.list(&deleted, self.shared.moment().now)?;
+        let list = renderer.list(&deleted, self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }
 }

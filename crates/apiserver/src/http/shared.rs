@@ -1,8 +1,10 @@
 //! What all requests share: the API behind one lock, the clock, and the bells that wake watchers.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::frames::Frames;
@@ -36,6 +38,8 @@ pub struct Shared {
     options: Options,
     bells: Mutex<HashMap<ResourceId, watch::Sender<()>>>,
     stopping: watch::Sender<bool>,
+    first_request: u128,
+    requests: AtomicU64,
     pub(super) frames: Frames,
     pub(super) documents: Documents,
 }
@@ -44,11 +48,14 @@ impl Shared {
     /// A fresh, empty API.
     pub fn new(options: Options) -> Arc<Self> {
         let api = Api::new(options.moments.moment());
+        let first_request = options.moments.entropy();
         Arc::new(Self {
             api: RwLock::new(api),
             options,
             bells: Mutex::default(),
             stopping: watch::Sender::new(false),
+            first_request,
+            requests: AtomicU64::new(0),
             frames: Frames::default(),
             documents: Documents::default(),
         })
@@ -91,9 +98,15 @@ impl Shared {
         bells.entry(id.clone()).or_insert_with(|| watch::Sender::new(())).subscribe()
     }
 
-    /// A fresh moment, for what is not a write.
-    pub(super) fn moment(&self) -> Moment {
-        self.options.moments.moment()
+    /// The time, for what is not a write.
+    pub(super) fn now(&self) -> Timestamp {
+        self.options.moments.now()
+    }
+
+    /// A number for each request, starting anywhere.
+    pub(super) fn request_number(&self) -> u128 {
+        let count = self.requests.fetch_add(1, Ordering::Relaxed);
+        self.first_request.wrapping_add(u128::from(count))
     }
 
     /// What `/version` says.

@@ -179,8 +179,8 @@ async fn watch_events_come_in_the_form_asked_for() {
     assert_eq!(event["object"].get("data"), None);
     let (first, second) = (tables.next().await.expect("an event"), tables.next().await.expect("an event"));
     assert_eq!(first["object"]["kind"], "Table");
-    assert_ne!(first["object"]["columnDefinitions"], json!([]));
-    assert_eq!(second["object"]["columnDefinitions"], json!([]), "told once");
+    assert!(first["object"]["columnDefinitions"].is_array(), "{first}");
+    assert_eq!(second["object"]["columnDefinitions"], json!(null), "told once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -172,8 +172,7 @@ impl Watcher {
 
     fn line(&mut self, event: &WatchEvent) -> Bytes {
         let kind = event.kind.as_str();
-        let now = self.shared.moment().now;
-        let make = |with_columns| match self.renderer.event(&event.object, now, with_columns) {
+        let make = |with_columns| match self.renderer.event(&event.object, self.shared.now(), with_columns) {
             Ok(object) => framed(kind, &object),
             Err(refusal) => framed("ERROR", refusal.to_status().to_string().as_bytes()),
         };

@@ -92,7 +92,11 @@ impl Door {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
-        let stream = match timeout(HANDSHAKE_PATIENCE, self.tls.accept(stream)).await {
+        let handshake = tokio::select! {
+            () = stopped(&mut stopping) => return,
+            handshake = timeout(HANDSHAKE_PATIENCE, self.tls.accept(stream)) => handshake,
+        };
+        let stream = match handshake {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => return tracing::debug!("TLS handshake took too long"),

@@ -94,8 +94,8 @@ impl Server {
         if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
             names.push(listen.ip().to_string());
         }
-        let certificates = Certificates::make(&names, options.moments.moment().now)
-            .map_err(|source| Error::Certificates { source })?;
+        let certificates =
+            Certificates::make(&names, options.moments.now()).map_err(|source| Error::Certificates { source })?;
         let tls = connection::tls(&certificates).map_err(|source| Error::Tls { source })?;
         let failed = |source| Error::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;

@@ -85,6 +85,7 @@ async fn noise_on_the_port_disturbs_nobody() {
         silent.push(stream);
     }
     assert_eq!(code(&client(&server, |_| {}).await, "/api").await, 200);
+    tokio::time::timeout(Duration::from_secs(3), server.stop()).await.expect("nobody waits for the silent");
 }
 
 #[tokio::test]

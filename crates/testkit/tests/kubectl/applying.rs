@@ -93,19 +93,10 @@ fn diff_shows_what_would_change(terminal: &Terminal) {
     apply(terminal, &widget("a", "{size: small}"), "widget.scenes.example.com/a created");
     let same = terminal.feed(&["diff", "-f", "-"], &widget("a", "{size: small}"));
     assert_eq!((same.code, same.out.as_str()), (Some(0), ""), "{same:?}");
-    for extra in [[].as_slice(), &["--server-side"]] {
-        let changed = terminal.feed(&[["diff", "-f", "-"].as_slice(), extra].concat(), &widget("a", "{size: large}"));
-        // With --server-side the field has another owner, which the dry run reports instead of a difference.
-        if extra.is_empty() {
-            assert_eq!(changed.code, Some(1), "{changed:?}");
-            assert!(
-                changed.out.contains("-  size: small") && changed.out.contains("+  size: large"),
-                "{}",
-                changed.out
-            );
-        } else {
-            assert!(changed.err.contains("conflict"), "{changed:?}");
-        }
+    for command in [["diff", "-f", "-"].as_slice(), &["diff", "--server-side", "-f", "-"]] {
+        let changed = terminal.feed(command, &widget("a", "{size: large}"));
+        assert_eq!(changed.code, Some(1), "{changed:?}");
+        assert!(changed.out.contains("-  size: small") && changed.out.contains("+  size: large"), "{}", changed.out);
     }
     assert_eq!(field(terminal, "{.spec.size}"), "small");
 }
@@ -125,7 +116,7 @@ fn create_takes_files_and_arguments(terminal: &Terminal) {
 
 fn replace_needs_what_is_there(terminal: &Terminal) {
     terminal.feed(&["replace", "-f", "-"], &widget("a", "{size: small}")).fails_with("not found");
-    terminal.feed(&["create", "-f", "-"], &widget("a", "{size: small, note: n}")).ok();
+    terminal.feed(&["create", "-f", "-"], &widget("a", "{size: small, note: text}")).ok();
     terminal
         .feed(&["replace", "-f", "-"], &widget("a", "{size: large}"))
         .prints("widget.scenes.example.com/a replaced");

@@ -69,6 +69,10 @@ fn a_finalizer_holds_what_is_deleted(terminal: &Terminal) {
     let mark = terminal.run(&["get", "widget", "a", "-o", "jsonpath={.metadata.deletionTimestamp}"]).ok();
     assert!(!mark.is_empty());
     let mut wait = terminal.follow(&["delete", "widget", "a"]);
+    assert!(
+        wait.line().starts_with("widget.scenes.example.com \"a\" deleted"),
+        "it says so when it was asked for, and waits"
+    );
     patch("null");
     assert!(wait.ends());
     terminal.run(&["get", "widget", "a"]).fails_with("not found");

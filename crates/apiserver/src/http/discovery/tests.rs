@@ -47,10 +47,10 @@ fn a_resource_list_names_subresources_short_names_and_categories() {
     assert_eq!(list["groupVersion"], "example.io/v1");
     let names: Vec<&str> =
         list["resources"].as_array().expect("resources").iter().filter_map(|r| r["name"].as_str()).collect();
-    assert_eq!(names, ["gadgets", "gadgets/scale", "gadgets/status", "things", "things/scale", "things/status"]);
+    assert_eq!(names, ["gadgets", "gadgets/status", "gadgets/scale", "things", "things/status", "things/scale"]);
     assert_eq!(list["resources"][3]["shortNames"], json!(["th"]));
-    assert_eq!(list["resources"][4]["kind"], "Scale");
-    assert_eq!(list["resources"][4]["group"], "autoscaling");
+    assert_eq!(list["resources"][5]["kind"], "Scale");
+    assert_eq!(list["resources"][5]["group"], "autoscaling");
     assert_eq!(resource_list(&registry(), &GroupVersion::new("example.io", "v99")), None);
 }
 
@@ -62,6 +62,6 @@ fn aggregated_discovery_splits_the_core_group_from_the_others() {
     let resource = &all["items"][1]["versions"][2]["resources"][1];
     assert_eq!(resource["responseKind"], json!({"group": "example.io", "version": "v1", "kind": "Thing"}));
     assert_eq!(resource["scope"], "Namespaced");
-    assert_eq!(resource["subresources"][0]["responseKind"]["group"], "autoscaling");
+    assert_eq!(resource["subresources"][1]["responseKind"]["group"], "autoscaling");
     assert_eq!(aggregated(&registry(), true, "x")["items"], json!([]));
 }
