@@ -1,13 +1,16 @@
 //! `evenkeel kube`
 
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use evenkeel_apiserver::http::{self, Options, Shared};
 use evenkeel_apiserver::serve::{Server, Settings};
+use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Where the API listens, and where its kubeconfig goes.
@@ -83,32 +86,31 @@ async fn install_crds(shared: &Arc<Shared>) -> anyhow::Result<()> {
 /// Where the kubeconfig is written. A directory of our own making goes when we do: what it leads to is gone then.
 struct Place {
     kubeconfig: PathBuf,
-    temporary: Option<PathBuf>,
+    _temporary: Option<TempDir>,
 }
 
 impl Place {
     fn make(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<Self> {
         let (dir, temporary) = match (dir, &kubeconfig) {
-            (Some(dir), _) => (dir, false),
-            (None, Some(_)) => {
-                return Ok(Self { kubeconfig: absolute(kubeconfig.unwrap_or_default())?, temporary: None });
+            (Some(dir), _) => {
+                make_private(&dir).with_context(|| format!("could not make the directory {}", dir.display()))?;
+                (dir, None)
             }
-            (None, None) => (std::env::temp_dir().join(format!("evenkeel-kube-{}", std::process::id())), true),
+            (None, Some(_)) => (PathBuf::new(), None),
+            (None, None) => {
+                let made = temporary().context("could not make a temporary directory")?;
+                (made.path().to_owned(), Some(made))
+            }
         };
-        make_private(&dir).with_context(|| format!("could not make the directory {}", dir.display()))?;
-        let dir = absolute(dir)?;
         let kubeconfig = absolute(kubeconfig.unwrap_or_else(|| dir.join("kubeconfig")))?;
-        Ok(Self { kubeconfig, temporary: temporary.then_some(dir) })
+        Ok(Self { kubeconfig, _temporary: temporary })
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(dir) = &self.temporary {
-            // Best effort: a leftover in the temporary directory harms nobody.
-            let _ = std::fs::remove_dir_all(dir);
-        }
-    }
+/// A fresh directory. Its name cannot be guessed and it must not be there already: in a place where all may write, one
+/// that somebody else has made is somebody else's to read.
+fn temporary() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("evenkeel-kube-").permissions(Permissions::from_mode(0o700)).tempdir()
 }
 
 fn absolute(path: PathBuf) -> anyhow::Result<PathBuf> {
@@ -156,6 +158,13 @@ mod tests {
         greet(&mut out, Path::new("/tmp/it's here/kubeconfig"), "https://127.0.0.1:1", false).expect("written");
         let text = String::from_utf8(out).expect("text");
         assert_eq!(text.lines().next(), Some(r"export KUBECONFIG='/tmp/it'\''s here/kubeconfig'"));
+    }
+
+    #[test]
+    fn a_temporary_directory_is_new_and_nobody_elses() {
+        let (one, two) = (temporary().expect("a directory"), temporary().expect("another"));
+        assert_ne!(one.path(), two.path());
+        assert_eq!(std::fs::metadata(one.path()).expect("there").permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

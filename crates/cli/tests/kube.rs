@@ -1,0 +1,120 @@
+//! `evenkeel kube`, as a program: what it prints, what it leaves behind, how it ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// A home and a place for temporary files that nobody else uses.
+struct Surroundings {
+    root: tempfile::TempDir,
+}
+
+impl Surroundings {
+    fn new() -> Self {
+        let surroundings = Self { root: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(surroundings.home()).unwrap();
+        std::fs::create_dir(surroundings.temporary()).unwrap();
+        surroundings
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.root.path().join("tmp")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        command.arg("kube").env("HOME", self.home()).env("TMPDIR", self.temporary());
+        command.env_remove("KUBECONFIG").env_remove("RUST_LOG").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// Ends the program when a test fails before it could.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Waits for the end, but not for ever.
+    fn ended(&mut self) -> ExitStatus {
+        let before = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(before.elapsed() < Duration::from_secs(20), "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn complaint(&mut self) -> String {
+        let mut text = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// What the variable is after a shell has run that line.
+fn exported(line: &str) -> PathBuf {
+    let script = format!("{line}\nprintf %s \"$KUBECONFIG\"");
+    let output = Command::new("sh").arg("-c").arg(script).env_remove("KUBECONFIG").output().unwrap();
+    assert!(output.status.success(), "{line}");
+    String::from_utf8(output.stdout).unwrap().into()
+}
+
+#[tokio::test]
+async fn it_serves_until_it_is_interrupted_and_leaves_nothing_behind() {
+    let surroundings = Surroundings::new();
+    let mut running = Running(surroundings.command().spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("export KUBECONFIG="), "{line:?} {}", running.complaint());
+    let path = exported(line.trim_end());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(entries(&surroundings.temporary()), [path.parent().unwrap()]);
+    assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let kubeconfig = Kubeconfig::read_from(&path).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    assert_eq!(config.cluster_url.scheme_str(), Some("https"));
+    let versions = kube::Client::try_from(config).unwrap().list_core_api_versions().await.unwrap();
+    assert_eq!(versions.versions, ["v1"]);
+
+    let interrupted = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(running.ended().code(), Some(0), "{}", running.complaint());
+    assert_eq!(entries(&surroundings.temporary()), [PathBuf::new(); 0], "the temporary directory is gone");
+    assert_eq!(entries(&surroundings.home()), [PathBuf::new(); 0], "no .kube, nor anything else");
+}
+
+#[test]
+fn a_port_in_use_is_one_line_and_a_failure() {
+    let surroundings = Surroundings::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut running = Running(surroundings.command().args(["--listen", &address]).spawn().unwrap());
+    assert_eq!(running.ended().code(), Some(1));
+    let complaint = running.complaint();
+    assert!(complaint.starts_with(&format!("evenkeel: could not listen on {address}: ")), "{complaint}");
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert_eq!(entries(&surroundings.temporary()), [PathBuf::new(); 0]);
+}
