@@ -4,16 +4,18 @@
 use super::{Finding, has_word, is_rust};
 
 /// Folders of pure code, and the modules in them that may touch the world.
-const PURE: [(&str, &[&str]); 2] = [("crates/balancer/src", &[]), ("crates/apiserver/src", &["http", "serve", "tls"])];
+const PURE: [(&str, &[&str]); 2] = [("crates/balancer/src", &[]), ("crates/apiserver/src", &["http", "serve"])];
 
 /// A word, and why it has no place in a decision.
-const IMPURE: [(&str, &str); 15] = [
+const IMPURE: [(&str, &str); 17] = [
     ("async", "it waits for nobody"),
     (".await", "it waits for nobody"),
     ("tokio::", "it needs no runtime"),
     ("kube::", "it talks to nobody"),
     ("axum::", "it talks to nobody"),
-    ("std::net", "it talks to nobody"),
+    ("TcpStream", "it talks to nobody"),
+    ("TcpListener", "it talks to nobody"),
+    ("UdpSocket", "it talks to nobody"),
     ("std::fs", "it reads and writes no files"),
     ("std::env", "its inputs are arguments"),
     ("std::thread", "it runs where it was called"),
@@ -24,6 +26,13 @@ const IMPURE: [(&str, &str); 15] = [
     ("HashMap", "its order changes from run to run; take a BTreeMap"),
     ("HashSet", "its order changes from run to run; take a BTreeSet"),
 ];
+
+/// Words that a file may use all the same, and why.
+const EXCEPTIONS: [(&str, &str, &str); 1] = [(
+    "crates/apiserver/src/schema/cel/values.rs",
+    "HashMap",
+    "kube-cel's maps are hash maps; the original does not order them for rules either",
+)];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     if !is_rust(path) || !is_pure(path) {
@@ -36,7 +45,8 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
             continue;
         }
         for (word, why) in IMPURE {
-            if has_word(line, word) {
+            let excepted = EXCEPTIONS.iter().any(|(file, allowed, _)| *file == path && *allowed == word);
+            if has_word(line, word) && !excepted {
                 findings.push(Finding::at_line(path, number, format!("`{word}` in pure code: {why}")));
             }
         }

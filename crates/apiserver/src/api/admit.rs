@@ -206,7 +206,7 @@ impl<'a> Incoming<'a> {
 
     /// Makes it a new object: a name, an identity, a birthday.
     pub(super) fn be_born(&mut self, moment: Moment) {
-        if self.target.version().status && !is_crd(&self.target.resource) {
+        if self.target.version().status {
             replace(self.object.as_object_mut(), "status", None);
         }
         let tracks = tracks_generation(&self.target.resource);

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::admit::whole_seconds;
 use super::{Api, DeleteOptions, Moment, Target};
 use crate::object::{Object, child_map};
 use crate::refusal::Refusal;
-use crate::resource::{Origin, Registry, Resource, ResourceId, crd};
-use crate::schema;
+use crate::resource::{Registry, Resource, ResourceId, crd};
+use crate::schema::Schema;
 use crate::store::Key;
 
 /// Holds a definition until its instances are gone.
@@ -31,9 +32,15 @@ pub(super) fn settle(object: &mut Value, registry: &Registry, now: &str) {
     let clash = name_clash(object, registry);
     let stored = stored_versions(object);
     let names = object.at(&["spec", "names"]).cloned().unwrap_or_default();
+    let was_established = is_established(object);
     let (accepted, established) = match &clash {
         None => (
             ("True", "NoConflicts", "no conflicts found".to_owned()),
+            ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
+        ),
+        // Names that were accepted once go on being served under the names they had.
+        Some((reason, name)) if was_established => (
+            ("False", *reason, format!("{name:?} is already in use")),
             ("True", "InitialNamesAccepted", "the initial names have been accepted".to_owned()),
         ),
         Some((reason, name)) => (
@@ -113,18 +120,10 @@ impl Api {
         if !is_established(definition) {
             return;
         }
-        let Ok(resource) = crd::resource_of(definition) else { return };
+        let Ok(mut resource) = crd::resource_of(definition) else { return };
         let id = resource.id();
         self.store.begin(&id);
-        // What is stored was written under the schema of its time, and is read under the schema of today.
-        let schema = resource.storage().schema.clone();
-        let before = self.registry.get(&id).map(|r| r.storage().schema.clone());
-        if before.is_some_and(|before| before != schema) {
-            self.store.reinterpret(&id, |object| {
-                schema::prune::prune(&schema, object);
-                schema::defaults::apply(&schema, object);
-            });
-        }
+        share_schemas(&mut resource, self.registry.get(&id).map(|before| &**before));
         Arc::make_mut(&mut self.registry).insert(resource);
     }
 
@@ -142,56 +141,89 @@ impl Api {
         if let Some(id) = served_id(definition) {
             Arc::make_mut(&mut self.registry).remove(&id);
             self.closing.remove(&id);
+            self.store.end(&id);
         }
     }
 
-    /// Deletes all instances of a definition that is being deleted, and the definition itself once none is left.
+    /// Deletes all instances of a definition that is being deleted; the definition goes with the last of them.
     pub(super) fn clear_instances(&mut self, definition: &Value, moment: Moment) {
-        let Some(resource) = served_id(definition).and_then(|id| self.registry.get(&id).cloned()) else {
-            self.drop_definition(definition);
-            return;
-        };
-        self.closing.insert(resource.id());
-        let keys: Vec<Key> = self.store.iter(&resource.id(), None).map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            let target = storage_target(&resource, &key);
-            // An instance that is held by a finalizer stays, and so does the definition.
-            let _ = self.delete(&target, key.name(), &DeleteOptions::default(), moment);
+        let served = served_id(definition).and_then(|id| self.registry.get(&id).cloned());
+        if let Some(resource) = served {
+            self.closing.insert(resource.id());
+            let keys: Vec<Key> = self.store.iter(&resource.id(), None).map(|(key, _)| key.clone()).collect();
+            for key in keys {
+                let target = storage_target(&resource, &key);
+                // An instance that is held by a finalizer stays, and so does the definition.
+                let _ = self.delete(&target, key.name(), &DeleteOptions::default(), moment);
+            }
+            if self.store.count(&resource.id()) > 0 {
+                return;
+            }
         }
-        if self.store.count(&resource.id()) == 0 {
-            self.drop_definition(definition);
-        }
+        self.let_go(definition.name(), moment);
     }
 
     /// After an instance has gone: was it the last one that a dying definition waited for?
-    pub(super) fn finish_definition(&mut self, target: &Target) {
+    pub(super) fn finish_definition(&mut self, target: &Target, moment: Moment) {
         let resource = &target.resource;
-        if resource.origin != Origin::Custom || self.store.count(&resource.id()) > 0 {
-            return;
-        }
-        let name = format!("{}.{}", resource.plural, resource.group);
-        let definitions = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let Some(stored) = self.store.get(&definitions, &Key::new(None, &name)) else { return };
-        let definition = stored.parse();
-        if definition.is_terminating() {
-            self.drop_definition(&definition);
+        let waiting = self.closing.contains(&resource.id());
+        if waiting && self.store.count(&resource.id()) == 0 {
+            self.let_go(&format!("{}.{}", resource.plural, resource.group), moment);
         }
     }
 
-    fn drop_definition(&mut self, definition: &Value) {
+    /// Takes our finalizer off a definition that is being deleted; without another one it goes.
+    fn let_go(&mut self, name: &str, moment: Moment) {
         let target = self.target("apiextensions.k8s.io", "v1", "customresourcedefinitions", None);
         let target = target.expect("definitions are built in");
-        let others: Vec<String> =
-            definition.finalizers().iter().filter(|f| **f != CLEANUP).map(|f| (*f).to_owned()).collect();
-        let key = Key::new(None, definition.name());
-        let mut last = definition.clone();
-        last.metadata_mut().insert("finalizers".into(), others.clone().into());
-        if others.is_empty() {
-            last.metadata_mut().remove("finalizers");
-            self.remove(&target, &key, last);
-            self.stop_serving(definition);
-        } else {
-            self.put(&target, key, last);
+        let Ok((key, stored)) = self.find(&target, name) else { return };
+        let mut last = stored.parse();
+        let (ours, others): (Vec<&str>, Vec<&str>) = last.finalizers().into_iter().partition(|f| *f == CLEANUP);
+        if ours.is_empty() {
+            return;
+        }
+        if !others.is_empty() {
+            let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
+            last.metadata_mut().insert("finalizers".into(), others.into());
+            // Smaller than before, so it fits.
+            let _ = self.put(&target, key, last);
+            return;
+        }
+        last.metadata_mut().remove("finalizers");
+        self.remove(&target, &key, last.clone());
+        self.after_removal(&target, &last, moment);
+    }
+
+    /// Names that a definition was refused may be free now that another one is gone.
+    pub(super) fn reconsider_names(&mut self, gone: &Value, moment: Moment) {
+        let target = self.target("apiextensions.k8s.io", "v1", "customresourcedefinitions", None);
+        let target = target.expect("definitions are built in");
+        let group = gone.at(&["spec", "group"]).cloned();
+        let rows: Vec<_> = self.store.iter(&target.storage_id(), None).map(|(k, s)| (k.clone(), s.parse())).collect();
+        for (key, before) in rows {
+            if before.at(&["spec", "group"]) != group.as_ref() || is_established(&before) {
+                continue;
+            }
+            let mut after = before.clone();
+            settle(&mut after, &self.registry, &whole_seconds(moment));
+            if after != before {
+                // One that no longer fits stays as it was.
+                if self.put(&target, key, after.clone()).is_ok() {
+                    self.serve_definition(&after);
+                }
+            }
+        }
+    }
+}
+
+/// Lets equal schemas be one: those of two versions, and those of the resource before and after its definition was
+/// written. Objects know by that whether they are read as they were written.
+fn share_schemas(resource: &mut Resource, before: Option<&Resource>) {
+    let mut known: Vec<Arc<Schema>> = before.into_iter().flat_map(|r| &r.versions).map(|v| v.schema.clone()).collect();
+    for version in &mut resource.versions {
+        match known.iter().find(|schema| **schema == version.schema) {
+            Some(schema) => version.schema = schema.clone(),
+            None => known.push(version.schema.clone()),
         }
     }
 }

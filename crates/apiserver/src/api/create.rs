@@ -20,6 +20,17 @@ impl Api {
     ) -> Result<Written, Refusal> {
         let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         incoming.drop_unknown(&body.duplicates, options)?;
+        self.create_checked(incoming, options, moment)
+    }
+
+    /// An update may end here too: some kinds are created by it.
+    pub(super) fn create_checked(
+        &mut self,
+        incoming: Incoming<'_>,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        let target = incoming.target;
         if target.resource.namespaced && target.namespace.is_none() {
             return Err(Refusal::bad_request("an empty namespace may not be set during creation"));
         }
@@ -61,18 +72,18 @@ impl Api {
         }
         let Incoming { mut object, warnings, .. } = incoming;
         if !options.dry_run {
-            object = self.keep_new(target, key, object);
+            object = self.keep_new(target, key, object)?;
         }
         Ok(Written { object, created: true, warnings })
     }
 
-    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Value {
+    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Result<Value, Refusal> {
         target.to_stored(&mut object);
-        let stored = self.put(target, key, object);
+        let stored = self.put(target, key, object)?;
         if is_crd(&target.resource) {
             self.serve_definition(&stored.parse());
         }
-        target.shown(&stored)
+        Ok(target.shown(&stored))
     }
 }
 

@@ -38,11 +38,11 @@ impl Api {
         }
         if goes {
             self.remove(target, &key, object.clone());
-            self.after_removal(target, &object);
+            self.after_removal(target, &object, moment);
             return Ok(Deleted::Gone(shown));
         }
         if marked != object {
-            let stored = self.put(target, key, marked);
+            let stored = self.put(target, key, marked)?;
             shown = target.shown(&stored);
         }
         if is_crd(&target.resource) {
@@ -72,11 +72,12 @@ impl Api {
 
     /// What follows from a removal elsewhere: a definition takes its resource out of service, and the last instance of
     /// a definition that is being deleted takes the definition along.
-    pub(super) fn after_removal(&mut self, target: &Target, object: &Value) {
+    pub(super) fn after_removal(&mut self, target: &Target, object: &Value, moment: Moment) {
         if is_crd(&target.resource) {
             self.stop_serving(object);
+            self.reconsider_names(object, moment);
         } else {
-            self.finish_definition(target);
+            self.finish_definition(target, moment);
         }
     }
 }

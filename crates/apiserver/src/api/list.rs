@@ -26,27 +26,33 @@ impl Api {
         let start = Start::of(query, self.revision())?;
         let id = target.storage_id();
         let namespace = target.namespace.as_deref();
-        let rows: Vec<(Key, Arc<Stored>)> = match start.exact {
-            // The common case copies no more than it shows.
-            None => self.store.iter(&id, namespace).map(|(k, s)| (k.clone(), s.clone())).collect(),
-            Some(revision) => self
-                .store
-                .iter_at(&id, namespace, revision)
-                .map_err(|_| if query.page.is_some() { expired_token(&start.after) } else { expired_revision() })?,
+        let wanted = |key: &Key, stored: &Stored| {
+            start.after.as_ref().is_none_or(|after| key > after) && query.selects(target, key, stored)
         };
-        let selected = rows.into_iter().filter(|(key, _)| start.after.as_ref().is_none_or(|after| key > after));
-        let mut selected: Vec<_> = selected.filter(|(key, stored)| query.selects(target, key, stored)).collect();
+        let (rows, left) = match start.exact {
+            None => first(self.store.iter(&id, namespace).filter(|(k, s)| wanted(k, s)), query.limit),
+            Some(revision) => {
+                let past = self.store.iter_at(&id, namespace, revision);
+                let past = past.map_err(|_| if query.page.is_some() { expired_token() } else { expired_revision() })?;
+                first(past.iter().map(|(k, s)| (k, s)).filter(|(k, s)| wanted(k, s)), query.limit)
+            }
+        };
         let revision = start.exact.unwrap_or(self.revision());
-        if query.limit == 0 || selected.len() <= query.limit {
-            return Ok(Page { rows: selected, revision, next: None, remaining: None });
-        }
-        let left = selected.len() - query.limit;
-        selected.truncate(query.limit);
-        let next = selected.last().map(|(key, _)| token(revision, key));
+        let next = rows.last().filter(|_| left > 0).map(|(key, _)| token(revision, key));
         // The original does not count what a selector would have to look at.
-        let remaining = query.selects_everything().then_some(left);
-        Ok(Page { rows: selected, revision, next, remaining })
+        let remaining = (left > 0 && query.selects_everything()).then_some(left);
+        Ok(Page { rows, revision, next, remaining })
     }
+}
+
+/// The first rows of a list, all of them without a limit, and how many are left.
+fn first<'a>(
+    mut rows: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
+    limit: usize,
+) -> (Vec<(Key, Arc<Stored>)>, usize) {
+    let limit = if limit == 0 { usize::MAX } else { limit };
+    let page = rows.by_ref().take(limit).map(|(key, stored)| (key.clone(), stored.clone())).collect();
+    (page, rows.count())
 }
 
 /// Rows of one page.
@@ -187,7 +193,7 @@ fn expired_revision() -> Refusal {
     Refusal::expired("The resourceVersion for the provided list is too old.")
 }
 
-fn expired_token(_after: &Option<Key>) -> Refusal {
+fn expired_token() -> Refusal {
     Refusal::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
          without the continue parameter.",

@@ -29,7 +29,7 @@ pub use self::request::{
 pub use self::watch::{EventKind, Watch, WatchEvent};
 use crate::refusal::Refusal;
 use crate::resource::{Registry, Resource, ResourceId, builtin};
-use crate::store::{Key, Store, Stored};
+use crate::store::{Key, Store, Stored, TooLarge};
 
 /// The whole state of the API, and its rules.
 #[derive(Debug)]
@@ -99,17 +99,17 @@ impl Api {
     }
 
     /// The one way to write an object.
-    fn put(&mut self, target: &Target, key: Key, object: Value) -> Arc<Stored> {
+    fn put(&mut self, target: &Target, key: Key, object: Value) -> Result<Arc<Stored>, Refusal> {
         let id = target.storage_id();
-        let stored = self.store.put(&id, key, object);
+        let stored = self.store.put(&id, key, object, &target.resource.storage().schema)?;
         self.touched.insert(id);
-        stored
+        Ok(stored)
     }
 
     /// The one way to remove an object.
     fn remove(&mut self, target: &Target, key: &Key, last: Value) -> Arc<Stored> {
         let id = target.storage_id();
-        let stored = self.store.remove(&id, key, last);
+        let stored = self.store.remove(&id, key, last, &target.resource.storage().schema);
         self.touched.insert(id);
         stored
     }
@@ -127,6 +127,13 @@ impl Target {
 
     fn api_version(&self) -> String {
         self.resource.api_version(&self.version().name)
+    }
+}
+
+impl From<TooLarge> for Refusal {
+    fn from(_: TooLarge) -> Self {
+        // Word for word what the original passes on from its store.
+        Self::new(500, "", "etcdserver: request is too large")
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading one object, and showing stored objects in the version that was asked for.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::{Api, Part, Target, scale};
 use crate::refusal::Refusal;
 use crate::resource::Origin;
 use crate::resource::builtin::events;
+use crate::schema;
 use crate::store::Stored;
 
 impl Api {
@@ -26,12 +29,35 @@ impl Target {
     pub(super) fn shown(&self, stored: &Stored) -> Value {
         let mut object = stored.parse();
         self.to_shown(&mut object);
+        self.reread(stored, &mut object);
         object
+    }
+
+    /// Reads an object by the schemas of today: that of the storage version prunes and completes it, if it is not the one
+    /// that the object was written by; then that of the version asked for prunes it once more.
+    fn reread(&self, stored: &Stored, object: &mut Value) {
+        if self.resource.origin == Origin::Builtin {
+            return;
+        }
+        let (storage, asked) = (&self.resource.storage().schema, &self.version().schema);
+        if !Arc::ptr_eq(&stored.schema, storage) {
+            schema::prune::prune(storage, object);
+            schema::defaults::apply(storage, object);
+        }
+        if !Arc::ptr_eq(storage, asked) {
+            schema::prune::prune(asked, object);
+        }
+    }
+
+    /// Whether the object is shown just as it was written. Equal schemas of one resource are shared, so the pointers tell.
+    fn reads_as_written(&self, stored: &Stored) -> bool {
+        let (storage, asked) = (&self.resource.storage().schema, &self.version().schema);
+        self.resource.origin == Origin::Builtin || (Arc::ptr_eq(&stored.schema, storage) && Arc::ptr_eq(storage, asked))
     }
 
     /// A stored object as text, in the version of the URL: the stored text with its kind and version in front.
     pub(super) fn shown_text(&self, stored: &Stored) -> Bytes {
-        if self.is_event_view() {
+        if self.is_event_view() || !self.reads_as_written(stored) {
             return Bytes::from(self.shown(stored).to_string());
         }
         let head = format!("{{\"kind\":{:?},\"apiVersion\":{:?},", self.resource.kind, self.api_version());
@@ -66,6 +92,11 @@ impl Target {
     pub(super) fn to_stored(&self, object: &mut Value) {
         if self.is_event_view() {
             *object = events::to_core(object);
+        }
+        let storage = &self.resource.storage().schema;
+        if !Arc::ptr_eq(storage, &self.version().schema) {
+            // What only the version of the URL knows does not outlive the request.
+            schema::prune::prune(storage, object);
         }
         if let Value::Object(map) = object {
             map.remove("apiVersion");

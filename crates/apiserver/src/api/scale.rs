@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Target;
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::resource::ScalePaths;
+use crate::resource::{ScalePaths, builtin};
 
 /// The `autoscaling/v1` Scale of an object.
 pub(super) fn read(target: &Target, object: &Value) -> Result<Value, Refusal> {
@@ -38,10 +38,8 @@ pub(super) fn write(target: &Target, object: &Value, wanted: &Value) -> Result<V
         return Err(Refusal::bad_request(format!("expected a Scale, got a {}", wanted.kind())));
     }
     super::update::check_name(wanted, object.name())?;
-    let given = wanted.meta("resourceVersion");
-    if !given.is_empty() && given != object.meta("resourceVersion") {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Refusal::conflict(&resource.group, &resource.plural, object.name(), why));
+    if !wanted.meta("resourceVersion").is_empty() {
+        super::update::check_version(target, object, wanted)?;
     }
     let replicas = match wanted.at(&["spec", "replicas"]) {
         None | Some(Value::Null) => 0,
@@ -86,11 +84,7 @@ fn steps(path: &str) -> Vec<&str> {
 fn selector_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Object(map) => {
-            let labels = map.get("matchLabels")?.as_object()?;
-            let pairs = labels.iter().filter_map(|(k, v)| Some(format!("{k}={}", v.as_str()?)));
-            Some(pairs.collect::<Vec<_>>().join(","))
-        }
+        Value::Object(_) => Some(builtin::selector_text(value)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use super::create::Ownership;
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, scale};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::resource::Origin;
+use crate::resource::builtin::habits;
 use crate::store::Key;
 
 impl Api {
@@ -27,7 +27,11 @@ impl Api {
         let mut incoming = Incoming::new(target, body.value, Source::Body)?;
         check_name(&incoming.object, name)?;
         incoming.drop_unknown(&body.duplicates, options)?;
-        let (key, stored) = self.find(target, name)?;
+        let found = self.find(target, name);
+        if found.is_err() && part == Part::Main && habits::is_created_by_update(&target.resource) {
+            return self.create_checked(incoming, options, moment);
+        }
+        let (key, stored) = found?;
         let old = target.shown(&stored);
         check_uid(target, &old, &incoming.object)?;
         check_version(target, &old, &incoming.object)?;
@@ -80,23 +84,29 @@ impl Api {
         replace(Some(incoming.object.metadata_mut()), "resourceVersion", version);
         let Incoming { mut object, warnings, .. } = incoming;
         if object != *old && !options.dry_run {
-            object = self.keep_changed(target, key, object);
+            object = self.keep_changed(target, key, object, moment)?;
         }
         Ok(Written { object, created: false, warnings })
     }
 
-    fn keep_changed(&mut self, target: &Target, key: &Key, mut object: Value) -> Value {
+    fn keep_changed(
+        &mut self,
+        target: &Target,
+        key: &Key,
+        mut object: Value,
+        moment: Moment,
+    ) -> Result<Value, Refusal> {
         target.to_stored(&mut object);
         if may_go(target, &object) {
             let last = self.remove(target, key, object.clone());
-            self.after_removal(target, &object);
-            return target.shown(&last);
+            self.after_removal(target, &object, moment);
+            return Ok(target.shown(&last));
         }
-        let stored = self.put(target, key.clone(), object);
+        let stored = self.put(target, key.clone(), object)?;
         if is_crd(&target.resource) {
             self.serve_definition(&stored.parse());
         }
-        target.shown(&stored)
+        Ok(target.shown(&stored))
     }
 }
 
@@ -141,8 +151,7 @@ pub(super) fn check_version(target: &Target, old: &Value, new: &Value) -> Result
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why));
     }
-    // Custom resources may not be overwritten blindly; built-in kinds may.
-    if resource.origin == Origin::Builtin {
+    if !habits::needs_version(resource) {
         return Ok(());
     }
     let error = FieldError::with_value(

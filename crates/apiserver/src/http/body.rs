@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body as Incoming;
+use axum::body::{Body as Incoming, HttpBody};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
@@ -18,8 +18,11 @@ const LIMIT: usize = 3 * 1024 * 1024;
 /// How long a client may take to send one: a connection that trickles must not be held for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long an early answer waits for the rest of its request.
+const PATIENCE_FOR_THE_REST: Duration = Duration::from_secs(5);
+
 /// Reads a body whole. What exceeds the limit is not read.
-pub(super) async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+pub(super) async fn read(body: &mut Incoming) -> Result<Bytes, Refusal> {
     let collected = tokio::time::timeout(PATIENCE, Limited::new(body, LIMIT).collect()).await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -29,6 +32,26 @@ pub(super) async fn read(body: Incoming) -> Result<Bytes, Refusal> {
         Ok(Err(error)) => Err(Refusal::bad_request(format!("unable to read the body: {error}"))),
         Err(_) => Err(Refusal::new(504, "Timeout", "request did not complete within requested timeout")),
     }
+}
+
+/// Reads on and forgets what it reads. Over HTTP/2, an answer that comes before the whole request has arrived may never
+/// reach the client: some take the reset of the unfinished stream for an error. So early answers wait for the rest, but
+/// not for long, and not for more than anybody may send.
+pub(crate) async fn drain(body: &mut Incoming) {
+    if body.is_end_stream() {
+        return;
+    }
+    let rest = async {
+        let mut read = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            read += frame.data_ref().map_or(0, Bytes::len);
+            if read > LIMIT {
+                break;
+            }
+        }
+    };
+    // Whoever is slower than this has been told enough.
+    let _ = tokio::time::timeout(PATIENCE_FOR_THE_REST, rest).await;
 }
 
 /// An object of that kind.
@@ -57,15 +80,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_at_the_limit_is_read_and_one_byte_more_is_refused() {
-        let body = read(Incoming::from(vec![b' '; LIMIT])).await.expect("just small enough");
+        let body = read(&mut Incoming::from(vec![b' '; LIMIT])).await.expect("just small enough");
         assert_eq!(body.len(), LIMIT);
-        let refusal = read(Incoming::from(vec![b' '; LIMIT + 1])).await.expect_err("too large");
+        let refusal = read(&mut Incoming::from(vec![b' '; LIMIT + 1])).await.expect_err("too large");
         assert_eq!((refusal.code, refusal.message.as_str()), (413, "Request entity too large: limit is 3145728"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_never_ends_is_given_up() {
         let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
-        assert_eq!(read(Incoming::from_stream(never)).await.expect_err("no end").code, 504);
+        assert_eq!(read(&mut Incoming::from_stream(never)).await.expect_err("no end").code, 504);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_of_a_request_is_read_before_an_early_answer_but_not_for_ever() {
+        let pieces = (0..4).map(|n| Ok::<_, std::io::Error>(vec![n; 10]));
+        let mut body = Incoming::from_stream(futures::stream::iter(pieces));
+        drain(&mut body).await;
+        assert!(body.frame().await.is_none(), "nothing is left");
+        let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
+        drain(&mut Incoming::from_stream(never)).await;
+        let flood = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0; 1 << 20]));
+        drain(&mut Incoming::from_stream(flood)).await;
     }
 }

@@ -5,7 +5,7 @@
 //! [`crate::serve`], or hand it to a client in the same process.
 
 mod answer;
-mod body;
+pub(crate) mod body;
 mod discovery;
 mod fixed;
 mod frames;
@@ -58,13 +58,19 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Re
 }
 
 async fn respond(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (parts, mut body) = request.into_parts();
     let accepted = plainly(&parts);
-    let answered = answered(&shared, &parts, accepted, body).await;
+    let answered = answered(&shared, &parts, accepted, &mut body).await;
+    body::drain(&mut body).await;
     answered.unwrap_or_else(|refusal| answer::refused(&refusal, accepted))
 }
 
-async fn answered(shared: &Arc<Shared>, parts: &Parts, plain: Accepted, body: Body) -> Result<Response<Body>, Refusal> {
+async fn answered(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    plain: Accepted,
+    body: &mut Body,
+) -> Result<Response<Body>, Refusal> {
     let Parts { method, headers, .. } = parts;
     let params = &Params::parse(parts.uri.query())?;
     match &Route::parse(parts.uri.path()) {

@@ -19,6 +19,7 @@ use crate::api::{Deleted, Part, Target, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::resource::Origin;
+use crate::resource::builtin::habits;
 
 /// A request about objects, with everything but its body.
 pub(super) struct Request<'a> {
@@ -48,7 +49,7 @@ enum Verb {
 
 impl Request<'_> {
     /// Carries the request out.
-    pub(super) async fn answer(&self, incoming: Body) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn answer(&self, incoming: &mut Body) -> Result<Response<Body>, Refusal> {
         let Some((target, part)) = self.target() else { return self.nothing_there() };
         let verb = self.verb(&target, part)?;
         // Bodies are read before anything is locked.
@@ -253,6 +254,9 @@ impl Request<'_> {
         let deleted = self.shared.write(|api, moment| api.delete(target, self.name(), &options, moment))?;
         match deleted {
             Deleted::Pending(object) => self.object(target, Part::Main, 200, accepted, object),
+            Deleted::Gone(object) if habits::is_shown_when_deleted(&target.resource) => {
+                self.object(target, Part::Main, 200, accepted, object)
+            }
             Deleted::Gone(object) => {
                 let mut details =
                     json!({"name": object.name(), "kind": target.resource.plural, "uid": object.meta("uid")});

@@ -1,7 +1,5 @@
 //! What holds for every schema and every object, however odd; and how hostile ones end.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -145,34 +143,9 @@ fn rules_that_our_interpreter_makes_quadratic_run_out_of_budget_instead_of_time(
     )
     .expect("an affordable rule");
     let object = json!({"l": vec![1; 500_000]});
-    let started = Instant::now();
     let errors = validate(&schema, &object, None);
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert_eq!(errors.len(), 1);
     assert!(errors[0].detail.starts_with("validation failed due to running out of cost budget"));
     // And what is small is not bothered.
     assert_eq!(validate(&schema, &json!({"l": vec![1; 200]}), None), vec![]);
-}
-
-/// Ordinary objects must cost microseconds; the bound is generous because tests share the machine.
-#[test]
-fn an_ordinary_object_is_judged_quickly() {
-    let schema = Schema::parse(
-        &json!({"type": "object", "properties": {"spec": {"type": "object",
-            "x-kubernetes-validations": [{"rule": "self.replicas <= 10 || self.mode == 'large'"}],
-            "properties": {
-                "replicas": {"type": "integer", "minimum": 0},
-                "mode": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 20},
-                "labels": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 63}}}}}}),
-        "s",
-    )
-    .expect("valid");
-    let object = json!({"metadata": {"name": "n"}, "spec": {"replicas": 3, "mode": "small", "labels": {"a": "b"}}});
-    assert_eq!(validate(&schema, &object, None), vec![]);
-    let started = Instant::now();
-    for _ in 0..1000 {
-        assert!(validate(&schema, &object, Some(&object)).is_empty());
-    }
-    let each = started.elapsed() / 1000;
-    assert!(each < Duration::from_micros(500), "{each:?}");
 }

@@ -25,6 +25,7 @@ use tower::ServiceExt;
 
 use super::auth;
 use super::certificates::Certificates;
+use crate::http::body::drain;
 
 /// Connections at once. Who comes later waits in the system's queue.
 const CONNECTIONS_MAX: usize = 4096;
@@ -106,9 +107,13 @@ impl Door {
         let service = tower::service_fn(move |request: Request<Incoming>| {
             let (router, token) = (router.clone(), Arc::clone(&token));
             async move {
+                let request = request.map(Body::new);
                 match auth::check(request.uri().path(), request.headers(), certified, &token) {
-                    Ok(()) => router.oneshot(request.map(Body::new)).await,
-                    Err(refusal) => Ok::<_, Infallible>(unauthorized(&refusal.to_status().to_string())),
+                    Ok(()) => router.oneshot(request).await,
+                    Err(refusal) => {
+                        drain(&mut request.into_body()).await;
+                        Ok::<_, Infallible>(unauthorized(&refusal.to_status().to_string()))
+                    }
                 }
             }
         });

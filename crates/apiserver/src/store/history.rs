@@ -12,6 +12,9 @@ const MAX_CHANGES: usize = 16_384;
 /// Bytes of object text that the history of one resource may keep alive on its own.
 const MAX_BYTES: usize = 32 << 20;
 
+/// The same for a resource that is no longer served.
+const MAX_BYTES_AFTER_THE_END: usize = 1 << 20;
+
 /// One write.
 #[derive(Debug, Clone)]
 pub struct Change {
@@ -51,7 +54,16 @@ impl History {
     pub(super) fn push(&mut self, change: Change) {
         self.bytes += change.after.text.len();
         self.changes.push_back(change);
-        while self.changes.len() > MAX_CHANGES || self.bytes > MAX_BYTES {
+        self.keep(MAX_CHANGES, MAX_BYTES);
+    }
+
+    /// Keeps only the last of it.
+    pub(super) fn shorten(&mut self) {
+        self.keep(MAX_CHANGES, MAX_BYTES_AFTER_THE_END);
+    }
+
+    fn keep(&mut self, changes: usize, bytes: usize) {
+        while self.changes.len() > changes || self.bytes > bytes {
             let Some(dropped) = self.changes.pop_front() else { break };
             self.bytes -= dropped.after.text.len();
             self.forgotten = dropped.revision;

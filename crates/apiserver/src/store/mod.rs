@@ -22,6 +22,14 @@ use self::history::History;
 pub use self::history::{Change, Forgotten};
 use crate::object::Object;
 use crate::resource::ResourceId;
+use crate::schema::Schema;
+
+/// The largest object that is kept: what etcd takes in one request, so nothing grows here that could not live there.
+const MAX_OBJECT_BYTES: usize = 3 << 19;
+
+/// An object was larger than the store keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
 
 /// One object at one revision.
 #[derive(Debug)]
@@ -32,6 +40,9 @@ pub struct Stored {
     pub revision: u64,
     /// Its labels, because selectors are asked far more often than objects are parsed.
     pub labels: BTreeMap<String, String>,
+    /// The schema it was pruned and completed by when it was written. Who reads it by another one has to do that again:
+    /// definitions change, and versions differ.
+    pub schema: Arc<Schema>,
 }
 
 impl Stored {
@@ -159,17 +170,26 @@ impl Store {
     }
 
     /// Writes an object: stamps it with the next revision and keeps it. The stored form is returned.
-    pub fn put(&mut self, id: &ResourceId, key: Key, mut object: Value) -> Arc<Stored> {
-        let stored = self.stamp(&mut object);
+    pub fn put(
+        &mut self,
+        id: &ResourceId,
+        key: Key,
+        mut object: Value,
+        schema: &Arc<Schema>,
+    ) -> Result<Arc<Stored>, TooLarge> {
+        let stored = self.stamp(&mut object, schema);
+        if stored.text.len() > MAX_OBJECT_BYTES {
+            return Err(TooLarge);
+        }
         let table = self.tables.entry(id.clone()).or_default();
         let before = table.objects.insert(key.clone(), stored.clone());
         table.history.push(Change { revision: stored.revision, key, before, after: stored.clone(), removed: false });
-        stored
+        Ok(stored)
     }
 
     /// Removes an object. `last` is how it looked in the end; watchers see it stamped with the revision of the removal.
-    pub fn remove(&mut self, id: &ResourceId, key: &Key, mut last: Value) -> Arc<Stored> {
-        let stored = self.stamp(&mut last);
+    pub fn remove(&mut self, id: &ResourceId, key: &Key, mut last: Value, schema: &Arc<Schema>) -> Arc<Stored> {
+        let stored = self.stamp(&mut last, schema);
         let table = self.tables.entry(id.clone()).or_default();
         let before = table.objects.remove(key);
         let change =
@@ -186,20 +206,19 @@ impl Store {
             .or_insert_with(|| Table { history: History::beginning(revision), ..Table::default() });
     }
 
-    /// Rewrites what is stored of a resource without that being a change: its objects are read differently from now on,
-    /// because their schema did change. Revisions stay, and nobody is told.
-    pub fn reinterpret(&mut self, id: &ResourceId, mut read: impl FnMut(&mut Value)) {
-        for stored in self.tables.get_mut(id).into_iter().flat_map(|table| table.objects.values_mut()) {
-            let mut object = stored.parse();
-            read(&mut object);
-            *stored = Arc::new(Stored { text: text_of(&object), revision: stored.revision, labels: object.labels() });
+    /// After a resource is gone for good: lets go of most of its history. What is left lets those who still watch see
+    /// its end.
+    pub fn end(&mut self, id: &ResourceId) {
+        if let Some(table) = self.tables.get_mut(id) {
+            table.history.shorten();
         }
     }
 
-    fn stamp(&mut self, object: &mut Value) -> Arc<Stored> {
+    fn stamp(&mut self, object: &mut Value, schema: &Arc<Schema>) -> Arc<Stored> {
         self.revision += 1;
         object.metadata_mut().insert("resourceVersion".into(), self.revision.to_string().into());
-        Arc::new(Stored { text: text_of(object), revision: self.revision, labels: object.labels() })
+        let (text, labels) = (text_of(object), object.labels());
+        Arc::new(Stored { text, revision: self.revision, labels, schema: schema.clone() })
     }
 }
 

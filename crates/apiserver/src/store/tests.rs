@@ -8,7 +8,7 @@ fn id() -> ResourceId {
 
 fn put(store: &mut Store, namespace: &str, name: &str, value: u32) -> u64 {
     let object = json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}});
-    store.put(&id(), Key::new(Some(namespace), name), object).revision
+    store.put(&id(), Key::new(Some(namespace), name), object, &Arc::default()).unwrap().revision
 }
 
 fn names(rows: &[(Key, Arc<Stored>)]) -> Vec<String> {
@@ -49,7 +49,7 @@ fn the_past_can_be_listed_as_it_was() {
     put(&mut store, "a", "added", 1);
     let key = Key::new(Some("a"), "removed");
     let last = store.get(&id(), &key).unwrap().parse();
-    store.remove(&id(), &key, last);
+    store.remove(&id(), &key, last, &Arc::default());
     assert_eq!(names(&store.iter_at(&id(), None, then).unwrap()), ["a/changed=1", "a/kept=1", "a/removed=1"]);
     let now = store.revision();
     assert_eq!(names(&store.iter_at(&id(), Some("a"), now).unwrap()), ["a/added=1", "a/changed=3", "a/kept=1"]);
@@ -61,7 +61,7 @@ fn a_removal_is_seen_with_a_revision_of_its_own() {
     let made = put(&mut store, "a", "x", 7);
     let key = Key::new(Some("a"), "x");
     let last = store.get(&id(), &key).unwrap().parse();
-    store.remove(&id(), &key, last);
+    store.remove(&id(), &key, last, &Arc::default());
     let changes: Vec<_> = store.changes_since(&id(), made).unwrap().collect();
     assert_eq!(changes.len(), 1);
     assert!(changes[0].removed && changes[0].revision > made);
@@ -76,7 +76,7 @@ fn history_is_bounded_and_says_what_it_forgot() {
     let big = "x".repeat(1 << 20);
     for _ in 0..40 {
         let object = json!({"metadata": {"name": "x", "namespace": "a"}, "data": {"v": big}});
-        store.put(&id(), Key::new(Some("a"), "x"), object);
+        store.put(&id(), Key::new(Some("a"), "x"), object, &Arc::default()).unwrap();
     }
     let forgotten = store.changes_since(&id(), first).err().expect("40 MiB do not fit");
     assert!(forgotten.oldest > first);

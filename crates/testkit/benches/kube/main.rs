@@ -75,6 +75,7 @@ fn main() -> Result<()> {
 async fn run(options: &Options) -> Result<()> {
     let sizes = if options.quick { Sizes::QUICK } else { Sizes::FULL };
     let started = Instant::now();
+    let load_before = load_average();
     // Never both at once: each has the machine, and half of it is the client's.
     let mut real = Vec::new();
     if options.only != Some(Side::Ours) {
@@ -85,9 +86,12 @@ async fn run(options: &Options) -> Result<()> {
         ours = measure(&Contestant::ours()?, &sizes, options).await.context("our server")?;
     }
     let report = Report::new(&ours, &real);
+    let load = [load_before, load_average()];
     println!("\n{report}\n{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
+    // Numbers from a busy machine are about its neighbours, too; whoever reads them must be able to tell.
+    println!("load average before: {}; after: {}", load[0], load[1]);
     if let Some(file) = &options.json {
-        let numbers = json!({"cores": cores(), "quick": options.quick, "sizes": sizes, "rows": report.rows()});
+        let numbers = json!({"cores": cores(), "loadAverages": load, "quick": options.quick, "sizes": sizes, "rows": report.rows()});
         fs::write(file, format!("{numbers:#}\n")).with_context(|| format!("could not write {}", file.display()))?;
     }
     Ok(())
@@ -132,6 +136,13 @@ async fn measure(contestant: &Contestant, sizes: &Sizes, options: &Options) -> R
         measured.extend(memory::measure(&server, sizes).await.context("memory")?);
     }
     Ok(measured)
+}
+
+/// Of the last minute, five and fifteen, as the kernel tells it.
+fn load_average() -> String {
+    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let averages: Vec<&str> = told.split_whitespace().take(3).collect();
+    if averages.is_empty() { "unknown".to_owned() } else { averages.join(" ") }
 }
 
 fn cores() -> usize {

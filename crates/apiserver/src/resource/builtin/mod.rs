@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod decode;
 pub mod events;
+pub mod habits;
 mod kinds;
 mod overlay;
 mod quantity;
