@@ -25,3 +25,4 @@ mod changing;
 mod deleting;
 mod learning;
 mod looking;
+mod resources;
