@@ -62,7 +62,7 @@ fn options() -> WriteOptions {
 }
 
 fn names(events: &[WatchEvent]) -> Vec<String> {
-    let name = |event: &WatchEvent| serde_json::from_slice::<Value>(&event.object).unwrap().name().to_owned();
+    let name = |event: &WatchEvent| serde_json::from_slice::<Value>(&event.object()).unwrap().name().to_owned();
     events.iter().map(|e| format!("{} {}", e.kind.as_str(), name(e))).collect()
 }
 
@@ -102,15 +102,15 @@ fn a_watch_sees_objects_enter_and_leave_its_selection() {
     let query = Query { labels: LabelSelector::parse("color=red").unwrap(), ..Query::default() };
     let target = world.target("configmaps");
     let mut watch = world.api.watch(&target, &query, &WatchOptions::default()).unwrap();
-    assert_eq!(names(&watch.next(&world.api).unwrap()), ["ADDED early"]);
+    assert_eq!(names(&watch.next(&world.api, usize::MAX).unwrap()), ["ADDED early"]);
     world.config_map("late", "blue");
     world.merge("configmaps", "late", json!({"metadata": {"labels": {"color": "red"}}}));
     world.merge("configmaps", "late", json!({"data": {"k": "v"}}));
     world.merge("configmaps", "early", json!({"metadata": {"labels": {"color": "blue"}}}));
     world.delete("configmaps", "late");
-    let seen = names(&watch.next(&world.api).unwrap());
+    let seen = names(&watch.next(&world.api, usize::MAX).unwrap());
     assert_eq!(seen, ["ADDED late", "MODIFIED late", "DELETED early", "DELETED late"]);
-    assert!(watch.next(&world.api).unwrap().is_empty());
+    assert!(watch.next(&world.api, usize::MAX).unwrap().is_empty());
 }
 
 #[test]
@@ -119,12 +119,12 @@ fn a_watcher_that_does_not_read_is_told_that_it_is_too_late() {
     world.config_map("a", "red");
     let target = world.target("configmaps");
     let mut watch = world.api.watch(&target, &Query::default(), &WatchOptions::default()).unwrap();
-    watch.next(&world.api).unwrap();
+    watch.next(&world.api, usize::MAX).unwrap();
     let text = "x".repeat(900 << 10);
     for n in 0..40 {
         world.merge("configmaps", "a", json!({"data": {"k": format!("{n}{text}")}}));
     }
-    let refusal = watch.next(&world.api).unwrap_err();
+    let refusal = watch.next(&world.api, usize::MAX).unwrap_err();
     assert_eq!((refusal.code, refusal.reason), (410, "Expired"));
 }
 

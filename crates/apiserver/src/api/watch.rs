@@ -1,4 +1,12 @@
-//! Watches as cursors: a revision, a selection, and nothing that fills up.
+//! Watches as cursors: a position in the state or in the history, a selection, and nothing that fills up.
+//!
+//! A watch is told in batches of about the size that its reader has room for, and between two of them it holds no more
+//! than where it is. First comes, if it was asked for, the state at one revision; then the changes after that revision.
+//! The state stays the same while it is told: what has changed meanwhile is undone by the history, and told after it.
+//! So every object is added once, and every change is seen once and in its order. Who takes so long that the history
+//! has forgotten the position is told so, and lists again.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -7,10 +15,10 @@ use super::list::parse_revision;
 use super::{Api, Query, Target, WatchOptions};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::store::{Change, Forgotten};
+use crate::store::{Change, Forgotten, Key, Stored};
 
 /// What happened to an object, as seen through a selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// It came into view.
     Added,
@@ -34,32 +42,109 @@ impl EventKind {
     }
 }
 
-/// One event of a watch.
+/// One event of a watch. It shares the object with the store; its text is made when somebody asks for it, so that
+/// nothing is copied under the lock, and not at all for those who know the text from another watcher.
 #[derive(Debug, Clone)]
 pub struct WatchEvent {
     /// What happened.
     pub kind: EventKind,
-    /// The object as JSON text, in the version asked for.
-    pub object: Bytes,
+    target: Arc<Target>,
+    shows: Shows,
 }
 
-/// A running watch. Holds a position in the history, no events.
+#[derive(Debug, Clone)]
+enum Shows {
+    /// An object.
+    Object(Arc<Stored>),
+    /// An object as it was when it was last in view, at the revision at which it left.
+    Left(Arc<Stored>, u64),
+    /// No object, only its `metadata`.
+    Mark(Value),
+}
+
+/// What tells apart the texts of events: which object at which revision, seen as what. Made of addresses, so it means
+/// something only as long as an event that it was taken from is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    kind: EventKind,
+    resource: usize,
+    version: usize,
+    stored: usize,
+    left_at: u64,
+}
+
+impl WatchEvent {
+    /// The object as JSON text, in the version asked for.
+    pub fn object(&self) -> Bytes {
+        match &self.shows {
+            Shows::Object(stored) => self.target.shown_text(stored),
+            Shows::Left(stored, revision) => {
+                let mut object = self.target.shown(stored);
+                object.metadata_mut().insert("resourceVersion".into(), revision.to_string().into());
+                Bytes::from(object.to_string())
+            }
+            Shows::Mark(metadata) => {
+                let (kind, api_version) = (&self.target.resource.kind, self.target.api_version());
+                Bytes::from(json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string())
+            }
+        }
+    }
+
+    /// Two events with the same identity have the same text. Bookmarks are each watcher's own and have none.
+    pub fn identity(&self) -> Option<Identity> {
+        let (stored, left_at) = match &self.shows {
+            Shows::Object(stored) => (stored, 0),
+            Shows::Left(stored, revision) => (stored, *revision),
+            Shows::Mark(_) => return None,
+        };
+        let (resource, version) = (Arc::as_ptr(&self.target.resource).addr(), self.target.version);
+        Some(Identity { kind: self.kind, resource, version, stored: Arc::as_ptr(stored).addr(), left_at })
+    }
+
+    /// About how many bytes it keeps alive, and makes.
+    pub fn weight(&self) -> usize {
+        match &self.shows {
+            Shows::Object(stored) | Shows::Left(stored, _) => stored.text.len(),
+            Shows::Mark(_) => 0,
+        }
+    }
+}
+
+/// A running watch. Holds a position, no events.
 #[derive(Debug, Clone)]
 pub struct Watch {
-    target: Target,
+    target: Arc<Target>,
     query: Query,
-    /// Everything up to here has been told.
+    /// Everything up to here has been told, except for what `state` says.
     seen: u64,
-    /// The current state is still to be told as a series of additions.
-    initial: Initial,
+    /// What is still to be told of the state, as a series of additions.
+    state: Option<State>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Initial {
-    Told,
-    State,
-    /// The same, closed by a bookmark that says so.
-    StateThenMark,
+#[derive(Debug, Clone)]
+struct State {
+    /// The last object told. Nothing: the revision of the state is not even chosen.
+    last: Option<Key>,
+    /// It is closed by a bookmark that says so.
+    marked: bool,
+}
+
+/// Events, until there are enough of them.
+struct Batch {
+    events: Vec<WatchEvent>,
+    weight: usize,
+    budget: usize,
+}
+
+impl Batch {
+    fn push(&mut self, event: WatchEvent) {
+        self.weight += event.weight();
+        self.events.push(event);
+    }
+
+    fn is_full(&self) -> bool {
+        self.weight >= self.budget
+    }
 }
 
 impl Api {
@@ -70,36 +155,38 @@ impl Api {
         let given = query.resource_version.as_deref().unwrap_or_default();
         // The original fails in its storage layer here, without a reason.
         let asked = parse_revision(given).map_err(|refusal| Refusal::new(500, "", strip_head(&refusal.message)))?;
-        let initial = match options.send_initial {
-            Some(true) => Initial::StateThenMark,
-            Some(false) => Initial::Told,
-            None if asked > 0 => Initial::Told,
+        let marked = match options.send_initial {
+            Some(true) => Some(true),
+            Some(false) => None,
+            None if asked > 0 => None,
             // Without a version, a client that takes bookmarks is told where the initial state ends.
-            None if given.is_empty() && options.bookmarks => Initial::StateThenMark,
-            None => Initial::State,
+            None => Some(given.is_empty() && options.bookmarks),
         };
+        let state = marked.map(|marked| State { last: None, marked });
         let seen = if options.send_initial == Some(false) && asked == 0 { self.revision() } else { asked };
-        Ok(Watch { target: target.clone(), query: query.clone(), seen, initial })
+        Ok(Watch { target: Arc::new(target.clone()), query: query.clone(), seen, state })
     }
 }
 
 impl Watch {
-    /// What has happened since the last call. An error ends the watch: the client must list again.
-    pub fn next(&mut self, api: &Api) -> Result<Vec<WatchEvent>, Refusal> {
-        let mut events = Vec::new();
-        if self.initial != Initial::Told {
-            self.tell_state(api, &mut events);
+    /// What comes next: about `budget` bytes of objects, at least one event if there is any, and none when everything
+    /// up to now has been told. An error ends the watch: the client must list again.
+    pub fn next(&mut self, api: &Api, budget: usize) -> Result<Vec<WatchEvent>, Refusal> {
+        let mut batch = Batch { events: Vec::new(), weight: 0, budget: budget.max(1) };
+        if let Some(state) = self.state.take() {
+            self.state = self.tell_state(api, state, &mut batch)?;
         }
-        let id = self.target.storage_id();
-        let changes = api.store.changes_since(&id, self.seen).map_err(|forgotten| self.too_old(forgotten))?;
-        events.extend(changes.filter_map(|change| self.seen_as(change)));
-        self.seen = self.seen.max(api.revision());
-        Ok(events)
+        if self.state.is_none() {
+            self.tell_changes(api, &mut batch)?;
+        }
+        Ok(batch.events)
     }
 
-    /// Tells the client how far it has seen, so that it can resume there.
-    pub fn bookmark(&self) -> WatchEvent {
-        self.mark(json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null}))
+    /// Tells the client how far it has seen, so that it can resume there. In the middle of the state there is no such
+    /// place: who resumed there would never hear of the rest.
+    pub fn bookmark(&self) -> Option<WatchEvent> {
+        let metadata = json!({"resourceVersion": self.seen.to_string(), "creationTimestamp": null});
+        self.state.is_none().then(|| self.event(EventKind::Bookmark, Shows::Mark(metadata)))
     }
 
     /// Whether the watched resource is still served; a watch of one that is not has ended.
@@ -107,31 +194,51 @@ impl Watch {
         api.registry.get(&self.target.resource.id()).is_some()
     }
 
-    /// What is being watched.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    fn tell_state(&mut self, api: &Api, events: &mut Vec<WatchEvent>) {
-        let rows = api.store.iter(&self.target.storage_id(), self.target.namespace.as_deref());
-        let selected = rows.filter(|(key, stored)| self.query.selects(&self.target, key, stored));
-        events.extend(
-            selected.map(|(_, stored)| WatchEvent { kind: EventKind::Added, object: self.target.shown_text(stored) }),
-        );
-        self.seen = api.revision();
-        if self.initial == Initial::StateThenMark {
-            events.push(self.mark(json!({
+    /// Tells more of the state, and returns what is left of it.
+    fn tell_state(&mut self, api: &Api, mut state: State, batch: &mut Batch) -> Result<Option<State>, Refusal> {
+        if state.last.is_none() {
+            self.seen = api.revision();
+        }
+        let (id, namespace) = (self.target.storage_id(), self.target.namespace.as_deref());
+        let rows = api.store.after(&id, namespace, state.last.as_ref(), self.seen);
+        for (key, stored) in rows.map_err(|forgotten| self.too_old(forgotten))? {
+            if !self.query.selects(&self.target, key, stored) {
+                continue;
+            }
+            if batch.is_full() {
+                return Ok(Some(state));
+            }
+            batch.push(self.event(EventKind::Added, Shows::Object(stored.clone())));
+            state.last = Some(key.clone());
+        }
+        if state.marked {
+            let metadata = json!({
                 "resourceVersion": self.seen.to_string(), "creationTimestamp": null,
                 "annotations": {"k8s.io/initial-events-end": "true"},
-            })));
+            });
+            batch.push(self.event(EventKind::Bookmark, Shows::Mark(metadata)));
         }
-        self.initial = Initial::Told;
+        Ok(None)
     }
 
-    fn mark(&self, metadata: Value) -> WatchEvent {
-        let (kind, api_version) = (&self.target.resource.kind, self.target.api_version());
-        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        WatchEvent { kind: EventKind::Bookmark, object: Bytes::from(object.to_string()) }
+    fn tell_changes(&mut self, api: &Api, batch: &mut Batch) -> Result<(), Refusal> {
+        let id = self.target.storage_id();
+        let changes = api.store.changes_since(&id, self.seen).map_err(|forgotten| self.too_old(forgotten))?;
+        for change in changes {
+            if batch.is_full() {
+                return Ok(());
+            }
+            if let Some(event) = self.seen_as(change) {
+                batch.push(event);
+            }
+            self.seen = change.revision;
+        }
+        self.seen = self.seen.max(api.revision());
+        Ok(())
+    }
+
+    fn event(&self, kind: EventKind, shows: Shows) -> WatchEvent {
+        WatchEvent { kind, target: self.target.clone(), shows }
     }
 
     /// A change as this selection sees it: an object may come into view or go out of it by being relabelled.
@@ -140,23 +247,17 @@ impl Watch {
             return None;
         }
         let selects = |stored| self.query.selects(&self.target, &change.key, stored);
-        let was_in = change.before.as_ref().is_some_and(|before| selects(before));
+        let was_in = change.before.as_ref().filter(|before| selects(before));
         let is_in = !change.removed && selects(&change.after);
-        let (kind, object) = match (was_in, is_in) {
-            (false, false) => return None,
-            (false, true) => (EventKind::Added, self.target.shown_text(&change.after)),
-            (true, true) => (EventKind::Modified, self.target.shown_text(&change.after)),
-            (true, false) if change.removed => (EventKind::Deleted, self.target.shown_text(&change.after)),
-            (true, false) => (EventKind::Deleted, self.last_seen(change)?),
+        let after = || Shows::Object(change.after.clone());
+        let (kind, shows) = match (was_in, is_in) {
+            (None, false) => return None,
+            (None, true) => (EventKind::Added, after()),
+            (Some(_), true) => (EventKind::Modified, after()),
+            (Some(_), false) if change.removed => (EventKind::Deleted, after()),
+            (Some(before), false) => (EventKind::Deleted, Shows::Left(before.clone(), change.revision)),
         };
-        Some(WatchEvent { kind, object })
-    }
-
-    /// The object as it was when it was last in view, at the revision at which it left.
-    fn last_seen(&self, change: &Change) -> Option<Bytes> {
-        let mut object = self.target.shown(change.before.as_ref()?);
-        object.metadata_mut().insert("resourceVersion".into(), change.revision.to_string().into());
-        Some(Bytes::from(object.to_string()))
+        Some(self.event(kind, shows))
     }
 
     fn too_old(&self, forgotten: Forgotten) -> Refusal {
@@ -205,3 +306,6 @@ fn check_streaming_list(query: &Query, options: &WatchOptions) -> Result<(), Ref
     }
     if errors.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What all requests share: the API behind one lock, the clock, and the bells that wake watchers.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use jiff::Timestamp;
@@ -40,6 +40,7 @@ pub struct Shared {
     stopping: watch::Sender<bool>,
     first_request: u128,
     requests: AtomicU64,
+    watches: AtomicUsize,
     pub(super) frames: Frames,
     pub(super) documents: Documents,
 }
@@ -56,6 +57,7 @@ impl Shared {
             stopping: watch::Sender::new(false),
             first_request,
             requests: AtomicU64::new(0),
+            watches: AtomicUsize::new(0),
             frames: Frames::default(),
             documents: Documents::default(),
         })
@@ -107,6 +109,19 @@ impl Shared {
     pub(super) fn request_number(&self) -> u128 {
         let count = self.requests.fetch_add(1, Ordering::Relaxed);
         self.first_request.wrapping_add(u128::from(count))
+    }
+
+    /// How many watches are open.
+    pub fn watches(&self) -> usize {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn watch_begins(&self) {
+        self.watches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn watch_ends(&self) {
+        self.watches.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// What `/version` says.

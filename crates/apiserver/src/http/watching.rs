@@ -1,9 +1,9 @@
 //! Watch streams: newline-delimited JSON, pulled from the history by whoever reads.
 //!
-//! A watcher is a cursor, not a queue. Nothing is kept for one that does not read; when it falls behind what the
-//! history remembers, its stream ends with `410 Expired` and it lists anew.
+//! A watcher is a cursor, not a queue. When its reader has room, it is asked for the next chunk; until then nothing is
+//! made for it and nothing waits. One that falls behind what the history remembers ends with `410 Expired` and lists
+//! anew. One that does not read at all cannot end itself, because nobody asks it: [`crate::serve`] cuts it off.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::resource::ResourceId;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// How long a watch lasts when the client does not say. The original draws between 30 and 60 minutes.
 const LIFETIME: Duration = Duration::from_secs(45 * 60);
-/// A chunk is sent when it has grown to this: large enough to be efficient, small enough to share memory fairly.
+/// About how much one chunk tells: large enough to be efficient, small enough to be kept for each who does not read.
 const CHUNK: usize = 64 * 1024;
 
 /// Starts a watch.
@@ -46,6 +46,7 @@ pub(super) fn start(
     let cursor = shared.read(|api| api.watch(target, &request.query, &options))?;
     let now = Instant::now();
     let lifetime = request.timeout_seconds.map_or(LIFETIME, Duration::from_secs);
+    shared.watch_begins();
     let watcher = Watcher {
         stopping: shared.stopping(),
         shared: Arc::clone(shared),
@@ -57,7 +58,6 @@ pub(super) fn start(
         deadline: now + lifetime.min(Duration::from_secs(365 * 24 * 3600)),
         next_bookmark: bookmarks.then(|| now + BOOKMARK_EVERY),
         columns_sent: false,
-        pending: VecDeque::new(),
         ended: false,
     };
     let chunks = stream::unfold(watcher, |mut watcher| async move {
@@ -84,96 +84,80 @@ struct Watcher {
     deadline: Instant,
     next_bookmark: Option<Instant>,
     columns_sent: bool,
-    pending: VecDeque<WatchEvent>,
     ended: bool,
 }
 
-/// Why a watcher that has nothing to send woke up.
-enum Woken {
-    Changed,
-    BookmarkDue,
-    TimeUp,
-    Stopping,
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.watch_ends();
+    }
 }
 
 impl Watcher {
     /// The next piece of the stream; nothing when it has ended.
     async fn chunk(&mut self) -> Option<Bytes> {
         loop {
-            if !self.pending.is_empty() {
-                return Some(self.drain());
-            }
             if self.ended || *self.stopping.borrow() {
                 return None;
             }
+            // The clock is looked at before every chunk, not only when there is nothing to tell: a watch that is never
+            // quiet must get its bookmarks and end in time too.
+            let now = Instant::now();
+            if now >= self.deadline {
+                self.ended = true;
+                return self.next_bookmark.and_then(|_| self.bookmark());
+            }
+            if self.next_bookmark.is_some_and(|due| now >= due) {
+                self.next_bookmark = Some(now + BOOKMARK_EVERY);
+                if let Some(line) = self.bookmark() {
+                    return Some(line);
+                }
+            }
             self.bell.borrow_and_update();
-            let (events, served) = self.shared.read(|api| (self.cursor.next(api), self.cursor.is_served(api)));
-            match events {
-                Ok(events) => self.pending.extend(events),
+            let (batch, served) = self.shared.read(|api| (self.cursor.next(api, CHUNK), self.cursor.is_served(api)));
+            match batch {
+                Ok(events) if !events.is_empty() => return Some(self.lines(&events)),
+                // The definition is gone, and with it what there was to watch.
+                Ok(_) if !served => return None,
+                Ok(_) => self.sleep().await,
                 Err(refusal) => {
                     self.ended = true;
                     return Some(framed("ERROR", refusal.to_status().to_string().as_bytes()));
                 }
             }
-            // The definition is gone, and with it what there was to watch.
-            self.ended |= !served;
-            if self.ended || !self.pending.is_empty() {
-                continue;
-            }
-            match self.sleep().await {
-                Woken::Changed => {}
-                Woken::Stopping => return None,
-                Woken::BookmarkDue => {
-                    self.next_bookmark = Some(Instant::now() + BOOKMARK_EVERY);
-                    self.bookmark();
-                }
-                Woken::TimeUp => {
-                    self.ended = true;
-                    if self.next_bookmark.is_some() {
-                        self.bookmark();
-                    }
-                }
-            }
         }
     }
 
-    async fn sleep(&mut self) -> Woken {
-        let bookmark = self.next_bookmark.unwrap_or(self.deadline);
+    /// Waits until there may be something to do.
+    async fn sleep(&mut self) {
+        let due = self.next_bookmark.map_or(self.deadline, |bookmark| bookmark.min(self.deadline));
         tokio::select! {
-            biased;
-            _ = self.stopping.wait_for(|stopping| *stopping) => Woken::Stopping,
-            () = sleep_until(self.deadline) => Woken::TimeUp,
-            _ = self.bell.changed() => Woken::Changed,
-            () = sleep_until(bookmark) => Woken::BookmarkDue,
+            _ = self.stopping.wait_for(|stopping| *stopping) => {}
+            _ = self.bell.changed() => {}
+            () = sleep_until(due) => {}
         }
     }
 
-    fn bookmark(&mut self) {
-        self.pending.push_back(self.cursor.bookmark());
+    fn bookmark(&mut self) -> Option<Bytes> {
+        let event = self.cursor.bookmark()?;
+        Some(self.line(&event))
     }
 
-    /// As many pending events as one chunk takes. A single event is passed on without copying it.
-    fn drain(&mut self) -> Bytes {
+    /// Events as one chunk. A single one is passed on without copying it.
+    fn lines(&mut self, events: &[WatchEvent]) -> Bytes {
+        if let [event] = events {
+            return self.line(event);
+        }
         let mut chunk = BytesMut::new();
-        while let Some(event) = self.pending.pop_front() {
-            let line = self.line(&event);
-            if chunk.is_empty() && self.pending.is_empty() {
-                return line;
-            }
-            chunk.extend_from_slice(&line);
-            if chunk.len() >= CHUNK {
-                break;
-            }
+        for event in events {
+            chunk.extend_from_slice(&self.line(event));
         }
-        // A watch that is never quiet must still end in time.
-        self.ended |= Instant::now() >= self.deadline;
         chunk.freeze()
     }
 
     fn line(&mut self, event: &WatchEvent) -> Bytes {
-        let kind = event.kind.as_str();
-        let make = |with_columns| match self.renderer.event(&event.object, self.shared.now(), with_columns) {
-            Ok(object) => framed(kind, &object),
+        let make = |with_columns| match self.renderer.event(&event.object(), self.shared.now(), with_columns) {
+            Ok(object) => framed(event.kind.as_str(), &object),
             Err(refusal) => framed("ERROR", refusal.to_status().to_string().as_bytes()),
         };
         if matches!(self.form, Form::Table(_)) {
@@ -181,6 +165,6 @@ impl Watcher {
             let with_columns = !std::mem::replace(&mut self.columns_sent, true);
             return make(with_columns);
         }
-        self.shared.frames.line(&event.object, event.kind, self.form, || make(false))
+        self.shared.frames.line(event, self.form, || make(false))
     }
 }

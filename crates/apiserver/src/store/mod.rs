@@ -8,6 +8,7 @@
 //! finds its revision forgotten and has to list again, and costs nobody any memory meanwhile.
 
 mod history;
+mod past;
 #[cfg(test)]
 mod tests;
 
