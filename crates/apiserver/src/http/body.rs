@@ -59,7 +59,7 @@ pub(super) fn object(form: BodyForm, bytes: &[u8], kind: &str) -> Result<Body, R
     match form {
         BodyForm::Json => decode::object(bytes, kind),
         BodyForm::Yaml => decode::yaml_object(bytes, kind),
-        BodyForm::Protobuf => protobuf::decode(bytes).map(|value| Body { value, duplicates: Vec::new() }),
+        BodyForm::Protobuf => protobuf::decode(bytes),
     }
 }
 

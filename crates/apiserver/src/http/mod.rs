@@ -17,6 +17,7 @@ pub mod params;
 pub mod path;
 pub mod protobuf;
 mod render;
+mod resolve;
 mod shared;
 pub mod table;
 mod watching;

@@ -13,6 +13,7 @@ use super::negotiate::{self, Accepted, Form, PatchForm};
 use super::params::{self, Params, Write};
 use super::path::ResourcePath;
 use super::render::{Renderer, RowObject, recoded};
+use super::resolve::Resolved;
 use super::shared::Shared;
 use super::{body, discovery, watching};
 use crate::api::{Deleted, Part, Target, Written};
@@ -50,8 +51,9 @@ enum Verb {
 impl Request<'_> {
     /// Carries the request out.
     pub(super) async fn answer(&self, incoming: &mut Body) -> Result<Response<Body>, Refusal> {
-        let Some((target, part)) = self.target() else { return self.nothing_there() };
-        let verb = self.verb(&target, part)?;
+        let Some(resolved) = self.shared.read(|api| Resolved::now(self.path, api)) else { return self.nothing_there() };
+        let Resolved { target, part, .. } = &resolved;
+        let verb = self.verb(target, *part)?;
         // Bodies are read before anything is locked.
         let bytes = match verb {
             Verb::Get | Verb::List => Bytes::new(),
@@ -59,37 +61,16 @@ impl Request<'_> {
         };
         let mut warnings: Vec<String> = target.version().deprecation.iter().cloned().collect();
         let mut response = match verb {
-            Verb::List => self.list(&target)?,
-            Verb::Get => self.get(&target, part)?,
-            Verb::Create => self.create(&target, &bytes, &mut warnings)?,
-            Verb::Update => self.update(&target, part, &bytes, &mut warnings)?,
-            Verb::Patch => self.patch(&target, part, &bytes, &mut warnings)?,
-            Verb::Delete => self.delete(&target, &bytes)?,
-            Verb::DeleteCollection => self.delete_collection(&target, &bytes)?,
+            Verb::List => self.list(target)?,
+            Verb::Get => self.get(target, *part)?,
+            Verb::Create => self.create(&resolved, &bytes, &mut warnings)?,
+            Verb::Update => self.update(&resolved, &bytes, &mut warnings)?,
+            Verb::Patch => self.patch(&resolved, &bytes, &mut warnings)?,
+            Verb::Delete => self.delete(&resolved, &bytes)?,
+            Verb::DeleteCollection => self.delete_collection(&resolved, &bytes)?,
         };
         answer::warn(&mut response, warnings.iter().map(String::as_str));
         Ok(response)
-    }
-
-    /// What the path is about; nothing if such a thing is not served.
-    fn target(&self) -> Option<(Target, Part)> {
-        let path = self.path;
-        let namespace = path.namespace.as_deref();
-        let target = self.shared.read(|api| api.target(&path.at.group, &path.at.version, &path.plural, namespace))?;
-        let scope_fits = match (target.resource.namespaced, namespace) {
-            (true, None) => path.name.is_none(),
-            (true, Some(_)) | (false, None) => true,
-            (false, Some(_)) => false,
-        };
-        let is_namespace = path.at.group.is_empty() && path.plural == "namespaces";
-        let part = match path.subresource.as_deref() {
-            None => Part::Main,
-            Some("status") if target.version().status => Part::Status,
-            Some("scale") if target.version().scale.is_some() => Part::Scale,
-            Some("finalize") if is_namespace => Part::Finalize,
-            Some(_) => return None,
-        };
-        scope_fits.then_some((target, part))
     }
 
     /// The original answers below its own group versions with a `Status`, and with a bare page elsewhere.
@@ -197,46 +178,40 @@ impl Request<'_> {
         self.object(target, part, if written.created { 201 } else { 200 }, accepted, written.object)
     }
 
-    fn create(&self, target: &Target, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+    fn create(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+        let target = &resolved.target;
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Create, self.user_agent())?;
         let body = body::object(form, bytes, &target.resource.kind)?;
-        let written = self.shared.write(|api, moment| api.create(target, body, &options, moment))?;
+        let written =
+            self.shared.write(|api, moment| api.create(&resolved.again(self.path, api)?, body, &options, moment))?;
         self.written(target, Part::Main, accepted, written, warnings)
     }
 
-    fn update(
-        &self,
-        target: &Target,
-        part: Part,
-        bytes: &[u8],
-        warnings: &mut Vec<String>,
-    ) -> Result<Response<Body>, Refusal> {
+    fn update(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+        let Resolved { target, part, .. } = resolved;
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Update, self.user_agent())?;
-        let body = body::object(form, bytes, kind_of(target, part))?;
-        let written = self.shared.write(|api, moment| api.update(target, self.name(), part, body, &options, moment))?;
-        self.written(target, part, accepted, written, warnings)
+        let body = body::object(form, bytes, kind_of(target, *part))?;
+        let written = self.shared.write(|api, moment| {
+            api.update(&resolved.again(self.path, api)?, self.name(), *part, body, &options, moment)
+        })?;
+        self.written(target, *part, accepted, written, warnings)
     }
 
-    fn patch(
-        &self,
-        target: &Target,
-        part: Part,
-        bytes: &[u8],
-        warnings: &mut Vec<String>,
-    ) -> Result<Response<Body>, Refusal> {
+    fn patch(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+        let Resolved { target, part, .. } = resolved;
         let form = negotiate::patch(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let accepted = self.accepted()?;
         let write = if form == PatchForm::Apply { Write::Apply } else { Write::Patch };
         let options = params::write_options(self.params, write, self.user_agent())?;
         let (patch, duplicates) = body::patch(form, bytes)?;
-        let written = self
-            .shared
-            .write(|api, moment| api.patch(target, self.name(), part, patch, &duplicates, &options, moment))?;
-        self.written(target, part, accepted, written, warnings)
+        let written = self.shared.write(|api, moment| {
+            api.patch(&resolved.again(self.path, api)?, self.name(), *part, patch, &duplicates, &options, moment)
+        })?;
+        self.written(target, *part, accepted, written, warnings)
     }
 
     fn delete_options(&self, bytes: &[u8]) -> Result<crate::api::DeleteOptions, Refusal> {
@@ -248,10 +223,13 @@ impl Request<'_> {
         params::delete_options(self.params, Some(&body::object(form, bytes, "DeleteOptions")?.value))
     }
 
-    fn delete(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
+    fn delete(&self, resolved: &Resolved, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
+        let target = &resolved.target;
         let accepted = self.accepted()?;
         let options = self.delete_options(bytes)?;
-        let deleted = self.shared.write(|api, moment| api.delete(target, self.name(), &options, moment))?;
+        let deleted = self
+            .shared
+            .write(|api, moment| api.delete(&resolved.again(self.path, api)?, self.name(), &options, moment))?;
         match deleted {
             Deleted::Pending(object) => self.object(target, Part::Main, 200, accepted, object),
             Deleted::Gone(object) if habits::is_shown_when_deleted(&target.resource) => {
@@ -271,13 +249,14 @@ impl Request<'_> {
         }
     }
 
-    fn delete_collection(&self, target: &Target, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
+    fn delete_collection(&self, resolved: &Resolved, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
         let accepted = self.accepted()?;
         let request = params::list_request(self.params)?;
         let options = self.delete_options(bytes)?;
-        let renderer = self.renderer(target, accepted.form)?;
-        let deleted =
-            self.shared.write(|api, moment| api.delete_collection(target, &request.query, &options, moment))?;
+        let renderer = self.renderer(&resolved.target, accepted.form)?;
+        let deleted = self.shared.write(|api, moment| {
+            api.delete_collection(&resolved.again(self.path, api)?, &request.query, &options, moment)
+        })?;
         let list = renderer.list(&deleted, self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }

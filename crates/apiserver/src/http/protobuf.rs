@@ -9,6 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::api::Body;
+use crate::decode;
 use crate::refusal::Refusal;
 use crate::resource::builtin::{shape, wire};
 use wire::{Kind, Message, Presence, Shape};
@@ -20,14 +22,15 @@ const ACCEPTED: &str = "application/json, application/yaml";
 /// Deeper than any message of the table goes. Messages do not recurse, so this is a fence, not a limit that is met.
 const DEEPEST: usize = 24;
 
-/// Reads a body of the media type `application/vnd.kubernetes.protobuf`.
-pub fn decode(bytes: &[u8]) -> Result<Value, Refusal> {
+/// Reads a body of the media type `application/vnd.kubernetes.protobuf`, which may be JSON in an envelope.
+pub fn decode(bytes: &[u8]) -> Result<Body, Refusal> {
     let envelope = bytes.strip_prefix(MAGIC).ok_or_else(|| {
         malformed("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     })?;
     let envelope = Envelope::read(envelope)?;
     if envelope.content_type == "application/json" {
-        return serde_json::from_slice(envelope.raw).map_err(|error| malformed(&error.to_string()));
+        // The same reader as for bare JSON, with all its limits.
+        return decode::object(envelope.raw, &envelope.kind);
     }
     let message = message_of(&envelope).ok_or_else(|| Refusal::unsupported_media_type(ACCEPTED))?;
     let mut map = Map::new();
@@ -36,7 +39,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, Refusal> {
     map.insert("kind".into(), Value::String(envelope.kind));
     let mut object = Value::Object(map);
     shape(&mut object);
-    Ok(object)
+    Ok(Body { value: object, duplicates: Vec::new() })
 }
 
 fn message_of(envelope: &Envelope<'_>) -> Option<&'static Message> {

@@ -17,30 +17,34 @@ use tower::ServiceExt;
 use super::moment::Simulated;
 use super::*;
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-fn server() -> Arc<Shared> {
+pub(super) fn server() -> Arc<Shared> {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
     Shared::new(Options { moments: Box::new(Simulated::new(start, 1)), ..Options::default() })
 }
 
-async fn send(shared: &Arc<Shared>, request: http::request::Builder, body: impl Into<Body>) -> Response<Body> {
+pub(super) async fn send(
+    shared: &Arc<Shared>,
+    request: http::request::Builder,
+    body: impl Into<Body>,
+) -> Response<Body> {
     let request = request.body(body.into()).expect("a request");
     router(Arc::clone(shared)).oneshot(request).await.expect("the router answers everything")
 }
 
-async fn taken(response: Response<Body>) -> (StatusCode, HeaderMap, String) {
+pub(super) async fn taken(response: Response<Body>) -> (StatusCode, HeaderMap, String) {
     let (head, body) = response.into_parts();
     let bytes = body.collect().await.expect("a body").to_bytes();
     (head.status, head.headers, String::from_utf8(bytes.to_vec()).expect("text"))
 }
 
-async fn get(shared: &Arc<Shared>, path: &str) -> (StatusCode, Value) {
+pub(super) async fn get(shared: &Arc<Shared>, path: &str) -> (StatusCode, Value) {
     let (status, _, body) = taken(send(shared, Request::get(path), "").await).await;
     (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
 }
 
-async fn create(shared: &Arc<Shared>, name: &str) -> Value {
+pub(super) async fn create(shared: &Arc<Shared>, name: &str) -> Value {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}});
     let (status, _, body) = taken(send(shared, Request::post(CONFIG_MAPS), object.to_string()).await).await;
     assert_eq!(status, 201, "{body}");
@@ -48,24 +52,24 @@ async fn create(shared: &Arc<Shared>, name: &str) -> Value {
 }
 
 /// The lines of a watch, one event each.
-struct Lines {
-    chunks: BodyDataStream,
+pub(super) struct Lines {
+    pub(super) chunks: BodyDataStream,
     rest: Vec<u8>,
 }
 
 impl Lines {
-    async fn open(shared: &Arc<Shared>, query: &str) -> Self {
+    pub(super) async fn open(shared: &Arc<Shared>, query: &str) -> Self {
         Self::open_as(shared, query, "application/json").await
     }
 
-    async fn open_as(shared: &Arc<Shared>, query: &str, accept: &str) -> Self {
+    pub(super) async fn open_as(shared: &Arc<Shared>, query: &str, accept: &str) -> Self {
         let request = Request::get(format!("{CONFIG_MAPS}?watch=true{query}")).header(ACCEPT, accept);
         let response = send(shared, request, "").await;
         assert_eq!(response.status(), 200);
         Self { chunks: response.into_body().into_data_stream(), rest: Vec::new() }
     }
 
-    async fn next(&mut self) -> Option<Value> {
+    pub(super) async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -75,7 +79,7 @@ impl Lines {
         }
     }
 
-    async fn types(&mut self, count: usize) -> Vec<String> {
+    pub(super) async fn types(&mut self, count: usize) -> Vec<String> {
         let mut types = Vec::new();
         for _ in 0..count {
             let event = self.next().await.expect("an event");
@@ -373,4 +377,5 @@ async fn a_thousand_watchers_see_one_write() {
     for lines in &mut watchers {
         assert_eq!(lines.types(1).await, ["ADDED"]);
     }
+    assert_eq!(shared.frames.count(), 1, "the line was made once");
 }

@@ -168,3 +168,72 @@ impl Watcher {
         self.shared.frames.line(event, self.form, || make(false))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use http::Request;
+    use http::header::CONTENT_TYPE;
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::tests::{CONFIG_MAPS, Lines, create, send, server};
+
+    async fn change(shared: &Arc<Shared>, n: usize) {
+        let request = Request::patch(format!("{CONFIG_MAPS}/a")).header(CONTENT_TYPE, "application/merge-patch+json");
+        let changed = send(shared, request, json!({"data": {"n": n.to_string()}}).to_string()).await;
+        assert_eq!(changed.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn two_watchers_get_the_very_same_line() {
+        let shared = server();
+        let (mut one, mut two) = (Lines::open(&shared, "").await, Lines::open(&shared, "").await);
+        create(&shared, "a").await;
+        let (one, two) = (one.chunks.next().await, two.chunks.next().await);
+        let (one, two) = (one.expect("a chunk").expect("bytes"), two.expect("a chunk").expect("bytes"));
+        assert_eq!(one, two);
+        assert_eq!((one.as_ptr(), shared.frames.count()), (two.as_ptr(), 1), "made once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_never_quiet_has_bookmarks_and_an_end() {
+        let shared = server();
+        create(&shared, "a").await;
+        let mut lines = Lines::open(&shared, "&allowWatchBookmarks=true&timeoutSeconds=100").await;
+        assert_eq!(shared.watches(), 1);
+        let mut bookmarks = Vec::new();
+        for second in 0..200 {
+            // Before it is asked for anything, there is something new.
+            change(&shared, second).await;
+            tokio::time::advance(Duration::from_secs(1)).await;
+            match lines.next().await {
+                Some(event) if event["type"] == "BOOKMARK" => bookmarks.push(second),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        // That of the initial state, that of each minute, and the last word.
+        assert!(matches!(bookmarks[..], [_, 59 | 60, 98..=101]), "{bookmarks:?}");
+        drop(lines);
+        assert_eq!(shared.watches(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_state_comes_in_chunks_of_bounded_size() {
+        let shared = server();
+        let text = "x".repeat(20_000);
+        for n in 0..40 {
+            let object = json!({"metadata": {"name": format!("m{n}")}, "data": {"text": text}});
+            assert_eq!(send(&shared, Request::post(CONFIG_MAPS), object.to_string()).await.status(), 201);
+        }
+        let mut lines = Lines::open(&shared, "&timeoutSeconds=5").await;
+        let (mut chunks, mut bytes) = (0, 0);
+        while let Some(chunk) = lines.chunks.next().await {
+            let length = chunk.expect("bytes").len();
+            assert!(length < CHUNK + 25_000, "{length} bytes at once");
+            (chunks, bytes) = (chunks + 1, bytes + length);
+        }
+        assert!(chunks >= 10 && bytes > 40 * 20_000, "{bytes} bytes in {chunks} chunks");
+    }
+}

@@ -9,17 +9,26 @@ use crate::refusal::Refusal;
 /// Paths that tell nothing about the content and answer everyone, as on a real server.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
+/// Who was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Visitor {
+    /// The one identity there is.
+    Administrator,
+    /// Anyone, who asked for what everyone may see.
+    Anyone,
+}
+
 /// Lets a request in, or says why not. `certified`: the connection presented a certificate that our authority signed.
-pub(super) fn check(path: &str, headers: &HeaderMap, certified: bool, token: &str) -> Result<(), Refusal> {
+pub(super) fn check(path: &str, headers: &HeaderMap, certified: bool, token: &str) -> Result<Visitor, Refusal> {
     let unauthorized = || Refusal::new(401, "Unauthorized", "Unauthorized");
     if certified {
-        return Ok(());
+        return Ok(Visitor::Administrator);
     }
     match headers.get(AUTHORIZATION) {
         // Someone who tries to be somebody and fails is not taken for nobody: also public paths refuse.
-        Some(given) if is_token(given.as_bytes(), token) => Ok(()),
+        Some(given) if is_token(given.as_bytes(), token) => Ok(Visitor::Administrator),
         Some(_) => Err(unauthorized()),
-        None if is_public(path) => Ok(()),
+        None if is_public(path) => Ok(Visitor::Anyone),
         None => Err(unauthorized()),
     }
 }
@@ -51,7 +60,7 @@ mod tests {
         if let Some(text) = authorization {
             headers.insert(AUTHORIZATION, HeaderValue::from_str(text).expect("a header"));
         }
-        check(path, &headers, certified, "secret").map_or_else(|refusal| refusal.code, |()| 200)
+        check(path, &headers, certified, "secret").map_or_else(|refusal| refusal.code, |_| 200)
     }
 
     #[test]
@@ -71,5 +80,7 @@ mod tests {
         assert_eq!(code("/api", None, false), 401);
         assert_eq!(code("/healthz/ping", None, false), 401);
         assert_eq!(code("/healthz", Some("Bearer wrong"), false), 401);
+        let visitor = check("/healthz", &HeaderMap::new(), false, "secret").expect("public");
+        assert_eq!(visitor, Visitor::Anyone, "who asks how we are has not said who they are");
     }
 }

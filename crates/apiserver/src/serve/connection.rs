@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject;
@@ -23,16 +23,19 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use super::auth;
+use super::auth::{self, Visitor};
 use super::certificates::Certificates;
+use super::patience::{Noted, Patient, Streams};
+use super::strangers::Strangers;
 use crate::http::body::drain;
 
 /// Connections at once. Who comes later waits in the system's queue.
 const CONNECTIONS_MAX: usize = 4096;
 /// Requests at once on one HTTP/2 connection: a process of many controllers holds many watches on one.
 const STREAMS_MAX: u32 = 1000;
-/// A client that has not finished its handshake by then is not one.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+/// What may wait in memory for one client to read it, apart from the piece that it is at. A request's head has to fit
+/// too.
+const BUFFER_MAX: usize = 128 * 1024;
 /// How long the head of a request may take. It also ends idle connections, so it is longer than, and no multiple of,
 /// the periods at which clients usually poll: a request must not meet a connection that is just closing.
 const HEAD_PATIENCE: Duration = Duration::from_secs(95);
@@ -42,6 +45,23 @@ const PING_EVERY: Duration = Duration::from_secs(30);
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept`, which is mostly for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What clients may hold, and for how long. Tests have less patience.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at once that have not yet shown who they are.
+    pub(super) strangers: usize,
+    /// How long each of them has for handshake and first request.
+    pub(super) stranger_patience: Duration,
+    /// How long a client may take nothing of what it is sent.
+    pub(super) write_patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { strangers: 256, stranger_patience: Duration::from_secs(10), write_patience: Duration::from_secs(30) }
+    }
+}
 
 /// TLS with our certificate, taking clients with a certificate of our authority and clients without any.
 pub(super) fn tls(certificates: &Certificates) -> Result<Arc<ServerConfig>, rustls::Error> {
@@ -72,19 +92,24 @@ pub(super) struct Door {
     router: Router,
     tls: TlsAcceptor,
     token: Arc<str>,
-    http: Builder<TokioExecutor>,
+    http: Builder<Streams>,
+    strangers: Arc<Strangers>,
+    write_patience: Duration,
 }
 
 impl Door {
-    pub(super) fn new(router: Router, tls: Arc<ServerConfig>, token: String) -> Self {
-        let mut http = Builder::new(TokioExecutor::new());
-        http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+    pub(super) fn new(router: Router, tls: Arc<ServerConfig>, token: String, limits: Limits) -> Self {
+        let Limits { strangers, stranger_patience, write_patience } = limits;
+        let mut http = Builder::new(Streams { patience: write_patience });
+        http.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(BUFFER_MAX);
         http.http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
+            .max_send_buf_size(BUFFER_MAX)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_EVERY);
-        Self { router, tls: TlsAcceptor::from(tls), token: token.into(), http }
+        let strangers = Strangers::new(strangers, stranger_patience);
+        Self { router, tls: TlsAcceptor::from(tls), token: token.into(), http, strangers, write_patience }
     }
 
     /// Serves one connection until it ends, or drains it when the server stops.
@@ -93,34 +118,46 @@ impl Door {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not switch off Nagle's algorithm");
         }
+        let stranger = Arc::new(self.strangers.welcome());
+        let mut outstayed = pin!(stranger.outstayed());
         let handshake = tokio::select! {
             () = stopped(&mut stopping) => return,
-            handshake = timeout(HANDSHAKE_PATIENCE, self.tls.accept(stream)) => handshake,
+            () = outstayed.as_mut() => return tracing::debug!("TLS handshake took too long"),
+            handshake = self.tls.accept(Patient::new(stream, self.write_patience)) => handshake,
         };
         let stream = match handshake {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return tracing::debug!("TLS handshake took too long"),
+            Ok(stream) => stream,
+            Err(error) => return tracing::debug!(%error, "TLS handshake failed"),
         };
         let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
-        let (router, token) = (self.router, self.token);
+        if certified {
+            stranger.recognise();
+        }
+        let (router, token, client) = (self.router, self.token, Arc::clone(&stranger));
         let service = tower::service_fn(move |request: Request<Incoming>| {
-            let (router, token) = (router.clone(), Arc::clone(&token));
+            let (router, token, client) = (router.clone(), Arc::clone(&token), Arc::clone(&client));
             async move {
                 let request = request.map(Body::new);
-                match auth::check(request.uri().path(), request.headers(), certified, &token) {
-                    Ok(()) => router.oneshot(request).await,
+                let response = match auth::check(request.uri().path(), request.headers(), certified, &token) {
+                    Ok(visitor) => {
+                        if visitor == Visitor::Administrator {
+                            client.recognise();
+                        }
+                        router.oneshot(request).await?
+                    }
                     Err(refusal) => {
                         drain(&mut request.into_body()).await;
-                        Ok::<_, Infallible>(unauthorized(&refusal.to_status().to_string()))
+                        unauthorized(&refusal.to_status().to_string())
                     }
-                }
+                };
+                Ok::<_, Infallible>(response.map(Noted))
             }
         });
         let service = TowerToHyperService::new(service);
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = outstayed.as_mut() => return tracing::debug!("a connection did not say who it is"),
             () = stopped(&mut stopping) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await

@@ -4,6 +4,8 @@ mod auth;
 pub mod certificates;
 mod connection;
 mod kubeconfig;
+mod patience;
+mod strangers;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use self::certificates::Certificates;
+use self::connection::Limits;
 use crate::http::{Options, Shared, moment, router};
 
 /// Where and how to listen.
@@ -87,6 +90,10 @@ pub struct Server {
 impl Server {
     /// Starts listening. Returns when clients can connect.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
+        Self::start_within(settings, Limits::default()).await
+    }
+
+    async fn start_within(settings: Settings, limits: Limits) -> Result<Self, Error> {
         let Settings { listen, allow_remote, mut names, options } = settings;
         if !listen.ip().is_loopback() && !allow_remote {
             return Err(Error::NotLoopback { address: listen });
@@ -102,7 +109,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let token = token();
         let shared = Shared::new(options);
-        let door = connection::Door::new(router(Arc::clone(&shared)), tls, token.clone());
+        let door = connection::Door::new(router(Arc::clone(&shared)), tls, token.clone(), limits);
         let accepting = tokio::spawn(connection::accept(listener, door, shared.stopping()));
         Ok(Self { address, shared, certificates, token, accepting })
     }

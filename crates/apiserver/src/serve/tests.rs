@@ -7,9 +7,15 @@ use tokio::net::TcpStream;
 
 use super::*;
 
+mod limits;
+
 async fn started() -> Server {
+    started_within(Limits::default()).await
+}
+
+async fn started_within(limits: Limits) -> Server {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Server::start(Settings::default()).await.expect("a free port on the loopback")
+    Server::start_within(Settings::default(), limits).await.expect("a free port on the loopback")
 }
 
 /// A client made from the kubeconfig, after `change` had a look at the administrator's credentials.

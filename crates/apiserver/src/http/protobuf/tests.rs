@@ -76,7 +76,7 @@ fn bodies_of_kubectl_create_are_understood() {
         ),
     ];
     for (bytes, meaning) in recorded {
-        assert_eq!(&decode(bytes).unwrap(), meaning);
+        assert_eq!(&decode(bytes).unwrap().value, meaning);
     }
 }
 
@@ -135,7 +135,7 @@ fn bodies_about_rights_are_understood() {
         ),
     ];
     for (bytes, meaning) in recorded {
-        assert_eq!(&decode(bytes).unwrap(), meaning);
+        assert_eq!(&decode(bytes).unwrap().value, meaning);
     }
 }
 
@@ -147,8 +147,10 @@ fn kinds_without_a_message_are_asked_for_in_another_form() {
 
 /// A small encoder, for what no recorded body holds.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(content.len()).expect("short");
-    [&[number << 3 | 2, length], content].concat()
+    let length = u16::try_from(content.len()).expect("short");
+    // Two bytes are always right, if not always shortest.
+    let [low, high] = [(length & 0x7f) as u8 | 0x80, u8::try_from(length >> 7).expect("short")];
+    [&[number << 3 | 2, low, high], content].concat()
 }
 
 fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
@@ -160,9 +162,10 @@ fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 fn leases_carry_microseconds_and_delete_options_any_group() {
     // renewTime = 1 s and 2,000 ns after the epoch.
     let spec = [field(1, b"me"), field(4, &[8, 1, 16, 0xd0, 0x0f])].concat();
-    let lease = decode(&body("coordination.k8s.io/v1", "Lease", &field(2, &spec))).unwrap();
+    let lease = decode(&body("coordination.k8s.io/v1", "Lease", &field(2, &spec))).unwrap().value;
     assert_eq!(lease["spec"], json!({"holderIdentity": "me", "renewTime": "1970-01-01T00:00:01.000002Z"}));
-    let options = decode(&body("apps/v1", "DeleteOptions", &[&[8, 5][..], &field(4, b"Orphan")].concat())).unwrap();
+    let orphan = body("apps/v1", "DeleteOptions", &[&[8, 5][..], &field(4, b"Orphan")].concat());
+    let options = decode(&orphan).unwrap().value;
     let wanted = json!({"apiVersion": "apps/v1", "kind": "DeleteOptions", "gracePeriodSeconds": 5,
         "propagationPolicy": "Orphan"});
     assert_eq!(options, wanted);
@@ -171,7 +174,7 @@ fn leases_carry_microseconds_and_delete_options_any_group() {
 #[test]
 fn negative_numbers_and_unknown_fields_are_read() {
     let minus_one = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-    let options = decode(&body("v1", "DeleteOptions", &[&minus_one[..], &field(15, b"new")].concat())).unwrap();
+    let options = decode(&body("v1", "DeleteOptions", &[&minus_one[..], &field(15, b"new")].concat())).unwrap().value;
     assert_eq!(options["gracePeriodSeconds"], -1);
 }
 
@@ -191,4 +194,15 @@ fn cut_and_garbled_bodies_are_refused_and_nothing_else_happens() {
     // A length far beyond the body.
     assert_eq!(decode(b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f").unwrap_err().code, 400);
     assert_eq!(decode(b"k8s\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff").unwrap_err().code, 400);
+}
+
+#[test]
+fn json_in_an_envelope_is_read_as_strictly_as_without_one() {
+    let enveloped = |json: &str| [body("v1", "ConfigMap", json.as_bytes()), field(4, b"application/json")].concat();
+    let twice = decode(&enveloped(r#"{"kind":"ConfigMap","data":{"k":"a","k":"b"}}"#)).unwrap();
+    assert_eq!((&twice.value["data"]["k"], twice.duplicates.as_slice()), (&json!("b"), &["data.k".to_owned()][..]));
+    let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1));
+    assert!(decode(&enveloped(&nested(decode::MAX_DEPTH))).is_ok());
+    assert_eq!(decode(&enveloped(&nested(decode::MAX_DEPTH + 1))).unwrap_err().code, 400);
+    assert_eq!(decode(&enveloped("[]")).unwrap_err().code, 400, "no object");
 }
