@@ -56,6 +56,14 @@ impl Kinds {
         self.0.contains_key(id)
     }
 
+    /// All but events.
+    pub fn without_events(&self) -> Self {
+        let event = |kind: &Kind| {
+            kind.resource.kind == "Event" && ["", "events.k8s.io"].contains(&kind.resource.group.as_str())
+        };
+        Self(self.0.iter().filter(|(_, kind)| !event(kind)).map(|(id, kind)| (id.clone(), kind.clone())).collect())
+    }
+
     /// The kind that a reference names by group and kind.
     pub fn find(&self, group: &str, kind: &str) -> Option<&Kind> {
         self.0.values().find(|known| known.resource.group == group && known.resource.kind == kind)
@@ -79,20 +87,27 @@ async fn track(client: Client, write: watch::Sender<Option<Arc<Kinds>>>) {
     let mut events = watcher(definitions, watcher::Config::default()).backoff(patience()).boxed();
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(definition)) => listed.extend(kind_of(&definition).map(|kind| (kind.id(), kind))),
+            // Mid-list nothing is known yet: whoever took the kinds at the start for all of them would miss some.
+            Ok(Event::Init) => {
+                listed.clear();
+                continue;
+            }
+            Ok(Event::InitApply(definition)) => {
+                listed.extend(kind_of(&definition).map(|kind| (kind.id(), kind)));
+                continue;
+            }
             Ok(Event::InitDone) => custom = std::mem::take(&mut listed),
             Ok(Event::Apply(definition)) => match kind_of(&definition) {
                 Some(kind) => drop(custom.insert(kind.id(), kind)),
                 None => drop(custom.remove(&id_of(&definition))),
             },
             Ok(Event::Delete(definition)) => drop(custom.remove(&id_of(&definition))),
-            Err(error) => tracing::debug!(%error, "the watch of definitions starts again"),
+            Err(error) => {
+                tracing::debug!(%error, "the watch of definitions starts again");
+                continue;
+            }
         }
-        // Mid-list nothing is known yet.
-        if listed.is_empty() {
-            publish(&write, &builtin, &custom);
-        }
+        publish(&write, &builtin, &custom);
     }
 }
 
@@ -127,8 +142,8 @@ async fn discover_once(client: &Client) -> kube::Result<Kinds> {
         Err(_) => Discovery::new(client.clone()).run().await?,
     };
     let resources = discovery.groups().flat_map(|group| group.recommended_resources());
-    let usable = resources.filter(|(resource, can)| collectable(resource, can));
-    let kinds = usable.map(|(resource, can)| Kind { resource, namespaced: can.scope == Scope::Namespaced });
+    let resources = resources.filter(|(_, can)| usable(can));
+    let kinds = resources.map(|(resource, can)| Kind { resource, namespaced: can.scope == Scope::Namespaced });
     let mut kinds: BTreeMap<_, _> = kinds.map(|kind| (kind.id(), kind)).collect();
     for definition in definitions {
         kinds.remove(&id_of(&definition));
@@ -136,10 +151,8 @@ async fn discover_once(client: &Client) -> kube::Result<Kinds> {
     Ok(Kinds(kinds))
 }
 
-fn collectable(resource: &ApiResource, can: &ApiCapabilities) -> bool {
-    // Events are many, own nothing, and go by themselves.
-    let event = resource.kind == "Event" && ["", "events.k8s.io"].contains(&resource.group.as_str());
-    !event && [verbs::LIST, verbs::WATCH, verbs::DELETE].iter().all(|verb| can.supports_operation(verb))
+fn usable(can: &ApiCapabilities) -> bool {
+    [verbs::LIST, verbs::WATCH, verbs::DELETE].iter().all(|verb| can.supports_operation(verb))
 }
 
 fn id_of(definition: &CustomResourceDefinition) -> KindId {

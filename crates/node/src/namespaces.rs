@@ -7,12 +7,13 @@
 mod conditions;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{WatchStreamExt, utils::Backoff};
 use kube::{Api, Client, ResourceExt};
@@ -26,7 +27,7 @@ use conditions::Remaining;
 /// The finalizer of every namespace.
 const KUBERNETES: &str = "kubernetes";
 
-/// Look again after this long even if no watch spoke: a kind may have appeared, or a watch may be broken.
+/// Look again after this long even if no watch spoke: one may be broken.
 const SAFETY_NET: Duration = Duration::from_secs(15);
 
 /// How many kinds are cleared at the same time.
@@ -42,18 +43,30 @@ pub async fn run(client: Client, known: Known) {
         tokio::select! {
             Some(event) = events.next() => match event {
                 Ok(Event::Apply(namespace) | Event::InitApply(namespace)) => {
-                    if must_be_emptied(&namespace) && terminating.insert(namespace.name_any()) {
-                        at_work.spawn(end(client.clone(), known.clone(), namespace.name_any()));
+                    // By uid: the next of the same name may come and go before we hear that this one has ended.
+                    let uid = namespace.uid().unwrap_or_default();
+                    if must_be_emptied(&namespace) && terminating.insert(uid.clone()) {
+                        let (client, known) = (client.clone(), known.clone());
+                        at_work.spawn(async move {
+                            persist(|| end(client.clone(), known.clone(), namespace.name_any())).await;
+                            uid
+                        });
                     }
                 }
                 Ok(_) => (),
                 Err(error) => tracing::debug!(%error, "the watch of namespaces starts again"),
             },
-            Some(ended) = at_work.join_next() => match ended {
-                Ok(name) => drop(terminating.remove(&name)),
-                Err(error) => tracing::error!(%error, "the end of a namespace broke off"),
-            },
+            // These tasks are not cancelled, and catch their panics.
+            Some(Ok(uid)) = at_work.join_next() => drop(terminating.remove(&uid)),
         }
+    }
+}
+
+/// Begins again after a panic: the namespace would hang otherwise, as nothing else will speak of it.
+async fn persist<F: Future<Output = ()>>(work: impl Fn() -> F) {
+    while AssertUnwindSafe(work()).catch_unwind().await.is_err() {
+        tracing::error!("the end of a namespace broke off; beginning again");
+        tokio::time::sleep(SAFETY_NET).await;
     }
 }
 
@@ -62,19 +75,19 @@ fn must_be_emptied(namespace: &Namespace) -> bool {
     namespace.metadata.deletion_timestamp.is_some() && finalizers.iter().any(|finalizer| finalizer == KUBERNETES)
 }
 
-/// Brings one namespace to its end; returns its name.
-async fn end(client: Client, known: Known, name: String) -> String {
+/// Brings one namespace to its end.
+async fn end(client: Client, mut known: Known, name: String) {
     let mut waits = patience();
     loop {
         let kinds: Vec<Kind> = {
-            let known = known.borrow();
+            let known = known.borrow_and_update();
             known.iter().flat_map(|kinds| kinds.iter()).filter(|kind| kind.namespaced).cloned().collect()
         };
         match step(&client, &name, &kinds).await {
-            Ok(Step::Ended) => return name,
-            Ok(Step::Waits(kinds)) => {
+            Ok(Step::Ended) => return,
+            Ok(Step::Waits(left)) => {
                 waits.reset();
-                wait_for_change(&client, &name, &kinds).await;
+                wait_for_change(&client, &name, &left, &mut known).await;
             }
             Err(error) => {
                 tracing::debug!(%error, namespace = name, "could not empty a namespace; trying again");
@@ -87,8 +100,17 @@ async fn end(client: Client, known: Known, name: String) -> String {
 enum Step {
     /// It is gone, or needs us no more.
     Ended,
-    /// Objects of these kinds are still there.
-    Waits(Vec<Kind>),
+    /// Objects of these kinds were still there at these versions.
+    Waits(Vec<(Kind, String)>),
+}
+
+/// What is there of a kind.
+#[derive(Default)]
+struct Left {
+    /// By name, with their finalizers.
+    objects: BTreeMap<String, Vec<String>>,
+    /// Version of the list: from here on a watch misses nothing.
+    version: String,
 }
 
 /// Deletes what is there, and says what is left.
@@ -106,21 +128,21 @@ async fn step(client: &Client, name: &str, kinds: &[Kind]) -> kube::Result<Step>
     let cleared: Vec<_> = cleared.buffered(AT_ONCE).collect().await;
 
     let mut remaining = Remaining::default();
-    let mut waiting = Vec::new();
+    let (mut waiting, mut failed) = (Vec::new(), false);
     for (kind, left) in cleared {
         match left {
-            Ok(left) if left.is_empty() => (),
+            Ok(left) if left.objects.is_empty() => (),
             Ok(left) => {
-                remaining.add(&kind, &left);
-                waiting.push(kind);
+                remaining.add(&kind, &left.objects);
+                waiting.push((kind, left.version));
             }
             Err(error) => {
                 remaining.failed(&error);
-                waiting.push(kind);
+                failed = true;
             }
         }
     }
-    if waiting.is_empty() {
+    if waiting.is_empty() && !failed {
         finalize(client, &namespace).await?;
         return Ok(Step::Ended);
     }
@@ -131,18 +153,18 @@ async fn step(client: &Client, name: &str, kinds: &[Kind]) -> kube::Result<Step>
     Ok(Step::Waits(waiting))
 }
 
-/// Deletes all objects of a kind; returns those that are still there, by name, with their finalizers.
-async fn clear(client: &Client, namespace: &str, kind: &Kind) -> kube::Result<BTreeMap<String, Vec<String>>> {
+/// Deletes all objects of a kind; returns those that are still there.
+async fn clear(client: &Client, namespace: &str, kind: &Kind) -> kube::Result<Left> {
     let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind.resource);
-    if left_of(&api).await?.is_empty() {
-        return Ok(BTreeMap::new());
+    if left_of(&api).await?.objects.is_empty() {
+        return Ok(Left::default());
     }
     let background = DeleteParams::background();
     match api.delete_collection(&background, &ListParams::default()).await {
         Ok(_) => (),
         // Not every kind can be deleted by the dozen.
         Err(kube::Error::Api(status)) if status.code == 405 => {
-            for name in left_of(&api).await?.keys() {
+            for name in left_of(&api).await?.objects.keys() {
                 match api.delete(name, &background).await {
                     Err(kube::Error::Api(status)) if status.is_not_found() => (),
                     other => drop(other?),
@@ -155,14 +177,15 @@ async fn clear(client: &Client, namespace: &str, kind: &Kind) -> kube::Result<BT
     left_of(&api).await
 }
 
-async fn left_of(api: &Api<DynamicObject>) -> kube::Result<BTreeMap<String, Vec<String>>> {
+async fn left_of(api: &Api<DynamicObject>) -> kube::Result<Left> {
     match api.list_metadata(&ListParams::default()).await {
         Ok(list) => {
             let items = list.items.into_iter();
-            Ok(items.map(|item| (item.name_any(), item.metadata.finalizers.unwrap_or_default())).collect())
+            let objects = items.map(|item| (item.name_any(), item.metadata.finalizers.unwrap_or_default())).collect();
+            Ok(Left { objects, version: list.metadata.resource_version.unwrap_or_default() })
         }
         // The kind went meanwhile, and its objects with it.
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(BTreeMap::new()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Left::default()),
         Err(error) => Err(error),
     }
 }
@@ -182,19 +205,51 @@ async fn finalize(client: &Client, namespace: &Namespace) -> kube::Result<()> {
     }
 }
 
-/// Until something in the namespace goes or changes, or the safety net.
-async fn wait_for_change(client: &Client, namespace: &str, kinds: &[Kind]) {
-    let watches = kinds.iter().map(|kind| {
-        let api = Api::<PartialObjectMeta<DynamicObject>>::namespaced_with(client.clone(), namespace, &kind.resource);
-        let events = watcher(api, watcher::Config::default()).backoff(patience());
-        events.filter(|event| std::future::ready(matches!(event, Ok(Event::Delete(_) | Event::Apply(_))))).boxed()
-    });
-    let mut changes = futures::stream::select_all(watches);
-    // With nothing to watch the stream ends at once; the net must hold then.
-    let change = async {
-        if changes.next().await.is_none() {
-            std::future::pending().await
+/// Until something in the namespace goes or changes, or kinds come or go, or the safety net.
+async fn wait_for_change(client: &Client, namespace: &str, left: &[(Kind, String)], known: &mut Known) {
+    let watches = left.iter().map(|(kind, version)| {
+        let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &kind.resource);
+        async move {
+            match api.watch_metadata(&WatchParams::default(), version).await {
+                Ok(events) => events.boxed().next().await,
+                Err(error) => Some(Err(error)),
+            }
         }
+        .boxed()
+    });
+    let mut watches: futures::stream::FuturesUnordered<_> = watches.collect();
+    let change = async {
+        while let Some(event) = watches.next().await {
+            match event {
+                // The version is too old to watch from: something happened.
+                Some(Ok(WatchEvent::Error(status))) if status.code != 410 => {
+                    tracing::debug!(%status, namespace, "a watch does not work");
+                }
+                Some(Err(error)) => tracing::debug!(%error, namespace, "a watch does not work"),
+                None => (),
+                Some(Ok(_)) => return,
+            }
+        }
+        // Nothing is left to watch; the net must hold then.
+        std::future::pending().await
     };
-    let _ = tokio::time::timeout(SAFETY_NET, change).await;
+    tokio::select! {
+        () = change => (),
+        Ok(()) = known.changed() => (),
+        () = tokio::time::sleep(SAFETY_NET) => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_not_the_end() {
+        let tries = AtomicU32::new(0);
+        persist(|| async { assert_eq!(tries.fetch_add(1, Ordering::Relaxed), 1, "the first try panics") }).await;
+        assert_eq!(tries.into_inner(), 2);
+    }
 }

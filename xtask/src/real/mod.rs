@@ -8,12 +8,13 @@ use anyhow::{Context, Result};
 
 use crate::{process, workspace::Workspace};
 
-/// What the tests of the real arm have in their path, whatever the suite.
-const REAL_ARM: &str = "real_arm";
+/// What the tests that need the real server have in their path, whatever the suite: against the real control plane, and
+/// against the real API server with our controllers.
+const REAL_ARMS: [&str; 2] = ["real_arm", "node_arm"];
 /// Their twins against our own server; a user's filter would match both.
 const EMBEDDED_ARM: &str = "embedded_arm";
 
-/// Runs the real arm of the suites about the Kubernetes API.
+/// Runs the real arms of the suites about the Kubernetes API.
 pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let kubetest = kubetest::binary(workspace)?;
     // The control plane of a test binary lives as long as its process, so no destructor removes
@@ -43,7 +44,8 @@ pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
 fn test_arguments(asked: &[String]) -> Vec<String> {
     if asked.is_empty() {
-        return vec![REAL_ARM.to_owned()];
+        // Several filters run what any of them matches.
+        return REAL_ARMS.map(str::to_owned).to_vec();
     }
     let mut arguments = asked.to_vec();
     arguments.extend(["--skip".to_owned(), EMBEDDED_ARM.to_owned()]);
@@ -66,11 +68,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_real_arm_runs_unless_a_filter_is_given() {
-        assert_eq!(test_arguments(&[]), ["real_arm"]);
+    fn every_real_arm_runs_unless_a_filter_is_given() {
+        assert_eq!(test_arguments(&[]), ["real_arm", "node_arm"]);
         assert_eq!(
             test_arguments(&["stale".to_owned(), "--nocapture".to_owned()]),
             ["stale", "--nocapture", "--skip", "embedded_arm"]
         );
+    }
+
+    /// Tests of an arm that no filter names would never run, and nobody would see it.
+    #[test]
+    fn the_suites_have_no_other_arms() {
+        let suites = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/tests");
+        for suite in ["promises", "kubectl"] {
+            let text = fs::read_to_string(suites.join(suite).join("main.rs")).expect("the suite's root");
+            let arms: Vec<_> = text
+                .lines()
+                .filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(" {"))
+                .inspect(|arm| assert!(*arm == EMBEDDED_ARM || REAL_ARMS.contains(arm), "{suite}: {arm} never runs"))
+                .collect();
+            assert!(arms.contains(&REAL_ARMS[0]), "{suite}: {arms:?}");
+        }
     }
 }

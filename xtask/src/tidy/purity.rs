@@ -106,7 +106,6 @@ mod tests {
             "crates/apiserver/src/http/watch.rs",
             "crates/apiserver/src/http.rs",
             "crates/apiserver/src/serve/mod.rs",
-            "crates/apiserver/src/tls.rs",
             "crates/node/src/lib.rs",
         ] {
             assert_eq!(check(path, text), [], "{path}");

@@ -1,6 +1,5 @@
 //! What users, tools and the controllers rely on. One binary, so that it links once.
 
-mod admission;
 mod committed_crds;
 mod crd_facts;
 mod examples;

@@ -4,138 +4,14 @@
 //! that owner go, or has the server asked ([`Action::Verify`]); a deletion names the version that was judged, so that
 //! the server refuses it if the object changed meanwhile. Until [`Event::Synced`] it only listens: an owner must not be
 //! let go because dependants were not yet heard of.
+//!
+//! Every object is judged by itself: an owner that goes only waits, and each dependant knows from its owners what to do.
+//! One action at a time is under way per object, so that the number of actions grows with what happens and not with
+//! how often somebody looks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Identifies an object over its whole life.
-pub type Uid = String;
-
-/// Group and kind, and where and under which name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Coordinates {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; `None` at cluster scope.
-    pub namespace: Option<String>,
-    /// Name.
-    pub name: String,
-}
-
-/// A reference from a dependant to its owner.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    /// Group of the owner.
-    pub group: String,
-    /// Kind of the owner.
-    pub kind: String,
-    /// Name of the owner.
-    pub name: String,
-    /// Uid of the owner.
-    pub uid: Uid,
-    /// The owner's foreground deletion waits for this dependant.
-    pub blocks: bool,
-}
-
-/// What of an object matters here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
-    /// Which object.
-    pub uid: Uid,
-    /// Where it is.
-    pub at: Coordinates,
-    /// The version that was seen.
-    pub version: String,
-    /// Its owners.
-    pub owners: Vec<Owner>,
-    /// Deletion was asked for.
-    pub deleting: bool,
-    /// It carries the finalizer of foreground deletion.
-    pub foreground: bool,
-    /// It carries the finalizer of orphaning.
-    pub orphan: bool,
-}
-
-impl Object {
-    /// It waits for its dependants before it goes.
-    fn waits_for_dependants(&self) -> bool {
-        self.deleting && self.foreground
-    }
-
-    /// It waits for its dependants to be let go.
-    fn orphans_dependants(&self) -> bool {
-        self.deleting && self.orphan
-    }
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// An object is there, in this state.
-    Seen(Object),
-    /// An object is no longer there.
-    Gone(Uid),
-    /// The answer to [`Action::Verify`].
-    Verified(Claim, Finding),
-    /// Every kind known at the start has been listed.
-    Synced,
-    /// Kinds came or went: what could not be asked before may be asked now.
-    KindsChanged,
-    /// An action about this object did not work out; look again.
-    Recheck(Uid),
-}
-
-/// An owner as a dependant claims it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Claim {
-    /// Where the owner would be: in the dependant's namespace, unless its kind is cluster-scoped.
-    pub at: Coordinates,
-    /// Which object it would be.
-    pub uid: Uid,
-}
-
-/// What the server says about a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
-    /// There is such an object with that uid.
-    Present,
-    /// There is none, or it is another one.
-    Absent,
-    /// The kind is not served, or cannot be looked up from there. Nothing may be concluded.
-    Unresolvable,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Ask the server whether the claimed owner exists.
-    Verify(Claim),
-    /// Delete the object, if it still is what was judged.
-    Delete(Object, Propagation),
-    /// Remove references to these owners.
-    RemoveOwners(Object, BTreeSet<Uid>),
-    /// Let no owner wait for this object any longer: it is part of a circle.
-    StopBlocking(Object),
-    /// Remove one of our finalizers.
-    RemoveFinalizer(Object, &'static str),
-}
-
-/// What happens to the dependants of what is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Propagation {
-    /// They follow.
-    Background,
-    /// They go first.
-    Foreground,
-    /// They stay.
-    Orphan,
-}
-
-/// Finalizer of foreground deletion.
-pub const FOREGROUND: &str = "foregroundDeletion";
-/// Finalizer of orphaning.
-pub const ORPHAN: &str = "orphan";
+use super::words::{Action, Claim, Coordinates, Event, FOREGROUND, Finding, ORPHAN, Object, Owner, Propagation, Uid};
 
 /// Everything that was heard of.
 #[derive(Debug, Default)]
@@ -145,6 +21,8 @@ pub struct Graph {
     dependants: BTreeMap<Uid, BTreeSet<Uid>>,
     /// What the server said, or is being asked, about owners that are not in `objects`.
     claims: BTreeMap<Claim, Answer>,
+    /// Objects with an action under way, and whether there was reason to look at them since.
+    under_way: BTreeMap<Uid, bool>,
     synced: bool,
 }
 
@@ -154,12 +32,22 @@ enum Answer {
     Known(Finding),
 }
 
+/// What becomes of an object.
+enum Verdict {
+    Leave,
+    /// That depends on owners of which nothing is known.
+    Ask(Vec<Claim>),
+    Act(Action),
+}
+
 /// How an owner stands, from a dependant's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Present,
     /// Present, and waiting for its dependants to go.
     Waiting,
+    /// Present, and waiting for its dependants to be let go.
+    Orphaning,
     Absent,
     /// Not known yet; the server is asked.
     Unknown,
@@ -171,24 +59,25 @@ impl Graph {
         let look_at = match event {
             Event::Seen(object) => self.seen(object),
             Event::Gone(uid) => self.gone(&uid),
-            Event::Verified(claim, finding) => {
-                let dependants = self.dependants_of(&claim.uid);
-                // Nobody claims it any longer: nothing to remember.
-                if !dependants.is_empty() {
-                    self.claims.insert(claim, Answer::Known(finding));
-                }
-                dependants
-            }
+            Event::Verified(claim, finding) => self.verified(claim, finding),
             Event::Synced => {
                 self.synced = true;
                 self.objects.keys().cloned().collect()
             }
-            Event::KindsChanged => {
-                let unresolved = |answer: &Answer| *answer == Answer::Known(Finding::Unresolvable);
-                let open: Vec<_> = self.claims.extract_if(.., |_, answer| unresolved(answer)).map(|(c, _)| c).collect();
-                open.iter().flat_map(|claim| self.dependants_of(&claim.uid)).collect()
+            Event::KindsChanged => self.ask_again(|_, finding| finding == Finding::Unresolvable),
+            // An owner that was there when asked for but is not in a list since went in a gap between two watches. One
+            // that is only late will be found present again.
+            Event::Listed(group, kind) => self.ask_again(|claim, finding| {
+                finding == Finding::Present && claim.at.group == group && claim.at.kind == kind
+            }),
+            Event::Done(uid) => match self.under_way.remove(&uid) {
+                Some(true) => vec![uid],
+                _ => Vec::new(),
+            },
+            Event::Recheck(uid) => {
+                self.under_way.remove(&uid);
+                vec![uid]
             }
-            Event::Recheck(uid) => vec![uid],
         };
         if !self.synced {
             return Vec::new();
@@ -228,8 +117,29 @@ impl Graph {
         look_at
     }
 
+    /// Takes over an answer; returns whom to look at.
+    fn verified(&mut self, claim: Claim, finding: Finding) -> Vec<Uid> {
+        match self.claims.get_mut(&claim) {
+            // Nobody claims it any longer, or the owner was seen meanwhile, or even seen to go: an answer given before
+            // that is worth nothing.
+            None | Some(Answer::Known(Finding::Absent)) => Vec::new(),
+            Some(answer) => {
+                *answer = Answer::Known(finding);
+                self.dependants_of(&claim.uid)
+            }
+        }
+    }
+
+    /// Forgets such answers; returns whom to look at.
+    fn ask_again(&mut self, such: impl Fn(&Claim, Finding) -> bool) -> Vec<Uid> {
+        let open = |claim: &Claim, answer: &mut Answer| matches!(answer, Answer::Known(known) if such(claim, *known));
+        let open: Vec<_> = self.claims.extract_if(.., open).map(|(claim, _)| claim).collect();
+        open.iter().flat_map(|claim| self.dependants_of(&claim.uid)).collect()
+    }
+
     /// Drops an object; returns whom to look at.
     fn gone(&mut self, uid: &Uid) -> Vec<Uid> {
+        self.under_way.remove(uid);
         let Some(object) = self.objects.remove(uid) else { return Vec::new() };
         let dependants = self.dependants_of(uid);
         for dependant in &dependants {
@@ -248,83 +158,84 @@ impl Graph {
     /// What to do about one object now.
     fn judge(&mut self, uid: &Uid) -> Vec<Action> {
         let Some(object) = self.objects.get(uid).cloned() else { return Vec::new() };
-        if object.orphans_dependants() {
-            return self.release_dependants(object);
-        }
-        if object.waits_for_dependants() {
-            return self.wait_for_dependants(object);
-        }
-        if object.deleting || object.owners.is_empty() {
+        if let Some(look_again) = self.under_way.get_mut(uid) {
+            *look_again = true;
             return Vec::new();
         }
-        self.judge_by_owners(object)
+        let (action, unknown) = match self.verdict(object) {
+            Verdict::Leave => (None, Vec::new()),
+            Verdict::Ask(claims) => (None, claims),
+            Verdict::Act(action) => (Some(action), Vec::new()),
+        };
+        if action.is_some() {
+            self.under_way.insert(uid.clone(), false);
+        }
+        let asked = unknown.into_iter().filter(|claim| self.claims.insert(claim.clone(), Answer::Asked).is_none());
+        let asked: Vec<_> = asked.map(Action::Verify).collect();
+        asked.into_iter().chain(action).collect()
     }
 
-    fn judge_by_owners(&mut self, object: Object) -> Vec<Action> {
-        let mut asked = Vec::new();
-        let by_standing = |standing| -> BTreeSet<Uid> {
+    fn verdict(&self, object: Object) -> Verdict {
+        let having = |standing| -> BTreeSet<Uid> {
             let fits = |owner: &&Owner| self.standing(&object, owner) == standing;
             object.owners.iter().filter(fits).map(|owner| owner.uid.clone()).collect()
         };
-        let (present, waiting) = (by_standing(Standing::Present), by_standing(Standing::Waiting));
-        let (absent, unknown) = (by_standing(Standing::Absent), by_standing(Standing::Unknown));
-        if !unknown.is_empty() {
-            for owner in object.owners.iter().filter(|owner| unknown.contains(&owner.uid)) {
-                let claim = claim(&object, owner);
-                if self.claims.insert(claim.clone(), Answer::Asked).is_none() {
-                    asked.push(Action::Verify(claim));
-                }
-            }
-            return asked;
+        let (waiting, absent) = (having(Standing::Waiting), having(Standing::Absent));
+        let orphaning = having(Standing::Orphaning);
+        if !orphaning.is_empty() {
+            // Together with all others that are lost: left with only those, what should be orphaned would be deleted.
+            let lost = [orphaning, absent, waiting].into_iter().flatten().collect();
+            return Verdict::Act(Action::RemoveOwners(object, lost));
         }
-        if !present.is_empty() {
-            let lost: BTreeSet<Uid> = absent.union(&waiting).cloned().collect();
-            return if lost.is_empty() { Vec::new() } else { vec![Action::RemoveOwners(object, lost)] };
+        if object.orphans_dependants() {
+            // The finalizer goes when no dependant refers to the owner any longer.
+            return match self.dependants.contains_key(&object.uid) {
+                true => Verdict::Leave,
+                false => Verdict::Act(Action::RemoveFinalizer(object, ORPHAN)),
+            };
+        }
+        if object.waits_for_dependants() {
+            // The finalizer goes when no dependant blocks any longer.
+            return match self.dependants.get(&object.uid).into_iter().flatten().any(|uid| self.blocks(uid, &object.uid))
+            {
+                true => Verdict::Leave,
+                false => Verdict::Act(Action::RemoveFinalizer(object, FOREGROUND)),
+            };
+        }
+        if object.deleting || object.owners.is_empty() {
+            return Verdict::Leave;
+        }
+        let unknown = object.owners.iter().filter(|owner| self.standing(&object, owner) == Standing::Unknown);
+        let unknown: Vec<_> = unknown.map(|owner| claim(&object, owner)).collect();
+        if !unknown.is_empty() {
+            return Verdict::Ask(unknown);
+        }
+        if !having(Standing::Present).is_empty() {
+            let lost: BTreeSet<Uid> = [absent, waiting].into_iter().flatten().collect();
+            return if lost.is_empty() { Verdict::Leave } else { Verdict::Act(Action::RemoveOwners(object, lost)) };
         }
         let dependants = self.dependants_of(&object.uid);
         if !waiting.is_empty() && !dependants.is_empty() {
-            // Each waits for the next around a circle until one of them lets go.
-            let in_circle = |uid: &Uid| self.objects.get(uid).is_some_and(Object::waits_for_dependants);
-            let mut actions = Vec::new();
-            if dependants.iter().any(in_circle) && object.owners.iter().any(|owner| owner.blocks) {
-                actions.push(Action::StopBlocking(object.clone()));
-            }
-            actions.push(Action::Delete(object, Propagation::Foreground));
-            return actions;
+            // Each waits for the next around a circle until one of them lets go. When it has, it is judged again.
+            let waits = |uid: &Uid| self.objects.get(uid).is_some_and(Object::waits_for_dependants);
+            let in_circle = dependants.iter().any(waits) && object.owners.iter().any(|owner| owner.blocks);
+            return Verdict::Act(match in_circle {
+                true => Action::StopBlocking(object),
+                false => Action::Delete(object, Propagation::Foreground),
+            });
         }
         let propagation = match (object.orphan, object.foreground) {
             (true, _) => Propagation::Orphan,
             (_, true) => Propagation::Foreground,
             _ => Propagation::Background,
         };
-        vec![Action::Delete(object, propagation)]
-    }
-
-    /// Foreground: the finalizer goes when no dependant blocks any longer.
-    fn wait_for_dependants(&mut self, object: Object) -> Vec<Action> {
-        let blocking = self.dependants_of(&object.uid);
-        let blocking: Vec<_> = blocking.into_iter().filter(|uid| self.blocks(uid, &object.uid)).collect();
-        if blocking.is_empty() {
-            return vec![Action::RemoveFinalizer(object, FOREGROUND)];
-        }
-        let idle = |uid: &&Uid| self.objects.get(*uid).is_some_and(|dependant| !dependant.waits_for_dependants());
-        let idle: Vec<_> = blocking.iter().filter(idle).cloned().collect();
-        idle.iter().flat_map(|uid| self.judge(uid)).collect()
-    }
-
-    /// Orphaning: the finalizer goes when no dependant refers to the owner any longer.
-    fn release_dependants(&self, object: Object) -> Vec<Action> {
-        let dependants = self.dependants_of(&object.uid);
-        if dependants.is_empty() {
-            return vec![Action::RemoveFinalizer(object, ORPHAN)];
-        }
-        let owner = BTreeSet::from([object.uid]);
-        let dependants = dependants.iter().filter_map(|uid| self.objects.get(uid));
-        dependants.map(|dependant| Action::RemoveOwners(dependant.clone(), owner.clone())).collect()
+        Verdict::Act(Action::Delete(object, propagation))
     }
 
     fn standing(&self, dependant: &Object, owner: &Owner) -> Standing {
         match self.objects.get(&owner.uid) {
+            // It lets go of whoever refers to it, rightly or not.
+            Some(seen) if seen.orphans_dependants() => Standing::Orphaning,
             Some(seen) if answers_to(seen, dependant, owner) => match seen.waits_for_dependants() {
                 true => Standing::Waiting,
                 false => Standing::Present,

@@ -8,6 +8,8 @@ struct Server {
     objects: BTreeMap<Uid, Object>,
     events: Vec<Event>,
     versions: u32,
+    /// How many actions it was asked for.
+    actions: usize,
 }
 
 impl Server {
@@ -33,6 +35,24 @@ impl Server {
     }
 
     fn perform(&mut self, action: Action) {
+        self.actions += 1;
+        let done = match &action {
+            Action::Verify(_) => None,
+            Action::Delete(judged, _)
+                if self.objects.get(&judged.uid).is_some_and(|now| now.version != judged.version) =>
+            {
+                Some(Event::Recheck(judged.uid.clone()))
+            }
+            Action::Delete(object, _)
+            | Action::RemoveOwners(object, _)
+            | Action::StopBlocking(object)
+            | Action::RemoveFinalizer(object, _) => Some(Event::Done(object.uid.clone())),
+        };
+        self.carry_out(action);
+        self.events.extend(done);
+    }
+
+    fn carry_out(&mut self, action: Action) {
         match action {
             Action::Verify(claim) => {
                 let found = self.objects.get(&claim.uid).is_some_and(|object| object.at == claim.at);
@@ -41,8 +61,7 @@ impl Server {
             }
             Action::Delete(judged, propagation) => match self.objects.get(&judged.uid) {
                 Some(now) if now.version == judged.version => self.delete(&judged.uid, propagation),
-                Some(_) => self.events.push(Event::Recheck(judged.uid)),
-                None => (),
+                _ => (),
             },
             Action::RemoveOwners(object, owners) => {
                 self.edit(&object.uid, |object| object.owners.retain(|owner| !owners.contains(&owner.uid)));
@@ -66,7 +85,7 @@ impl Server {
 
 /// Lets server and graph talk until both are silent.
 fn settle(graph: &mut Graph, server: &mut Server) {
-    for _ in 0..500 {
+    for _ in 0..5000 {
         if server.events.is_empty() {
             return;
         }
@@ -241,4 +260,76 @@ fn a_held_dependant_holds_its_foreground_owner() {
     server.delete("parent", Propagation::Foreground);
     settle(&mut graph, &mut server);
     assert!(left(&server).is_empty());
+}
+
+#[test]
+fn a_dependant_that_could_not_be_let_go_is_tried_again() {
+    let (mut graph, mut server) = world(vec![object("parent"), owned("child", &[reference("parent", false)])]);
+    server.delete("parent", Propagation::Orphan);
+    let [Event::Seen(parent)] = &server.events[..] else { panic!("{:?}", server.events) };
+    let actions = graph.handle(Event::Seen(parent.clone()));
+    assert!(matches!(actions.as_slice(), [Action::RemoveOwners(..)]), "{actions:?}");
+    // Somebody else wrote in between: refused, and the newer version has the same owners.
+    let child = Object { version: "later".into(), ..owned("child", &[reference("parent", false)]) };
+    assert_eq!(graph.handle(Event::Seen(child)), []);
+    assert_eq!(graph.handle(Event::Recheck("child".into())).len(), 1);
+    server.events.clear();
+    server.perform(actions[0].clone());
+    settle(&mut graph, &mut server);
+    assert_eq!(left(&server), ["child"]);
+}
+
+#[test]
+fn the_number_of_actions_grows_with_the_number_of_dependants() {
+    const MANY: usize = 150;
+    for propagation in [Propagation::Background, Propagation::Foreground, Propagation::Orphan] {
+        for blocks in [true, false] {
+            let children = (0..MANY).map(|number| owned(&format!("child-{number}"), &[reference("parent", blocks)]));
+            let (mut graph, mut server) = world(std::iter::once(object("parent")).chain(children).collect());
+            server.delete("parent", propagation);
+            settle(&mut graph, &mut server);
+            let expected = if propagation == Propagation::Orphan { MANY } else { 0 };
+            assert_eq!(left(&server).len(), expected);
+            // One for each dependant, and one for the finalizer.
+            assert!(server.actions <= MANY + 1, "{propagation:?} {blocks} {}", server.actions);
+            assert!(graph.under_way.is_empty(), "{:?}", graph.under_way);
+        }
+    }
+}
+
+#[test]
+fn while_an_action_is_under_way_no_other_is_begun_but_none_is_forgotten() {
+    let owners = [reference("a", false), reference("b", false), reference("c", false)];
+    let (mut graph, _) = world(vec![object("a"), object("b"), object("c"), owned("child", &owners)]);
+    let actions = graph.handle(Event::Gone("a".into()));
+    assert!(matches!(actions.as_slice(), [Action::RemoveOwners(_, lost)] if lost.len() == 1), "{actions:?}");
+    assert_eq!(graph.handle(Event::Gone("b".into())), []);
+    assert_eq!(graph.handle(Event::Seen(Object { version: "later".into(), ..owned("child", &owners[1..]) })), []);
+    let actions = graph.handle(Event::Done("child".into()));
+    assert!(matches!(actions.as_slice(), [Action::RemoveOwners(_, lost)] if lost.contains("b")), "{actions:?}");
+}
+
+#[test]
+fn an_owner_that_a_later_list_does_not_show_is_asked_for_again() {
+    let mut graph = Graph::default();
+    graph.handle(Event::Synced);
+    let actions = graph.handle(Event::Seen(owned("child", &[reference("parent", false)])));
+    let [Action::Verify(claim)] = actions.as_slice() else { panic!("{actions:?}") };
+    graph.handle(Event::Verified(claim.clone(), Finding::Present));
+    assert_eq!(graph.handle(Event::Listed("g".into(), "Other".into())), []);
+    assert_eq!(graph.handle(Event::Listed("g".into(), "K".into())), [Action::Verify(claim.clone())]);
+    let actions = graph.handle(Event::Verified(claim.clone(), Finding::Absent));
+    assert!(matches!(actions.as_slice(), [Action::Delete(_, Propagation::Background)]), "{actions:?}");
+}
+
+#[test]
+fn an_answer_from_before_the_owner_went_does_not_bring_it_back() {
+    let mut graph = Graph::default();
+    graph.handle(Event::Synced);
+    let actions = graph.handle(Event::Seen(owned("child", &[reference("parent", false)])));
+    let [Action::Verify(claim)] = actions.as_slice() else { panic!("{actions:?}") };
+    graph.handle(Event::Seen(object("parent")));
+    assert_eq!(graph.handle(Event::Gone("parent".into())).len(), 1);
+    graph.handle(Event::Verified(claim.clone(), Finding::Present));
+    assert_eq!(graph.handle(Event::Recheck("child".into())).len(), 1);
 }

@@ -5,14 +5,15 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::graph::{Action, Claim, Coordinates, Finding, Object, Propagation, Uid};
+use super::words::{Action, Claim, Coordinates, Finding, Object, Propagation, Uid};
 use crate::kinds::{Kind, Kinds};
 
 /// How an action ended that did not fail.
 pub(super) enum Outcome {
-    /// Carried out, or no longer needed.
+    /// Carried out.
     Done,
-    /// The object is not what was judged any longer.
+    /// The object is not what was judged any longer, or not there. Not being there may also mean that its kind is not
+    /// served for a moment, so this is no reason to think that the watch will say more.
     Outdated,
 }
 
@@ -42,7 +43,7 @@ pub(super) async fn verify(client: &Client, kinds: &Kinds, claim: &Claim) -> kub
 /// Carries out everything but [`Action::Verify`], which [`verify`] does.
 pub(super) async fn perform(client: &Client, kinds: &Kinds, action: &Action) -> kube::Result<Outcome> {
     let done = match action {
-        Action::Verify(_) => Ok(()),
+        Action::Verify(_) => Ok(Outcome::Done),
         Action::Delete(object, propagation) => delete(client, kinds, object, *propagation).await,
         Action::RemoveOwners(object, owners) => {
             edit(client, kinds, object, |found| {
@@ -70,15 +71,13 @@ pub(super) async fn perform(client: &Client, kinds: &Kinds, action: &Action) -> 
         }
     };
     match done {
-        Ok(()) => Ok(Outcome::Done),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Outcome::Done),
-        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(Outcome::Outdated),
-        Err(error) => Err(error),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(Outcome::Outdated),
+        other => other,
     }
 }
 
-async fn delete(client: &Client, kinds: &Kinds, object: &Object, propagation: Propagation) -> kube::Result<()> {
-    let Some(kind) = kinds.find(&object.at.group, &object.at.kind) else { return Ok(()) };
+async fn delete(client: &Client, kinds: &Kinds, object: &Object, propagation: Propagation) -> kube::Result<Outcome> {
+    let Some(kind) = kinds.find(&object.at.group, &object.at.kind) else { return Ok(Outcome::Outdated) };
     let options = DeleteParams {
         propagation_policy: Some(match propagation {
             Propagation::Background => PropagationPolicy::Background,
@@ -91,7 +90,7 @@ async fn delete(client: &Client, kinds: &Kinds, object: &Object, propagation: Pr
         }),
         ..DeleteParams::default()
     };
-    api(client, kind, &object.at).delete(&object.at.name, &options).await.map(drop)
+    api(client, kind, &object.at).delete(&object.at.name, &options).await.map(|_| Outcome::Done)
 }
 
 /// Changes metadata of the object as it is now, if it still is the same object.
@@ -100,17 +99,17 @@ async fn edit(
     kinds: &Kinds,
     object: &Object,
     change: impl Fn(&PartialObjectMeta<DynamicObject>) -> Value,
-) -> kube::Result<()> {
-    let Some(kind) = kinds.find(&object.at.group, &object.at.kind) else { return Ok(()) };
+) -> kube::Result<Outcome> {
+    let Some(kind) = kinds.find(&object.at.group, &object.at.kind) else { return Ok(Outcome::Outdated) };
     let api = api(client, kind, &object.at);
-    let Some(found) = api.get_metadata_opt(&object.at.name).await? else { return Ok(()) };
+    let Some(found) = api.get_metadata_opt(&object.at.name).await? else { return Ok(Outcome::Outdated) };
     if found.metadata.uid.as_ref() != Some(&object.uid) {
-        return Ok(());
+        return Ok(Outcome::Outdated);
     }
     let mut metadata = change(&found);
     metadata["resourceVersion"] = json!(found.metadata.resource_version);
     let patch = Patch::Merge(json!({"metadata": metadata}));
-    api.patch_metadata(&object.at.name, &PatchParams::default(), &patch).await.map(drop)
+    api.patch_metadata(&object.at.name, &PatchParams::default(), &patch).await.map(|_| Outcome::Done)
 }
 
 fn api(client: &Client, kind: &Kind, at: &Coordinates) -> Api<DynamicObject> {

@@ -1,28 +1,31 @@
 //! The garbage collector: what lost its owners goes, in the background, in the foreground, or not at all.
 //!
 //! [`graph`] decides; this file listens and carries out. One metadata watch per kind feeds the graph; actions run side
-//! by side, and whatever fails is looked at again after a pause.
+//! by side, a bounded number of them, and whatever fails is looked at again after a pause.
 
 pub mod graph;
 mod hands;
+pub mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::kinds::{Kind, KindId, Kinds, Known};
-use crate::patience::patience;
-use graph::{Action, Coordinates, Event, FOREGROUND, Graph, ORPHAN, Object, Owner, Uid};
+use crate::patience::{Doubling, patience};
+use graph::Graph;
 use hands::Outcome;
+use words::{Action, Coordinates, Event, FOREGROUND, ORPHAN, Object, Owner, Uid};
 
 /// How many actions run at the same time: enough that a slow answer holds nobody up, few enough to be polite.
 const AT_ONCE: usize = 32;
@@ -39,8 +42,10 @@ pub async fn run(client: Client, mut known: Known) {
         watches: BTreeMap::new(),
         heard,
         graph: Graph::default(),
+        listening: JoinSet::new(),
+        waiting: VecDeque::new(),
         at_work: JoinSet::new(),
-        turns: Arc::new(Semaphore::new(AT_ONCE)),
+        pausing: JoinSet::new(),
         unlisted: None,
     };
     loop {
@@ -48,16 +53,21 @@ pub async fn run(client: Client, mut known: Known) {
             changed = known.changed() => match changed {
                 Ok(()) => {
                     let kinds = known.borrow_and_update().clone();
-                    collector.adopt(kinds.unwrap_or_default());
+                    collector.adopt(&kinds.unwrap_or_default());
                 }
                 // Whoever follows the kinds has stopped, and so do we.
                 Err(_) => return,
             },
             Some((kind, event)) = hear.recv() => collector.listen(&kind, event),
-            Some(done) = collector.at_work.join_next() => match done {
-                Ok(outcomes) => collector.learn(outcomes),
-                Err(error) => tracing::error!(%error, "an action of the garbage collector broke off"),
+            Some(ended) = collector.listening.join_next() => match ended {
+                // Its kind is no more.
+                Err(error) if error.is_cancelled() => (),
+                Err(error) => tracing::error!(%error, "a watch of the garbage collector broke off"),
+                Ok(()) => (),
             },
+            // Neither kind of task is ever cancelled, and both catch their panics.
+            Some(Ok(ended)) = collector.at_work.join_next() => collector.learn(ended),
+            Some(Ok(next)) = collector.pausing.join_next() => collector.go_on(next),
         }
     }
 }
@@ -70,10 +80,33 @@ struct Collector {
     watches: BTreeMap<KindId, Watched>,
     heard: mpsc::Sender<(KindId, Heard)>,
     graph: Graph,
-    at_work: JoinSet<Vec<Event>>,
-    turns: Arc<Semaphore>,
+    /// The watches.
+    listening: JoinSet<()>,
+    /// What is to be done when there is room for it.
+    waiting: VecDeque<Errand>,
+    /// What is being done: [`AT_ONCE`] at most.
+    at_work: JoinSet<Ended>,
+    /// What is to go on after a while: one for each object or claim at most, as the graph has one action under way.
+    pausing: JoinSet<Next>,
     /// Kinds of the first hour whose list is not in yet; `None` before the kinds are known, and empty ever after.
     unlisted: Option<BTreeSet<KindId>>,
+}
+
+/// An action, and how long to wait before it is tried again.
+struct Errand {
+    action: Action,
+    waits: Doubling,
+}
+
+/// What comes after an action.
+enum Next {
+    Tell(Event),
+    Retry(Errand),
+}
+
+enum Ended {
+    Now(Next),
+    After(Duration, Next),
 }
 
 /// A kind that is being watched.
@@ -94,7 +127,9 @@ impl Drop for Watched {
 
 impl Collector {
     /// Watches what is new, and lets go of what is no more.
-    fn adopt(&mut self, kinds: Arc<Kinds>) {
+    fn adopt(&mut self, kinds: &Kinds) {
+        // Events are many, own nothing, and go by themselves.
+        let kinds = Arc::new(kinds.without_events());
         let ended: Vec<_> = self.watches.keys().filter(|id| !kinds.contains(id)).cloned().collect();
         for id in ended {
             let Some(mut watched) = self.watches.remove(&id) else { continue };
@@ -134,9 +169,8 @@ impl Collector {
                     Err(error) => tracing::debug!(?id, %error, "a watch starts again"),
                 }
             }
-            Vec::new()
         };
-        self.at_work.spawn(listening)
+        self.listening.spawn(listening)
     }
 
     fn listen(&mut self, id: &KindId, event: Heard) {
@@ -154,9 +188,11 @@ impl Collector {
                 let listed = std::mem::take(&mut watched.listed);
                 let missing: Vec<_> = watched.uids.difference(&listed).cloned().collect();
                 watched.uids = listed;
+                let (group, kind) = (watched.kind.resource.group.clone(), watched.kind.resource.kind.clone());
                 for uid in missing {
                     self.tell(Event::Gone(uid));
                 }
+                self.tell(Event::Listed(group, kind));
                 self.listed(id);
             }
             watcher::Event::Apply(seen) => {
@@ -180,51 +216,85 @@ impl Collector {
         }
     }
 
-    fn learn(&mut self, events: Vec<Event>) {
-        for event in events {
-            self.tell(event);
+    fn learn(&mut self, ended: Ended) {
+        match ended {
+            Ended::Now(next) => self.go_on(next),
+            Ended::After(pause, next) => {
+                self.pausing.spawn(async move {
+                    tokio::time::sleep(pause).await;
+                    next
+                });
+            }
+        }
+        self.start();
+    }
+
+    fn go_on(&mut self, next: Next) {
+        match next {
+            Next::Tell(event) => self.tell(event),
+            Next::Retry(errand) => {
+                self.waiting.push_back(errand);
+                self.start();
+            }
         }
     }
 
-    /// Tells the graph, and starts what it wants done.
+    /// Tells the graph, and has done what it wants done.
     fn tell(&mut self, event: Event) {
-        for action in self.graph.handle(event) {
-            let (client, kinds, turns) = (self.client.clone(), self.kinds.clone(), self.turns.clone());
+        let actions = self.graph.handle(event).into_iter();
+        self.waiting.extend(actions.map(|action| Errand { action, waits: Doubling::default() }));
+        self.start();
+    }
+
+    /// Starts what there is room for.
+    fn start(&mut self) {
+        while self.at_work.len() < AT_ONCE {
+            let Some(errand) = self.waiting.pop_front() else { return };
+            let (client, kinds) = (self.client.clone(), self.kinds.clone());
             self.at_work.spawn(async move {
-                let _turn = turns.acquire().await;
-                carry_out(&client, &kinds, action).await
+                let action = errand.action.clone();
+                // The graph waits for a word about everything under way, also from an action that panics.
+                let ended = AssertUnwindSafe(carry_out(&client, &kinds, errand)).catch_unwind().await;
+                ended.unwrap_or_else(|_| {
+                    tracing::error!(?action, "an action of the garbage collector broke off");
+                    again(action, Doubling::default(), PAUSE * 5)
+                })
             });
         }
     }
 }
 
-/// Does one thing, and returns what to tell the graph about it.
-async fn carry_out(client: &Client, kinds: &Kinds, action: Action) -> Vec<Event> {
+/// Does one thing, and returns what comes of it.
+async fn carry_out(client: &Client, kinds: &Kinds, Errand { action, mut waits }: Errand) -> Ended {
     tracing::debug!(?action, "the garbage collector acts");
-    if let Action::Verify(claim) = action {
-        let mut waits = patience();
-        loop {
-            match hands::verify(client, kinds, &claim).await {
-                Ok(finding) => return vec![Event::Verified(claim, finding)],
-                Err(error) => tracing::debug!(?claim, %error, "could not look up an owner; trying again"),
+    if let Action::Verify(claim) = &action {
+        return match hands::verify(client, kinds, claim).await {
+            Ok(finding) => Ended::Now(Next::Tell(Event::Verified(claim.clone(), finding))),
+            Err(error) => {
+                tracing::debug!(?claim, %error, "could not look up an owner; trying again");
+                let pause = waits.next().unwrap_or(PAUSE);
+                again(action, waits, pause)
             }
-            tokio::time::sleep(waits.next().unwrap_or_default()).await;
-        }
+        };
     }
-    let uid = hands::subject(&action);
     match hands::perform(client, kinds, &action).await {
-        Ok(Outcome::Done) => Vec::new(),
-        Ok(Outcome::Outdated) => {
-            // The newer state is on its way through the watch.
-            tokio::time::sleep(PAUSE).await;
-            vec![Event::Recheck(uid)]
-        }
+        Ok(Outcome::Done) => Ended::Now(Next::Tell(Event::Done(hands::subject(&action)))),
+        // The newer state is on its way through the watch.
+        Ok(Outcome::Outdated) => again(action, waits, PAUSE),
         Err(error) => {
             tracing::debug!(?action, %error, "an action failed; looking again");
-            tokio::time::sleep(PAUSE * 5).await;
-            vec![Event::Recheck(uid)]
+            again(action, waits, PAUSE * 5)
         }
     }
+}
+
+/// Later: a question is asked again, and about everything else the graph thinks anew.
+fn again(action: Action, waits: Doubling, pause: Duration) -> Ended {
+    let next = match action {
+        Action::Verify(_) => Next::Retry(Errand { action, waits }),
+        _ => Next::Tell(Event::Recheck(hands::subject(&action))),
+    };
+    Ended::After(pause, next)
 }
 
 /// What the graph needs to know of an object.

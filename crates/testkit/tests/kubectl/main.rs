@@ -8,11 +8,11 @@
 macro_rules! scenes {
     ($($name:ident),+ $(,)?) => {
         mod embedded_arm {
-            $( #[test] fn $name() { $crate::stage::embedded().play(stringify!($name), super::$name) } )+
+            $( #[test] fn $name() { $crate::stage::embedded().play(super::$name) } )+
         }
         #[cfg(feature = "real-kube")]
         mod real_arm {
-            $( #[test] fn $name() { $crate::stage::real().play(stringify!($name), super::$name) } )+
+            $( #[test] fn $name() { $crate::stage::real().play(super::$name) } )+
         }
     };
 }
@@ -25,3 +25,4 @@ mod changing;
 mod deleting;
 mod learning;
 mod looking;
+mod resources;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use evenkeel_apiserver::serve::{Server, Settings};
-use evenkeel_testkit::kubectl::Kubectl;
+use evenkeel_testkit::kubectl::{self, Kubectl};
 use tempfile::TempDir;
 
 use crate::terminal::Terminal;
@@ -69,8 +69,8 @@ pub(crate) fn real() -> &'static Stage {
 
 impl Stage {
     /// Plays a scene once with each kubectl, each time in a namespace of its own.
-    pub(crate) fn play(&self, name: &str, scene: fn(&Terminal)) {
-        for kubectl in self.kubectls(name) {
+    pub(crate) fn play(&self, scene: fn(&Terminal)) {
+        for kubectl in self.kubectls() {
             let terminal = Terminal::new(kubectl, &self.kubeconfig, unique("scene"));
             terminal.run(&["create", "namespace", terminal.namespace()]).ok();
             scene(&terminal);
@@ -79,18 +79,19 @@ impl Stage {
 
     /// The newest that is installed, the one two minors older, and the server's own. Still older ones validate by
     /// OpenAPI v2, which the embedded server does not serve.
-    fn kubectls(&self, suite: &str) -> Vec<Kubectl> {
-        let installed = Kubectl::installed_or_skip(suite);
+    fn kubectls(&self) -> Vec<Kubectl> {
+        let installed = Kubectl::installed_or_skip("the kubectl suite");
         #[cfg_attr(not(feature = "real-kube"), expect(unused_mut, reason = "only the real server adds one"))]
         let mut chosen: Vec<_> = installed.iter().rev().step_by(2).take(2).cloned().collect();
         #[cfg(feature = "real-kube")]
         chosen.extend(self.own_kubectl.clone());
+        assert!(chosen.len() >= 2 || !kubectl::in_ci(), "in CI scenes are played with two minors, not with {chosen:?}");
         chosen
     }
 
     /// Installs the widgets and waits until they can be used, by every way in which kubectl learns of them.
     fn furnish(&self) {
-        for kubectl in self.kubectls("the stage") {
+        for kubectl in self.kubectls() {
             let terminal = Terminal::new(kubectl, &self.kubeconfig, "default".into());
             terminal.feed(&["apply", "-f", "-"], WIDGETS).ok();
             terminal.until(&["get", "widgets"], |ran| ran.succeeded);

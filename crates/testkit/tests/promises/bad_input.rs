@@ -5,13 +5,14 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::widgets::{anything, definition};
-use crate::world::{APPLY, World, with_query};
+use crate::world::{APPLY, MERGE, World, with_query};
 
 promises!(
     a_malformed_body_is_a_bad_request,
     a_body_in_an_unknown_form_is_refused,
     a_body_over_three_mebibytes_is_too_large,
     a_config_map_over_one_mebibyte_is_too_long,
+    an_object_may_not_grow_beyond_what_is_stored,
     nesting_has_a_limit,
     a_yaml_bomb_does_not_go_off,
     names_must_be_names,
@@ -54,6 +55,30 @@ async fn a_config_map_over_one_mebibyte_is_too_long(world: World) {
     let body = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(1024 * 1024 + 1)}});
     let answer = send(&world, "application/json", body.to_string()).await.refused(422, "Invalid");
     answer.mentions("Too long: may not be more than 1048576 bytes");
+}
+
+async fn an_object_may_not_grow_beyond_what_is_stored(world: World) {
+    let widgets = world.install(definition(anything())).await;
+    let text = |bytes: usize| "x".repeat(bytes);
+    let sent = widgets.widget("a", json!({"a": text(1_500_000)}));
+    let made = world.post(&widgets.path(), sent).await.code(201).ok();
+    let more = json!({"spec": {"b": text(200_000)}});
+    let mut whole = made.clone();
+    whole["spec"]["b"] = more["spec"]["b"].clone();
+    let mut applied = widgets.widget("a", json!({}));
+    applied["spec"] = more["spec"].clone();
+    for answer in [
+        world.patch(MERGE, &widgets.one("a"), more).await,
+        world.put(&widgets.one("a"), &whole).await,
+        world.apply("alice", &widgets.one("a"), applied).await,
+        world.post(&widgets.path(), widgets.widget("b", json!({"a": text(1_600_000)}))).await,
+    ] {
+        // The limit and the words are etcd's; the server gives them no reason of its own.
+        assert_eq!((answer.code, &answer.body["kind"]), (500, &json!("Status")), "{}", answer.request);
+        assert_eq!((answer.message(), answer.body.get("reason")), ("etcdserver: request is too large", None));
+    }
+    let seen = world.get(&widgets.one("a")).await.ok();
+    assert_eq!(seen["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
 }
 
 async fn nesting_has_a_limit(world: World) {

@@ -7,6 +7,7 @@ use crate::world::{JSON, MERGE, World};
 
 promises!(
     a_definition_becomes_established,
+    a_status_that_came_along_is_dropped,
     an_unsound_definition_is_refused_with_causes,
     an_unstructural_schema_is_refused,
     a_definition_name_is_plural_and_group,
@@ -43,6 +44,22 @@ async fn a_definition_becomes_established(world: World) {
     assert_eq!(seen["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(seen["spec"]["conversion"], json!({"strategy": "None"}));
     assert_eq!(seen["metadata"]["generation"], 1);
+}
+
+async fn a_status_that_came_along_is_dropped(world: World) {
+    let mut sent = definition(anything());
+    let mine = json!({"type": "Established", "status": "True", "reason": "Mine", "message": "m"});
+    sent["status"] =
+        json!({"conditions": [mine], "acceptedNames": {"plural": "p", "kind": "P"}, "storedVersions": ["v7"]});
+    let made = world.post(DEFINITIONS, sent).await.code(201).ok();
+    assert_eq!(made["status"]["storedVersions"], json!(["v1"]));
+    assert_ne!(condition(&made, "Established")["reason"], "Mine");
+    let path = format!("{DEFINITIONS}/{}", made["metadata"]["name"].as_str().unwrap());
+    let mut seen = world.until(&path, |answer| condition(&answer.body, "Established")["status"] == "True").await.ok();
+    assert_eq!(seen["status"]["acceptedNames"], seen["spec"]["names"]);
+    let before = seen["status"].clone();
+    seen["status"] = json!({"storedVersions": ["v9"]});
+    assert_eq!(world.put(&path, &seen).await.code(200).ok()["status"], before);
 }
 
 async fn an_unsound_definition_is_refused_with_causes(world: World) {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::version;
 use crate::widgets::{anything, definition};
 use crate::world::{MERGE, World};
 
@@ -181,5 +180,4 @@ async fn only_one_owner_may_be_the_controller(world: World) {
     let body = json!({"metadata": {"name": "a", "ownerReferences": references}});
     let answer = world.post(&world.maps(), body).await.refused(422, "Invalid");
     answer.mentions("Only one reference can have Controller set to true");
-    assert!(version(&second) > version(&first));
 }

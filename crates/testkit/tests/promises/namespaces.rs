@@ -28,12 +28,15 @@ async fn a_deleted_namespace_takes_its_content_along(world: World) {
     let widgets = world.install(definition(anything())).await;
     world.map("a", json!({})).await;
     world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    let about = json!({"kind": "ConfigMap", "namespace": world.namespace, "name": "a"});
+    let event = json!({"metadata": {"name": "a"}, "involvedObject": about, "reason": "Testing", "type": "Normal"});
+    world.post(&world.core("events"), event).await.ok();
     let marked = world.delete(&path(&world), json!(null)).await.code(200).ok();
     assert_eq!(marked["kind"], "Namespace");
     assert_eq!(marked["status"]["phase"], "Terminating");
     assert!(marked["metadata"]["deletionTimestamp"].is_string());
     world.gone(&path(&world)).await;
-    for path in [world.maps(), widgets.path(), world.core("serviceaccounts")] {
+    for path in [world.maps(), widgets.path(), world.core("serviceaccounts"), world.core("events")] {
         assert_eq!(world.get(&path).await.ok()["items"], json!([]), "{path}");
     }
 }

@@ -18,6 +18,8 @@ promises!(
     a_watch_of_one_name_sees_only_that,
     a_watch_ends_after_its_timeout,
     bookmarks_come_when_asked_for,
+    bookmarks_pass_by_what_is_not_selected,
+    watches_end_with_their_definition,
     a_version_that_is_forgotten_is_gone,
     a_version_from_the_future_is_refused_by_the_watch,
     a_version_that_is_no_number_is_an_error,
@@ -188,6 +190,35 @@ async fn bookmarks_come_when_asked_for(world: World) {
     assert!(version(&bookmark["object"]).parse::<u64>().unwrap() >= since.parse().unwrap());
     let mut plain = world.watch(&widgets.path(), &format!("resourceVersion={since}&timeoutSeconds=6")).await;
     assert!(plain.rest().await.iter().all(|event| event["type"] != "BOOKMARK"));
+}
+
+async fn bookmarks_pass_by_what_is_not_selected(world: World) {
+    let (widgets, since) = widgets(&world).await;
+    let query = format!("labelSelector=l=chosen&resourceVersion={since}&allowWatchBookmarks=true&timeoutSeconds=6");
+    let mut watch = world.watch(&widgets.path(), &query).await;
+    let last = version(&create(&world, &widgets, "a").await);
+    // Without them a client that selects little starts again from a version long forgotten.
+    let bookmark = watch.bookmark().await;
+    assert!(number(&version(&bookmark["object"])) >= number(&last), "{bookmark} is not after {last}");
+    assert!(watch.rest().await.iter().all(|event| event["type"] == "BOOKMARK"));
+}
+
+fn number(version: &str) -> u64 {
+    version.parse().expect("versions are numbers here")
+}
+
+async fn watches_end_with_their_definition(world: World) {
+    let (widgets, _) = widgets(&world).await;
+    create(&world, &widgets, "a").await;
+    let since = version(&create(&world, &widgets, "b").await);
+    let query = |more: &str| format!("resourceVersion={since}{more}");
+    let mut all = world.watch(&widgets.path(), &query("")).await;
+    let mut none = world.watch(&widgets.path(), &query("&labelSelector=l=none")).await;
+    world.delete(&widgets.definition, json!(null)).await.code(200);
+    let seen = all.rest().await;
+    let deleted = |name: &str| seen.iter().any(|e| e["type"] == "DELETED" && e["object"]["metadata"]["name"] == name);
+    assert!(seen.len() == 2 && deleted("a") && deleted("b"), "{seen:?}");
+    assert_eq!(none.rest().await, [json!(null); 0]);
 }
 
 async fn a_version_that_is_forgotten_is_gone(world: World) {
