@@ -102,8 +102,8 @@ async fn it_serves_until_it_is_interrupted_and_leaves_nothing_behind() {
     let interrupted = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     assert_eq!(running.ended().code(), Some(0), "{}", running.complaint());
-    assert_eq!(entries(&surroundings.temporary()), [PathBuf::new(); 0], "the temporary directory is gone");
-    assert_eq!(entries(&surroundings.home()), [PathBuf::new(); 0], "no .kube, nor anything else");
+    assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new(), "the temporary directory is gone");
+    assert_eq!(entries(&surroundings.home()), Vec::<PathBuf>::new(), "no .kube, nor anything else");
 }
 
 #[test]
@@ -116,5 +116,5 @@ fn a_port_in_use_is_one_line_and_a_failure() {
     let complaint = running.complaint();
     assert!(complaint.starts_with(&format!("evenkeel: could not listen on {address}: ")), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    assert_eq!(entries(&surroundings.temporary()), [PathBuf::new(); 0]);
+    assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new());
 }
