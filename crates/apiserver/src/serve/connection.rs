@@ -150,7 +150,7 @@ impl Door {
                         unauthorized(&refusal.to_status().to_string())
                     }
                 };
-                Ok::<_, Infallible>(response.map(Noted))
+                Ok::<_, Infallible>(response.map(Noted::from))
             }
         });
         let service = TowerToHyperService::new(service);

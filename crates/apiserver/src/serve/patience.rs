@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use hyper::rt::Executor;
@@ -89,10 +89,37 @@ tokio::task_local! {
     static UNDERWAY: Cell<Option<Instant>>;
 }
 
-/// A body that notes when its pieces are taken.
-pub(super) struct Noted(pub(super) Body);
+/// What is handed out at once. Otherwise a large answer would be out of our hands with its first piece, and nobody could
+/// tell whether it is read.
+const PIECE: usize = 64 * 1024;
 
-impl hyper::body::Body for Noted {
+/// A body that is handed out in pieces, and notes when they are taken.
+pub(super) struct Noted {
+    body: Body,
+    rest: Bytes,
+}
+
+impl From<Body> for Noted {
+    fn from(body: Body) -> Self {
+        Self { body, rest: Bytes::new() }
+    }
+}
+
+impl Noted {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)?) else { return Poll::Ready(None) };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let piece = self.rest.split_to(self.rest.len().min(PIECE));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+}
+
+impl HttpBody for Noted {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -100,7 +127,7 @@ impl hyper::body::Body for Noted {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.0).poll_frame(context);
+        let polled = self.poll_piece(context);
         let underway = matches!(polled, Poll::Ready(Some(Ok(_)))).then(Instant::now);
         // Outside of `Streams`, that is over HTTP/1.1, nobody wants to know.
         let _ = UNDERWAY.try_with(|since| since.set(underway));
@@ -108,11 +135,17 @@ impl hyper::body::Body for Noted {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.size_hint()
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 
@@ -178,11 +211,11 @@ mod tests {
     /// Takes a piece of a body, waits, and takes the next one, as a stream with a client that is as slow would.
     async fn taken_each(pause: Duration) -> Option<Duration> {
         let pieces = (0..3).map(|_| Ok::<_, io::Error>(Bytes::from_static(b"piece")));
-        let mut body = Noted(Body::from_stream(futures::stream::iter(pieces)));
+        let mut body = Noted::from(Body::from_stream(futures::stream::iter(pieces)));
         let (done, finished) = tokio::sync::oneshot::channel();
         let before = Instant::now();
         Streams { patience: PATIENCE }.execute(async move {
-            while poll_fn(|context| hyper::body::Body::poll_frame(Pin::new(&mut body), context)).await.is_some() {
+            while poll_fn(|context| HttpBody::poll_frame(Pin::new(&mut body), context)).await.is_some() {
                 tokio::time::sleep(pause).await;
             }
             // A stream that is quiet is not one that is not read.
@@ -197,5 +230,21 @@ mod tests {
         let pause = PATIENCE - Duration::from_secs(1);
         assert_eq!(taken_each(pause).await, Some(3 * pause + 10 * PATIENCE));
         assert_eq!(taken_each(PATIENCE + Duration::from_secs(1)).await, None, "cut off");
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_handed_out_in_pieces() {
+        use http_body_util::BodyExt;
+        let whole: Vec<u8> = (0..3 * PIECE + 7).map(|n| n as u8).collect();
+        let mut body = Noted::from(Body::from(whole.clone()));
+        assert_eq!(body.size_hint().exact(), Some(whole.len() as u64), "its length is told");
+        let mut taken = Vec::new();
+        while !body.is_end_stream() {
+            assert_eq!(body.size_hint().exact(), Some((whole.len() - taken.len()) as u64));
+            let piece = body.frame().await.expect("more").expect("a frame").into_data().expect("data");
+            assert!(piece.len() <= PIECE);
+            taken.extend_from_slice(&piece);
+        }
+        assert!(taken == whole && body.frame().await.is_none());
     }
 }
