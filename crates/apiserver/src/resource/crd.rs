@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`s: what is filled in, what is refused, and the [`Resource`] that comes out.
+//! `CustomResourceDefinition`s: what is filled in, what is refused, and the [`Resource`](super::Resource) that comes out.
 
 mod build;
 mod names;
