@@ -163,19 +163,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_definition_that_changes_while_a_body_comes_is_followed() {
-        let shared = server();
-        define(&shared).await;
-        let (rest, answered) = slowly(&shared, Request::post(WIDGETS)).await;
         let change = json!({"spec": {"versions": [{"name": "v1", "served": true, "storage": true,
             "schema": {"openAPIV3Schema": {"type": "object", "properties": {"size": {"type": "integer"}}}}}]}});
-        let request = Request::patch(format!("{DEFINITIONS}/widgets.t.io"));
-        let request = request.header(CONTENT_TYPE, "application/merge-patch+json");
-        let (status, _, body) = taken(send(&shared, request, change.to_string()).await).await;
-        assert_eq!(status, 200, "{body}");
-        let mut object = widget();
-        object["oops"] = json!(1);
-        rest.send(object).expect("it still waits");
-        assert_eq!(answered.await.expect("an answer"), 201);
-        assert_eq!(get(&shared, &format!("{WIDGETS}/w")).await.1.get("oops"), None, "pruned by the schema of now");
+        for (size, answer) in [(json!(1), 201), (json!("large"), 422)] {
+            let shared = server();
+            define(&shared).await;
+            let (rest, answered) = slowly(&shared, Request::post(WIDGETS)).await;
+            let request = Request::patch(format!("{DEFINITIONS}/widgets.t.io"));
+            let request = request.header(CONTENT_TYPE, "application/merge-patch+json");
+            let (status, _, body) = taken(send(&shared, request, change.to_string()).await).await;
+            assert_eq!(status, 200, "{body}");
+            let mut object = widget();
+            object["size"] = size;
+            rest.send(object).expect("it still waits");
+            assert_eq!(answered.await.expect("an answer"), answer, "checked by the schema of now");
+        }
     }
 }
