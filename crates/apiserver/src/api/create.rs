@@ -6,7 +6,7 @@ use super::admit::{Incoming, Source, is_crd};
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
-use crate::resource::{Resource, builtin};
+use crate::resource::builtin;
 use crate::store::Key;
 
 impl Api {
@@ -51,7 +51,7 @@ impl Api {
         moment: Moment,
     ) -> Result<Written, Refusal> {
         let target = incoming.target;
-        if is_question(&target.resource) {
+        if builtin::is_question(&target.resource) {
             incoming.fill_in(None, self, moment);
             return Ok(Written { object: incoming.object, created: true, warnings: incoming.warnings });
         }
@@ -85,11 +85,6 @@ impl Api {
         }
         Ok(target.shown(&stored))
     }
-}
-
-/// Reviews are asked and answered, never kept.
-fn is_question(resource: &Resource) -> bool {
-    builtin::verbs(resource) == ["create"]
 }
 
 /// Whether the fields' owners are still to be recorded.

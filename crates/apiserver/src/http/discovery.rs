@@ -156,11 +156,6 @@ fn legacy_resources(resource: &Resource, version: &Version) -> Vec<Value> {
     std::iter::once(main).chain(subresources).collect()
 }
 
-/// Resources that are asked, not kept: `POST` answers, nothing is stored.
-pub(super) fn is_question(resource: &Resource) -> bool {
-    verbs(resource) == ["create"]
-}
-
 struct Subresource<'a> {
     name: &'static str,
     kind: &'a str,

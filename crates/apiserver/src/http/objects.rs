@@ -15,12 +15,11 @@ use super::path::ResourcePath;
 use super::render::{Renderer, RowObject, recoded};
 use super::resolve::Resolved;
 use super::shared::Shared;
-use super::{body, discovery, watching};
+use super::{body, watching};
 use crate::api::{Deleted, Part, Target, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
-use crate::resource::Origin;
-use crate::resource::builtin::habits;
+use crate::resource::{Origin, builtin};
 
 /// A request about objects, with everything but its body.
 pub(super) struct Request<'a> {
@@ -86,7 +85,7 @@ impl Request<'_> {
     fn verb(&self, target: &Target, part: Part) -> Result<Verb, Refusal> {
         // Namespaced objects are only written inside a namespace.
         let writable = !target.resource.namespaced || target.namespace.is_some();
-        let question = discovery::is_question(&target.resource);
+        let question = builtin::is_question(&target.resource);
         let verb = match (self.method, self.path.name.is_some(), part) {
             (&Method::GET, false, _) if !question => Some(Verb::List),
             (&Method::POST, false, _) if writable => Some(Verb::Create),
@@ -232,7 +231,7 @@ impl Request<'_> {
             .write(|api, moment| api.delete(&resolved.again(self.path, api)?, self.name(), &options, moment))?;
         match deleted {
             Deleted::Pending(object) => self.object(target, Part::Main, 200, accepted, object),
-            Deleted::Gone(object) if habits::is_shown_when_deleted(&target.resource) => {
+            Deleted::Gone(object) if builtin::habits::is_shown_when_deleted(&target.resource) => {
                 self.object(target, Part::Main, 200, accepted, object)
             }
             Deleted::Gone(object) => {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::{quantity, wire};
+use crate::names::json_type;
 use crate::object::Object;
 use wire::{Kind, Message, Presence, Shape};
 
@@ -108,15 +109,7 @@ impl Place {
     }
 
     fn misfit(&self, value: &Value, wanted: &str) -> String {
-        let given = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        self.misfit_of(given, wanted)
+        self.misfit_of(json_type(value), wanted)
     }
 
     fn misfit_of(&self, given: &str, wanted: &str) -> String {

@@ -36,6 +36,11 @@ pub fn verbs(resource: &Resource) -> &'static [&'static str] {
     builtin.map_or(kinds::ALL_VERBS, |kind| kind.verbs)
 }
 
+/// Reviews are asked and answered, never kept: all that can be done with them is to create one.
+pub fn is_question(resource: &Resource) -> bool {
+    verbs(resource) == ["create"]
+}
+
 /// Name of the resource's definition in OpenAPI, e.g. `io.k8s.api.core.v1.Pod`. None for custom resources.
 pub fn definition_name(resource: &Resource) -> Option<&'static str> {
     let kind = kinds::find(&resource.group, &resource.plural)?;
