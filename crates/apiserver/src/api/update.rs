@@ -1,6 +1,6 @@
 //! PUT, and what every change of an existing object has in common.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::admit::{Incoming, Source, is_crd, is_namespace, replace, tracks_generation};
 use super::create::Ownership;
@@ -29,6 +29,9 @@ impl Api {
         incoming.drop_unknown(&body.duplicates, options)?;
         let found = self.find(target, name);
         if found.is_err() && part == Part::Main && habits::is_created_by_update(&target.resource) {
+            check_uid(target, &json!({"metadata": {"name": name}}), &incoming.object)?;
+            // The version of something that is gone tells nothing about what comes now.
+            incoming.object.metadata_mut().remove("resourceVersion");
             return self.create_checked(incoming, options, moment);
         }
         let (key, stored) = found?;

@@ -11,6 +11,7 @@ promises!(
     an_update_without_a_version_is_refused_by_some_kinds,
     an_update_that_creates_may_be_a_dry_run,
     an_update_never_makes_up_for_a_missing_namespace,
+    an_update_with_the_uid_of_another_creates_nothing,
 );
 
 /// What PUT of a kind does.
@@ -151,4 +152,17 @@ async fn an_update_never_makes_up_for_a_missing_namespace(world: World) {
     let one = format!("/apis/coordination.k8s.io/v1/namespaces/{nowhere}/leases/a");
     let answer = world.put(&one, &json!({"metadata": {"name": "a"}})).await.refused(404, "NotFound");
     answer.says(&format!("namespaces \"{nowhere}\" not found"));
+}
+
+async fn an_update_with_the_uid_of_another_creates_nothing(world: World) {
+    let body = json!({"metadata": {"name": "a", "uid": "6b1b9a5c-0000-4000-8000-000000000001"}});
+    let one = format!("{}/a", world.of_group("coordination.k8s.io/v1", "leases"));
+    let answer = world.put(&one, &body).await.refused(409, "Conflict");
+    answer.mentions(
+        "Precondition failed: UID in precondition: 6b1b9a5c-0000-4000-8000-000000000001, UID in object meta:",
+    );
+    world.get(&one).await.refused(404, "NotFound");
+    world.put(&format!("{}/a", world.maps()), &body).await.refused(404, "NotFound");
+    // A version is no such claim.
+    world.put(&one, &json!({"metadata": {"name": "a", "resourceVersion": "5"}})).await.code(201);
 }
