@@ -1,0 +1,394 @@
+//! From records in any order to a canonical [`Cluster`], refusing what cannot be.
+
+use std::collections::BTreeMap;
+
+use super::types::{LeadLoad, SlotLoad};
+use super::{
+    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, NO_DISK, Part, ReplicaSpec, Resource,
+    Resources, Seat, Slot,
+};
+
+/// Why a record cannot be part of a cluster.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Invalid {
+    /// Two brokers with one id.
+    #[error("broker {0} is listed twice")]
+    BrokerTwice(BrokerId),
+    /// More brokers than the model can number.
+    #[error("more than {max} brokers", max = Seat::MAX)]
+    TooManyBrokers,
+    /// A host in two racks.
+    #[error("host `{host}` is in rack `{one}` and in rack `{other}`")]
+    HostInTwoRacks {
+        /// The host.
+        host: String,
+        /// The rack it was in first.
+        one: String,
+        /// The rack it is in now.
+        other: String,
+    },
+    /// A capacity that nothing can be divided by.
+    #[error("broker {broker}: {resource} capacity is {value}, it must be a positive number", resource = resource.name())]
+    Capacity {
+        /// Whose.
+        broker: BrokerId,
+        /// Of what.
+        resource: Resource,
+        /// As given.
+        value: f64,
+    },
+    /// A disk without room, or two of one name.
+    #[error("broker {broker}: disk `{disk}` {problem}")]
+    Disk {
+        /// Whose.
+        broker: BrokerId,
+        /// Its name.
+        disk: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A replica on a broker that is not listed.
+    #[error("{topic}-{partition}: broker {broker} is not listed")]
+    UnknownBroker {
+        /// The partition's topic.
+        topic: String,
+        /// The partition's number.
+        partition: i32,
+        /// The broker nobody knows.
+        broker: BrokerId,
+    },
+    /// Anything else about one partition.
+    #[error("{topic}-{partition}: {problem}")]
+    Partition {
+        /// Its topic.
+        topic: String,
+        /// Its number.
+        partition: i32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// More replicas or partitions than the model can number.
+    #[error("more than {max} replicas", max = Slot::MAX)]
+    TooManyReplicas,
+    /// No broker, or none that lives.
+    #[error("there is no broker that is alive")]
+    NoBroker,
+}
+
+/// A reassignment under way: a replica of the partition is being copied to the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingMove {
+    /// The partition's topic.
+    pub topic: String,
+    /// The partition's number.
+    pub partition: i32,
+    /// Where the copy goes.
+    pub to: BrokerId,
+}
+
+/// Collects brokers, then partitions, then makes the [`Cluster`].
+#[derive(Debug, Default)]
+pub struct ClusterBuilder {
+    weights: CpuWeights,
+    unknown: Resources,
+    brokers: BTreeMap<BrokerId, BrokerSpec>,
+    /// Set at the first partition: brokers by id, and whether each lives.
+    ids: Vec<BrokerId>,
+    topics: BTreeMap<String, u32>,
+    last_topic: Option<(String, u32)>,
+    rows: Vec<Row>,
+    seats: Vec<Seat>,
+    disks: Vec<u16>,
+    loads: Vec<SlotLoad>,
+    offline: Vec<Slot>,
+    pending: Vec<PendingMove>,
+}
+
+/// A partition while topics are still numbered by arrival.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    topic: u32,
+    number: i32,
+    first: Slot,
+    factor: u8,
+    leader: u8,
+    lead: LeadLoad,
+}
+
+impl ClusterBuilder {
+    /// An empty one, with the usual CPU weights.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Splits leaders' CPU by other weights.
+    #[must_use]
+    pub fn cpu_weights(mut self, weights: CpuWeights) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// Says that nobody measured `resource`: its loads are unknown, not zero.
+    pub fn unknown(&mut self, resource: Resource) {
+        self.unknown = self.unknown.with(resource);
+    }
+
+    /// Adds a broker. All brokers come before the first partition.
+    pub fn broker(&mut self, spec: BrokerSpec) -> Result<(), Invalid> {
+        assert!(self.ids.is_empty(), "all brokers come before the first partition");
+        for resource in Resource::ALL {
+            let value = spec.capacity[resource as usize];
+            if !(value.is_finite() && value > 0.0) {
+                return Err(Invalid::Capacity { broker: spec.id, resource, value });
+            }
+        }
+        for (index, disk) in spec.disks.iter().enumerate() {
+            let problem = if !(disk.capacity.is_finite() && disk.capacity > 0.0) {
+                "needs a positive capacity"
+            } else if spec.disks[..index].iter().any(|other| other.name == disk.name) {
+                "is listed twice"
+            } else {
+                continue;
+            };
+            return Err(Invalid::Disk { broker: spec.id, disk: disk.name.clone(), problem });
+        }
+        if spec.disks.len() >= usize::from(NO_DISK) || self.brokers.len() >= usize::from(Seat::MAX) {
+            return Err(Invalid::TooManyBrokers);
+        }
+        let id = spec.id;
+        match self.brokers.insert(id, spec) {
+            None => Ok(()),
+            Some(_) => Err(Invalid::BrokerTwice(id)),
+        }
+    }
+
+    /// Adds a partition: its replicas in list order, and which of them leads.
+    pub fn partition(
+        &mut self,
+        topic: &str,
+        number: i32,
+        leader: usize,
+        replicas: &[ReplicaSpec],
+    ) -> Result<(), Invalid> {
+        if self.ids.is_empty() {
+            self.ids = self.brokers.keys().copied().collect();
+        }
+        let problem = |problem: String| Invalid::Partition { topic: topic.to_owned(), partition: number, problem };
+        if number < 0 {
+            return Err(problem("a partition's number is never negative".into()));
+        }
+        if replicas.is_empty() || replicas.len() > usize::from(u8::MAX) {
+            return Err(problem(format!("{} replicas, it must be 1 to 255", replicas.len())));
+        }
+        let Some(lead) = replicas.get(leader) else {
+            return Err(problem(format!("the leader is replica {leader} of {}", replicas.len())));
+        };
+        let first = Slot::try_from(self.seats.len()).map_err(|_| Invalid::TooManyReplicas)?;
+        if self.seats.len() + replicas.len() > Slot::MAX as usize {
+            return Err(Invalid::TooManyReplicas);
+        }
+        for (position, replica) in replicas.iter().enumerate() {
+            let Ok(seat) = self.ids.binary_search(&replica.broker) else {
+                return Err(Invalid::UnknownBroker {
+                    topic: topic.to_owned(),
+                    partition: number,
+                    broker: replica.broker,
+                });
+            };
+            if replicas[..position].iter().any(|other| other.broker == replica.broker) {
+                return Err(problem(format!("two replicas on broker {}", replica.broker)));
+            }
+            for resource in Resource::ALL {
+                let value = replica.load.of(resource);
+                if !(value.is_finite() && value >= 0.0) {
+                    return Err(problem(format!(
+                        "{} load {value} on broker {}, it must be a number that is not negative",
+                        resource.name(),
+                        replica.broker
+                    )));
+                }
+            }
+            if position != leader && replica.load.nw_out > 0.0 {
+                return Err(problem(format!("broker {} follows, yet has outbound load", replica.broker)));
+            }
+            let broker = &self.brokers[&replica.broker];
+            let disk = match replica.disk {
+                None => NO_DISK,
+                Some(disk) if disk < broker.disks.len() => disk as u16,
+                Some(disk) => return Err(problem(format!("broker {} has no disk {disk}", replica.broker))),
+            };
+            let on_dead_disk = disk != NO_DISK && broker.disks[usize::from(disk)].state == DiskState::Dead;
+            if (replica.offline || on_dead_disk) && broker.state != BrokerState::Dead {
+                self.offline.push(first + position as Slot);
+            }
+            let cpu = if position == leader { self.weights.follower_cpu(replica.load) } else { replica.load.cpu };
+            self.seats.push(seat as Seat);
+            self.disks.push(disk);
+            self.loads.push(SlotLoad { cpu, nw_in: replica.load.nw_in, disk: replica.load.disk });
+        }
+        let lead = LeadLoad { cpu: lead.load.cpu - self.weights.follower_cpu(lead.load), nw_out: lead.load.nw_out };
+        let topic = self.topic_number(topic);
+        self.rows.push(Row { topic, number, first, factor: replicas.len() as u8, leader: leader as u8, lead });
+        Ok(())
+    }
+
+    /// Says that a copy is under way; its load counts as already there.
+    pub fn pending(&mut self, pending: PendingMove) {
+        self.pending.push(pending);
+    }
+
+    fn topic_number(&mut self, topic: &str) -> u32 {
+        // Records usually come topic by topic: remembering the last one saves a million searches.
+        if let Some((last, number)) = &self.last_topic
+            && last == topic
+        {
+            return *number;
+        }
+        let next = self.topics.len() as u32;
+        let number = *self.topics.entry(topic.to_owned()).or_insert(next);
+        self.last_topic = Some((topic.to_owned(), number));
+        number
+    }
+
+    /// Makes the cluster, canonical whatever the order of the records was.
+    pub fn build(mut self) -> Result<Cluster, Invalid> {
+        if !self.brokers.values().any(|broker| broker.state != BrokerState::Dead) {
+            return Err(Invalid::NoBroker);
+        }
+        self.sort()?;
+        let (racks, hosts, brokers) = places(std::mem::take(&mut self.brokers))?;
+        let mut cluster = Cluster {
+            brokers,
+            racks,
+            hosts,
+            topic_starts: Vec::with_capacity(self.topics.len() + 1),
+            topics: std::mem::take(&mut self.topics).into_keys().collect(),
+            partition_topics: self.rows.iter().map(|row| row.topic).collect(),
+            partition_numbers: self.rows.iter().map(|row| row.number).collect(),
+            partition_starts: self.rows.iter().map(|row| row.first).chain([self.seats.len() as Slot]).collect(),
+            leaders: self.rows.iter().map(|row| row.leader).collect(),
+            lead_loads: self.rows.iter().map(|row| row.lead).collect(),
+            slot_partitions: Vec::with_capacity(self.seats.len()),
+            slot_seats: self.seats,
+            slot_disks: self.disks,
+            slot_loads: self.loads,
+            offline: self.offline,
+            pending: Vec::new(),
+            unknown: self.unknown,
+        };
+        for (part, row) in self.rows.iter().enumerate() {
+            while cluster.topic_starts.len() <= row.topic as usize {
+                cluster.topic_starts.push(part as Part);
+            }
+            cluster.slot_partitions.extend(std::iter::repeat_n(part as Part, usize::from(row.factor)));
+        }
+        cluster.topic_starts.resize(cluster.topics.len() + 1, self.rows.len() as Part);
+        cluster.pending = pending(&cluster, self.pending)?;
+        Ok(cluster)
+    }
+
+    /// Brings partitions, and with them the slots, into canonical order.
+    fn sort(&mut self) -> Result<(), Invalid> {
+        let mut rank = vec![0; self.topics.len()];
+        for (sorted, arrived) in self.topics.values().enumerate() {
+            rank[*arrived as usize] = sorted as u32;
+        }
+        for row in &mut self.rows {
+            row.topic = rank[row.topic as usize];
+        }
+        let in_order = self.rows.is_sorted_by_key(|row| (row.topic, row.number));
+        if !in_order {
+            self.rows.sort_by_key(|row| (row.topic, row.number));
+        }
+        if let Some(pair) = self.rows.windows(2).find(|pair| {
+            let key = |row: &Row| (row.topic, row.number);
+            key(&pair[0]) == key(&pair[1])
+        }) {
+            let topic = self.topics.keys().nth(pair[0].topic as usize).cloned().unwrap_or_default();
+            return Err(Invalid::Partition { topic, partition: pair[0].number, problem: "is listed twice".into() });
+        }
+        if in_order {
+            return Ok(());
+        }
+        let offline = std::mem::take(&mut self.offline);
+        let (seats, disks, loads) =
+            (std::mem::take(&mut self.seats), std::mem::take(&mut self.disks), std::mem::take(&mut self.loads));
+        for row in &mut self.rows {
+            let old = row.first as usize..row.first as usize + usize::from(row.factor);
+            row.first = self.seats.len() as Slot;
+            for (position, slot) in old.clone().enumerate() {
+                if offline.binary_search(&(slot as Slot)).is_ok() {
+                    self.offline.push(row.first + position as Slot);
+                }
+            }
+            self.seats.extend_from_slice(&seats[old.clone()]);
+            self.disks.extend_from_slice(&disks[old.clone()]);
+            self.loads.extend_from_slice(&loads[old]);
+        }
+        Ok(())
+    }
+}
+
+/// Numbers racks and hosts by name, and brokers by id.
+fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<(Vec<String>, Vec<String>, Vec<Broker>), Invalid> {
+    let mut rack_of_host: BTreeMap<String, String> = BTreeMap::new();
+    for spec in specs.values() {
+        let rack = rack_name(spec);
+        let known = rack_of_host.entry(spec.host.clone()).or_insert_with(|| rack.to_owned());
+        if known != rack {
+            let (one, other) = (known.clone(), rack.to_owned());
+            return Err(Invalid::HostInTwoRacks { host: spec.host.clone(), one, other });
+        }
+    }
+    let hosts: Vec<String> = rack_of_host.keys().cloned().collect();
+    let mut racks: Vec<String> = rack_of_host.into_values().collect();
+    racks.sort();
+    racks.dedup();
+    let brokers = specs
+        .into_values()
+        .map(|spec| Broker {
+            id: spec.id,
+            rack: racks.binary_search_by(|rack| rack.as_str().cmp(rack_name(&spec))).unwrap_or_default(),
+            host: hosts.binary_search(&spec.host).unwrap_or_default(),
+            state: spec.state,
+            capacity: spec.capacity,
+            disks: spec.disks,
+        })
+        .collect();
+    Ok((racks, hosts, brokers))
+}
+
+/// A broker without a rack is a rack of its own host, as in Kafka's own tools.
+fn rack_name(spec: &BrokerSpec) -> &str {
+    if spec.rack.is_empty() { &spec.host } else { &spec.rack }
+}
+
+fn pending(cluster: &Cluster, told: Vec<PendingMove>) -> Result<Vec<(Part, Seat)>, Invalid> {
+    let mut found = Vec::with_capacity(told.len());
+    for PendingMove { topic, partition, to } in told {
+        let seat = cluster.seat_of(to).ok_or_else(|| Invalid::UnknownBroker {
+            topic: topic.clone(),
+            partition,
+            broker: to,
+        })?;
+        let part = cluster.find(&topic, partition).ok_or_else(|| Invalid::Partition {
+            topic: topic.clone(),
+            partition,
+            problem: "is said to be moving, but is not listed".into(),
+        })?;
+        found.push((part, seat));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+impl Cluster {
+    /// The partition called `topic`-`number`, if there is one.
+    pub(crate) fn find(&self, topic: &str, number: i32) -> Option<Part> {
+        let topic = self.topics.binary_search_by(|name| name.as_str().cmp(topic)).ok()?;
+        let parts = self.topic_parts(topic as u32);
+        let numbers = &self.partition_numbers[parts.start as usize..parts.end as usize];
+        numbers.binary_search(&number).ok().map(|offset| parts.start + offset as Part)
+    }
+}
