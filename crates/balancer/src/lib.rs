@@ -4,3 +4,15 @@
 //! options give the same plan, byte for byte, on any machine and with any number of threads.
 
 pub mod cluster;
+pub mod goal;
+pub mod options;
+pub mod plan;
+pub mod planner;
+pub mod rules;
+pub mod settings;
+
+mod aims;
+mod gauges;
+mod improve;
+mod state;
+mod threads;

@@ -16,7 +16,7 @@ pub use types::{
     BrokerId, BrokerSpec, BrokerState, CpuWeights, DiskSpec, DiskState, Load, ReplicaSpec, Resource, Resources,
 };
 
-use types::{LeadLoad, SlotLoad};
+pub(crate) use types::{LeadLoad, SlotLoad};
 
 /// A broker's place in [`Cluster::brokers`].
 pub(crate) type Seat = u16;

@@ -1,0 +1,224 @@
+//! The goals by name: which there are, which are hard, what each needs to be known.
+
+use std::fmt;
+
+use crate::cluster::{Resource, Resources};
+
+/// Something a well-balanced cluster satisfies. Names, kinds and order are Cruise Control's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names are the documentation; each is defined where it is compiled")]
+pub enum Goal {
+    RackAware,
+    RackAwareDistribution,
+    MinTopicLeadersPerBroker,
+    ReplicaCapacity,
+    DiskCapacity,
+    NetworkInboundCapacity,
+    NetworkOutboundCapacity,
+    CpuCapacity,
+    ReplicaDistribution,
+    PotentialNwOut,
+    DiskUsageDistribution,
+    NetworkInboundUsageDistribution,
+    NetworkOutboundUsageDistribution,
+    CpuUsageDistribution,
+    TopicReplicaDistribution,
+    LeaderReplicaDistribution,
+    LeaderBytesInDistribution,
+    PreferredLeaderElection,
+    IntraBrokerDiskCapacity,
+    IntraBrokerDiskUsageDistribution,
+}
+
+/// A goal name nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no goal `{name}`; did you mean `{nearest}`?")]
+pub struct UnknownGoal {
+    /// As given.
+    pub name: String,
+    /// The goal whose name is nearest.
+    pub nearest: Goal,
+}
+
+impl Goal {
+    /// Every goal.
+    pub const ALL: [Goal; 20] = [
+        Goal::RackAware,
+        Goal::RackAwareDistribution,
+        Goal::MinTopicLeadersPerBroker,
+        Goal::ReplicaCapacity,
+        Goal::DiskCapacity,
+        Goal::NetworkInboundCapacity,
+        Goal::NetworkOutboundCapacity,
+        Goal::CpuCapacity,
+        Goal::ReplicaDistribution,
+        Goal::PotentialNwOut,
+        Goal::DiskUsageDistribution,
+        Goal::NetworkInboundUsageDistribution,
+        Goal::NetworkOutboundUsageDistribution,
+        Goal::CpuUsageDistribution,
+        Goal::TopicReplicaDistribution,
+        Goal::LeaderReplicaDistribution,
+        Goal::LeaderBytesInDistribution,
+        Goal::PreferredLeaderElection,
+        Goal::IntraBrokerDiskCapacity,
+        Goal::IntraBrokerDiskUsageDistribution,
+    ];
+
+    /// The goals of a rebalance that names none, most important first.
+    pub const DEFAULT: [Goal; 16] = [
+        Goal::RackAware,
+        Goal::MinTopicLeadersPerBroker,
+        Goal::ReplicaCapacity,
+        Goal::DiskCapacity,
+        Goal::NetworkInboundCapacity,
+        Goal::NetworkOutboundCapacity,
+        Goal::CpuCapacity,
+        Goal::ReplicaDistribution,
+        Goal::PotentialNwOut,
+        Goal::DiskUsageDistribution,
+        Goal::NetworkInboundUsageDistribution,
+        Goal::NetworkOutboundUsageDistribution,
+        Goal::CpuUsageDistribution,
+        Goal::TopicReplicaDistribution,
+        Goal::LeaderReplicaDistribution,
+        Goal::LeaderBytesInDistribution,
+    ];
+
+    /// The goals of a rebalance inside the brokers.
+    pub const INTRA_BROKER: [Goal; 2] = [Goal::IntraBrokerDiskCapacity, Goal::IntraBrokerDiskUsageDistribution];
+
+    /// The simple class name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Goal::RackAware => "RackAwareGoal",
+            Goal::RackAwareDistribution => "RackAwareDistributionGoal",
+            Goal::MinTopicLeadersPerBroker => "MinTopicLeadersPerBrokerGoal",
+            Goal::ReplicaCapacity => "ReplicaCapacityGoal",
+            Goal::DiskCapacity => "DiskCapacityGoal",
+            Goal::NetworkInboundCapacity => "NetworkInboundCapacityGoal",
+            Goal::NetworkOutboundCapacity => "NetworkOutboundCapacityGoal",
+            Goal::CpuCapacity => "CpuCapacityGoal",
+            Goal::ReplicaDistribution => "ReplicaDistributionGoal",
+            Goal::PotentialNwOut => "PotentialNwOutGoal",
+            Goal::DiskUsageDistribution => "DiskUsageDistributionGoal",
+            Goal::NetworkInboundUsageDistribution => "NetworkInboundUsageDistributionGoal",
+            Goal::NetworkOutboundUsageDistribution => "NetworkOutboundUsageDistributionGoal",
+            Goal::CpuUsageDistribution => "CpuUsageDistributionGoal",
+            Goal::TopicReplicaDistribution => "TopicReplicaDistributionGoal",
+            Goal::LeaderReplicaDistribution => "LeaderReplicaDistributionGoal",
+            Goal::LeaderBytesInDistribution => "LeaderBytesInDistributionGoal",
+            Goal::PreferredLeaderElection => "PreferredLeaderElectionGoal",
+            Goal::IntraBrokerDiskCapacity => "IntraBrokerDiskCapacityGoal",
+            Goal::IntraBrokerDiskUsageDistribution => "IntraBrokerDiskUsageDistributionGoal",
+        }
+    }
+
+    /// The goal called `name`: simple or with its package, in any case.
+    pub fn from_name(name: &str) -> Result<Goal, UnknownGoal> {
+        let simple = name.trim().rsplit('.').next().unwrap_or_default();
+        let found = Goal::ALL.into_iter().find(|goal| goal.name().eq_ignore_ascii_case(simple));
+        found.ok_or_else(|| {
+            let asked = simple.to_ascii_lowercase();
+            // The list is never empty, so there is always a nearest one.
+            let nearest = Goal::ALL
+                .into_iter()
+                .min_by_key(|goal| distance(&asked, &goal.name().to_ascii_lowercase()))
+                .unwrap_or(Goal::RackAware);
+            UnknownGoal { name: name.trim().to_owned(), nearest }
+        })
+    }
+
+    /// Whether a plan that leaves it violated is refused.
+    pub fn is_hard(self) -> bool {
+        matches!(
+            self,
+            Goal::RackAware
+                | Goal::RackAwareDistribution
+                | Goal::MinTopicLeadersPerBroker
+                | Goal::ReplicaCapacity
+                | Goal::DiskCapacity
+                | Goal::NetworkInboundCapacity
+                | Goal::NetworkOutboundCapacity
+                | Goal::CpuCapacity
+                | Goal::IntraBrokerDiskCapacity
+        )
+    }
+
+    /// Whether it moves replicas between the disks of one broker.
+    pub fn is_intra_broker(self) -> bool {
+        Goal::INTRA_BROKER.contains(&self)
+    }
+
+    /// The resource it cannot do without, if any.
+    pub fn resource(self) -> Option<Resource> {
+        match self {
+            Goal::DiskCapacity
+            | Goal::DiskUsageDistribution
+            | Goal::IntraBrokerDiskCapacity
+            | Goal::IntraBrokerDiskUsageDistribution => Some(Resource::Disk),
+            Goal::NetworkInboundCapacity | Goal::NetworkInboundUsageDistribution | Goal::LeaderBytesInDistribution => {
+                Some(Resource::NwIn)
+            }
+            Goal::NetworkOutboundCapacity | Goal::NetworkOutboundUsageDistribution | Goal::PotentialNwOut => {
+                Some(Resource::NwOut)
+            }
+            Goal::CpuCapacity | Goal::CpuUsageDistribution => Some(Resource::Cpu),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be judged when `unknown` was not measured.
+    pub fn is_measurable(self, unknown: Resources) -> bool {
+        !self.resource().is_some_and(|resource| unknown.contains(resource))
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many letters must be typed, dropped or changed to get from one word to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other = other.as_bytes();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_found_by_simple_and_by_full_name_in_any_case() {
+        for goal in Goal::ALL {
+            let full = format!("com.linkedin.kafka.cruisecontrol.analyzer.goals.{}", goal.name());
+            assert_eq!(Goal::from_name(&full), Ok(goal));
+            assert_eq!(Goal::from_name(&goal.name().to_lowercase()), Ok(goal));
+        }
+    }
+
+    #[test]
+    fn a_misspelt_goal_names_the_nearest() {
+        let unknown = Goal::from_name("DiskUsageDistributonGoal").unwrap_err();
+        assert_eq!(unknown.nearest, Goal::DiskUsageDistribution);
+        assert_eq!(Goal::from_name("RackAwar").unwrap_err().nearest, Goal::RackAware);
+    }
+
+    #[test]
+    fn the_first_seven_defaults_are_the_hard_ones() {
+        let hard: Vec<bool> = Goal::DEFAULT.into_iter().map(Goal::is_hard).collect();
+        assert_eq!(hard, [vec![true; 7], vec![false; 9]].concat());
+    }
+}

@@ -1,0 +1,161 @@
+//! Goals that keep a gauge of every broker between two numbers: by leadership where that helps, by
+//! moves off the over-full and onto the under-full, and by swaps where nothing else is allowed.
+
+use super::{Judges, Search, by_worth};
+use crate::cluster::{Seat, Slot};
+use crate::gauges::Gauge;
+use crate::goal::Goal;
+
+/// Rounds of one goal in one pass.
+const MAX_ROUNDS: usize = 24;
+/// Refusals in a row after which a broker has nothing more to give in this round.
+const PATIENCE: usize = 64;
+/// Replicas of one broker that are considered in a round.
+const CONSIDERED: usize = 1_024;
+
+/// The brokers outside their band, the worst first.
+pub(super) struct Outside {
+    pub(super) over: Vec<Seat>,
+    pub(super) under: Vec<Seat>,
+}
+
+impl Search<'_, '_> {
+    pub(super) fn improve_band(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        for _ in 0..MAX_ROUNDS {
+            let outside = self.outside(gauge, band);
+            if outside.over.is_empty() && outside.under.is_empty() {
+                return;
+            }
+            let before = self.steps.len();
+            if gauge.follows_leadership() {
+                self.shift_leadership(goal, gauge, band, &outside);
+            }
+            if self.aims.goals[goal] != Goal::LeaderBytesInDistribution {
+                self.shed(goal, gauge, band);
+                self.fill(goal, gauge, band);
+            }
+            if self.steps.len() == before && !self.exchange(goal, gauge, band) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn outside(&self, gauge: Gauge, band: usize) -> Outside {
+        let mut over = Vec::new();
+        let mut under = Vec::new();
+        for seat in self.seats() {
+            let (limit, level) = (self.aims.limit(band, seat), self.state.levels(seat)[gauge as usize]);
+            let miss = limit.miss(level);
+            if miss > 0.0 {
+                if level > limit.high { over.push((miss, seat)) } else { under.push((miss, seat)) }
+            }
+        }
+        let worst_first = |mut list: Vec<(f64, Seat)>| {
+            list.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            list.into_iter().map(|(_, seat)| seat).collect()
+        };
+        Outside { over: worst_first(over), under: worst_first(under) }
+    }
+
+    /// Moves replicas off brokers above their band.
+    fn shed(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        let over = self.outside(gauge, band).over;
+        if over.is_empty() {
+            return;
+        }
+        let ranked = self.survey(&over, CONSIDERED, |slot, seat| self.worth_shedding(goal, gauge, band, slot, seat));
+        for (seat, candidates) in over.into_iter().zip(ranked) {
+            // First what harms nobody and does not overshoot; then whatever is needed.
+            for (judges, margin) in [(Judges::All, 1.05), (Judges::Before, 1.05), (Judges::Before, f64::INFINITY)] {
+                let mut refused = 0;
+                for &(_, slot) in &candidates {
+                    let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
+                    if excess <= 0.0 || refused >= PATIENCE {
+                        break;
+                    }
+                    if self.state.seat(slot) != seat || self.state.weight(slot)[gauge as usize] > excess * margin {
+                        continue;
+                    }
+                    refused = if self.place(goal, judges, slot, self.seats()).is_ok() { 0 } else { refused + 1 };
+                }
+            }
+        }
+    }
+
+    /// How much the replica's going relieves the broker, for its bytes.
+    fn worth_shedding(&self, goal: usize, gauge: Gauge, band: usize, slot: Slot, seat: Seat) -> Option<f64> {
+        let weight = self.state.weight(slot);
+        let value = weight[gauge as usize];
+        if value <= 0.0 || !self.may_move(slot, goal) {
+            return None;
+        }
+        let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
+        let own = value.min(excess) * self.aims.pulls(seat)[gauge as usize];
+        let worth = own + self.relief(seat, &weight);
+        Some(worth / self.price(seat, None, weight[Gauge::Disk as usize]))
+    }
+
+    /// Moves replicas onto brokers below their band.
+    fn fill(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        /// Candidates each giving broker offers in a round.
+        const OFFERS: usize = 64;
+        let under = self.outside(gauge, band).under;
+        let Some(&neediest) = under.first() else { return };
+        let lack = |search: &Self, seat: Seat| {
+            search.aims.limit(band, seat).low - search.state.levels(seat)[gauge as usize]
+        };
+        let givers = self.givers(gauge, neediest);
+        let most = lack(self, neediest);
+        let offers = self.survey(&givers, OFFERS, |slot, giver| {
+            self.worth_pulling(goal, gauge, most, slot, giver, neediest)
+        });
+        let mut offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
+        by_worth(&mut offers);
+        // What is worth most changes as brokers fill: a part of what they lack, then look again.
+        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.6).max(0.0)).collect();
+        let mut before = self.steps.len();
+        for judges in [Judges::All, Judges::Before] {
+            for &(_, slot) in &offers {
+                let open = |(seat, enough): (&Seat, &f64)| (lack(self, *seat) > *enough).then_some(*seat);
+                let open: Vec<Seat> = under.iter().zip(&enough).filter_map(open).collect();
+                if open.is_empty() {
+                    break;
+                }
+                let _ = self.place(goal, judges, slot, open.into_iter());
+            }
+            if self.steps.len() > before {
+                break;
+            }
+            before = self.steps.len();
+        }
+    }
+
+    /// The brokers that could give something to `seat`: those with more than their share first of all.
+    fn givers(&self, gauge: Gauge, seat: Seat) -> Vec<Seat> {
+        let fullness = |seat: Seat| {
+            self.state.levels(seat)[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
+        };
+        let fuller = |than: f64| self.seats().filter(|giver| *giver != seat && fullness(*giver) > than).collect();
+        let above: Vec<Seat> = fuller(1.0);
+        if above.is_empty() { fuller(fullness(seat)) } else { above }
+    }
+
+    /// How much good the replica's going from `giver` to `seat` does, for its bytes.
+    fn worth_pulling(
+        &self,
+        goal: usize,
+        gauge: Gauge,
+        lack: f64,
+        slot: Slot,
+        giver: Seat,
+        seat: Seat,
+    ) -> Option<f64> {
+        let weight = self.state.weight(slot);
+        let value = weight[gauge as usize];
+        if value <= 0.0 || value > lack * 1.5 || !self.may_move(slot, goal) {
+            return None;
+        }
+        let worth = self.relief(giver, &weight) - self.aims.strain(&self.state, seat, &weight);
+        (worth > 0.0).then(|| worth / self.price(giver, Some(seat), weight[Gauge::Disk as usize]))
+    }
+}

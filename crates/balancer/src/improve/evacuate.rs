@@ -1,0 +1,38 @@
+//! Offline replicas: they must move, so the only question is where to.
+
+use super::Search;
+use crate::cluster::Slot;
+use crate::state::Action;
+
+impl Search<'_, '_> {
+    /// Moves every offline replica to the broker it strains least, largest first, keeping to the goals
+    /// as long as that can be: all of them, else only the hard ones.
+    pub(super) fn evacuate(&mut self) {
+        self.replace_offline_leaders();
+        let mut offline: Vec<(f64, Slot)> =
+            self.rules.offline().map(|slot| (self.state.cluster.megabytes(slot), slot)).collect();
+        super::by_worth(&mut offline);
+        let hard = self.aims.goals.iter().take_while(|goal| goal.is_hard()).count();
+        for (_, slot) in offline {
+            let _ = self.evacuate_one(slot, self.aims.goals.len())
+                || self.evacuate_one(slot, hard)
+                || self.evacuate_one(slot, 0);
+        }
+    }
+
+    fn evacuate_one(&mut self, slot: Slot, judges: usize) -> bool {
+        let weight = self.state.weight(slot);
+        let mut ranked = std::mem::take(&mut self.scratch);
+        self.rank_seats(slot, &weight, self.seats(), &mut ranked);
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let chosen = ranked.iter().map(|(_, to)| Action::Move { slot, to: *to }).find(|action| {
+            let effect = self.state.effect(*action);
+            self.aims.veto(judges, &self.state, *action, &effect).is_none()
+        });
+        self.scratch = ranked;
+        if let Some(action) = chosen {
+            self.take(0, action, 1.0);
+        }
+        chosen.is_some()
+    }
+}

@@ -1,0 +1,208 @@
+//! Handing leadership over: free of bytes, so tried before anything that moves data.
+
+use super::band::Outside;
+use super::{Judges, Search, by_worth};
+use crate::aims::led;
+use crate::cluster::{Part, Seat, Slot};
+use crate::gauges::{Gauge, plus};
+use crate::state::Action;
+use crate::threads;
+
+/// Refusals in a row after which a broker's leaders are left alone for this round.
+const PATIENCE: usize = 256;
+
+impl Search<'_, '_> {
+    /// Takes leadership from brokers above their band and gives it to brokers below theirs.
+    pub(super) fn shift_leadership(&mut self, goal: usize, gauge: Gauge, band: usize, outside: &Outside) {
+        let work: Vec<(Seat, bool)> = outside
+            .over
+            .iter()
+            .map(|seat| (*seat, true))
+            .chain(outside.under.iter().map(|seat| (*seat, false)))
+            .collect();
+        let ranked = threads::map(self.threads, &work, |(seat, over)| self.worth_leading(gauge, *seat, *over));
+        for ((seat, over), candidates) in work.into_iter().zip(ranked) {
+            let mut refused = 0;
+            for (_, slot) in candidates {
+                let (limit, level) = (self.aims.limit(band, seat), self.state.levels(seat)[gauge as usize]);
+                let done = if over { level <= limit.high } else { level >= limit.low };
+                if done || refused >= PATIENCE {
+                    break;
+                }
+                let part = self.state.cluster.part_of(slot);
+                if !self.rules.may_lead(&self.state, slot) {
+                    continue;
+                }
+                refused = if self.attempt(goal, Judges::Before, Action::Lead { part, slot }).is_ok() { 0 } else { refused + 1 };
+            }
+        }
+    }
+
+    /// Hand-overs from the broker (or to it), those first that ease both brokers most.
+    fn worth_leading(&self, gauge: Gauge, seat: Seat, from: bool) -> Vec<(f64, Slot)> {
+        let mut candidates: Vec<(f64, Slot)> = Vec::new();
+        let mut offer = |slot: Slot| {
+            if !self.rules.may_lead(&self.state, slot) {
+                return;
+            }
+            let part = self.state.cluster.part_of(slot);
+            let effect = self.state.effect(Action::Lead { part, slot });
+            let change = if from { effect.on_from } else { effect.on_to }[gauge as usize];
+            if (from && change >= 0.0) || (!from && change <= 0.0) {
+                return;
+            }
+            let strain = self.aims.strain(&self.state, effect.from, &effect.on_from)
+                + self.aims.strain(&self.state, effect.to, &effect.on_to);
+            candidates.push((-strain, slot));
+        };
+        for &slot in self.state.held(seat) {
+            let part = self.state.cluster.part_of(slot);
+            if from && self.state.leader(part) == slot {
+                self.state.cluster.slots(part).filter(|other| *other != slot).for_each(&mut offer);
+            } else if !from && self.state.leader(part) != slot {
+                offer(slot);
+            }
+        }
+        by_worth(&mut candidates);
+        candidates
+    }
+
+    /// Lets two partitions hand leadership over in opposite directions, where one hand-over alone is
+    /// refused.
+    pub(super) fn exchange_leadership(&mut self, goal: usize, gauge: Gauge, seat: Seat, over: bool) -> bool {
+        /// Hand-overs considered in each direction between two brokers.
+        const EACH_WAY: usize = 16;
+        let mut taken = false;
+        for (away, back) in self.hand_overs(gauge, seat, over, EACH_WAY) {
+            'pairs: for &one in &away {
+                for &other in &back {
+                    let part = |slot| self.state.cluster.part_of(slot);
+                    if part(one) == part(other)
+                        || !self.rules.may_lead(&self.state, one)
+                        || !self.rules.may_lead(&self.state, other)
+                        || self.state.seat(self.state.leader(part(other))) != self.state.seat(one)
+                        || self.state.seat(self.state.leader(part(one))) != self.state.seat(other)
+                    {
+                        continue;
+                    }
+                    if self.attempt(goal, Judges::Before, Action::LeadSwap { one, other }).is_ok() {
+                        taken = true;
+                        continue 'pairs;
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    /// Per other broker: hand-overs that move the gauge the right way, and those that pay it back.
+    fn hand_overs(&self, gauge: Gauge, seat: Seat, over: bool, most: usize) -> Vec<(Vec<Slot>, Vec<Slot>)> {
+        let mut away: Vec<Vec<(f64, Slot)>> = vec![Vec::new(); self.seats().len()];
+        let mut back: Vec<Vec<(f64, Slot)>> = vec![Vec::new(); self.seats().len()];
+        for &slot in self.state.held(seat) {
+            let part = self.state.cluster.part_of(slot);
+            let leader = self.state.leader(part);
+            if leader == slot {
+                for other in self.state.cluster.slots(part).filter(|other| *other != slot) {
+                    if self.rules.may_lead(&self.state, other) {
+                        let value = self.state.leadership(slot)[gauge as usize];
+                        away[usize::from(self.state.seat(other))].push((value, other));
+                    }
+                }
+            } else if self.rules.may_lead(&self.state, slot) {
+                let value = self.state.leadership(slot)[gauge as usize];
+                back[usize::from(self.state.seat(leader))].push((value, slot));
+            }
+        }
+        // Over-full brokers hand over much and take back little; under-full ones the other way round.
+        let pick = |mut list: Vec<(f64, Slot)>, largest: bool| -> Vec<Slot> {
+            if !largest {
+                list.iter_mut().for_each(|entry| entry.0 = -entry.0);
+            }
+            by_worth(&mut list);
+            list.into_iter().take(most).map(|(_, slot)| slot).collect()
+        };
+        away.into_iter().zip(back).map(|(away, back)| (pick(away, over), pick(back, !over))).collect()
+    }
+
+    /// Gives brokers that lead too few partitions of a topic more of them.
+    pub(super) fn improve_topic_leaders(&mut self, goal: usize) {
+        for topic in 0..self.state.cluster.topics().len() as u32 {
+            let least = self.aims.min_leaders(topic);
+            if least == 0 {
+                continue;
+            }
+            for seat in self.seats() {
+                while self.needs_leaders(topic, seat, least) {
+                    if !self.lead_more(goal, topic, seat) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the broker must lead more of the topic than it does.
+    pub(crate) fn needs_leaders(&self, topic: u32, seat: Seat, least: u32) -> bool {
+        self.rules.counted[usize::from(seat)]
+            && self.rules.takes_leaders(seat)
+            && led(&self.state, topic, seat) < least
+    }
+
+    fn lead_more(&mut self, goal: usize, topic: u32, seat: Seat) -> bool {
+        let parts: Vec<Part> = self.state.cluster.topic_parts(topic).collect();
+        for &part in &parts {
+            let follower = self.state.cluster.slots(part).find(|slot| self.state.seat(*slot) == seat);
+            if let Some(slot) = follower
+                && self.rules.may_lead(&self.state, slot)
+                && self.attempt(goal, Judges::Before, Action::Lead { part, slot }).is_ok()
+            {
+                return true;
+            }
+        }
+        let mut leaders: Vec<(f64, Slot)> = parts
+            .iter()
+            .map(|part| self.state.leader(*part))
+            .filter(|slot| self.may_move(*slot, goal))
+            .map(|slot| (-self.state.cluster.megabytes(slot), slot))
+            .collect();
+        by_worth(&mut leaders);
+        leaders.into_iter().any(|(_, slot)| self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_ok())
+    }
+
+    /// Lets the first replica that can lead do so.
+    pub(super) fn improve_preferred(&mut self, goal: usize) {
+        for part in 0..self.state.cluster.partition_count() as Part {
+            let slots = self.state.cluster.slots(part);
+            let leader = self.state.leader(part);
+            let first = slots.into_iter().find(|slot| *slot == leader || self.rules.may_lead(&self.state, *slot));
+            if let Some(slot) = first
+                && slot != leader
+            {
+                let effect = self.state.effect(Action::Lead { part, slot });
+                if self.aims.veto(goal, &self.state, Action::Lead { part, slot }, &effect).is_none() {
+                    self.take(goal, Action::Lead { part, slot }, 1.0);
+                }
+            }
+        }
+    }
+
+    /// Chooses who leads partitions whose leader is offline, before their replicas are moved.
+    pub(super) fn replace_offline_leaders(&mut self) {
+        for part in 0..self.state.cluster.partition_count() as Part {
+            let leader = self.state.leader(part);
+            if !self.rules.must_move(&self.state, leader) {
+                continue;
+            }
+            let heirs = self.state.cluster.slots(part).filter(|slot| self.rules.may_lead(&self.state, *slot));
+            let strain = |slot: Slot| {
+                let change = plus(self.state.leadership(slot), [0.0; crate::gauges::GAUGES]);
+                self.aims.strain(&self.state, self.state.seat(slot), &change)
+            };
+            let heir = heirs.map(|slot| (strain(slot), slot)).min_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((_, slot)) = heir {
+                self.take(0, Action::Lead { part, slot }, 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The optimiser: goals in priority order, each improved as far as the ones before it allow.
+//!
+//! A goal is improved by trying actions, the ones that promise most for the fewest bytes first. An
+//! action happens only if its goal misses by less afterwards and no goal of higher priority misses by
+//! more; so whatever the order of attempts, no goal is ever made worse for one below it. Passes over
+//! the goals repeat until one changes nothing. What a pass does depends on the placement alone, never
+//! on how it came about or on how long it took: planning again on the result finds nothing to do.
+
+mod band;
+mod evacuate;
+mod leadership;
+mod racks;
+mod survey;
+mod swap;
+mod topics;
+mod undo;
+
+use crate::aims::{Aim, Aims, NOISE};
+use crate::cluster::{Seat, Slot};
+use crate::gauges::{Gauge, Levels, negated};
+use crate::goal::Goal;
+use crate::rules::Rules;
+use crate::state::{Action, State};
+
+/// Passes over all goals after which a plan counts as good enough. Reaching a fixpoint takes two or
+/// three; the bound is for clusters on which goals of later passes keep finding small change.
+const MAX_PASSES: usize = 8;
+
+/// An action that was taken, and what for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Index of the goal it serves; for evacuations the first goal of all.
+    pub(crate) goal: usize,
+    pub(crate) action: Action,
+    pub(crate) from: Seat,
+    pub(crate) to: Seat,
+    /// By how much less the goal misses since.
+    pub(crate) gain: f64,
+}
+
+/// Who is asked before an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judges {
+    /// Every goal: what harms nobody is tried first.
+    All,
+    /// Only the goals of higher priority.
+    Before,
+}
+
+/// Why an action was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The goal itself would not gain.
+    NoGain,
+    /// A goal of higher priority would lose.
+    Veto(usize),
+}
+
+/// A plan in the making.
+#[derive(Debug)]
+pub(crate) struct Search<'c, 'r> {
+    pub(crate) state: State<'c>,
+    pub(crate) rules: &'r Rules,
+    pub(crate) aims: &'r Aims,
+    pub(crate) steps: Vec<Step>,
+    /// How often each goal was refused something by each goal before it.
+    pub(crate) vetoes: Vec<Vec<u64>>,
+    pub(crate) threads: usize,
+    /// What a move costs apart from its bytes, in MB.
+    small: f64,
+    scratch: Vec<(f64, Seat)>,
+}
+
+impl<'c, 'r> Search<'c, 'r> {
+    pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: &'r Aims, threads: usize) -> Self {
+        let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
+        let small = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
+        let goals = aims.goals.len();
+        Search {
+            state,
+            rules,
+            aims,
+            steps: Vec::new(),
+            vetoes: vec![vec![0; goals]; goals],
+            threads,
+            small,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Improves every goal until a whole pass changes nothing.
+    pub(crate) fn run(&mut self) {
+        self.evacuate();
+        for _ in 0..MAX_PASSES {
+            let before = self.steps.len();
+            for goal in 0..self.aims.goals.len() {
+                self.improve(goal);
+            }
+            self.undo_needless();
+            if self.steps.len() == before {
+                break;
+            }
+        }
+    }
+
+    fn improve(&mut self, goal: usize) {
+        match self.aims.aims[goal] {
+            Aim::Band { gauge, band, .. } => self.improve_band(goal, gauge, band),
+            Aim::Racks | Aim::EvenRacks => self.improve_racks(goal),
+            Aim::TopicReplicas => self.improve_topics(goal),
+            Aim::TopicLeaders => self.improve_topic_leaders(goal),
+            Aim::PreferredLeaders => self.improve_preferred(goal),
+        }
+    }
+
+    fn is_hard(&self, goal: usize) -> bool {
+        self.aims.goals[goal].is_hard()
+    }
+
+    fn may_move(&self, slot: Slot, goal: usize) -> bool {
+        self.rules.may_move(&self.state, slot, self.is_hard(goal))
+    }
+
+    /// Takes the action if its goal gains and none of the judges loses.
+    fn attempt(&mut self, goal: usize, judges: Judges, action: Action) -> Result<(), Refusal> {
+        let gain = self.judge(goal, judges, action)?;
+        self.take(goal, action, gain);
+        Ok(())
+    }
+
+    /// What the goal would gain by the action, if the judges let it happen.
+    fn judge(&mut self, goal: usize, judges: Judges, action: Action) -> Result<f64, Refusal> {
+        let effect = self.state.effect(action);
+        let gain = -self.aims.change(goal, &self.state, action, &effect);
+        if gain <= NOISE {
+            return Err(Refusal::NoGain);
+        }
+        let upto = match judges {
+            Judges::Before => goal,
+            Judges::All => self.aims.goals.len(),
+        };
+        match self.aims.veto(upto, &self.state, action, &effect) {
+            None => Ok(gain),
+            Some(vetoing) => {
+                if vetoing < goal {
+                    self.vetoes[goal][vetoing] += 1;
+                }
+                Err(Refusal::Veto(vetoing))
+            }
+        }
+    }
+
+    /// Takes the action without asking.
+    fn take(&mut self, goal: usize, action: Action, gain: f64) {
+        let effect = self.state.effect(action);
+        self.state.apply(action);
+        self.steps.push(Step { goal, action, from: effect.from, to: effect.to, gain });
+    }
+
+    /// Moves the replica for `goal` to the broker that it strains least among `seats`.
+    fn place(
+        &mut self,
+        goal: usize,
+        judges: Judges,
+        slot: Slot,
+        seats: impl Iterator<Item = Seat>,
+    ) -> Result<(), Refusal> {
+        /// Brokers asked before the replica is given up: the least strained ones refuse for reasons
+        /// that the others share.
+        const ASKED: usize = 12;
+        let weight = self.state.weight(slot);
+        let mut ranked = std::mem::take(&mut self.scratch);
+        self.rank_seats(slot, &weight, seats, &mut ranked);
+        let mut outcome = Err(Refusal::NoGain);
+        for asked in 0..ASKED.min(ranked.len()) {
+            // The best of the rest comes next; a full sort would mostly be wasted.
+            let best = (asked..ranked.len()).min_by(|a, b| ranked[*a].0.total_cmp(&ranked[*b].0)).unwrap_or(asked);
+            ranked.swap(asked, best);
+            outcome = self.attempt(goal, judges, Action::Move { slot, to: ranked[asked].1 });
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        self.scratch = ranked;
+        outcome
+    }
+
+    /// The brokers that may get the replica, with how much it would strain each.
+    fn rank_seats(
+        &self,
+        slot: Slot,
+        weight: &Levels,
+        seats: impl Iterator<Item = Seat>,
+        ranked: &mut Vec<(f64, Seat)>,
+    ) {
+        ranked.clear();
+        let part = self.state.cluster.part_of(slot);
+        let leads = self.state.leads(slot);
+        let topic = self.state.cluster.topic_of(part);
+        let (_, most) = self.aims.topic_band(topic);
+        for seat in seats {
+            if !self.rules.may_receive(&self.state, slot, leads, seat) || self.state.holds(seat, part) {
+                continue;
+            }
+            let mut strain = self.aims.strain(&self.state, seat, weight);
+            if self.aims.watches_topics() && self.state.topics().of(topic, seat) >= most {
+                strain += CROWDED_TOPIC;
+            }
+            ranked.push((strain, seat));
+        }
+    }
+
+    /// All brokers' seats.
+    fn seats(&self) -> std::ops::Range<Seat> {
+        0..self.state.cluster.brokers().len() as Seat
+    }
+
+    /// How much the broker would be relieved by losing `weight`.
+    fn relief(&self, seat: Seat, weight: &Levels) -> f64 {
+        -self.aims.strain(&self.state, seat, &negated(*weight))
+    }
+
+    /// What moving so many bytes off the broker costs. Bytes that a disk goal wants moved anyway are
+    /// free: then only the move itself costs.
+    fn price(&self, from: Seat, to: Option<Seat>, megabytes: f64) -> f64 {
+        self.small + if self.wants_disk_moved(from, to) { 0.0 } else { megabytes }
+    }
+
+    fn wants_disk_moved(&self, from: Seat, to: Option<Seat>) -> bool {
+        let Some(band) = self.disk_band() else { return false };
+        let level = |seat: Seat| self.state.levels(seat)[Gauge::Disk as usize];
+        level(from) > self.aims.limit(band, from).high
+            || to.is_some_and(|to| level(to) < self.aims.limit(band, to).low)
+    }
+
+    fn disk_band(&self) -> Option<usize> {
+        self.aims.goals.iter().zip(&self.aims.aims).find_map(|(goal, aim)| match (goal, aim) {
+            (Goal::DiskUsageDistribution, Aim::Band { band, .. }) => Some(*band),
+            _ => None,
+        })
+    }
+}
+
+/// What a move costs apart from its bytes, in replicas of mean size.
+const A_MOVE: f64 = 0.25;
+
+/// What one replica too many of a topic is made to look like while a broker is chosen: worse than any
+/// honest strain, yet finite, because it may be the only place.
+const CROWDED_TOPIC: f64 = 1e3;
+
+/// Sorts by falling worth; equal ones by slot, so that no history shows.
+fn by_worth(candidates: &mut [(f64, Slot)]) {
+    candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+}
+

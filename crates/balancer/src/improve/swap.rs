@@ -1,0 +1,143 @@
+//! Exchanges: where a single move is refused, two that pay for each other may not be.
+
+use super::{Judges, Search, by_worth};
+use crate::cluster::{Seat, Slot};
+use crate::gauges::{Gauge, minus, negated};
+use crate::goal::Goal;
+use crate::state::Action;
+
+/// Replicas of the broker in need that are tried, and of each partner.
+const OFFERED: usize = 48;
+const ANSWERS: usize = 24;
+/// Partners asked for each replica.
+const PARTNERS: usize = 16;
+
+impl Search<'_, '_> {
+    /// Exchanges leadership or replicas between brokers outside their band and others.
+    pub(super) fn exchange(&mut self, goal: usize, gauge: Gauge, band: usize) -> bool {
+        let outside = self.outside(gauge, band);
+        let mut taken = false;
+        let work = outside.over.iter().map(|seat| (*seat, true)).chain(outside.under.iter().map(|seat| (*seat, false)));
+        for (seat, over) in work.collect::<Vec<_>>() {
+            if gauge.follows_leadership() && self.exchange_leadership(goal, gauge, seat, over) {
+                taken = true;
+            }
+            let still = self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0;
+            let swaps = matches!(
+                self.aims.goals[goal],
+                Goal::DiskUsageDistribution
+                    | Goal::NetworkInboundUsageDistribution
+                    | Goal::NetworkOutboundUsageDistribution
+                    | Goal::CpuUsageDistribution
+            );
+            if still && swaps && self.exchange_replicas(goal, gauge, band, seat, over) {
+                taken = true;
+            }
+        }
+        taken
+    }
+
+    fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) -> bool {
+        let mut taken = false;
+        let offered = self.worth_exchanging(goal, gauge, seat, over);
+        let partners = self.partners(gauge, seat, over);
+        let mut answers: Vec<Option<Vec<Slot>>> = vec![None; partners.len()];
+        for one in offered {
+            if self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) == 0.0 {
+                break;
+            }
+            for (index, partner) in partners.iter().enumerate() {
+                if answers[index].is_none() {
+                    answers[index] = Some(self.worth_exchanging(goal, gauge, *partner, !over));
+                }
+                let Some(slots) = &answers[index] else { continue };
+                if let Some(action) = self.best_swap(goal, one, slots)
+                    && self.attempt(goal, Judges::Before, action).is_ok()
+                {
+                    taken = true;
+                    break;
+                }
+            }
+        }
+        taken
+    }
+
+    /// The swap of `one` with one of `others` that eases both brokers most per byte.
+    fn best_swap(&self, goal: usize, one: Slot, others: &[Slot]) -> Option<Action> {
+        let here = self.state.seat(one);
+        let weight = self.state.weight(one);
+        let mut best: Option<(f64, Action)> = None;
+        for &other in others {
+            let there = self.state.seat(other);
+            if there == here || !self.may_change_places(one, other) {
+                continue;
+            }
+            let action = Action::Swap { one, other };
+            let gain = minus(self.state.weight(other), weight);
+            let ease = -self.aims.strain(&self.state, here, &gain)
+                - self.aims.strain(&self.state, there, &negated(gain));
+            let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
+            let worth = ease / (self.small + megabytes);
+            if best.is_some_and(|(known, _)| known >= worth) {
+                continue;
+            }
+            let effect = self.state.effect(action);
+            if self.aims.change(goal, &self.state, action, &effect) < -crate::aims::NOISE
+                && self.aims.veto(goal, &self.state, action, &effect).is_none()
+            {
+                best = Some((worth, action));
+            }
+        }
+        best.map(|(_, action)| action)
+    }
+
+    /// Whether each of the two replicas may live where the other does.
+    pub(super) fn may_change_places(&self, one: Slot, other: Slot) -> bool {
+        let state = &self.state;
+        let (here, there) = (state.seat(one), state.seat(other));
+        let (part, partner) = (state.cluster.part_of(one), state.cluster.part_of(other));
+        let both_new = self.rules.is_new(here) && self.rules.is_new(there);
+        (!self.rules.has_new() || both_new || state.home(one) == there || state.home(other) == here)
+            && self.rules.may_receive(state, one, state.leads(one), there)
+            && self.rules.may_receive(state, other, state.leads(other), here)
+            && !state.holds(there, part)
+            && !state.holds(here, partner)
+    }
+
+    /// Replicas to be offered: of an over-full broker those with much of the gauge for few bytes, of
+    /// an under-full one those with little of it, the smallest first.
+    fn worth_exchanging(&self, goal: usize, gauge: Gauge, seat: Seat, over: bool) -> Vec<Slot> {
+        let mut candidates: Vec<(f64, Slot)> = Vec::new();
+        for &slot in self.state.held(seat) {
+            if !self.may_move(slot, goal) {
+                continue;
+            }
+            let weight = self.state.weight(slot);
+            let megabytes = weight[Gauge::Disk as usize];
+            let worth = if over {
+                weight[gauge as usize] / self.price(seat, None, megabytes)
+            } else {
+                -(weight[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
+                    + megabytes / self.aims.target(seat)[Gauge::Disk as usize].max(1.0))
+            };
+            candidates.push((worth, slot));
+        }
+        by_worth(&mut candidates);
+        candidates.into_iter().take(if over { OFFERED } else { ANSWERS }).map(|(_, slot)| slot).collect()
+    }
+
+    /// Brokers at the other end of the scale.
+    fn partners(&self, gauge: Gauge, seat: Seat, over: bool) -> Vec<Seat> {
+        let mut others: Vec<(f64, Slot)> = self
+            .seats()
+            .filter(|other| *other != seat && self.rules.is_alive(*other))
+            .map(|other| {
+                let target = self.aims.target(other)[gauge as usize].max(f64::MIN_POSITIVE);
+                let fullness = self.state.levels(other)[gauge as usize] / target;
+                (if over { -fullness } else { fullness }, Slot::from(other))
+            })
+            .collect();
+        by_worth(&mut others);
+        others.into_iter().take(PARTNERS).map(|(_, other)| other as Seat).collect()
+    }
+}

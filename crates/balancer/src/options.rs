@@ -1,0 +1,91 @@
+//! What a caller asks for: the operation, the goals, and what must be left alone.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use crate::cluster::BrokerId;
+use crate::goal::Goal;
+
+/// What is to be done to the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Operation {
+    /// Bring every goal as far as it goes.
+    #[default]
+    Rebalance,
+    /// Move data onto these brokers, and only onto them.
+    AddBrokers(BTreeSet<BrokerId>),
+    /// Empty these brokers.
+    RemoveBrokers(BTreeSet<BrokerId>),
+    /// Take leadership away from these brokers.
+    DemoteBrokers(BTreeSet<BrokerId>),
+    /// Move replicas off dead brokers and dead disks.
+    FixOfflineReplicas,
+    /// Empty these log directories within their brokers.
+    RemoveDisks(BTreeSet<(BrokerId, String)>),
+    /// Balance the disks of each broker among themselves.
+    RebalanceDisks,
+}
+
+/// At most so much may a plan move.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    /// In MB.
+    pub megabytes: Option<f64>,
+    /// Partitions changed.
+    pub moves: Option<usize>,
+}
+
+/// How demotion treats the partitions it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demotion {
+    /// Leaves partitions with offline replicas alone (`skip_urp_demotion`).
+    pub skip_under_replicated: bool,
+    /// Leaves partitions alone where the broker only follows (`exclude_follower_demotion`).
+    pub exclude_followers: bool,
+}
+
+/// A whole request.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// What is to be done.
+    pub operation: Operation,
+    /// Most important first; empty means the operation's own list.
+    pub goals: Vec<Goal>,
+    /// If not empty, replicas move only onto these brokers.
+    pub destinations: BTreeSet<BrokerId>,
+    /// Topics whose replicas and leaders stay where they are.
+    pub excluded_topics: Option<Regex>,
+    /// Brokers that get no new leaders.
+    pub excluded_for_leadership: BTreeSet<BrokerId>,
+    /// Brokers that get no replicas.
+    pub excluded_for_replica_moves: BTreeSet<BrokerId>,
+    /// Moves only replicas that are not where they belong already (offline ones).
+    pub only_immigrants: bool,
+    /// At most so much.
+    pub budget: Budget,
+    /// How demotion treats what it finds.
+    pub demotion: Demotion,
+    /// How many threads may work; the answer does not depend on it.
+    pub threads: usize,
+}
+
+impl Request {
+    /// A rebalance by `goals` with nothing excluded.
+    pub fn rebalance(goals: &[Goal]) -> Self {
+        Request { goals: goals.to_vec(), ..Request::default() }
+    }
+
+    /// The goals in force: the caller's, or the operation's own.
+    pub(crate) fn goals_in_force(&self) -> Vec<Goal> {
+        if !self.goals.is_empty() {
+            return self.goals.clone();
+        }
+        match self.operation {
+            Operation::DemoteBrokers(_) => vec![Goal::PreferredLeaderElection],
+            Operation::RemoveDisks(_) => vec![Goal::IntraBrokerDiskCapacity],
+            Operation::RebalanceDisks => Goal::INTRA_BROKER.to_vec(),
+            _ => Goal::DEFAULT.to_vec(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The plan: what moves, in which order, and why.
+
+use crate::aims::Aims;
+use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
+use crate::goal::Goal;
+use crate::improve::Step;
+use crate::state::{Action, State};
+
+/// Why a partition changes: the goal it serves and between whom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reason {
+    /// The goal that asked for it.
+    pub goal: Goal,
+    /// The broker that is relieved.
+    pub from: BrokerId,
+    /// The broker that takes over.
+    pub to: BrokerId,
+    /// By how much less the goal misses since, relative to what a broker ought to carry.
+    pub gain: f64,
+}
+
+/// What happens to one partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its topic.
+    pub topic: String,
+    /// Its number.
+    pub partition: i32,
+    /// The replica list as found.
+    pub old_replicas: Vec<BrokerId>,
+    /// The replica list to be; the leader comes first.
+    pub new_replicas: Vec<BrokerId>,
+    /// Who led it.
+    pub old_leader: BrokerId,
+    /// Who is to lead it.
+    pub new_leader: BrokerId,
+    /// Data copied between brokers, in MB.
+    pub megabytes: f64,
+    /// Why, the most important reason first.
+    pub reasons: Vec<Reason>,
+}
+
+impl Change {
+    /// Brokers that get a replica they did not have.
+    pub fn added(&self) -> impl Iterator<Item = BrokerId> + '_ {
+        self.new_replicas.iter().copied().filter(|broker| !self.old_replicas.contains(broker))
+    }
+
+    /// Whether only the leader changes.
+    pub fn is_leadership_only(&self) -> bool {
+        self.added().next().is_none()
+    }
+}
+
+/// The changes between the placement as found and as it is in `state`, in the order in which they
+/// became necessary: what serves the most important goal first.
+pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Change> {
+    let cluster = state.cluster;
+    let mut touched: Vec<(Part, u32)> = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        touched.extend(crate::aims::touched(state, step.action).map(|part| (part, index as u32)));
+    }
+    touched.sort_unstable();
+    let mut changes: Vec<((usize, u32), Change)> = Vec::new();
+    for group in touched.chunk_by(|one, other| one.0 == other.0) {
+        let part = group[0].0;
+        let moved: Vec<Slot> = cluster.slots(part).filter(|slot| state.seat(*slot) != state.home(*slot)).collect();
+        if moved.is_empty() && state.leader(part) == state.first_leader(part) {
+            continue;
+        }
+        let mut reasons: Vec<(usize, Reason)> =
+            group.iter().map(|(_, index)| reason(cluster, aims, &steps[*index as usize])).collect();
+        reasons.sort_by_key(|(goal, _)| *goal);
+        reasons.dedup_by_key(|(goal, _)| *goal);
+        let order = (reasons.first().map_or(0, |(goal, _)| *goal), group[0].1);
+        changes.push((order, change(state, part, &moved, reasons.into_iter().map(|(_, reason)| reason).collect())));
+    }
+    changes.sort_by_key(|(order, _)| *order);
+    changes.into_iter().map(|(_, change)| change).collect()
+}
+
+fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
+    let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
+    let (from, to) = match step.action {
+        Action::Move { .. } | Action::Lead { .. } | Action::Swap { .. } | Action::LeadSwap { .. } => {
+            (id(step.from), id(step.to))
+        }
+    };
+    (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
+}
+
+fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -> Change {
+    let cluster = state.cluster;
+    let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
+    let slots = cluster.slots(part);
+    let mut new_replicas: Vec<BrokerId> = slots.clone().map(|slot| id(state.seat(slot))).collect();
+    new_replicas.swap(0, (state.leader(part) - slots.start) as usize);
+    Change {
+        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
+        partition: cluster.number_of(part),
+        old_replicas: slots.map(|slot| id(state.home(slot))).collect(),
+        old_leader: id(state.home(state.first_leader(part))),
+        new_leader: new_replicas[0],
+        new_replicas,
+        megabytes: moved.iter().map(|slot| cluster.megabytes(*slot)).sum(),
+        reasons,
+    }
+}

@@ -1,0 +1,192 @@
+//! Who may go where: the eligibility rules, compiled for one request on one cluster.
+
+use crate::cluster::{BrokerId, BrokerState, Cluster, Part, Seat, Slot};
+use crate::options::{Operation, Request};
+use crate::state::State;
+
+/// Why a request cannot be carried out at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// A broker nobody knows.
+    #[error("broker {0} is not part of the cluster")]
+    UnknownBroker(BrokerId),
+    /// A broker that cannot do what is asked because it is dead.
+    #[error("broker {0} is dead")]
+    DeadBroker(BrokerId),
+    /// Nowhere to move anything.
+    #[error("All alive brokers are excluded from replica moves.")]
+    NoDestination,
+    /// `fix_offline_replicas` without any.
+    #[error("there is no offline replica to fix")]
+    NothingOffline,
+    /// Only goals that need what nobody measured.
+    #[error("no goal is left: {0} not measured")]
+    NothingMeasured(String),
+    /// A goal that has no place in the operation.
+    #[error("{0}")]
+    Misplaced(String),
+}
+
+/// The eligibility rules of one request.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Brokers' states with the operation taken into account.
+    pub(crate) states: Vec<BrokerState>,
+    /// Whether there are brokers to be emptied or replicas that are offline: then soft goals move only
+    /// replicas that had to move anyway.
+    pub(crate) healing: bool,
+    has_new: bool,
+    /// Destinations asked for by name override exclusions and the rule of new brokers.
+    named_destinations: bool,
+    takes_replicas: Vec<bool>,
+    takes_leaders: Vec<bool>,
+    /// Brokers whose share of the whole counts in means.
+    pub(crate) counted: Vec<bool>,
+    topic_excluded: Vec<bool>,
+    offline: Vec<bool>,
+    frozen: Vec<Part>,
+    only_immigrants: bool,
+}
+
+impl Rules {
+    pub(crate) fn compile(cluster: &Cluster, request: &Request) -> Result<Rules, BadRequest> {
+        let mut states: Vec<BrokerState> = cluster.brokers().iter().map(|broker| broker.state).collect();
+        let (marked, mark) = match &request.operation {
+            Operation::AddBrokers(ids) => (Some(ids), BrokerState::New),
+            Operation::RemoveBrokers(ids) => (Some(ids), BrokerState::Dead),
+            Operation::DemoteBrokers(ids) => (Some(ids), BrokerState::Demoted),
+            _ => (None, BrokerState::Alive),
+        };
+        for id in marked.into_iter().flatten() {
+            let seat = usize::from(cluster.seat_of(*id).ok_or(BadRequest::UnknownBroker(*id))?);
+            if states[seat] == BrokerState::Dead && mark != BrokerState::Dead {
+                return Err(BadRequest::DeadBroker(*id));
+            }
+            states[seat] = mark;
+        }
+        for id in &request.destinations {
+            cluster.seat_of(*id).ok_or(BadRequest::UnknownBroker(*id))?;
+        }
+        let lives: Vec<bool> = states.iter().map(|state| *state != BrokerState::Dead).collect();
+        let named = !request.destinations.is_empty();
+        let each = |rule: &dyn Fn(usize, BrokerId) -> bool| -> Vec<bool> {
+            cluster.brokers().iter().enumerate().map(|(seat, broker)| rule(seat, broker.id)).collect()
+        };
+        let counted = each(&|seat, id| lives[seat] && !request.excluded_for_replica_moves.contains(&id));
+        if !counted.contains(&true) {
+            return Err(BadRequest::NoDestination);
+        }
+        let takes_replicas = if named {
+            each(&|seat, id| lives[seat] && request.destinations.contains(&id))
+        } else {
+            counted.clone()
+        };
+        let takes_leaders = each(&|seat, id| {
+            lives[seat] && states[seat] != BrokerState::Demoted && !request.excluded_for_leadership.contains(&id)
+        });
+        let offline: Vec<bool> = (0..cluster.replica_count() as Slot)
+            .map(|slot| !lives[usize::from(cluster.seats()[slot as usize])] || cluster.is_offline(slot))
+            .collect();
+        let any_offline = offline.contains(&true);
+        if request.operation == Operation::FixOfflineReplicas && !any_offline {
+            return Err(BadRequest::NothingOffline);
+        }
+        let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|regex| matches_whole(regex, name));
+        let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
+        frozen.dedup();
+        Ok(Rules {
+            healing: any_offline || lives.contains(&false),
+            has_new: states.contains(&BrokerState::New),
+            named_destinations: named,
+            takes_replicas,
+            takes_leaders,
+            counted,
+            topic_excluded: cluster.topics().iter().map(excluded).collect(),
+            offline,
+            frozen,
+            only_immigrants: request.only_immigrants,
+            states,
+        })
+    }
+
+    pub(crate) fn is_alive(&self, seat: Seat) -> bool {
+        self.states[usize::from(seat)] != BrokerState::Dead
+    }
+
+    pub(crate) fn is_excluded(&self, topic: u32) -> bool {
+        self.topic_excluded[topic as usize]
+    }
+
+    /// Whether the replica cannot stay where it is now.
+    pub(crate) fn must_move(&self, state: &State<'_>, slot: Slot) -> bool {
+        self.offline[slot as usize] && state.seat(slot) == state.home(slot)
+    }
+
+    /// The offline slots, ascending.
+    pub(crate) fn offline(&self) -> impl Iterator<Item = Slot> + '_ {
+        (0..self.offline.len() as Slot).filter(|slot| self.offline[*slot as usize])
+    }
+
+    /// Whether a goal may move the replica; soft ones may do less while the cluster is being healed.
+    pub(crate) fn may_move(&self, state: &State<'_>, slot: Slot, hard: bool) -> bool {
+        if self.offline[slot as usize] {
+            return true;
+        }
+        let part = state.cluster.part_of(slot);
+        if self.is_excluded(state.cluster.topic_of(part)) || self.frozen.binary_search(&part).is_ok() {
+            return false;
+        }
+        let immigrant = state.seat(slot) != state.home(slot);
+        immigrant || !(self.only_immigrants || (self.healing && !hard))
+    }
+
+    /// Whether the broker may get the replica, the partition's other replicas aside.
+    pub(crate) fn may_receive(&self, state: &State<'_>, slot: Slot, leads: bool, to: Seat) -> bool {
+        let seat = usize::from(to);
+        if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
+            return false;
+        }
+        // A broker whose disk failed under this very replica does not get it back.
+        if self.offline[slot as usize] && state.home(slot) == to {
+            return false;
+        }
+        self.named_destinations || !self.has_new || self.is_new(to) || to == state.home(slot)
+    }
+
+    /// Whether the partition may be led by `slot` instead of its leader.
+    pub(crate) fn may_lead(&self, state: &State<'_>, slot: Slot) -> bool {
+        let part = state.cluster.part_of(slot);
+        let leader = state.leader(part);
+        let seat = state.seat(slot);
+        if slot == leader
+            || self.must_move(state, slot)
+            || !self.takes_leaders[usize::from(seat)]
+            || self.frozen.binary_search(&part).is_ok()
+        {
+            return false;
+        }
+        if self.must_move(state, leader) {
+            return true;
+        }
+        !self.is_excluded(state.cluster.topic_of(part))
+            && (self.named_destinations || !self.has_new || self.is_new(seat) || seat == state.home(leader))
+    }
+
+    pub(crate) fn is_new(&self, seat: Seat) -> bool {
+        self.states[usize::from(seat)] == BrokerState::New
+    }
+
+    pub(crate) fn has_new(&self) -> bool {
+        self.has_new
+    }
+
+    /// Whether the broker may lead more than it does.
+    pub(crate) fn takes_leaders(&self, seat: Seat) -> bool {
+        self.takes_leaders[usize::from(seat)]
+    }
+}
+
+/// Excluded topics are those whose whole name matches, as with Java's `matches()`.
+fn matches_whole(regex: &regex::Regex, name: &str) -> bool {
+    regex.find_iter(name).any(|found| found.len() == name.len())
+}

@@ -1,0 +1,232 @@
+//! Where everything is right now, while a plan is being made, and what an action would change.
+//!
+//! Every action touches exactly two brokers, so judging one costs a look at two rows of gauges,
+//! however large the cluster is.
+
+use crate::cluster::{Cluster, Part, Seat, Slot};
+use crate::gauges::{GAUGES, Levels, leadership_levels, minus, negated, plus, replica_levels};
+
+/// One step of a plan in the making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The replica goes to another broker, and takes its leadership along.
+    Move { slot: Slot, to: Seat },
+    /// The partition is led by another of its replicas.
+    Lead { part: Part, slot: Slot },
+    /// Two replicas of different partitions change places.
+    Swap { one: Slot, other: Slot },
+    /// Two partitions hand leadership over in opposite directions between the same two brokers.
+    LeadSwap { one: Slot, other: Slot },
+}
+
+/// What an action changes: two brokers' gauges.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effect {
+    pub(crate) from: Seat,
+    pub(crate) to: Seat,
+    pub(crate) on_from: Levels,
+    pub(crate) on_to: Levels,
+}
+
+/// Replicas per topic and broker.
+#[derive(Debug, Clone)]
+pub(crate) struct TopicCounts {
+    seats: usize,
+    counts: Vec<u32>,
+}
+
+impl TopicCounts {
+    pub(crate) fn of(&self, topic: u32, seat: Seat) -> u32 {
+        self.counts[topic as usize * self.seats + usize::from(seat)]
+    }
+
+    pub(crate) fn row(&self, topic: u32) -> &[u32] {
+        &self.counts[topic as usize * self.seats..][..self.seats]
+    }
+
+    fn entry(&mut self, topic: u32, seat: Seat) -> &mut u32 {
+        &mut self.counts[topic as usize * self.seats + usize::from(seat)]
+    }
+}
+
+/// The placement in the making, with everything that is counted on it.
+#[derive(Debug, Clone)]
+pub(crate) struct State<'c> {
+    pub(crate) cluster: &'c Cluster,
+    seats: Vec<Seat>,
+    leaders: Vec<u8>,
+    /// Each broker's slots, in no order that means anything; `places` is the way back.
+    held: Vec<Vec<Slot>>,
+    places: Vec<u32>,
+    levels: Vec<Levels>,
+    topics: TopicCounts,
+}
+
+impl<'c> State<'c> {
+    /// The state the cluster is found in; copies under way count as load already promised.
+    pub(crate) fn found(cluster: &'c Cluster) -> Self {
+        let seats = cluster.brokers().len();
+        let mut sizes = vec![0usize; seats];
+        for seat in cluster.seats() {
+            sizes[usize::from(*seat)] += 1;
+        }
+        let mut state = State {
+            cluster,
+            seats: cluster.seats().to_vec(),
+            leaders: cluster.leaders().to_vec(),
+            held: sizes.into_iter().map(Vec::with_capacity).collect(),
+            places: vec![0; cluster.replica_count()],
+            levels: vec![[0.0; GAUGES]; seats],
+            topics: TopicCounts { seats, counts: vec![0; seats * cluster.topics().len()] },
+        };
+        for part in 0..cluster.partition_count() as Part {
+            let topic = cluster.topic_of(part);
+            let lead = cluster.lead_load(part);
+            let leader = state.leader(part);
+            for slot in cluster.slots(part) {
+                let seat = state.seats[slot as usize];
+                let row = &mut state.levels[usize::from(seat)];
+                *row = plus(*row, replica_levels(cluster.slot_load(slot), lead, slot == leader));
+                *state.topics.entry(topic, seat) += 1;
+                state.places[slot as usize] = state.held[usize::from(seat)].len() as u32;
+                state.held[usize::from(seat)].push(slot);
+            }
+        }
+        for &(part, seat) in cluster.pending() {
+            let promised = replica_levels(cluster.slot_load(state.leader(part)), cluster.lead_load(part), false);
+            let row = &mut state.levels[usize::from(seat)];
+            *row = plus(*row, promised);
+        }
+        state
+    }
+
+    pub(crate) fn seat(&self, slot: Slot) -> Seat {
+        self.seats[slot as usize]
+    }
+
+    /// Where the replica was found.
+    pub(crate) fn home(&self, slot: Slot) -> Seat {
+        self.cluster.seats()[slot as usize]
+    }
+
+    /// The slot that leads the partition.
+    pub(crate) fn leader(&self, part: Part) -> Slot {
+        self.cluster.slots(part).start + Slot::from(self.leaders[part as usize])
+    }
+
+    /// The slot that was found leading the partition.
+    pub(crate) fn first_leader(&self, part: Part) -> Slot {
+        self.cluster.slots(part).start + Slot::from(self.cluster.leaders()[part as usize])
+    }
+
+    pub(crate) fn leads(&self, slot: Slot) -> bool {
+        self.leader(self.cluster.part_of(slot)) == slot
+    }
+
+    pub(crate) fn held(&self, seat: Seat) -> &[Slot] {
+        &self.held[usize::from(seat)]
+    }
+
+    pub(crate) fn levels(&self, seat: Seat) -> &Levels {
+        &self.levels[usize::from(seat)]
+    }
+
+    pub(crate) fn all_levels(&self) -> &[Levels] {
+        &self.levels
+    }
+
+    pub(crate) fn topics(&self) -> &TopicCounts {
+        &self.topics
+    }
+
+    /// Whether the broker holds a replica of the partition.
+    pub(crate) fn holds(&self, seat: Seat, part: Part) -> bool {
+        self.cluster.slots(part).any(|slot| self.seats[slot as usize] == seat)
+    }
+
+    /// What the replica adds to its broker, in the role it has.
+    pub(crate) fn weight(&self, slot: Slot) -> Levels {
+        let part = self.cluster.part_of(slot);
+        replica_levels(self.cluster.slot_load(slot), self.cluster.lead_load(part), self.leader(part) == slot)
+    }
+
+    /// How much leadership of the replica's partition adds to its broker.
+    pub(crate) fn leadership(&self, slot: Slot) -> Levels {
+        leadership_levels(self.cluster.slot_load(slot), self.cluster.lead_load(self.cluster.part_of(slot)))
+    }
+
+    /// What `action` would change.
+    pub(crate) fn effect(&self, action: Action) -> Effect {
+        match action {
+            Action::Move { slot, to } => {
+                let weight = self.weight(slot);
+                Effect { from: self.seat(slot), to, on_from: negated(weight), on_to: weight }
+            }
+            Action::Lead { part, slot } => {
+                let leader = self.leader(part);
+                Effect {
+                    from: self.seat(leader),
+                    to: self.seat(slot),
+                    on_from: negated(self.leadership(leader)),
+                    on_to: self.leadership(slot),
+                }
+            }
+            Action::Swap { one, other } => {
+                let gain = minus(self.weight(other), self.weight(one));
+                Effect { from: self.seat(one), to: self.seat(other), on_from: gain, on_to: negated(gain) }
+            }
+            Action::LeadSwap { one, other } => {
+                let leaves = |slot| self.leadership(self.leader(self.cluster.part_of(slot)));
+                Effect {
+                    from: self.seat(other),
+                    to: self.seat(one),
+                    on_from: minus(self.leadership(other), leaves(one)),
+                    on_to: minus(self.leadership(one), leaves(other)),
+                }
+            }
+        }
+    }
+
+    /// Makes `action` happen.
+    pub(crate) fn apply(&mut self, action: Action) {
+        let effect = self.effect(action);
+        for (seat, change) in [(effect.from, effect.on_from), (effect.to, effect.on_to)] {
+            let row = &mut self.levels[usize::from(seat)];
+            *row = plus(*row, change);
+        }
+        match action {
+            Action::Move { slot, to } => self.carry(slot, to),
+            Action::Lead { slot, .. } => self.crown(slot),
+            Action::Swap { one, other } => {
+                let (here, there) = (self.seat(one), self.seat(other));
+                self.carry(one, there);
+                self.carry(other, here);
+            }
+            Action::LeadSwap { one, other } => {
+                self.crown(one);
+                self.crown(other);
+            }
+        }
+    }
+
+    fn crown(&mut self, slot: Slot) {
+        let part = self.cluster.part_of(slot);
+        self.leaders[part as usize] = (slot - self.cluster.slots(part).start) as u8;
+    }
+
+    fn carry(&mut self, slot: Slot, to: Seat) {
+        let from = self.seat(slot);
+        let place = self.places[slot as usize];
+        let left = &mut self.held[usize::from(from)];
+        left.swap_remove(place as usize);
+        if let Some(moved_up) = left.get(place as usize) {
+            self.places[*moved_up as usize] = place;
+        }
+        self.places[slot as usize] = self.held[usize::from(to)].len() as u32;
+        self.held[usize::from(to)].push(slot);
+        self.seats[slot as usize] = to;
+        let topic = self.cluster.topic_of(self.cluster.part_of(slot));
+        *self.topics.entry(topic, from) -= 1;
+        *self.topics.entry(topic, to) += 1;
+    }
+}
