@@ -1,7 +1,8 @@
 //! Goals that keep a gauge of every broker between two numbers: by leadership where that helps, by
 //! moves off the over-full and onto the under-full, and by swaps where nothing else is allowed.
 
-use super::{Judges, Search, by_worth};
+use super::greedy::Greedy;
+use super::{CROWDED_TOPIC, Judges, Search};
 use crate::cluster::{Seat, Slot};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
@@ -67,15 +68,19 @@ impl Search<'_, '_> {
         for (seat, candidates) in over.into_iter().zip(ranked) {
             // First what harms nobody and does not overshoot; then whatever is needed.
             for (judges, margin) in [(Judges::All, 1.05), (Judges::Before, 1.05), (Judges::Before, f64::INFINITY)] {
+                let mut greedy = Greedy::new(candidates.iter().copied());
                 let mut refused = 0;
-                for &(_, slot) in &candidates {
+                while refused < PATIENCE {
                     let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
-                    if excess <= 0.0 || refused >= PATIENCE {
+                    if excess <= 0.0 {
                         break;
                     }
-                    if self.state.seat(slot) != seat || self.state.weight(slot)[gauge as usize] > excess * margin {
-                        continue;
-                    }
+                    let next = greedy.next(|slot| {
+                        let fits = self.state.seat(slot) == seat
+                            && self.state.weight(slot)[gauge as usize] <= excess * margin;
+                        if fits { self.worth_shedding(goal, gauge, band, slot, seat) } else { None }
+                    });
+                    let Some(slot) = next else { break };
                     refused = if self.place(goal, judges, slot, self.seats()).is_ok() { 0 } else { refused + 1 };
                 }
             }
@@ -92,13 +97,13 @@ impl Search<'_, '_> {
         let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
         let own = value.min(excess) * self.aims.pulls(seat)[gauge as usize];
         let worth = own + self.relief(seat, &weight);
-        Some(worth / self.price(seat, None, weight[Gauge::Disk as usize]))
+        Some(worth / self.price(weight[Gauge::Disk as usize]))
     }
 
     /// Moves replicas onto brokers below their band.
     fn fill(&mut self, goal: usize, gauge: Gauge, band: usize) {
         /// Candidates each giving broker offers in a round.
-        const OFFERS: usize = 64;
+        const OFFERS: usize = 128;
         let under = self.outside(gauge, band).under;
         let Some(&neediest) = under.first() else { return };
         let lack = |search: &Self, seat: Seat| {
@@ -109,24 +114,26 @@ impl Search<'_, '_> {
         let offers = self.survey(&givers, OFFERS, |slot, giver| {
             self.worth_pulling(goal, gauge, most, slot, giver, neediest)
         });
-        let mut offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
-        by_worth(&mut offers);
-        // What is worth most changes as brokers fill: a part of what they lack, then look again.
-        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.6).max(0.0)).collect();
-        let mut before = self.steps.len();
+        let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
+        // What is worth offering changes as brokers fill: a part of what they lack, then look again.
+        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.25).max(0.0)).collect();
+        let before = self.steps.len();
         for judges in [Judges::All, Judges::Before] {
-            for &(_, slot) in &offers {
+            let mut greedy = Greedy::new(offers.iter().copied());
+            loop {
                 let open = |(seat, enough): (&Seat, &f64)| (lack(self, *seat) > *enough).then_some(*seat);
                 let open: Vec<Seat> = under.iter().zip(&enough).filter_map(open).collect();
-                if open.is_empty() {
-                    break;
-                }
+                let Some(&seat) = open.first() else { break };
+                let most = lack(self, seat);
+                let next = greedy.next(|slot| {
+                    self.worth_pulling(goal, gauge, most, slot, self.state.seat(slot), seat)
+                });
+                let Some(slot) = next else { break };
                 let _ = self.place(goal, judges, slot, open.into_iter());
             }
             if self.steps.len() > before {
                 break;
             }
-            before = self.steps.len();
         }
     }
 
@@ -156,6 +163,9 @@ impl Search<'_, '_> {
             return None;
         }
         let worth = self.relief(giver, &weight) - self.aims.strain(&self.state, seat, &weight);
-        (worth > 0.0).then(|| worth / self.price(giver, Some(seat), weight[Gauge::Disk as usize]))
+        let topic = self.state.cluster.topic_of(self.state.cluster.part_of(slot));
+        let crowded = self.aims.watches_topics() && self.state.topics().of(topic, seat) >= self.aims.topic_band(topic).1;
+        let worth = if crowded { worth / CROWDED_TOPIC } else { worth };
+        (worth > 0.0).then(|| worth / self.price(weight[Gauge::Disk as usize]))
     }
 }

@@ -8,6 +8,7 @@
 
 mod band;
 mod evacuate;
+mod greedy;
 mod leadership;
 mod racks;
 mod survey;
@@ -18,7 +19,6 @@ mod undo;
 use crate::aims::{Aim, Aims, NOISE};
 use crate::cluster::{Seat, Slot};
 use crate::gauges::{Gauge, Levels, negated};
-use crate::goal::Goal;
 use crate::rules::Rules;
 use crate::state::{Action, State};
 
@@ -67,14 +67,14 @@ pub(crate) struct Search<'c, 'r> {
     pub(crate) vetoes: Vec<Vec<u64>>,
     pub(crate) threads: usize,
     /// What a move costs apart from its bytes, in MB.
-    small: f64,
+    a_move: f64,
     scratch: Vec<(f64, Seat)>,
 }
 
 impl<'c, 'r> Search<'c, 'r> {
     pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: &'r Aims, threads: usize) -> Self {
         let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
-        let small = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
+        let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
         let goals = aims.goals.len();
         Search {
             state,
@@ -83,7 +83,7 @@ impl<'c, 'r> Search<'c, 'r> {
             steps: Vec::new(),
             vetoes: vec![vec![0; goals]; goals],
             threads,
-            small,
+            a_move,
             scratch: Vec::new(),
         }
     }
@@ -95,7 +95,12 @@ impl<'c, 'r> Search<'c, 'r> {
             let before = self.steps.len();
             for goal in 0..self.aims.goals.len() {
                 self.improve(goal);
+                if std::env::var("DBG").is_ok() {
+                    let m: Vec<String> = (0..self.aims.goals.len()).map(|g| (g, self.aims.miss(g, &self.state, self.rules))).filter(|x| x.1 > 0.0).map(|(g, m)| format!("{g}:{m:.3}")).collect();
+                    eprintln!("after {goal} steps {} {}", self.steps.len(), m.join(" "));
+                }
             }
+            if std::env::var("DBG").is_ok() { for g in 0..self.aims.goals.len() { eprintln!("vetoes {g} {:?}", self.vetoes[g]); } }
             self.undo_needless();
             if self.steps.len() == before {
                 break;
@@ -220,29 +225,14 @@ impl<'c, 'r> Search<'c, 'r> {
         -self.aims.strain(&self.state, seat, &negated(*weight))
     }
 
-    /// What moving so many bytes off the broker costs. Bytes that a disk goal wants moved anyway are
-    /// free: then only the move itself costs.
-    fn price(&self, from: Seat, to: Option<Seat>, megabytes: f64) -> f64 {
-        self.small + if self.wants_disk_moved(from, to) { 0.0 } else { megabytes }
-    }
-
-    fn wants_disk_moved(&self, from: Seat, to: Option<Seat>) -> bool {
-        let Some(band) = self.disk_band() else { return false };
-        let level = |seat: Seat| self.state.levels(seat)[Gauge::Disk as usize];
-        level(from) > self.aims.limit(band, from).high
-            || to.is_some_and(|to| level(to) < self.aims.limit(band, to).low)
-    }
-
-    fn disk_band(&self) -> Option<usize> {
-        self.aims.goals.iter().zip(&self.aims.aims).find_map(|(goal, aim)| match (goal, aim) {
-            (Goal::DiskUsageDistribution, Aim::Band { band, .. }) => Some(*band),
-            _ => None,
-        })
+    /// What moving so many bytes costs: the bytes, and the move itself.
+    fn price(&self, megabytes: f64) -> f64 {
+        self.a_move + megabytes
     }
 }
 
 /// What a move costs apart from its bytes, in replicas of mean size.
-const A_MOVE: f64 = 0.25;
+const A_MOVE: f64 = 1.0;
 
 /// What one replica too many of a topic is made to look like while a broker is chosen: worse than any
 /// honest strain, yet finite, because it may be the only place.

@@ -77,7 +77,7 @@ impl Search<'_, '_> {
             let ease = -self.aims.strain(&self.state, here, &gain)
                 - self.aims.strain(&self.state, there, &negated(gain));
             let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
-            let worth = ease / (self.small + megabytes);
+            let worth = ease / (self.a_move + megabytes);
             if best.is_some_and(|(known, _)| known >= worth) {
                 continue;
             }
@@ -115,7 +115,7 @@ impl Search<'_, '_> {
             let weight = self.state.weight(slot);
             let megabytes = weight[Gauge::Disk as usize];
             let worth = if over {
-                weight[gauge as usize] / self.price(seat, None, megabytes)
+                weight[gauge as usize] / self.price(megabytes)
             } else {
                 -(weight[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
                     + megabytes / self.aims.target(seat)[Gauge::Disk as usize].max(1.0))

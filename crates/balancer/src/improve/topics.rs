@@ -95,7 +95,7 @@ impl Search<'_, '_> {
             let mut best: Option<(f64, Action)> = None;
             for &other in self.state.held(there).iter().take(LOOKED_AT) {
                 let strange = self.aims.unlikeness(there, &minus(self.state.weight(other), weight))
-                    + self.state.cluster.megabytes(other) / self.small * 1e-4;
+                    + self.state.cluster.megabytes(other) / self.a_move * 1e-4;
                 if best.is_some_and(|(known, _)| known <= strange)
                     || !self.may_move(other, goal)
                     || !self.may_change_places(slot, other)

@@ -1,0 +1,69 @@
+//! Taking the best first, although what is best changes with everything taken.
+//!
+//! Worth falls as brokers are relieved and filled, hardly ever rises. So a candidate's last known worth
+//! is a bound, and only the one on top needs to be looked at again before it is taken.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::cluster::Slot;
+
+/// What is this close to the best known bound, relatively, is taken without looking at the rest.
+const SLACK: f64 = 0.15;
+
+/// Candidates with the worth they had when last looked at.
+#[derive(Debug)]
+pub(super) struct Greedy {
+    heap: BinaryHeap<Entry>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Entry(f64, Slot);
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// The worthiest is greatest; of equals the one with the lower slot, so that no history shows.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0).then(other.1.cmp(&self.1))
+    }
+}
+
+impl Greedy {
+    pub(super) fn new(candidates: impl IntoIterator<Item = (f64, Slot)>) -> Greedy {
+        Greedy { heap: candidates.into_iter().map(|(worth, slot)| Entry(worth, slot)).collect() }
+    }
+
+    /// The candidate that is worth most now. `worth` looks at one anew; `None` drops it.
+    pub(super) fn next(&mut self, mut worth: impl FnMut(Slot) -> Option<f64>) -> Option<Slot> {
+        loop {
+            let Entry(_, slot) = self.heap.pop()?;
+            let Some(now) = worth(slot) else { continue };
+            match self.heap.peek() {
+                Some(next) if next.0 - SLACK * next.0.abs() > now => self.heap.push(Entry(now, slot)),
+                _ => return Some(slot),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_now_comes_first_whatever_was_best_before() {
+        let mut greedy = Greedy::new([(9.0, 1), (8.0, 2), (7.0, 3)]);
+        let now = |slot| Some(if slot == 1 { 5.0 } else { [0.0, 0.0, 8.0, 7.0][slot as usize] });
+        assert_eq!(greedy.next(now), Some(2));
+        assert_eq!(greedy.next(now), Some(3));
+        assert_eq!(greedy.next(now), Some(1));
+        assert_eq!(greedy.next(|_| None), None);
+    }
+}
