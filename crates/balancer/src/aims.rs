@@ -289,20 +289,29 @@ impl Aims {
                 .map(|topic| {
                     let row = state.topics().row(topic).iter().zip(seats.clone());
                     let alive = row.filter(|(_, seat)| rules.is_alive(*seat));
-                    alive.map(|(count, seat)| self.topic_miss(topic, *count, rules.counted[usize::from(seat)])).sum::<f64>()
+                    alive
+                        .map(|(count, seat)| self.topic_miss(topic, *count, rules.counted[usize::from(seat)]))
+                        .sum::<f64>()
                 })
                 .sum(),
             Aim::TopicLeaders => topics
                 .filter(|topic| self.min_leaders(*topic) > 0)
                 .map(|topic| {
-                    let eligible = seats.clone().filter(|seat| rules.counted[usize::from(*seat)] && rules.takes_leaders(*seat));
-                    eligible.map(|seat| f64::from(self.min_leaders(topic).saturating_sub(led(state, topic, seat)))).sum::<f64>()
+                    let eligible =
+                        seats.clone().filter(|seat| rules.counted[usize::from(*seat)] && rules.takes_leaders(*seat));
+                    eligible
+                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(led(state, topic, seat))))
+                        .sum::<f64>()
                 })
                 .sum(),
             Aim::PreferredLeaders => parts
                 .filter(|part| {
                     let leader = state.leader(*part);
-                    state.cluster.slots(*part).take_while(|slot| *slot != leader).any(|slot| rules.may_lead(state, slot))
+                    state
+                        .cluster
+                        .slots(*part)
+                        .take_while(|slot| *slot != leader)
+                        .any(|slot| rules.may_lead(state, slot))
                 })
                 .count() as f64,
         }
@@ -330,12 +339,35 @@ impl Aims {
         let slots = state.cluster.slots(part);
         let most = slots.len().div_ceil(self.live_racks.max(1));
         let rack = |slot: Slot| self.rack(state.seat(slot));
-        slots.clone().filter(|slot| (slots.start..*slot).filter(|other| rack(*other) == rack(*slot)).count() >= most).count() as f64
+        slots
+            .clone()
+            .filter(|slot| (slots.start..*slot).filter(|other| rack(*other) == rack(*slot)).count() >= most)
+            .count() as f64
     }
 
     /// The first goal before `upto` that the action would make worse.
     pub(crate) fn veto(&self, upto: usize, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
         (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
+    }
+
+    /// The first goal of all that the action would make worse on either broker it touches, even if the
+    /// other gains as much.
+    pub(crate) fn harm(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
+        (0..self.aims.len()).find(|index| match self.aims[*index] {
+            Aim::Band { gauge, band, strict: false } => {
+                let gauge = gauge as usize;
+                let mut sum = 0.0;
+                let mut leaves = false;
+                for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
+                    let (limit, level) = (self.limit(band, seat), state.levels(seat)[gauge]);
+                    let (before, after) = (limit.miss(level), limit.miss(level + change));
+                    sum += after - before;
+                    leaves |= before == 0.0 && after > 0.0;
+                }
+                leaves || sum > NOISE
+            }
+            _ => self.change(*index, state, action, effect) > NOISE,
+        })
     }
 
     fn rack_change(&self, state: &State<'_>, action: Action) -> f64 {
@@ -360,9 +392,8 @@ impl Aims {
         each_move(state, action)
             .map(|(slot, to)| {
                 let part = state.cluster.part_of(slot);
-                let count = |rack: u16| {
-                    state.cluster.slots(part).filter(|other| self.rack(state.seat(*other)) == rack).count()
-                };
+                let count =
+                    |rack: u16| state.cluster.slots(part).filter(|other| self.rack(state.seat(*other)) == rack).count();
                 let (from, to) = (self.rack(state.seat(slot)), self.rack(to));
                 if from == to {
                     0.0
@@ -377,9 +408,10 @@ impl Aims {
     }
 
     fn topic_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let moves: Vec2<(u32, Seat, Seat)> = Vec2::of(each_move(state, action).map(|(slot, to)| {
-            (state.cluster.topic_of(state.cluster.part_of(slot)), state.seat(slot), to)
-        }));
+        let moves: Vec2<(u32, Seat, Seat)> = Vec2::of(
+            each_move(state, action)
+                .map(|(slot, to)| (state.cluster.topic_of(state.cluster.part_of(slot)), state.seat(slot), to)),
+        );
         // Two replicas of one topic that change places change no count.
         if let Vec2::Two(one, other) = moves
             && one.0 == other.0

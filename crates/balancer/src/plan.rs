@@ -1,10 +1,73 @@
 //! The plan: what moves, in which order, and why.
 
+use sha2::{Digest, Sha256};
+
 use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
 use crate::state::{Action, State};
+
+/// A plan: nothing in it is left to choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What happens, in an order of which every beginning is already useful.
+    pub changes: Vec<Change>,
+    /// What a budget left out.
+    pub undone: Undone,
+}
+
+/// What a budget left out of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Undone {
+    /// Partitions that would have changed.
+    pub changes: usize,
+    /// Data that would have been copied, in MB.
+    pub megabytes: f64,
+}
+
+impl Plan {
+    /// Names the plan by what it does: equal plans have equal names, on any machine.
+    pub fn id(&self) -> String {
+        let mut hash = Sha256::new();
+        for change in &self.changes {
+            hash.update(change.topic.as_bytes());
+            hash.update([0]);
+            hash.update(change.partition.to_be_bytes());
+            for list in [&change.old_replicas, &change.new_replicas] {
+                hash.update((list.len() as u32).to_be_bytes());
+                list.iter().for_each(|broker| hash.update(broker.0.to_be_bytes()));
+            }
+            hash.update(change.old_leader.0.to_be_bytes());
+            hash.update(change.new_leader.0.to_be_bytes());
+            hash.update((change.disks.len() as u32).to_be_bytes());
+            for disk in &change.disks {
+                hash.update(disk.broker.0.to_be_bytes());
+                for name in [&disk.from, &disk.to] {
+                    hash.update((name.len() as u32).to_be_bytes());
+                    hash.update(name.as_bytes());
+                }
+            }
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Data copied between brokers, in MB.
+    pub fn megabytes(&self) -> f64 {
+        self.changes.iter().map(|change| change.megabytes).sum()
+    }
+}
+
+/// A replica that changes disks without leaving its broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskChange {
+    /// On which broker.
+    pub broker: BrokerId,
+    /// The log directory it is in.
+    pub from: String,
+    /// The log directory it goes to.
+    pub to: String,
+}
 
 /// Why a partition changes: the goal it serves and between whom.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,8 +97,12 @@ pub struct Change {
     pub old_leader: BrokerId,
     /// Who is to lead it.
     pub new_leader: BrokerId,
+    /// Replicas that change disks within their broker.
+    pub disks: Vec<DiskChange>,
     /// Data copied between brokers, in MB.
     pub megabytes: f64,
+    /// Data copied between disks of one broker, in MB.
+    pub disk_megabytes: f64,
     /// Why, the most important reason first.
     pub reasons: Vec<Reason>,
 }
@@ -102,6 +169,8 @@ fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -
         old_leader: id(state.home(state.first_leader(part))),
         new_leader: new_replicas[0],
         new_replicas,
+        disks: Vec::new(),
+        disk_megabytes: 0.0,
         megabytes: moved.iter().map(|slot| cluster.megabytes(*slot)).sum(),
         reasons,
     }

@@ -1,37 +1,145 @@
-//! From a request to a plan.
+//! From a request to a plan, and what the plan does to every goal.
 
 use crate::aims::Aims;
-use crate::cluster::Cluster;
+use crate::cluster::{BrokerId, Cluster, Resource};
+use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
 use crate::options::Request;
-use crate::plan::{Change, changes};
+use crate::plan::{Plan, Undone, changes};
 use crate::rules::{BadRequest, Rules};
 use crate::settings::Settings;
 use crate::state::State;
 
-/// A plan with what it does to the goals.
-#[derive(Debug)]
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refused {
+    /// The request itself is wrong.
+    #[error(transparent)]
+    BadRequest(#[from] BadRequest),
+    /// A hard goal cannot be satisfied.
+    #[error("{0}")]
+    Infeasible(Infeasible),
+}
+
+/// A hard goal that cannot be satisfied, and what would make it feasible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Infeasible {
+    /// The goal.
+    pub goal: Goal,
+    /// The reason in words and numbers, with what would help.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// How a goal fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was not satisfied and is not after the plan.
+    Violated,
+    /// It was not satisfied and is after the plan.
+    Fixed,
+    /// It was satisfied all along.
+    NoAction,
+}
+
+/// What the plan does to one goal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Which.
+    pub goal: Goal,
+    /// How it fares.
+    pub status: Status,
+    /// How far it is from being satisfied before and after; 0 means satisfied.
+    pub miss: (f64, f64),
+    /// If violated: the goals of higher priority that refused its moves, and how often.
+    pub refused_by: Vec<(Goal, u64)>,
+}
+
+/// What one broker carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BrokerLoad {
+    /// Who.
+    pub broker: BrokerId,
+    /// Per resource, in the units of loads.
+    pub resources: [f64; Resource::COUNT],
+    /// Replicas on it.
+    pub replicas: u64,
+    /// Of which lead.
+    pub leaders: u64,
+    /// Outbound KB/s if it led all of them.
+    pub potential_out: f64,
+    /// Inbound KB/s of the partitions it leads.
+    pub leader_in: f64,
+}
+
+/// A plan with everything that can be said about it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What happens, in order.
-    pub changes: Vec<Change>,
-    /// Per goal: how far it misses before and after.
-    pub misses: Vec<(Goal, f64, f64)>,
-    /// actions
-    pub steps: usize,
+    /// The plan.
+    pub plan: Plan,
+    /// Per goal in force, most important first.
+    pub verdicts: Vec<Verdict>,
+    /// Goals that were asked for and left out, because nobody measured what they need.
+    pub unmeasured: Vec<Goal>,
+    /// Every broker before, ascending by id.
+    pub before: Vec<BrokerLoad>,
+    /// Every broker after.
+    pub after: Vec<BrokerLoad>,
 }
 
 /// Makes the plan for `request`.
-pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, BadRequest> {
+pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let rules = Rules::compile(cluster, request)?;
-    let goals = request.goals_in_force();
+    let (goals, unmeasured): (Vec<Goal>, Vec<Goal>) =
+        request.goals_in_force().into_iter().partition(|goal| goal.is_measurable(cluster.unknown()));
+    if goals.is_empty() {
+        let names: Vec<&str> = cluster.unknown().iter().map(Resource::name).collect();
+        return Err(BadRequest::NothingMeasured(names.join(", ")).into());
+    }
     let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
-    let before: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
+    let before = loads(&state);
+    let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
     search.run();
-    let after = (0..goals.len()).map(|goal| aims.miss(goal, &search.state, &rules));
-    let misses = goals.iter().copied().zip(before).zip(after).map(|((goal, before), after)| (goal, before, after));
-    let misses = misses.collect();
-    Ok(Outcome { changes: changes(&search.state, &aims, &search.steps), misses, steps: search.steps.len() })
+    let verdicts = verdicts(&search, &misses);
+    let plan = Plan { changes: changes(&search.state, &aims, &search.steps), undone: Undone::default() };
+    Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state) })
+}
+
+fn verdicts(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
+    let goals = &search.aims.goals;
+    let verdict = |(index, goal): (usize, &Goal)| {
+        let after = search.aims.miss(index, &search.state, search.rules);
+        let status = match (before[index] > 0.0, after > 0.0) {
+            (_, true) => Status::Violated,
+            (true, false) => Status::Fixed,
+            (false, false) => Status::NoAction,
+        };
+        let mut refused_by: Vec<(Goal, u64)> = Vec::new();
+        if status == Status::Violated {
+            refused_by.extend(goals.iter().copied().zip(search.vetoes[index].iter().copied()).filter(|(_, n)| *n > 0));
+            refused_by.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        }
+        Verdict { goal: *goal, status, miss: (before[index], after), refused_by }
+    };
+    goals.iter().enumerate().map(verdict).collect()
+}
+
+fn loads(state: &State<'_>) -> Vec<BrokerLoad> {
+    let load = |(broker, levels): (&crate::cluster::Broker, &crate::gauges::Levels)| BrokerLoad {
+        broker: broker.id,
+        resources: Resource::ALL.map(|resource| levels[Gauge::of(resource) as usize]),
+        replicas: levels[Gauge::Replicas as usize] as u64,
+        leaders: levels[Gauge::Leaders as usize] as u64,
+        potential_out: levels[Gauge::PotentialOut as usize],
+        leader_in: levels[Gauge::LeaderIn as usize],
+    };
+    state.cluster.brokers().iter().zip(state.all_levels()).map(load).collect()
 }

@@ -76,11 +76,8 @@ impl Rules {
         if !counted.contains(&true) {
             return Err(BadRequest::NoDestination);
         }
-        let takes_replicas = if named {
-            each(&|seat, id| lives[seat] && request.destinations.contains(&id))
-        } else {
-            counted.clone()
-        };
+        let takes_replicas =
+            if named { each(&|seat, id| lives[seat] && request.destinations.contains(&id)) } else { counted.clone() };
         let takes_leaders = each(&|seat, id| {
             lives[seat] && states[seat] != BrokerState::Demoted && !request.excluded_for_leadership.contains(&id)
         });

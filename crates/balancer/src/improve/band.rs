@@ -64,7 +64,7 @@ impl Search<'_, '_> {
         if over.is_empty() {
             return;
         }
-        let ranked = self.survey(&over, CONSIDERED, |slot, seat| self.worth_shedding(goal, gauge, band, slot, seat));
+        let ranked = self.survey(&over, CONSIDERED, |slot, seat| self.worth_shedding(goal, gauge, slot, seat));
         for (seat, candidates) in over.into_iter().zip(ranked) {
             // First what harms nobody and does not overshoot; then whatever is needed.
             for (judges, margin) in [(Judges::All, 1.05), (Judges::Before, 1.05), (Judges::Before, f64::INFINITY)] {
@@ -76,9 +76,9 @@ impl Search<'_, '_> {
                         break;
                     }
                     let next = greedy.next(|slot| {
-                        let fits = self.state.seat(slot) == seat
-                            && self.state.weight(slot)[gauge as usize] <= excess * margin;
-                        if fits { self.worth_shedding(goal, gauge, band, slot, seat) } else { None }
+                        let fits =
+                            self.state.seat(slot) == seat && self.state.weight(slot)[gauge as usize] <= excess * margin;
+                        if fits { self.worth_shedding(goal, gauge, slot, seat) } else { None }
                     });
                     let Some(slot) = next else { break };
                     refused = if self.place(goal, judges, slot, self.seats()).is_ok() { 0 } else { refused + 1 };
@@ -88,16 +88,13 @@ impl Search<'_, '_> {
     }
 
     /// How much the replica's going relieves the broker, for its bytes.
-    fn worth_shedding(&self, goal: usize, gauge: Gauge, band: usize, slot: Slot, seat: Seat) -> Option<f64> {
+    fn worth_shedding(&self, goal: usize, gauge: Gauge, slot: Slot, seat: Seat) -> Option<f64> {
         let weight = self.state.weight(slot);
         let value = weight[gauge as usize];
         if value <= 0.0 || !self.may_move(slot, goal) {
             return None;
         }
-        let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
-        let own = value.min(excess) * self.aims.pulls(seat)[gauge as usize];
-        let worth = own + self.relief(seat, &weight);
-        Some(worth / self.price(weight[Gauge::Disk as usize]))
+        Some(self.worth(&weight, seat, None))
     }
 
     /// Moves replicas onto brokers below their band.
@@ -106,19 +103,17 @@ impl Search<'_, '_> {
         const OFFERS: usize = 128;
         let under = self.outside(gauge, band).under;
         let Some(&neediest) = under.first() else { return };
-        let lack = |search: &Self, seat: Seat| {
-            search.aims.limit(band, seat).low - search.state.levels(seat)[gauge as usize]
-        };
+        let lack =
+            |search: &Self, seat: Seat| search.aims.limit(band, seat).low - search.state.levels(seat)[gauge as usize];
         let givers = self.givers(gauge, neediest);
         let most = lack(self, neediest);
-        let offers = self.survey(&givers, OFFERS, |slot, giver| {
-            self.worth_pulling(goal, gauge, most, slot, giver, neediest)
-        });
+        let offers =
+            self.survey(&givers, OFFERS, |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest));
         let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
         // What is worth offering changes as brokers fill: a part of what they lack, then look again.
-        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.25).max(0.0)).collect();
+        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.5).max(0.0)).collect();
         let before = self.steps.len();
-        for judges in [Judges::All, Judges::Before] {
+        for (judges, crowds) in [(Judges::All, false), (Judges::Before, false), (Judges::Before, true)] {
             let mut greedy = Greedy::new(offers.iter().copied());
             loop {
                 let open = |(seat, enough): (&Seat, &f64)| (lack(self, *seat) > *enough).then_some(*seat);
@@ -126,10 +121,12 @@ impl Search<'_, '_> {
                 let Some(&seat) = open.first() else { break };
                 let most = lack(self, seat);
                 let next = greedy.next(|slot| {
-                    self.worth_pulling(goal, gauge, most, slot, self.state.seat(slot), seat)
+                    let fits = crowds || !self.is_crowded(slot, seat);
+                    if fits { self.worth_pulling(goal, (gauge, most), slot, self.state.seat(slot), seat) } else { None }
                 });
                 let Some(slot) = next else { break };
-                let _ = self.place(goal, judges, slot, open.into_iter());
+                let open = open.into_iter().filter(|seat| crowds || !self.is_crowded(slot, *seat));
+                let _ = self.place(goal, judges, slot, open.collect::<Vec<_>>().into_iter());
             }
             if self.steps.len() > before {
                 break;
@@ -151,8 +148,7 @@ impl Search<'_, '_> {
     fn worth_pulling(
         &self,
         goal: usize,
-        gauge: Gauge,
-        lack: f64,
+        (gauge, lack): (Gauge, f64),
         slot: Slot,
         giver: Seat,
         seat: Seat,
@@ -162,10 +158,8 @@ impl Search<'_, '_> {
         if value <= 0.0 || value > lack * 1.5 || !self.may_move(slot, goal) {
             return None;
         }
-        let worth = self.relief(giver, &weight) - self.aims.strain(&self.state, seat, &weight);
-        let topic = self.state.cluster.topic_of(self.state.cluster.part_of(slot));
-        let crowded = self.aims.watches_topics() && self.state.topics().of(topic, seat) >= self.aims.topic_band(topic).1;
-        let worth = if crowded { worth / CROWDED_TOPIC } else { worth };
-        (worth > 0.0).then(|| worth / self.price(weight[Gauge::Disk as usize]))
+        let worth = self.worth(&weight, giver, Some(seat));
+        let worth = if self.is_crowded(slot, seat) { worth / CROWDED_TOPIC } else { worth };
+        (worth > 0.0).then_some(worth)
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use crate::cluster::Slot;
 
 /// What is this close to the best known bound, relatively, is taken without looking at the rest.
-const SLACK: f64 = 0.15;
+const SLACK: f64 = 0.03;
 
 /// Candidates with the worth they had when last looked at.
 #[derive(Debug)]

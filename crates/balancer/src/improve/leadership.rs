@@ -33,7 +33,11 @@ impl Search<'_, '_> {
                 if !self.rules.may_lead(&self.state, slot) {
                     continue;
                 }
-                refused = if self.attempt(goal, Judges::Before, Action::Lead { part, slot }).is_ok() { 0 } else { refused + 1 };
+                refused = if self.attempt(goal, Judges::Before, Action::Lead { part, slot }).is_ok() {
+                    0
+                } else {
+                    refused + 1
+                };
             }
         }
     }
@@ -144,9 +148,7 @@ impl Search<'_, '_> {
 
     /// Whether the broker must lead more of the topic than it does.
     pub(crate) fn needs_leaders(&self, topic: u32, seat: Seat, least: u32) -> bool {
-        self.rules.counted[usize::from(seat)]
-            && self.rules.takes_leaders(seat)
-            && led(&self.state, topic, seat) < least
+        self.rules.counted[usize::from(seat)] && self.rules.takes_leaders(seat) && led(&self.state, topic, seat) < least
     }
 
     fn lead_more(&mut self, goal: usize, topic: u32, seat: Seat) -> bool {

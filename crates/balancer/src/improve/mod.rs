@@ -95,12 +95,7 @@ impl<'c, 'r> Search<'c, 'r> {
             let before = self.steps.len();
             for goal in 0..self.aims.goals.len() {
                 self.improve(goal);
-                if std::env::var("DBG").is_ok() {
-                    let m: Vec<String> = (0..self.aims.goals.len()).map(|g| (g, self.aims.miss(g, &self.state, self.rules))).filter(|x| x.1 > 0.0).map(|(g, m)| format!("{g}:{m:.3}")).collect();
-                    eprintln!("after {goal} steps {} {}", self.steps.len(), m.join(" "));
-                }
             }
-            if std::env::var("DBG").is_ok() { for g in 0..self.aims.goals.len() { eprintln!("vetoes {g} {:?}", self.vetoes[g]); } }
             self.undo_needless();
             if self.steps.len() == before {
                 break;
@@ -140,11 +135,11 @@ impl<'c, 'r> Search<'c, 'r> {
         if gain <= NOISE {
             return Err(Refusal::NoGain);
         }
-        let upto = match judges {
-            Judges::Before => goal,
-            Judges::All => self.aims.goals.len(),
+        let refused = match judges {
+            Judges::Before => self.aims.veto(goal, &self.state, action, &effect),
+            Judges::All => self.aims.harm(&self.state, action, &effect),
         };
-        match self.aims.veto(upto, &self.state, action, &effect) {
+        match refused {
             None => Ok(gain),
             Some(vetoing) => {
                 if vetoing < goal {
@@ -201,18 +196,22 @@ impl<'c, 'r> Search<'c, 'r> {
         ranked.clear();
         let part = self.state.cluster.part_of(slot);
         let leads = self.state.leads(slot);
-        let topic = self.state.cluster.topic_of(part);
-        let (_, most) = self.aims.topic_band(topic);
         for seat in seats {
             if !self.rules.may_receive(&self.state, slot, leads, seat) || self.state.holds(seat, part) {
                 continue;
             }
             let mut strain = self.aims.strain(&self.state, seat, weight);
-            if self.aims.watches_topics() && self.state.topics().of(topic, seat) >= most {
+            if self.is_crowded(slot, seat) {
                 strain += CROWDED_TOPIC;
             }
             ranked.push((strain, seat));
         }
+    }
+
+    /// Whether one more replica of the slot's topic is too many for the broker.
+    fn is_crowded(&self, slot: Slot, seat: Seat) -> bool {
+        let topic = self.state.cluster.topic_of(self.state.cluster.part_of(slot));
+        self.aims.watches_topics() && self.state.topics().of(topic, seat) >= self.aims.topic_band(topic).1
     }
 
     /// All brokers' seats.
@@ -229,6 +228,13 @@ impl<'c, 'r> Search<'c, 'r> {
     fn price(&self, megabytes: f64) -> f64 {
         self.a_move + megabytes
     }
+
+    /// How much good it does, for its price, that the replica's weight leaves `from` and, if that is
+    /// known, goes to `to`.
+    fn worth(&self, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
+        let strain = to.map_or(0.0, |to| self.aims.strain(&self.state, to, weight));
+        (self.relief(from, weight) - strain) / self.price(weight[Gauge::Disk as usize])
+    }
 }
 
 /// What a move costs apart from its bytes, in replicas of mean size.
@@ -243,3 +249,11 @@ fn by_worth(candidates: &mut [(f64, Slot)]) {
     candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
 }
 
+/// Leaves the `most` worthiest, in order.
+fn keep_best(candidates: &mut Vec<(f64, Slot)>, most: usize) {
+    if candidates.len() > most {
+        candidates.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        candidates.truncate(most);
+    }
+    by_worth(candidates);
+}

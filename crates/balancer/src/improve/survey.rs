@@ -4,7 +4,7 @@
 //! millions that is the difference between milliseconds and seconds. The answer does not depend on how
 //! the work is split.
 
-use super::{Search, by_worth};
+use super::{Search, keep_best};
 use crate::cluster::{Part, Seat, Slot};
 use crate::threads;
 
@@ -28,8 +28,8 @@ impl Search<'_, '_> {
         let pieces: Vec<Part> = (0..parts).step_by(PIECE as usize).collect();
         let found = threads::map(self.threads, &pieces, |first| {
             let mut found: Vec<Vec<(f64, Slot)>> = vec![Vec::new(); seats.len()];
-            let slots = self.state.cluster.slots(*first).start
-                ..self.state.cluster.slots((first + PIECE).min(parts) - 1).end;
+            let slots =
+                self.state.cluster.slots(*first).start..self.state.cluster.slots((first + PIECE).min(parts) - 1).end;
             for slot in slots {
                 let seat = self.state.seat(slot);
                 let at = index[usize::from(seat)];
@@ -48,11 +48,7 @@ impl Search<'_, '_> {
             }
         }
         for candidates in &mut merged {
-            if candidates.len() > most {
-                candidates.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-                candidates.truncate(most);
-            }
-            by_worth(candidates);
+            keep_best(candidates, most);
         }
         merged
     }

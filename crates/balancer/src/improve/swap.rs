@@ -1,8 +1,8 @@
 //! Exchanges: where a single move is refused, two that pay for each other may not be.
 
-use super::{Judges, Search, by_worth};
+use super::{Judges, Search, by_worth, keep_best};
 use crate::cluster::{Seat, Slot};
-use crate::gauges::{Gauge, minus, negated};
+use crate::gauges::{Gauge, Levels, minus, negated};
 use crate::goal::Goal;
 use crate::state::Action;
 
@@ -39,23 +39,18 @@ impl Search<'_, '_> {
 
     fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) -> bool {
         let mut taken = false;
-        let offered = self.worth_exchanging(goal, gauge, seat, over);
         let partners = self.partners(gauge, seat, over);
-        let mut answers: Vec<Option<Vec<Slot>>> = vec![None; partners.len()];
-        for one in offered {
-            if self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) == 0.0 {
-                break;
-            }
-            for (index, partner) in partners.iter().enumerate() {
-                if answers[index].is_none() {
-                    answers[index] = Some(self.worth_exchanging(goal, gauge, *partner, !over));
+        for partner in partners {
+            let gives = self.worth_giving(goal, seat, OFFERED);
+            let takes = self.worth_taking(goal, partner, seat, ANSWERS);
+            for one in gives {
+                if self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) == 0.0 {
+                    return taken;
                 }
-                let Some(slots) = &answers[index] else { continue };
-                if let Some(action) = self.best_swap(goal, one, slots)
+                if let Some(action) = self.best_swap(goal, one, &takes)
                     && self.attempt(goal, Judges::Before, action).is_ok()
                 {
                     taken = true;
-                    break;
                 }
             }
         }
@@ -69,13 +64,13 @@ impl Search<'_, '_> {
         let mut best: Option<(f64, Action)> = None;
         for &other in others {
             let there = self.state.seat(other);
-            if there == here || !self.may_change_places(one, other) {
+            if self.state.seat(one) != here || there == here || !self.may_change_places(one, other) {
                 continue;
             }
             let action = Action::Swap { one, other };
             let gain = minus(self.state.weight(other), weight);
-            let ease = -self.aims.strain(&self.state, here, &gain)
-                - self.aims.strain(&self.state, there, &negated(gain));
+            let ease =
+                -self.aims.strain(&self.state, here, &gain) - self.aims.strain(&self.state, there, &negated(gain));
             let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
             let worth = ease / (self.a_move + megabytes);
             if best.is_some_and(|(known, _)| known >= worth) {
@@ -104,26 +99,26 @@ impl Search<'_, '_> {
             && !state.holds(here, partner)
     }
 
-    /// Replicas to be offered: of an over-full broker those with much of the gauge for few bytes, of
-    /// an under-full one those with little of it, the smallest first.
-    fn worth_exchanging(&self, goal: usize, gauge: Gauge, seat: Seat, over: bool) -> Vec<Slot> {
+    /// The broker's replicas whose going relieves it most for the fewest bytes.
+    fn worth_giving(&self, goal: usize, seat: Seat, most: usize) -> Vec<Slot> {
+        self.best_held(goal, seat, most, |weight| self.relief(seat, weight))
+    }
+
+    /// The partner's replicas whose coming does the broker most good for the fewest bytes.
+    fn worth_taking(&self, goal: usize, partner: Seat, seat: Seat, most: usize) -> Vec<Slot> {
+        self.best_held(goal, partner, most, |weight| -self.aims.strain(&self.state, seat, weight))
+    }
+
+    fn best_held(&self, goal: usize, seat: Seat, most: usize, worth: impl Fn(&Levels) -> f64) -> Vec<Slot> {
         let mut candidates: Vec<(f64, Slot)> = Vec::new();
         for &slot in self.state.held(seat) {
-            if !self.may_move(slot, goal) {
-                continue;
+            if self.may_move(slot, goal) {
+                let weight = self.state.weight(slot);
+                candidates.push((worth(&weight) / self.price(weight[Gauge::Disk as usize]), slot));
             }
-            let weight = self.state.weight(slot);
-            let megabytes = weight[Gauge::Disk as usize];
-            let worth = if over {
-                weight[gauge as usize] / self.price(megabytes)
-            } else {
-                -(weight[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
-                    + megabytes / self.aims.target(seat)[Gauge::Disk as usize].max(1.0))
-            };
-            candidates.push((worth, slot));
         }
-        by_worth(&mut candidates);
-        candidates.into_iter().take(if over { OFFERED } else { ANSWERS }).map(|(_, slot)| slot).collect()
+        keep_best(&mut candidates, most);
+        candidates.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// Brokers at the other end of the scale.
