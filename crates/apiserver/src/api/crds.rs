@@ -115,13 +115,17 @@ fn is_established(object: &Value) -> bool {
 }
 
 impl Api {
-    /// Serves the resource of a definition, if its names were accepted.
+    /// Serves the resource of a definition, if its names were accepted. A write that changed nothing of the resource, such
+    /// as one of labels or conditions, leaves it the very same: watches end when it is another.
     pub(super) fn serve_definition(&mut self, definition: &Value) {
         if !is_established(definition) {
             return;
         }
         let Ok(mut resource) = crd::resource_of(definition) else { return };
         let id = resource.id();
+        if self.registry.get(&id).is_some_and(|before| **before == resource) {
+            return;
+        }
         self.store.begin(&id);
         share_schemas(&mut resource, self.registry.get(&id).map(|before| &**before));
         Arc::make_mut(&mut self.registry).insert(resource);

@@ -26,7 +26,7 @@ pub use self::request::{
     Body, DeleteOptions, Deleted, FieldValidation, Listed, Moment, Part, Patch, Propagation, Query, Target,
     WatchOptions, WriteOptions, Written,
 };
-pub use self::watch::{EventKind, Identity, Watch, WatchEvent};
+pub use self::watch::{EventKind, Identity, Standing, Watch, WatchEvent};
 use crate::refusal::Refusal;
 use crate::resource::{Registry, Resource, ResourceId, builtin};
 use crate::store::{Key, Store, Stored, TooLarge};
