@@ -190,7 +190,7 @@ impl Api {
             let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
             last.metadata_mut().insert("finalizers".into(), others.into());
             // Smaller than before, so it fits.
-            let _ = self.put(&target, key, last);
+            let _ = self.put(&target, key, &mut last);
             return;
         }
         last.metadata_mut().remove("finalizers");
@@ -212,7 +212,7 @@ impl Api {
             settle(&mut after, &self.registry, &whole_seconds(moment));
             if after != before {
                 // One that no longer fits stays as it was.
-                if self.put(&target, key, after.clone()).is_ok() {
+                if self.put(&target, key, &mut after).is_ok() {
                     self.serve_definition(&after);
                 }
             }
