@@ -2,6 +2,7 @@
 
 mod crd;
 mod kube;
+mod misuse;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -37,7 +38,8 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line: what failed, and why. There is nobody to tell if even that cannot be written.
             let _ = writeln!(std::io::stderr(), "evenkeel: {error:#}");
-            ExitCode::FAILURE
+            // As for a command line that cannot be read.
+            if error.is::<misuse::Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -61,6 +61,22 @@ impl Running {
         }
     }
 
+    /// The line that says it is ready.
+    fn first_line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("export KUBECONFIG="), "{line:?} {}", self.complaint());
+        line
+    }
+
+    /// What it says when it was asked for something that it does not do: one line.
+    fn refusal(&mut self) -> String {
+        let code = self.ended().code();
+        let complaint = self.complaint();
+        assert_eq!((code, complaint.lines().count()), (Some(2), 1), "{complaint}");
+        complaint.trim_end().to_owned()
+    }
+
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -84,9 +100,7 @@ fn exported(line: &str) -> PathBuf {
 async fn it_serves_until_it_is_interrupted_and_leaves_nothing_behind() {
     let surroundings = Surroundings::new();
     let mut running = Running(surroundings.command().spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("export KUBECONFIG="), "{line:?} {}", running.complaint());
+    let line = running.first_line();
     let path = exported(line.trim_end());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(entries(&surroundings.temporary()), [path.parent().unwrap()]);
@@ -117,4 +131,70 @@ fn a_port_in_use_is_one_line_and_a_failure() {
     assert!(complaint.starts_with(&format!("evenkeel: could not listen on {address}: ")), "{complaint}");
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
     assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_directory_has_one_owner_at_a_time() {
+    let surroundings = Surroundings::new();
+    let dir = surroundings.temporary().join("shared");
+    let start = || Running(surroundings.command().arg("--dir").arg(&dir).spawn().unwrap());
+    let mut first = start();
+    first.first_line();
+    let kubeconfig = std::fs::read(dir.join("kubeconfig")).unwrap();
+    let (pid, shown) = (first.0.id(), dir.display());
+    assert_eq!(
+        start().refusal(),
+        format!("evenkeel: {shown} is in use by another evenkeel kube, process {pid}; stop it or name another --dir")
+    );
+    assert_eq!(std::fs::read(dir.join("kubeconfig")).unwrap(), kubeconfig, "still the first one's");
+    // Killed, so that it had no chance to tidy up.
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    start().first_line();
+    assert_ne!(std::fs::read(dir.join("kubeconfig")).unwrap(), kubeconfig, "replaced");
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_ours_is_left_alone() {
+    let surroundings = Surroundings::new();
+    let file = surroundings.temporary().join("precious");
+    std::fs::write(&file, "apiVersion: v1\nclusters: [{name: production}]\n").unwrap();
+    let refusal = Running(surroundings.command().arg("--kubeconfig").arg(&file).spawn().unwrap()).refusal();
+    let shown = file.display();
+    let why = "is there already and was not written by evenkeel; name another with --kubeconfig";
+    assert_eq!(refusal, format!("evenkeel: {shown} {why}"));
+    assert!(std::fs::read_to_string(&file).unwrap().contains("production"));
+
+    let own = surroundings.home().join(".kube/config");
+    std::fs::create_dir(own.parent().unwrap()).unwrap();
+    let refusal = Running(surroundings.command().arg("--kubeconfig").arg(&own).spawn().unwrap()).refusal();
+    assert!(refusal.ends_with("is your own kubeconfig and is left alone; name another with --kubeconfig"), "{refusal}");
+    assert!(!own.exists());
+}
+
+#[test]
+fn an_address_that_others_reach_and_a_version_that_is_none_are_refused_with_what_to_write() {
+    let surroundings = Surroundings::new();
+    let refusal = |args: [&str; 2]| Running(surroundings.command().args(args).spawn().unwrap()).refusal();
+    assert_eq!(
+        refusal(["--listen", "0.0.0.0:6443"]),
+        "evenkeel: --listen 0.0.0.0:6443 is reachable from other machines; add --allow-remote if that is wanted, or \
+         listen on 127.0.0.1:6443"
+    );
+    assert_eq!(
+        refusal(["--kubernetes-version", "bogus"]),
+        "evenkeel: --kubernetes-version bogus: that is no version; write vMAJOR.MINOR.PATCH, such as v1.35.0"
+    );
+    assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_command_that_it_suggests_runs_where_it_is_not_on_the_path() {
+    let surroundings = Surroundings::new();
+    let mut running = Running(surroundings.command().env("PATH", "/usr/bin:/bin").spawn().unwrap());
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let suggested = lines.find(|line| line.contains(" crd | ")).unwrap();
+    let (command, _) = suggested.trim().split_once(" | ").unwrap();
+    let printed = Command::new("sh").arg("-c").arg(command).env("PATH", "/usr/bin:/bin").output().unwrap();
+    assert!(String::from_utf8(printed.stdout).unwrap().contains("kind: CustomResourceDefinition"), "{command}");
 }

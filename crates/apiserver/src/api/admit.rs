@@ -1,11 +1,9 @@
 //! What happens to an object on its way in, whichever verb brings it: does it say what it is, what of it is unknown,
 //! what is filled in, and is it valid.
 
-use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
-
 use serde_json::{Map, Value, json};
 
+use super::claims::Claims;
 use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds};
 use crate::apply;
 use crate::names::{self, NameRule};
@@ -138,9 +136,9 @@ impl<'a> Incoming<'a> {
             crd::defaulted(&mut self.object);
             crds::settle(&mut self.object, &api.registry, &whole_seconds(moment));
         }
-        let taken = Taken::in_store(api, resource);
-        self.clashes = taken.clashes(&self.object, old);
-        let ctx = Context { now: moment.now, cluster_ips: &taken.cluster_ips, node_ports: &taken.node_ports };
+        let Claims { cluster_ips, node_ports, .. } = &api.claims;
+        self.clashes = api.claims.clashes(resource, &self.object, old);
+        let ctx = Context { now: moment.now, cluster_ips, node_ports };
         match old {
             None => builtin::admission::prepare_create(resource, &mut self.object, &ctx),
             Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old, &ctx),
@@ -405,43 +403,5 @@ impl Api {
         };
         let resource = &target.resource;
         Err(Refusal::forbidden(&resource.group, &resource.plural, name, why).because(vec![cause]))
-    }
-}
-
-/// Addresses and ports that services have already; only looked up when a service is written.
-#[derive(Default)]
-struct Taken {
-    cluster_ips: BTreeSet<Ipv4Addr>,
-    node_ports: BTreeSet<u16>,
-}
-
-impl Taken {
-    fn in_store(api: &Api, resource: &Resource) -> Self {
-        let mut taken = Self::default();
-        if !(resource.group.is_empty() && resource.plural == "services") {
-            return taken;
-        }
-        for (_, stored) in api.store.iter(&resource.id(), None) {
-            let service = stored.parse();
-            let ip = service.at(&["spec", "clusterIP"]).and_then(Value::as_str);
-            taken.cluster_ips.extend(ip.and_then(|ip| ip.parse::<Ipv4Addr>().ok()));
-            let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).into_iter().flatten();
-            let ports = ports.filter_map(|port| u16::try_from(port.get("nodePort")?.as_u64()?).ok());
-            taken.node_ports.extend(ports);
-        }
-        taken
-    }
-
-    /// A service may ask for an address, but not for one that another service has.
-    fn clashes(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let address = |object: &Value| object.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(str::to_owned);
-        let Some(wanted) = address(object).filter(|wanted| Some(wanted) != old.and_then(address).as_ref()) else {
-            return Vec::new();
-        };
-        if !wanted.parse().is_ok_and(|ip: Ipv4Addr| self.cluster_ips.contains(&ip)) {
-            return Vec::new();
-        }
-        let detail = format!("failed to allocate IP {wanted}: provided IP is already allocated");
-        vec![FieldError::with_value("spec.clusterIPs", Fault::Invalid, &json!([wanted]), detail)]
     }
 }

@@ -115,13 +115,17 @@ fn is_established(object: &Value) -> bool {
 }
 
 impl Api {
-    /// Serves the resource of a definition, if its names were accepted.
+    /// Serves the resource of a definition, if its names were accepted. A write that changed nothing of the resource, such
+    /// as one of labels or conditions, leaves it the very same: watches end when it is another.
     pub(super) fn serve_definition(&mut self, definition: &Value) {
         if !is_established(definition) {
             return;
         }
         let Ok(mut resource) = crd::resource_of(definition) else { return };
         let id = resource.id();
+        if self.registry.get(&id).is_some_and(|before| **before == resource) {
+            return;
+        }
         self.store.begin(&id);
         share_schemas(&mut resource, self.registry.get(&id).map(|before| &**before));
         Arc::make_mut(&mut self.registry).insert(resource);
@@ -186,7 +190,7 @@ impl Api {
             let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
             last.metadata_mut().insert("finalizers".into(), others.into());
             // Smaller than before, so it fits.
-            let _ = self.put(&target, key, last);
+            let _ = self.put(&target, key, &mut last);
             return;
         }
         last.metadata_mut().remove("finalizers");
@@ -208,7 +212,7 @@ impl Api {
             settle(&mut after, &self.registry, &whole_seconds(moment));
             if after != before {
                 // One that no longer fits stays as it was.
-                if self.put(&target, key, after.clone()).is_ok() {
+                if self.put(&target, key, &mut after).is_ok() {
                     self.serve_definition(&after);
                 }
             }

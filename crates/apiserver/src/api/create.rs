@@ -79,11 +79,11 @@ impl Api {
 
     fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Result<Value, Refusal> {
         target.to_stored(&mut object);
-        let stored = self.put(target, key, object)?;
+        let stored = self.put(target, key, &mut object)?;
         if is_crd(&target.resource) {
-            self.serve_definition(&stored.parse());
+            self.serve_definition(&object);
         }
-        Ok(target.shown(&stored))
+        Ok(target.shown_as(&stored, object))
     }
 }
 

@@ -29,7 +29,7 @@ impl Api {
         if is_namespace(&target.resource) && INITIAL_NAMESPACES[..].contains(&name) && name != "kube-node-lease" {
             return Err(Refusal::forbidden("", "namespaces", name, "this namespace may not be deleted"));
         }
-        let marked = mark(target, &object, options, moment);
+        let mut marked = mark(target, &object, options, moment);
         let goes = may_go(target, &marked);
         let mut shown = if goes { object.clone() } else { marked.clone() };
         target.to_shown(&mut shown);
@@ -42,8 +42,8 @@ impl Api {
             return Ok(Deleted::Gone(shown));
         }
         if marked != object {
-            let stored = self.put(target, key, marked)?;
-            shown = target.shown(&stored);
+            let stored = self.put(target, key, &mut marked)?;
+            shown = target.shown_as(&stored, marked);
         }
         if is_crd(&target.resource) {
             self.clear_instances(&shown, moment);

@@ -4,6 +4,7 @@
 //! requests at the same moments give the same bytes. HTTP, streams and locks are somebody else's.
 
 mod admit;
+mod claims;
 mod crds;
 mod create;
 mod delete;
@@ -22,11 +23,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::claims::{Claims, is_service};
 pub use self::request::{
     Body, DeleteOptions, Deleted, FieldValidation, Listed, Moment, Part, Patch, Propagation, Query, Target,
     WatchOptions, WriteOptions, Written,
 };
-pub use self::watch::{EventKind, Identity, Watch, WatchEvent};
+pub use self::watch::{EventKind, Identity, Standing, Watch, WatchEvent};
 use crate::refusal::Refusal;
 use crate::resource::{Registry, Resource, ResourceId, builtin};
 use crate::store::{Key, Store, Stored, TooLarge};
@@ -39,6 +41,8 @@ pub struct Api {
     touched: BTreeSet<ResourceId>,
     /// Custom resources whose definition is being deleted.
     closing: BTreeSet<ResourceId>,
+    /// Addresses and ports that services have.
+    claims: Claims,
 }
 
 /// Namespaces that exist from the start and cannot be deleted.
@@ -56,6 +60,7 @@ impl Api {
             registry: Arc::new(registry),
             touched: BTreeSet::new(),
             closing: BTreeSet::new(),
+            claims: Claims::default(),
         };
         let target = api.target("", "v1", "namespaces", None).expect("namespaces are built in");
         for (n, name) in (1u128..).zip(INITIAL_NAMESPACES) {
@@ -98,10 +103,13 @@ impl Api {
         stored.map(|stored| (key, stored)).ok_or_else(|| Refusal::not_found(&resource.group, &resource.plural, name))
     }
 
-    /// The one way to write an object.
-    fn put(&mut self, target: &Target, key: Key, object: Value) -> Result<Arc<Stored>, Refusal> {
+    /// The one way to write an object. It is stamped on the way, so that afterwards it is what is stored.
+    fn put(&mut self, target: &Target, key: Key, object: &mut Value) -> Result<Arc<Stored>, Refusal> {
         let id = target.storage_id();
-        let stored = self.store.put(&id, key, object, &target.resource.storage().schema)?;
+        let stored = self.store.put(&id, key.clone(), object, &target.resource.storage().schema)?;
+        if is_service(&target.resource) {
+            self.claims.hold(&key, object);
+        }
         self.touched.insert(id);
         Ok(stored)
     }
@@ -110,6 +118,9 @@ impl Api {
     fn remove(&mut self, target: &Target, key: &Key, last: Value) -> Arc<Stored> {
         let id = target.storage_id();
         let stored = self.store.remove(&id, key, last, &target.resource.storage().schema);
+        if is_service(&target.resource) {
+            self.claims.release(key);
+        }
         self.touched.insert(id);
         stored
     }

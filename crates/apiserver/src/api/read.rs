@@ -27,7 +27,11 @@ impl Api {
 impl Target {
     /// A stored object as a tree, in the version of the URL.
     pub(super) fn shown(&self, stored: &Stored) -> Value {
-        let mut object = stored.parse();
+        self.shown_as(stored, stored.parse())
+    }
+
+    /// The same for who still has the tree that the stored text was made of.
+    pub(super) fn shown_as(&self, stored: &Stored, mut object: Value) -> Value {
         self.to_shown(&mut object);
         self.reread(stored, &mut object);
         object

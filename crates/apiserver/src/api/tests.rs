@@ -96,6 +96,77 @@ fn the_same_requests_at_the_same_moments_give_the_same_bytes() {
 }
 
 #[test]
+fn a_write_is_answered_with_what_a_read_then_shows() {
+    let mut world = World::new();
+    let mut definition = widgets();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["share"] =
+        json!({"type": "number", "default": 0.5});
+    let mut older = widgets()["spec"]["versions"][0].take();
+    (older["name"], older["storage"]) = (json!("v1beta1"), json!(false));
+    definition["spec"]["versions"].as_array_mut().unwrap().push(older);
+    let made = world.create("customresourcedefinitions", definition);
+    let definitions = world.target("customresourcedefinitions");
+    let read = world.api.get(&definitions, made.name(), Part::Main).unwrap();
+    assert_eq!(made.to_string(), read.to_string());
+
+    let targets = [("t.io", "v1", "widgets"), ("t.io", "v1beta1", "widgets"), ("", "v1", "services")];
+    let targets = targets.into_iter().chain([("", "v1", "events"), ("events.k8s.io", "v1", "events")]);
+    for (n, (group, version, plural)) in targets.enumerate() {
+        let target = world.api.target(group, version, plural, Some("default")).unwrap();
+        let name = format!("o{n}");
+        let mut object = json!({"apiVersion": target.api_version(), "kind": target.resource.kind,
+            "metadata": {"name": name, "namespace": "default", "finalizers": ["t.io/held"]}});
+        match (group, plural) {
+            (_, "widgets") => object["spec"] = json!({"size": 1, "share": 1.25, "unknown": true}),
+            (_, "services") => object["spec"] = json!({"ports": [{"port": 80}]}),
+            ("", _) => object["involvedObject"] = json!({"namespace": "default"}),
+            _ => object["regarding"] = json!({"namespace": "default"}),
+        }
+        if group == "events.k8s.io" {
+            object["eventTime"] = json!("2023-11-14T22:13:20.000000Z");
+            (object["reportingController"], object["reportingInstance"]) = (json!("t.io/test"), json!("one"));
+            (object["action"], object["reason"], object["type"]) = (json!("Try"), json!("Tried"), json!("Normal"));
+        }
+        let moment = world.moment();
+        let made = world.api.create(&target, Body { value: object, duplicates: vec![] }, &options(), moment);
+        let made = made.unwrap_or_else(|e| panic!("{e:?}")).object;
+        let shown = |world: &World| world.api.get(&target, &name, Part::Main).unwrap().to_string();
+        assert_eq!(made.to_string(), shown(&world), "created");
+        let (patch, moment) = (Patch::Merge(json!({"metadata": {"labels": {"l": "1"}}})), world.moment());
+        let changed = world.api.patch(&target, &name, Part::Main, patch, &[], &options(), moment).unwrap().object;
+        assert_eq!(changed.to_string(), shown(&world), "changed");
+        let moment = world.moment();
+        match world.api.delete(&target, &name, &DeleteOptions::default(), moment).unwrap() {
+            Deleted::Pending(marked) => assert_eq!(marked.to_string(), shown(&world), "marked"),
+            Deleted::Gone(gone) => panic!("it is held: {gone}"),
+        }
+    }
+}
+
+#[test]
+fn addresses_of_services_that_are_gone_are_handed_out_again() {
+    let mut world = World::new();
+    let make = |world: &mut World, name: &str| {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
+        let made = world.create("services", json!({"metadata": {"name": name}, "spec": spec}));
+        (made["spec"]["clusterIP"].as_str().unwrap().to_owned(), made["spec"]["ports"][0]["nodePort"].as_u64().unwrap())
+    };
+    let (first, second) = (make(&mut world, "a"), make(&mut world, "b"));
+    assert!(first.0 != second.0 && first.1 != second.1, "{first:?} {second:?}");
+    world.delete("services", "a");
+    assert_eq!(make(&mut world, "c"), first);
+    // An ordinary service has no node port.
+    world.merge("services", "b", json!({"spec": {"type": "ClusterIP", "ports": [{"port": 80, "nodePort": null}]}}));
+    assert_eq!(make(&mut world, "d").1, second.1);
+    // What is only tried takes nothing.
+    let (target, moment) = (world.target("services"), world.moment());
+    let value = json!({"metadata": {"name": "e"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    let dry = WriteOptions { dry_run: true, ..options() };
+    let tried = world.api.create(&target, Body { value, duplicates: vec![] }, &dry, moment).unwrap().object;
+    assert_eq!(make(&mut world, "e").0, tried["spec"]["clusterIP"].as_str().unwrap());
+}
+
+#[test]
 fn a_watch_sees_objects_enter_and_leave_its_selection() {
     let mut world = World::new();
     world.config_map("early", "red");

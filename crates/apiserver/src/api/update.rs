@@ -105,11 +105,11 @@ impl Api {
             self.after_removal(target, &object, moment);
             return Ok(target.shown(&last));
         }
-        let stored = self.put(target, key.clone(), object)?;
+        let stored = self.put(target, key.clone(), &mut object)?;
         if is_crd(&target.resource) {
-            self.serve_definition(&stored.parse());
+            self.serve_definition(&object);
         }
-        Ok(target.shown(&stored))
+        Ok(target.shown_as(&stored, object))
     }
 }
 

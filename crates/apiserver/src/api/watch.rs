@@ -121,6 +121,18 @@ pub struct Watch {
     state: Option<State>,
 }
 
+/// What became of a watched resource since its watch began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    Same,
+    /// Its definition says something else now: other schemas, other versions. The watch shows objects as they no longer
+    /// are, so it ends at once; the client goes on from where it is with a new one.
+    Changed,
+    /// It is not served any more. The watch ends when everything has been told.
+    Gone,
+}
+
 #[derive(Debug, Clone)]
 struct State {
     /// The last object told. Nothing: the revision of the state is not even chosen.
@@ -189,9 +201,13 @@ impl Watch {
         self.state.is_none().then(|| self.event(EventKind::Bookmark, Shows::Mark(metadata)))
     }
 
-    /// Whether the watched resource is still served; a watch of one that is not has ended.
-    pub fn is_served(&self, api: &Api) -> bool {
-        api.registry.get(&self.target.resource.id()).is_some()
+    /// What became of the watched resource.
+    pub fn standing(&self, api: &Api) -> Standing {
+        match api.registry.get(&self.target.resource.id()) {
+            None => Standing::Gone,
+            Some(resource) if Arc::ptr_eq(resource, &self.target.resource) => Standing::Same,
+            Some(_) => Standing::Changed,
+        }
     }
 
     /// Tells more of the state, and returns what is left of it.

@@ -12,6 +12,7 @@ use super::openapi;
 use super::params::Params;
 use super::path::{GroupVersion, Route};
 use super::shared::Shared;
+use super::version::KubernetesVersion;
 use crate::refusal::Refusal;
 
 /// A request to one of the fixed paths.
@@ -31,7 +32,7 @@ impl Fixed<'_> {
     pub(super) fn answer(&self, route: &Route) -> Result<Option<Response<Body>>, Refusal> {
         let document = match route {
             Route::Index => Some(self.index()),
-            Route::Version => Some(version(self.shared.git_version())),
+            Route::Version => Some(version(self.shared.version())),
             Route::Health(check) => return Ok(Some(self.health(check))),
             Route::CoreVersions | Route::Groups => return self.discovery(*route == Route::CoreVersions).map(Some),
             Route::Group(name) => self.shared.read(|api| discovery::group(api.registry(), name)),
@@ -103,13 +104,13 @@ impl Fixed<'_> {
 
     fn openapi_index(&self) -> Value {
         let served = self.shared.read(|api| discovery::group_versions(api.registry()));
-        self.shared.documents.index(&served, self.shared.git_version())
+        self.shared.documents.index(&served, self.shared.version().as_str())
     }
 
     fn openapi(&self, at: &GroupVersion) -> Option<Response<Body>> {
         let served = self.shared.read(|api| discovery::group_versions(api.registry()));
         let (_, resources) = served.iter().find(|(known, _)| known == at)?;
-        let document = self.shared.documents.get(at, resources, self.shared.git_version());
+        let document = self.shared.documents.get(at, resources, self.shared.version().as_str());
         let asked = self.params.get("hash").filter(|hash| !hash.is_empty());
         if let Some(asked) = asked
             && asked != document.hash
@@ -149,12 +150,10 @@ fn tagged(response: &mut Response<Body>, tag: &str) {
     }
 }
 
-fn version(git_version: &str) -> Value {
-    let mut numbers = git_version.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or("1"), numbers.next().unwrap_or("0"));
+fn version(version: &KubernetesVersion) -> Value {
     json!({
-        "major": major, "minor": minor, "gitVersion": git_version, "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
+        "major": version.major(), "minor": version.minor(), "gitVersion": version.as_str(), "gitCommit": "",
+        "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, platform()),
     })
 }

@@ -20,6 +20,7 @@ mod render;
 mod resolve;
 mod shared;
 pub mod table;
+mod version;
 mod watching;
 
 use std::panic::AssertUnwindSafe;
@@ -33,6 +34,7 @@ use http::header::{ACCEPT, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request, Response};
 pub use shared::{Options, Shared};
+pub use version::{KubernetesVersion, NoVersion};
 
 use self::answer::header;
 use self::negotiate::{Accepted, Encoding, Form};

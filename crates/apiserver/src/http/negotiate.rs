@@ -77,10 +77,7 @@ pub fn answer(accept: Option<&str>) -> Result<Accepted, Refusal> {
     let Some(accept) = accept.filter(|header| !header.is_empty()) else {
         return Ok(Accepted { encoding: Encoding::Json, form: Form::Whole, pretty: false });
     };
-    clauses(accept)
-        .iter()
-        .find_map(Clause::accepted)
-        .ok_or_else(|| Refusal::not_acceptable(&format!("{ANSWERS}, {PROTOBUF}")))
+    clauses(accept).iter().find_map(Clause::accepted).ok_or_else(|| Refusal::not_acceptable(ANSWERS))
 }
 
 /// Chooses the form of a watch's events. YAML has no framing, so it cannot be streamed.
@@ -261,6 +258,8 @@ mod tests {
         assert_eq!(form(&format!("{PROTOBUF},application/json")), Some((Encoding::Json, Form::Whole)));
         let refusal = answer(Some("text/html")).expect_err("no HTML here");
         assert_eq!(refusal.code, 406);
+        let offered = "only the following media types are accepted: application/json, application/yaml";
+        assert_eq!(refusal.message, offered, "protobuf is read, never written");
     }
 
     #[test]

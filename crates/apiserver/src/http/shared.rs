@@ -10,21 +10,22 @@ use tokio::sync::watch;
 use super::frames::Frames;
 use super::moment::{Moments, Real};
 use super::openapi::Documents;
+use super::version::KubernetesVersion;
 use crate::api::{Api, Moment};
 use crate::resource::ResourceId;
 
 /// How the server presents itself and where its time comes from.
 #[derive(Debug)]
 pub struct Options {
-    /// What `/version` says, e.g. `v1.35.0`.
-    pub git_version: String,
+    /// What `/version` says.
+    pub version: KubernetesVersion,
     /// Source of time and chance.
     pub moments: Box<dyn Moments>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { git_version: "v1.35.0".to_owned(), moments: Box::new(Real) }
+        Self { version: KubernetesVersion::default(), moments: Box::new(Real) }
     }
 }
 
@@ -125,8 +126,8 @@ impl Shared {
     }
 
     /// What `/version` says.
-    pub(super) fn git_version(&self) -> &str {
-        &self.options.git_version
+    pub(super) fn version(&self) -> &KubernetesVersion {
+        &self.options.version
     }
 
     /// Ends all watches, now and from now on, so that connections can drain.

@@ -20,7 +20,7 @@ use super::negotiate::Form;
 use super::params::ListRequest;
 use super::render::Renderer;
 use super::shared::Shared;
-use crate::api::{Target, Watch, WatchEvent, WatchOptions};
+use crate::api::{Standing, Target, Watch, WatchEvent, WatchOptions};
 use crate::refusal::Refusal;
 use crate::resource::ResourceId;
 
@@ -114,11 +114,14 @@ impl Watcher {
                 }
             }
             self.bell.borrow_and_update();
-            let (batch, served) = self.shared.read(|api| (self.cursor.next(api, CHUNK), self.cursor.is_served(api)));
+            let (standing, batch) = self.shared.read(|api| match self.cursor.standing(api) {
+                Standing::Changed => (Standing::Changed, Ok(Vec::new())),
+                standing => (standing, self.cursor.next(api, CHUNK)),
+            });
             match batch {
                 Ok(events) if !events.is_empty() => return Some(self.lines(&events)),
-                // The definition is gone, and with it what there was to watch.
-                Ok(_) if !served => return None,
+                // The definition is not what it was, or gone, and with it what there was to watch.
+                Ok(_) if standing != Standing::Same => return None,
                 Ok(_) => self.sleep().await,
                 Err(refusal) => {
                     self.ended = true;

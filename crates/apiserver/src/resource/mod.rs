@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::schema::Schema;
 
 /// One resource of one API group, in all its versions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// API group; empty for the core group.
     pub group: String,
@@ -48,7 +48,7 @@ pub enum Origin {
 }
 
 /// One version of a resource.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Version {
     /// E.g. `v1beta2`.
     pub name: String,

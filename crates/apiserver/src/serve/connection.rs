@@ -1,6 +1,7 @@
 //! Accepting connections: TLS, limits, and HTTP/1.1 or HTTP/2 as the client prefers.
 
 use std::convert::Infallible;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use super::auth::{self, Visitor};
 use super::certificates::Certificates;
 use super::patience::{Noted, Patient, Streams};
+use super::plain;
 use super::strangers::Strangers;
 use crate::http::body::drain;
 
@@ -112,6 +115,14 @@ impl Door {
         Self { router, tls: TlsAcceptor::from(tls), token: token.into(), http, strangers, write_patience }
     }
 
+    /// Nothing for a client that does not even try.
+    async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<Patient<TcpStream>>>> {
+        if plain::is_spoken(&stream).await {
+            return plain::turn_away(stream).await.map(|()| None);
+        }
+        self.tls.accept(Patient::new(stream, self.write_patience)).await.map(Some)
+    }
+
     /// Serves one connection until it ends, or drains it when the server stops.
     async fn serve(self, stream: TcpStream, mut stopping: watch::Receiver<bool>) {
         // Watch events are small and must not wait for more.
@@ -123,10 +134,11 @@ impl Door {
         let handshake = tokio::select! {
             () = stopped(&mut stopping) => return,
             () = outstayed.as_mut() => return tracing::debug!("TLS handshake took too long"),
-            handshake = self.tls.accept(Patient::new(stream, self.write_patience)) => handshake,
+            handshake = self.handshake(stream) => handshake,
         };
         let stream = match handshake {
-            Ok(stream) => stream,
+            Ok(Some(stream)) => stream,
+            Ok(None) => return tracing::debug!("plain HTTP was turned away"),
             Err(error) => return tracing::debug!(%error, "TLS handshake failed"),
         };
         let certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
@@ -218,8 +230,8 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 async fn next(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.map_err(std::io::Error::other)?;
+) -> io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
     Ok((stream, permit))
 }

@@ -5,6 +5,7 @@ pub mod certificates;
 mod connection;
 mod kubeconfig;
 mod patience;
+mod plain;
 mod strangers;
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use self::certificates::Certificates;
 use self::connection::Limits;
+pub use self::kubeconfig::Foreign;
 use crate::http::{Options, Shared, moment, router};
 
 /// Where and how to listen.
@@ -74,6 +76,12 @@ pub enum Error {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The kubeconfig would replace what is not ours.
+    #[error("{foreign}; name another file")]
+    ForeignKubeconfig {
+        /// Which file, and what it is.
+        foreign: Foreign,
     },
 }
 
@@ -149,10 +157,9 @@ impl Server {
         kubeconfig::render(&self.url(), &self.certificates, &self.token)
     }
 
-    /// Writes the kubeconfig so that only its owner can read it.
+    /// Writes the kubeconfig so that only its owner can read it. Replaces one of ours, and nothing else.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), Error> {
         kubeconfig::write(path, &self.kubeconfig())
-            .map_err(|source| Error::WriteKubeconfig { path: path.to_owned(), source })
     }
 
     /// Ends watches, lets running requests finish, and closes the door.

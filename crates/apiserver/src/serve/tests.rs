@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
@@ -92,6 +92,21 @@ async fn noise_on_the_port_disturbs_nobody() {
     }
     assert_eq!(code(&client(&server, |_| {}).await, "/api").await, 200);
     tokio::time::timeout(Duration::from_secs(3), server.stop()).await.expect("nobody waits for the silent");
+}
+
+#[tokio::test]
+async fn plain_http_is_told_that_this_is_https() {
+    let server = started().await;
+    // Larger than what the system takes in one piece: the answer comes all the same.
+    for body in [String::new(), "x".repeat(60_000)] {
+        let mut stream = TcpStream::connect(server.address()).await.expect("a connection");
+        let request = format!("POST /api HTTP/1.1\r\nHost: here\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(5), stream.read_to_string(&mut answer)).await;
+        read.expect("the answer has an end").expect("an answer, not a reset");
+        assert_eq!(answer, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
+    }
 }
 
 #[tokio::test]

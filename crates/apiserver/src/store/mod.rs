@@ -170,15 +170,16 @@ impl Store {
         Ok(changes.into_iter().flatten())
     }
 
-    /// Writes an object: stamps it with the next revision and keeps it. The stored form is returned.
+    /// Writes an object: stamps it with the next revision and keeps it. The stored form is returned; its text is that of
+    /// the stamped object.
     pub fn put(
         &mut self,
         id: &ResourceId,
         key: Key,
-        mut object: Value,
+        object: &mut Value,
         schema: &Arc<Schema>,
     ) -> Result<Arc<Stored>, TooLarge> {
-        let stored = self.stamp(&mut object, schema);
+        let stored = self.stamp(object, schema);
         if stored.text.len() > MAX_OBJECT_BYTES {
             return Err(TooLarge);
         }

@@ -73,9 +73,9 @@ mod tests {
         let (Step::Put(n) | Step::Remove(n)) = step;
         let (namespace, name) = KEYS[*n];
         let key = Key::new(Some(namespace), name);
-        let object = json!({"metadata": {"name": name, "namespace": namespace}});
+        let mut object = json!({"metadata": {"name": name, "namespace": namespace}});
         match step {
-            Step::Put(_) => drop(store.put(&id(), key, object, &Arc::default()).unwrap()),
+            Step::Put(_) => drop(store.put(&id(), key, &mut object, &Arc::default()).unwrap()),
             Step::Remove(_) if store.get(&id(), &key).is_none() => {}
             Step::Remove(_) => drop(store.remove(&id(), &key, object, &Arc::default())),
         }

@@ -7,8 +7,8 @@ fn id() -> ResourceId {
 }
 
 fn put(store: &mut Store, namespace: &str, name: &str, value: u32) -> u64 {
-    let object = json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}});
-    store.put(&id(), Key::new(Some(namespace), name), object, &Arc::default()).unwrap().revision
+    let mut object = json!({"metadata": {"name": name, "namespace": namespace}, "data": {"v": value}});
+    store.put(&id(), Key::new(Some(namespace), name), &mut object, &Arc::default()).unwrap().revision
 }
 
 fn names(rows: &[(Key, Arc<Stored>)]) -> Vec<String> {
@@ -75,8 +75,8 @@ fn history_is_bounded_and_says_what_it_forgot() {
     let first = put(&mut store, "a", "x", 0);
     let big = "x".repeat(1 << 20);
     for _ in 0..40 {
-        let object = json!({"metadata": {"name": "x", "namespace": "a"}, "data": {"v": big}});
-        store.put(&id(), Key::new(Some("a"), "x"), object, &Arc::default()).unwrap();
+        let mut object = json!({"metadata": {"name": "x", "namespace": "a"}, "data": {"v": big}});
+        store.put(&id(), Key::new(Some("a"), "x"), &mut object, &Arc::default()).unwrap();
     }
     let forgotten = store.changes_since(&id(), first).err().expect("40 MiB do not fit");
     assert!(forgotten.oldest > first);

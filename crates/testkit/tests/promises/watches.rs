@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::answer::version;
 use crate::widgets::{Widgets, anything, definition, properties};
-use crate::world::{MERGE, World, unique, with_query};
+use crate::world::{JSON, MERGE, World, unique, with_query};
 
 promises!(
     a_watch_shows_every_change_after_its_version,
@@ -20,6 +20,7 @@ promises!(
     bookmarks_come_when_asked_for,
     bookmarks_pass_by_what_is_not_selected,
     watches_end_with_their_definition,
+    watches_end_when_their_definition_changes,
     a_version_that_is_forgotten_is_gone,
     a_version_from_the_future_is_refused_by_the_watch,
     a_version_that_is_no_number_is_an_error,
@@ -219,6 +220,33 @@ async fn watches_end_with_their_definition(world: World) {
     let deleted = |name: &str| seen.iter().any(|e| e["type"] == "DELETED" && e["object"]["metadata"]["name"] == name);
     assert!(seen.len() == 2 && deleted("a") && deleted("b"), "{seen:?}");
     assert_eq!(none.rest().await, [json!(null); 0]);
+}
+
+async fn watches_end_when_their_definition_changes(world: World) {
+    let text = json!({"type": "string"});
+    let mut both = definition(properties(json!({"a": text})));
+    let mut older = both["spec"]["versions"][0].clone();
+    older["name"] = json!("v1beta1");
+    older["storage"] = json!(false);
+    both["spec"]["versions"].as_array_mut().unwrap().push(older);
+    let widgets = world.install(both).await;
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    for (n, (path, value)) in
+        [(schema, json!({"a": text, "b": text})), ("/spec/versions/1/served", json!(false))].into_iter().enumerate()
+    {
+        let since = version(&world.get(&widgets.path()).await.ok());
+        let mut watch = world.watch(&widgets.path(), &format!("resourceVersion={since}")).await;
+        // What does not concern the widgets does not end it.
+        let label = json!({"metadata": {"labels": {"n": n.to_string()}}});
+        world.patch(MERGE, &widgets.definition, label).await.code(200);
+        let name = format!("w{n}");
+        create(&world, &widgets, &name).await;
+        assert_eq!(watch.step().await, step("ADDED", &name));
+        let change = json!([{"op": "replace", "path": path, "value": value}]);
+        world.patch(JSON, &widgets.definition, change).await.code(200);
+        // A plain end, not an error: the client asks again.
+        assert_eq!(watch.rest().await, [json!(null); 0], "{path}");
+    }
 }
 
 async fn a_version_that_is_forgotten_is_gone(world: World) {

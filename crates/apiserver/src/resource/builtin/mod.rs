@@ -78,3 +78,25 @@ fn resource(kind: &Kind) -> Resource {
         origin: Origin::Builtin,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_lists_what_is_served() {
+        let page = include_str!("../../../../../docs/compatibility.md");
+        let (_, served) = page.split_once("\nServed, ").expect("a table of what is served");
+        let (served, _) = served.split_once("\nNot served, ").expect("a table of what is not");
+        let mut rows = 0;
+        for resource in resources() {
+            let at = resource.api_version(&resource.versions[0].name);
+            let row = served.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{at}`")));
+            let row = row.unwrap_or_else(|| panic!("{at} is served, but not listed"));
+            assert!(row.contains(&format!("`{}`", resource.plural)), "{} is missing in {row}", resource.plural);
+            rows += 1;
+        }
+        // Beside one name per resource there are `v1`, `finalize`, the ten other groups, `status` and `scale`.
+        assert_eq!(served.matches('`').count() / 2, rows + 14, "something is listed that is not served");
+    }
+}
