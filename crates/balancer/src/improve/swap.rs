@@ -19,7 +19,10 @@ impl Search<'_, '_> {
         let mut taken = false;
         let work = outside.over.iter().map(|seat| (*seat, true)).chain(outside.under.iter().map(|seat| (*seat, false)));
         for (seat, over) in work.collect::<Vec<_>>() {
-            if gauge.follows_leadership() && self.exchange_leadership(goal, gauge, seat, over) {
+            if gauge.follows_leadership()
+                && gauge != Gauge::Leaders
+                && self.exchange_leadership(goal, gauge, seat, over)
+            {
                 taken = true;
             }
             let still = self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0;
