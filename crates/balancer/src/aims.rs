@@ -579,7 +579,7 @@ fn min_leaders(cluster: &Cluster, settings: &Settings, rules: &Rules) -> Vec<u32
         .iter()
         .enumerate()
         .map(|(topic, name)| match wanted {
-            Some(wanted) if wanted.is_match(name) => match settings.min_topic_leaders_per_broker {
+            Some(wanted) if wanted.matches(name) => match settings.min_topic_leaders_per_broker {
                 0 => (cluster.topic_parts(topic as u32).len() / brokers.max(1)) as u32,
                 least => least,
             },

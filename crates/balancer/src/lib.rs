@@ -12,6 +12,7 @@ pub mod rules;
 pub mod settings;
 
 mod aims;
+mod budget;
 mod gauges;
 mod improve;
 mod state;
