@@ -250,21 +250,23 @@ impl<'c, 'r> Search<'c, 'r> {
         -self.aims.strain(&self.state, seat, &negated(*weight))
     }
 
-    /// What moving so many bytes costs: the bytes, and the move itself.
-    fn price(&self, megabytes: f64) -> f64 {
-        self.a_move + megabytes
+    /// What moving the replica costs: its bytes, and the move itself. A new replica is copied from the
+    /// leader, so where the two are not of one size, both count.
+    fn price(&self, slot: Slot) -> f64 {
+        let leader = self.state.leader(self.state.cluster.part_of(slot));
+        self.a_move + 0.5 * (self.state.cluster.megabytes(slot) + self.state.cluster.megabytes(leader))
     }
 
     /// How much good it does, for its price, that the replica's weight leaves `from` and, if that is
     /// known, goes to `to`.
-    fn worth(&self, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
+    fn worth(&self, slot: Slot, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
         let strain = to.map_or(0.0, |to| self.aims.strain(&self.state, to, weight));
-        (self.relief(from, weight) - strain) / self.price(weight[Gauge::Disk as usize])
+        (self.relief(from, weight) - strain) / self.price(slot)
     }
 }
 
 /// What a move costs apart from its bytes, in replicas of mean size.
-const A_MOVE: f64 = 1.0;
+const A_MOVE: f64 = 0.3;
 
 /// What one replica too many of a topic is made to look like while a broker is chosen: worse than any
 /// honest strain, yet finite, because it may be the only place.

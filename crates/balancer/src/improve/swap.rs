@@ -74,8 +74,7 @@ impl Search<'_, '_> {
             let gain = minus(self.state.weight(other), weight);
             let ease =
                 -self.aims.strain(&self.state, here, &gain) - self.aims.strain(&self.state, there, &negated(gain));
-            let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
-            let worth = ease / (self.a_move + megabytes);
+            let worth = ease / (self.price(one) + self.price(other));
             if best.is_some_and(|(known, _)| known >= worth) {
                 continue;
             }
@@ -117,7 +116,7 @@ impl Search<'_, '_> {
         for &slot in self.state.held(seat) {
             if self.may_move(slot, goal) {
                 let weight = self.state.weight(slot);
-                candidates.push((worth(&weight) / self.price(weight[Gauge::Disk as usize]), slot));
+                candidates.push((worth(&weight) / self.price(slot), slot));
             }
         }
         keep_best(&mut candidates, most);
