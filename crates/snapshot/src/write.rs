@@ -11,9 +11,8 @@ use flate2::write::GzEncoder;
 use crate::words::encode;
 use crate::{Error, MAGIC, STANDARD_STREAM, Snapshot, TOTALS, VERSION};
 
-/// Better than the fastest level by a tenth, and four times as fast as the default one, which gains next to nothing
-/// on columns of random digits.
-const LEVEL: Compression = Compression::new(2);
+/// The fastest: on columns of random digits the usual level takes six times as long and gains an eighth.
+const LEVEL: Compression = Compression::fast();
 
 /// Writes `snapshot` to the file at `path`: compressed if the name ends in `.gz`; `-` is standard output.
 pub fn write_path(path: &Path, snapshot: &Snapshot) -> Result<(), Error> {

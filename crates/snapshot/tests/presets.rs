@@ -1,0 +1,106 @@
+//! The generated clusters are those that others measured.
+//!
+//! The sums are of the canonical text of clusters that Cruise Control's own generator drew; their
+//! files are not needed here.
+
+use evenkeel_snapshot::Snapshot;
+use evenkeel_snapshot::generate::{Distribution, PRESETS, Parameters, generate, preset};
+use expect_test::expect;
+use sha2::{Digest, Sha256};
+
+fn text(parameters: &Parameters) -> String {
+    let cluster = generate(parameters, |_| {}).unwrap();
+    let mut text = Vec::new();
+    evenkeel_snapshot::write(&Snapshot::from(cluster), &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn sum(name: &str) -> String {
+    Sha256::digest(text(&preset(name).unwrap())).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn the_presets_are_the_clusters_that_cruise_control_drew() {
+    let sums = [
+        ("a", "89465f3e11546a454085c602012415907c5e647b46a6f4e1069d5ffaec352802"),
+        ("ar", "5bed1f2c5706187f52915e7d0a9fc09fd3ce4d9ce14d0807a58b4beffcc8b24b"),
+        ("b", "f00d83dc8e1a5a0a4cf9d0201ed87d228f5e603a34e7eacd2c4ea3dd4e4bf8f7"),
+        ("c", "19acb7c76e48230eb8d3b2274e6ff3cc2f0aed14b34370e67b9e9602270bd4f9"),
+        ("f", "ba0bc568a29f318d5cbef0f32915224b3cbe771d5f0d4313511d5b7dd5b794cd"),
+        ("mr", "9eef970cbde6f7e42c9afd28cc35401f7c3571bafbe17450734b46936706a949"),
+    ];
+    for (name, expected) in sums {
+        assert_eq!(sum(name), expected, "{name}");
+    }
+}
+
+/// Not compared with anything: the disks are ours. It only must not change unnoticed.
+#[test]
+fn the_cluster_with_disks_stays_as_it_is() {
+    expect![[""]].assert_eq(&sum("e"));
+}
+
+#[test]
+fn every_name_has_parameters() {
+    for (name, _) in PRESETS {
+        assert!(preset(name).is_some(), "{name}");
+    }
+    assert_eq!(preset("z"), None);
+}
+
+/// Broker 33 is in the rack of broker 7: the first draw of the second replica clashes, and the third
+/// replica then steps over two seeds.
+#[test]
+fn clashes_of_racks_are_resolved_as_in_the_original() {
+    let text = text(&preset("ar").unwrap());
+    let brokers = |topic_and_partition: &str| {
+        let start = format!("p {topic_and_partition} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)?.split(' ').next().map(str::to_owned)).unwrap()
+    };
+    assert_eq!(["T0 0", "T0 4", "T0 6", "T100 0"].map(brokers), ["3,29,32", "7,36,29", "18,12,1", "13,2,35"]);
+}
+
+fn small() -> Parameters {
+    Parameters { racks: 2, brokers: 5, topics: 2, replicas: 13, min_factor: 2, max_factor: 3, ..Parameters::default() }
+}
+
+#[test]
+fn a_small_cluster_can_be_looked_at() {
+    let jbod = Parameters {
+        dead_brokers: 1,
+        disks_per_broker: 2,
+        distribution: Distribution::Linear,
+        digits: Some(3),
+        ..small()
+    };
+    expect![[""]].assert_eq(&text(&jbod));
+}
+
+#[test]
+fn another_seed_gives_another_cluster() {
+    let other = Parameters { seed: 1, ..small() };
+    assert_ne!(text(&small()), text(&other));
+    assert_eq!(text(&other), text(&other));
+}
+
+#[test]
+fn parameters_that_contradict_each_other_are_refused() {
+    let base = Parameters::default;
+    let refused = [
+        Parameters { racks: 0, ..base() },
+        Parameters { brokers: 2, ..base() },
+        Parameters { brokers: 50_000, ..base() },
+        Parameters { racks: 2, rack_aware: true, ..base() },
+        Parameters { dead_brokers: 40, ..base() },
+        Parameters { replicas: 100, ..base() },
+        Parameters { replicas: 50_000, ..base() },
+        Parameters { min_factor: 4, ..base() },
+        Parameters { digits: Some(0), ..base() },
+        Parameters { seed: i64::MIN, ..base() },
+        Parameters { replicas: u32::MAX, ..base() },
+        Parameters { topics: u32::MAX, min_factor: 3, ..base() },
+        Parameters { means: evenkeel_snapshot::generate::Means { cpu: f64::NAN, ..base().means }, ..base() },
+    ];
+    let complaints = refused.map(|parameters| generate(&parameters, |_| {}).unwrap_err().to_string());
+    expect![[""]].assert_eq(&(complaints.join("\n") + "\n"));
+}
