@@ -24,7 +24,7 @@ const MAGIC: &str = "evenkeel-snapshot";
 /// The version of the format, as the second word says it.
 const VERSION: &str = "v1";
 /// The keys of the header that say how many records there are; the topics are counted last.
-const TOTALS: [&str; 4] = ["brokers", "partitions", "replicas", "topics"];
+const TOTALS: [&str; 6] = ["brokers", "disks", "partitions", "replicas", "moves", "topics"];
 /// The path that stands for standard input or output.
 const STANDARD_STREAM: &str = "-";
 

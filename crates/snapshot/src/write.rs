@@ -52,6 +52,13 @@ fn header(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
     let cluster = &snapshot.cluster;
     write!(out, "{MAGIC} {VERSION} brokers={} topics={}", cluster.brokers().len(), cluster.topics().len())?;
     write!(out, " partitions={} replicas={}", cluster.partition_count(), cluster.replica_count())?;
+    // Few clusters have these, so only they mention them.
+    let disks = cluster.brokers().iter().map(|broker| broker.disks.len()).sum();
+    for (key, count) in [("disks", disks), ("moves", cluster.pending_moves().len())] {
+        if count > 0 {
+            write!(out, " {key}={count}")?;
+        }
+    }
     for (key, value) in &snapshot.notes {
         if key.is_empty() || key.contains('=') || encode(key) != *key || TOTALS.contains(&key.as_str()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{key:?} cannot be the key of a note")));

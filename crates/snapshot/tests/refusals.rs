@@ -6,7 +6,7 @@ use evenkeel_snapshot::{Error, Snapshot, read, read_path, write, write_path};
 use expect_test::{Expect, expect};
 
 const GOOD: &str = "\
-evenkeel-snapshot v1 brokers=3 topics=2 partitions=3 replicas=5 name=small
+evenkeel-snapshot v1 brokers=3 topics=2 partitions=3 replicas=5 disks=2 moves=1 name=small
 unknown cpu
 broker 0 a h0 ALIVE 100 300 200 300
 disk 0 /d%201 ALIVE 150
@@ -55,7 +55,10 @@ fn the_canonical_form_is_written_as_it_was_read() {
 #[test]
 fn other_spellings_become_canonical() {
     let other = GOOD
-        .replace("evenkeel-snapshot v1 brokers=3 topics=2 partitions=3 replicas=5", "evenkeel-snapshot v1")
+        .replace(
+            "evenkeel-snapshot v1 brokers=3 topics=2 partitions=3 replicas=5 disks=2 moves=1",
+            "evenkeel-snapshot v1",
+        )
         .replace("DEAD 0 0 0 0", "DEAD -1.0 -1.0 -1.0 -1.0")
         .replace("broker 2 h2 h2", "broker 2 - h2")
         .replace("0.3,2,5,4@1", "3.0E-1,2.0,+5,4@1!")
@@ -114,7 +117,55 @@ fn each_complaint_names_the_line_and_the_reason() {
         refused([GOOD.as_bytes(), b"p T\xc3( 0 0 0 0,0,0,0\n"].concat()),
         refused(format!("evenkeel-snapshot v1\n{}", "x".repeat(2 << 20))),
     ];
-    expect![[""]].assert_eq(&(complaints.join("\n") + "\n"));
+    expect![[r#"
+        x:1: the file is empty
+        x:1: not a snapshot: the first line begins with `hello`, not with `evenkeel-snapshot`
+        x:1: not a snapshot: the first line begins with `��\0\u{1}`, not with `evenkeel-snapshot`
+        x:1: version `v2` of the format is not known; this program reads v1
+        x:1: a header entry is `brokers=four`, it must be a whole number
+        x:1: the header says `name` twice
+        x:1: a header entry is `small`, it must be key=value
+        x:11: the header announces 6 replicas, there are 5: the file was cut off or edited
+        x:11: the header announces 3 topics, there are 2: the file was cut off or edited
+        x:2: the resource is `memory`, it must be cpu, networkInbound, networkOutbound or disk
+        x:2: unknown has 0 fields, it needs 1 to 4
+        x:6: broker 0 is listed twice
+        x:6: host `h0` is in rack `a` and in rack `b`
+        x:3: broker 0: cpu capacity is 0, it must be a positive number
+        x:3: broker 0: cpu capacity is NaN, it must be a positive number
+        x:3: the state is `AWAKE`, it must be ALIVE, NEW, DEAD, DEMOTED or BAD_DISKS
+        x:7: broker has 7 fields, it needs 8
+        x:3: a broker's id is `-1`, it must be a whole number from 0 to 2147483647
+        x:5: broker 9 is not listed above
+        x:5: broker 0: disk `/d 1` is listed twice
+        x:5: broker 0: disk `/d2` needs a positive capacity
+        x:7: the host is `h%2`, it must be a name without spaces, with %XX for bytes that cannot stand there
+        x:8: `q` is no kind of record; there are unknown, broker, disk, p and move
+        x:8: T1-0: broker 7 is not listed
+        x:8: T1-0: two replicas on broker 0
+        x:8: a broker's id is ``, it must be a whole number from 0 to 2147483647
+        x:8: T1-0: the leader is replica 2 of 2
+        x:9: T1-0: is listed twice
+        x:9: the topic is `-`, it must be a name
+        x:8: T1-0: cpu load NaN on broker 0, it must be a number that is not negative
+        x:8: T1-0: networkInbound load -2 on broker 0, it must be a number that is not negative
+        x:8: T1-0: broker 0 has no disk 2
+        x:8: a load is `0.1,2,3`, it must be cpu,in,out,disk in numbers, then @ and the disk's position if disks are listed, then ! if offline
+        x:8: T1-0: broker 1 follows, yet has outbound load
+        x:10: p has 4 fields, it needs 5 for 1 replicas
+        x:10: p has 6 fields, it needs 5 for 1 replicas
+        x:10: p has 1 fields, it needs at least 5
+        x:10: `` is no kind of record; there are unknown, broker, disk, p and move
+        x:10: broker after partitions: the order is brokers and disks, then partitions, then moves
+        x:12: p after moves: the order is brokers and disks, then partitions, then moves
+        x:11: broker 8 is not listed above
+        x:11: T9-0: is said to be moving, but is not listed
+        x:12: the file ends in the middle: it was cut off
+        x:11: the file ends in the middle: it was cut off
+        x:1: there is no broker that is alive
+        x:12: not UTF-8 from byte 4 of the line on
+        x:2: longer than 1048576 bytes
+    "#]].assert_eq(&(complaints.join("\n") + "\n"));
 }
 
 #[test]
@@ -136,7 +187,10 @@ fn damaged_compressed_data_are_refused() {
     let sum = wrong_sum.len() - 8;
     wrong_sum[sum] ^= 1;
     let complaints = [refused(wrong_sum), refused([&good[..], b"garbage"].concat())];
-    let expected: Expect = expect![[""]];
+    let expected: Expect = expect![[r#"
+        x:12: the compressed data are damaged: corrupt gzip stream does not have a matching checksum
+        x:12: the file ends in the middle: it was cut off
+    "#]];
     expected.assert_eq(&(complaints.join("\n") + "\n"));
 }
 

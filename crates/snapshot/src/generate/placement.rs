@@ -87,14 +87,14 @@ impl Draw {
 mod tests {
     use super::*;
 
-    /// How often each of four brokers is drawn with a hundred thousand seeds, in percent.
+    /// How often each of four brokers is drawn with a million seeds, in percent.
     fn percent(distribution: Distribution) -> [u32; 4] {
         let draw = Draw::new(distribution, 4);
         let mut counts = [0; 4];
-        for seed in 0..100_000 {
+        for seed in 0..1_000_000 {
             counts[draw.broker(seed) as usize] += 1;
         }
-        counts.map(|count| (count + 500) / 1_000)
+        counts.map(|count| (count + 5_000) / 10_000)
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn fill(parameters: &Parameters, topics: &mut [Topic], mut total: u32) -> Result
         }
         if total == before {
             let problem = format!(
-                "partitions of {} to {} replicas do not add up to {}; {total} would do",
+                "partitions of {} to {} replicas do not add up to {}, only to {total}",
                 parameters.min_factor, parameters.max_factor, parameters.replicas
             );
             return Err(Error::Generate { problem });

@@ -63,9 +63,10 @@ impl Records {
         taken.map_err(|problem| Flaw { line: number, problem })
     }
 
-    /// How many brokers, partitions and replicas there were.
-    pub(super) fn totals(&self) -> [u64; 3] {
-        [self.drafts.len() as u64, self.partition_count, self.replica_count]
+    /// How many brokers, disks, partitions, replicas and moves there were.
+    pub(super) fn totals(&self) -> [u64; 5] {
+        let disks = self.drafts.values().map(|draft| draft.spec.disks.len() as u64).sum();
+        [self.drafts.len() as u64, disks, self.partition_count, self.replica_count, self.moves.len() as u64]
     }
 
     /// Makes the cluster; `last` is the number of the last line.
