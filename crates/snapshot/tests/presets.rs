@@ -61,7 +61,7 @@ fn clashes_of_racks_are_resolved_as_in_the_original() {
 }
 
 fn small() -> Parameters {
-    Parameters { racks: 2, brokers: 5, topics: 2, replicas: 14, min_factor: 2, max_factor: 3, ..Parameters::default() }
+    Parameters { racks: 2, brokers: 5, topics: 2, replicas: 15, min_factor: 2, max_factor: 3, ..Parameters::default() }
 }
 
 #[test]
@@ -73,7 +73,35 @@ fn a_small_cluster_can_be_looked_at() {
         digits: Some(3),
         ..small()
     };
-    expect![[""]].assert_eq(&text(&jbod));
+    expect![[r#"
+        evenkeel-snapshot v1 brokers=5 topics=3 partitions=10 replicas=25 disks=10
+        broker 0 0 0 DEAD 0 0 0 0
+        disk 0 /mnt/i00 ALIVE 150000
+        disk 0 /mnt/i01 ALIVE 150000
+        broker 1 1 1 ALIVE 100 150000 150000 150000
+        disk 1 /mnt/i00 ALIVE 75000
+        disk 1 /mnt/i01 ALIVE 75000
+        broker 2 1 2 ALIVE 100 300000 200000 300000
+        disk 2 /mnt/i00 ALIVE 150000
+        disk 2 /mnt/i01 ALIVE 150000
+        broker 3 1 3 ALIVE 100 300000 200000 300000
+        disk 3 /mnt/i00 ALIVE 150000
+        disk 3 /mnt/i01 ALIVE 150000
+        broker 4 1 4 ALIVE 100 300000 200000 300000
+        disk 4 /mnt/i00 ALIVE 150000
+        disk 4 /mnt/i01 ALIVE 150000
+        p T0 0 4,0,2 0 0.00157,4.82,42.2,21.9@0 0.00285,1.32,0,11.9@1 0.000907,6.82,0,140@0
+        p T0 1 4,0,1 0 0.000672,0.301,34.6,8.23@1 0.00207,19.7,0,24.3@0 0.0029,20.4,0,32.3@1
+        p T0 2 4,0,2 0 0.00212,10.3,38.2,17.3@0 0.0122,6.69,0,2.79@0 0.000421,24,0,4.72@0
+        p T1 0 3,2,4 0 0.00769,12.4,48,21.1@1 0.00507,242,0,39.5@1 0.0022,60.6,0,92.9@1
+        p T1 1 3,4,1 0 0.0126,86,19.8,95.1@0 0.0276,77.4,0,181@1 0.0182,74.2,0,73.4@1
+        p TopicWithOneLeaderPerBroker 0 3,4 0 0.0000474,3.96,18.3,4.87@1 0.000482,11.8,0,2.81@1
+        p TopicWithOneLeaderPerBroker 1 4,3 0 0.000784,15.8,2.95,7.72@0 0.000558,6.29,0,1.74@0
+        p TopicWithOneLeaderPerBroker 2 3,4 0 0.000699,3.59,1.08,3.63@1 0.0000181,4.02,0,8.96@0
+        p TopicWithOneLeaderPerBroker 3 4,1 0 0.000317,4.47,20.9,10@1 0.000637,1.84,0,1.47@1
+        p TopicWithOneLeaderPerBroker 4 4,1 0 0.000117,12.9,4.5,4.07@0 0.000613,10.2,0,19@1
+    "#]]
+    .assert_eq(&text(&jbod));
 }
 
 #[test]

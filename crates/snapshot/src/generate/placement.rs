@@ -76,32 +76,35 @@ impl Draw {
         match self {
             Draw::Uniform { brokers } => JavaRandom::first_between(0, brokers - 1, seed),
             Draw::Shares(shares) => {
-                let number = JavaRandom::first_between(1, shares.last().copied().unwrap_or(1), seed);
-                shares.partition_point(|share| *share < number) as u32
+                let all = shares.last().copied().unwrap_or(1);
+                owner(shares, JavaRandom::first_between(1, all, seed))
             }
         }
     }
+}
+
+/// The broker that a number from 1 to the last share belongs to.
+fn owner(shares: &[u32], number: u32) -> u32 {
+    shares.partition_point(|share| *share < number) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// How often each of four brokers is drawn with a million seeds, in percent.
-    fn percent(distribution: Distribution) -> [u32; 4] {
-        let draw = Draw::new(distribution, 4);
-        let mut counts = [0; 4];
-        for seed in 0..1_000_000 {
-            counts[draw.broker(seed) as usize] += 1;
+    /// How many of the numbers belong to each of four brokers.
+    fn parts(distribution: Distribution) -> [u32; 4] {
+        let Draw::Shares(shares) = Draw::new(distribution, 4) else { panic!("no shares") };
+        let mut parts = [0; 4];
+        for number in 1..=shares[3] {
+            parts[owner(&shares, number) as usize] += 1;
         }
-        counts.map(|count| (count + 5_000) / 10_000)
+        parts
     }
 
     #[test]
-    fn shares_are_as_their_names_say() {
-        assert_eq!(percent(Distribution::Uniform), [25, 25, 25, 25]);
-        assert_eq!(percent(Distribution::Linear), [10, 20, 30, 40]);
-        // 1, 3, 5 and 7 sixteenths.
-        assert_eq!(percent(Distribution::Exponential), [6, 19, 31, 44]);
+    fn later_brokers_have_larger_shares() {
+        assert_eq!(parts(Distribution::Linear), [1, 2, 3, 4]);
+        assert_eq!(parts(Distribution::Exponential), [1, 3, 5, 7]);
     }
 }
