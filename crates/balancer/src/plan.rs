@@ -6,7 +6,7 @@ use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
-use crate::state::{Action, State};
+use crate::state::State;
 
 /// A plan: nothing in it is left to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,11 +148,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
 
 fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
-    let (from, to) = match step.action {
-        Action::Move { .. } | Action::Lead { .. } | Action::Swap { .. } | Action::LeadSwap { .. } => {
-            (id(step.from), id(step.to))
-        }
-    };
+    let (from, to) = (id(step.from), id(step.to));
     (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
 }
 
