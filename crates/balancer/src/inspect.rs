@@ -337,7 +337,9 @@ impl Inspector<'_> {
                 continue;
             }
             let mut free = self.cluster.brokers().iter().filter(|broker| {
+                // Not even the brokers that lose a replica to a failed disk.
                 !list.contains(&broker.id)
+                    && found.replicas().all(|other| other.broker != broker.id || self.serves(&other))
                     && self.bar_to_replicas(broker).is_none()
                     && (replica.broker != leader || self.bar_to_leadership(broker).is_none())
             });
@@ -375,7 +377,8 @@ impl Inspector<'_> {
 
     fn bytes(&mut self, before: &[ReplicaSpec], change: &Change) {
         let weight = |counts: &dyn Fn(&ReplicaSpec) -> bool| -> f64 {
-            before.iter().filter(|replica| counts(replica)).map(|replica| f64::from(replica.load.disk)).sum()
+            let counted = before.iter().filter(|replica| counts(replica));
+            counted.fold(0.0, |sum, replica| sum + f64::from(replica.load.disk))
         };
         let gone = weight(&|replica| !change.new_replicas.contains(&replica.broker));
         let shifted = weight(&|replica| change.disks.iter().any(|disk| disk.broker == replica.broker));
@@ -395,7 +398,7 @@ impl Inspector<'_> {
             let wrong = Wrong::TooManyChanges { changes: plan.changes.len(), allowed };
             self.findings.push(Finding { partition: None, wrong });
         }
-        let megabytes: f64 = plan.changes.iter().map(|change| change.megabytes).sum();
+        let megabytes = plan.changes.iter().fold(0.0, |sum, change| sum + change.megabytes);
         if let Some(allowed) = budget.megabytes.filter(|allowed| megabytes > *allowed * (1.0 + 1e-9)) {
             self.findings.push(Finding { partition: None, wrong: Wrong::TooManyBytes { megabytes, allowed } });
         }

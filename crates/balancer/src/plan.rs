@@ -54,7 +54,8 @@ impl Plan {
 
     /// Data copied between brokers, in MB.
     pub fn megabytes(&self) -> f64 {
-        self.changes.iter().map(|change| change.megabytes).sum()
+        // Not `sum`: nothing at all would be minus zero, and be printed so.
+        self.changes.iter().fold(0.0, |sum, change| sum + change.megabytes)
     }
 }
 
@@ -172,7 +173,7 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
         new_replicas,
         disks: Vec::new(),
         disk_megabytes: 0.0,
-        megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).sum(),
+        megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
         reasons,
     }
 }

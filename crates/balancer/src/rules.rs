@@ -149,7 +149,9 @@ impl Rules {
         if self.healing && state.cluster.slots(state.cluster.part_of(slot)).any(failed_under) {
             return false;
         }
-        self.named_destinations || !self.has_new || self.is_new(to) || to == state.home(slot)
+        // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
+        let returns = to == state.home(slot) && (!leads || state.first_leader(state.cluster.part_of(slot)) == slot);
+        self.named_destinations || !self.has_new || self.is_new(to) || returns
     }
 
     /// Whether the partition may be led by `slot` instead of its leader.
