@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod goal;
+pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod planner;

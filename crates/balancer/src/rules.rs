@@ -143,11 +143,15 @@ impl Rules {
         if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
             return false;
         }
-        // A broker whose disk failed under this very replica does not get it back.
-        if self.offline[slot as usize] && state.home(slot) == to {
+        // A broker whose disk failed under a replica of the partition gets none of it back: in the replica
+        // list, another one in its place would look as if nothing had to move.
+        let failed_under = |slot: Slot| self.offline[slot as usize] && state.home(slot) == to;
+        if self.healing && state.cluster.slots(state.cluster.part_of(slot)).any(failed_under) {
             return false;
         }
-        self.named_destinations || !self.has_new || self.is_new(to) || to == state.home(slot)
+        // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
+        let returns = to == state.home(slot) && (!leads || state.first_leader(state.cluster.part_of(slot)) == slot);
+        self.named_destinations || !self.has_new || self.is_new(to) || returns
     }
 
     /// Whether the partition may be led by `slot` instead of its leader.
