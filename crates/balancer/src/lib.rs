@@ -12,7 +12,11 @@ pub mod rules;
 pub mod settings;
 
 mod aims;
+mod demote;
 mod gauges;
 mod improve;
+mod intra;
 mod state;
 mod threads;
+
+pub use intra::DiskLoad;

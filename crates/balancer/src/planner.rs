@@ -2,10 +2,12 @@
 
 use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Resource};
+use crate::demote;
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
-use crate::options::Request;
+use crate::intra::{self, DiskLoad};
+use crate::options::{Operation, Request};
 use crate::plan::{Plan, Undone, changes};
 use crate::rules::{BadRequest, Rules};
 use crate::settings::Settings;
@@ -91,6 +93,8 @@ pub struct Outcome {
     pub before: Vec<BrokerLoad>,
     /// Every broker after.
     pub after: Vec<BrokerLoad>,
+    /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
+    pub disks: Vec<DiskLoad>,
 }
 
 /// Makes the plan for `request`.
@@ -102,15 +106,25 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         let names: Vec<&str> = cluster.unknown().iter().map(Resource::name).collect();
         return Err(BadRequest::NothingMeasured(names.join(", ")).into());
     }
+    let (goals, inside) = intra::split(cluster, request, goals, settings)?;
     let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
-    search.run();
-    let verdicts = verdicts(&search, &misses);
-    let plan = Plan { changes: changes(&search.state, &aims, &search.steps), undone: Undone::default() };
-    Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state) })
+    let (mut changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
+        demote::demote(&mut search.state, &rules, request.demotion)
+    } else {
+        if !goals.is_empty() {
+            search.run();
+        }
+        (changes(&search.state, &aims, &search.steps), verdicts(&search, &misses))
+    };
+    let tidied = intra::tidy(&search.state, &rules, &inside, settings, search.threads).map_err(Refused::Infeasible)?;
+    verdicts.extend_from_slice(&tidied.verdicts);
+    let disks = tidied.add_to(&search.state, &mut changes);
+    let plan = Plan { changes, undone: Undone::default() };
+    Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state), disks })
 }
 
 fn verdicts(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
