@@ -19,10 +19,14 @@ pub mod statistics;
 
 mod aims;
 mod budget;
+mod demote;
 mod feasible;
 #[cfg(test)]
 mod fixture;
 mod gauges;
 mod improve;
+mod intra;
 mod state;
 mod threads;
+
+pub use intra::DiskLoad;

@@ -22,6 +22,18 @@ pub enum BadRequest {
     /// Only goals that need what nobody measured.
     #[error("no goal is left: {0} not measured")]
     NothingMeasured(String),
+    /// Goals inside brokers, where log directories are not told apart.
+    #[error("the log directories of the brokers are not known one by one")]
+    NoDisks,
+    /// A log directory nobody knows, or one that failed.
+    #[error("Invalid log dirs provided for broker {0}.")]
+    InvalidLogDirs(BrokerId),
+    /// All log directories are to be removed.
+    #[error("No log dir remaining to move replicas to for broker {0}.")]
+    NoLogDirLeft(BrokerId),
+    /// The log directories that remain are too small.
+    #[error("Not enough remaining capacity to move replicas to for broker {0}.")]
+    NotEnoughCapacity(BrokerId),
     /// A goal that has no place in the operation.
     #[error("{0}")]
     Misplaced(String),

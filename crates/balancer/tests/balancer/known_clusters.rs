@@ -124,7 +124,9 @@ fn the_rack_clusters() {
     check(&satisfiable, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
     let satisfied = format!("rack 0: b0[T1-0*]\nrack 1: b1[] b2[T1-0]\n{load}load T1-0@b2: 5 100 0 75");
     check(&satisfied, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
-    let three = format!("rack 0: b0[T1-0*]\nrack 1: b1[T1-0] b2[T1-0]\n{load}load T1-0@b1: 5 100 0 75\nload T1-0@b2: 5 100 0 75");
+    let three = format!(
+        "rack 0: b0[T1-0*]\nrack 1: b1[T1-0] b2[T1-0]\n{load}load T1-0@b1: 5 100 0 75\nload T1-0@b2: 5 100 0 75"
+    );
     check(&three, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
     // Two of three in one of two racks is as even as it gets.
     check(&three, &[Goal::RackAwareDistribution], &Settings::default(), expect![[r#""#]]);
@@ -133,10 +135,8 @@ fn the_rack_clusters() {
 /// One leader of the topic on each broker, if there are enough partitions.
 #[test]
 fn the_clusters_with_a_leader_on_each_broker() {
-    let settings = Settings {
-        topics_with_min_leaders_per_broker: Some(Regex::new("t").unwrap()),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { topics_with_min_leaders_per_broker: Some(Regex::new("t").unwrap()), ..Settings::default() };
     // Two partitions cannot have leaders on three brokers.
     let unsatisfiable = "rack 0: b0[t0* t1*]\nrack 1: b1[t0] b2[t1]";
     check(unsatisfiable, &[Goal::MinTopicLeadersPerBroker], &settings, expect![[r#""#]]);
