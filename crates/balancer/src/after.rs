@@ -77,7 +77,8 @@ fn changed<'a>(cluster: &'a Cluster, part: Part, change: &'a Change) -> impl Ite
 /// For each place in the new list the slot it came from.
 fn paired(cluster: &Cluster, part: Part, change: &Change) -> Vec<Slot> {
     let slots: Vec<Slot> = cluster.slots(part).collect();
-    let slot_of = |broker: BrokerId| change.old_replicas.iter().position(|old| *old == broker).map(|place| slots[place]);
+    let slot_of =
+        |broker: BrokerId| change.old_replicas.iter().position(|old| *old == broker).map(|place| slots[place]);
     let stays = |slot: &Slot| {
         let broker = change.old_replicas[(*slot - slots[0]) as usize];
         change.new_replicas.contains(&broker)
@@ -111,7 +112,9 @@ mod tests {
             let (rack, host) = (format!("r{}", id % 3), format!("h{id}"));
             let capacity = [100.0, 1_000.0, 1_000.0, 1_000.0];
             let disks = Vec::new();
-            builder.broker(BrokerSpec { id: BrokerId(id), rack, host, state: BrokerState::Alive, capacity, disks }).unwrap();
+            builder
+                .broker(BrokerSpec { id: BrokerId(id), rack, host, state: BrokerState::Alive, capacity, disks })
+                .unwrap();
         }
         for number in 0..24 {
             let size = 1.0 + number as f32;

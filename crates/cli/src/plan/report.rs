@@ -4,8 +4,8 @@
 use evenkeel_balancer::cluster::{Broker, BrokerState, Cluster, Resource};
 use evenkeel_balancer::plan::Change;
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Status, Verdict};
-use serde::ser::{SerializeSeq, Serializer};
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 
 use super::request::Asked;
 use super::why::Explainer;
@@ -249,18 +249,21 @@ impl Changes<'_> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn of(cluster: &'a Cluster, name: Option<&'a str>, asked: &'a Asked, outcome: &'a Outcome) -> Report<'a> {
+    pub(super) fn of(
+        cluster: &'a Cluster,
+        name: Option<&'a str>,
+        asked: &'a Asked,
+        outcome: &'a Outcome,
+    ) -> Report<'a> {
         let loads = outcome.before.iter().zip(&outcome.after);
-        let brokers = cluster.brokers().iter().zip(loads).map(|(broker, (before, after))| {
-            BrokerLine {
-                broker: broker.id.0,
-                rack: &cluster.racks()[broker.rack],
-                host: &cluster.hosts()[broker.host],
-                state: state(broker.state),
-                capacity: PerResource::of(|resource| Some(broker.capacity[resource as usize])),
-                before: carried(cluster, broker, before),
-                after: carried(cluster, broker, after),
-            }
+        let brokers = cluster.brokers().iter().zip(loads).map(|(broker, (before, after))| BrokerLine {
+            broker: broker.id.0,
+            rack: &cluster.racks()[broker.rack],
+            host: &cluster.hosts()[broker.host],
+            state: state(broker.state),
+            capacity: PerResource::of(|resource| Some(broker.capacity[resource as usize])),
+            before: carried(cluster, broker, before),
+            after: carried(cluster, broker, after),
         });
         let brokers: Vec<BrokerLine<'_>> = brokers.collect();
         Report {

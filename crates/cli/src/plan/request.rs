@@ -119,15 +119,19 @@ impl Question {
     /// Reads every value, and refuses the first that cannot be.
     pub(super) fn parse(&self, what_if: &WhatIf) -> Result<Asked, Refusal> {
         let mode = self.mode(what_if)?;
-        let list = |option, text: &Option<String>| text.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids(option, text));
+        let list = |option, text: &Option<String>| {
+            text.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids(option, text))
+        };
         let mut settings = Settings::default();
         settings.max_replicas_per_broker = self.max_replicas_per_broker.unwrap_or(settings.max_replicas_per_broker);
-        let megabytes = self.max_data.as_deref().map(|text| {
-            units::size(text).ok_or_else(|| Refusal::value("--max-data", text, units::SIZE))
-        });
-        let throttle = self.throttle.as_deref().map(|text| {
-            units::rate(text).ok_or_else(|| Refusal::value("--throttle", text, units::RATE))
-        });
+        let megabytes = self
+            .max_data
+            .as_deref()
+            .map(|text| units::size(text).ok_or_else(|| Refusal::value("--max-data", text, units::SIZE)));
+        let throttle = self
+            .throttle
+            .as_deref()
+            .map(|text| units::rate(text).ok_or_else(|| Refusal::value("--throttle", text, units::RATE)));
         let request = Request {
             operation: self.operation(mode, what_if)?,
             goals: self.goals.as_deref().map_or_else(|| Ok(Vec::new()), goals)?,
@@ -175,7 +179,9 @@ impl Question {
             Mode::RemoveBrokers => Operation::RemoveBrokers(brokers),
             Mode::Demote => Operation::DemoteBrokers(brokers),
             Mode::FixOffline => Operation::FixOfflineReplicas,
-            Mode::RemoveDisks => Operation::RemoveDisks(self.disks.as_deref().map_or_else(|| Ok(BTreeSet::new()), disks)?),
+            Mode::RemoveDisks => {
+                Operation::RemoveDisks(self.disks.as_deref().map_or_else(|| Ok(BTreeSet::new()), disks)?)
+            }
             Mode::RebalanceDisks => Operation::RebalanceDisks,
         })
     }
@@ -247,21 +253,49 @@ mod tests {
             none(),
             expect!["--goals RackAwareGoal,rackawaregoal: RackAwareGoal is listed twice"],
         );
-        refused(Question { exclude_topics: text("a(b"), ..Question::default() }, none(), expect!["--exclude-topics a(b: unclosed group"]);
-        refused(Question { max_data: text("500"), ..Question::default() }, none(), expect!["--max-data 500: a size with its unit, such as 500MB or 1.5TB"]);
-        refused(Question { throttle: text("fast"), ..Question::default() }, none(), expect!["--throttle fast: a rate with its unit, such as 50MB/s"]);
-        refused(Question { destination_brokers: text("1,x"), ..Question::default() }, none(), expect!["--destination-brokers x: not a broker's id, which is a number from 0"]);
+        refused(
+            Question { exclude_topics: text("a(b"), ..Question::default() },
+            none(),
+            expect!["--exclude-topics a(b: unclosed group"],
+        );
+        refused(
+            Question { max_data: text("500"), ..Question::default() },
+            none(),
+            expect!["--max-data 500: not a size with its unit, such as 500MB or 1.5TB"],
+        );
+        refused(
+            Question { throttle: text("fast"), ..Question::default() },
+            none(),
+            expect!["--throttle fast: not a rate with its unit, such as 50MB/s"],
+        );
+        refused(
+            Question { destination_brokers: text("1,x"), ..Question::default() },
+            none(),
+            expect!["--destination-brokers x: not a broker's id, which is a number from 0"],
+        );
         let mode = Some(Mode::RemoveDisks);
-        refused(Question { mode, disks: text("1"), ..Question::default() }, none(), expect!["--disks 1: not a broker and its log directory, such as 1:/data/a"]);
+        refused(
+            Question { mode, disks: text("1"), ..Question::default() },
+            none(),
+            expect!["--disks 1: not a broker and its log directory, such as 1:/data/a"],
+        );
     }
 
     #[test]
     fn options_that_do_not_go_together_are_refused() {
         let mode = Some(Mode::Demote);
         refused(Question { mode, ..Question::default() }, WhatIf::default(), expect!["--mode demote needs --brokers"]);
-        refused(Question { brokers: text("1"), ..Question::default() }, WhatIf::default(), expect!["--mode rebalance does not take --brokers"]);
+        refused(
+            Question { brokers: text("1"), ..Question::default() },
+            WhatIf::default(),
+            expect!["--mode rebalance does not take --brokers"],
+        );
         let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
-        refused(Question { mode, brokers: text("1"), ..Question::default() }, gone, expect!["--remove-broker asks for --mode remove-brokers and does not go with --mode demote"]);
+        refused(
+            Question { mode, brokers: text("1"), ..Question::default() },
+            gone,
+            expect!["--remove-broker asks for --mode remove-brokers and does not go with --mode demote"],
+        );
     }
 
     #[test]

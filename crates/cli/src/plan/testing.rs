@@ -1,8 +1,6 @@
 //! A cluster small enough to check by hand, and the report of a plan for it.
 
-use evenkeel_balancer::cluster::{
-    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec,
-};
+use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec};
 use evenkeel_balancer::planner;
 
 use super::report::Report;
@@ -49,18 +47,17 @@ pub(super) fn cluster() -> Cluster {
 
 /// What `read` says about the plan for [`cluster`].
 pub(super) fn with_report<T>(read: impl FnOnce(&Report<'_>) -> T) -> T {
-    report(&cluster(), read)
+    report(&cluster(), "RackAwareGoal,DiskUsageDistributionGoal,LeaderReplicaDistributionGoal", read)
 }
 
 /// What `read` says about the plan for a cluster that needs none.
 pub(super) fn with_report_of_a_balanced_cluster<T>(read: impl FnOnce(&Report<'_>) -> T) -> T {
-    report(&place(&[&[0, 2], &[2, 4], &[4, 3], &[3, 0]]), read)
+    report(&place(&[&[0, 2], &[2, 4], &[4, 3], &[3, 0]]), "RackAwareGoal", read)
 }
 
-fn report<T>(cluster: &Cluster, read: impl FnOnce(&Report<'_>) -> T) -> T {
-    let goals = Some("RackAwareGoal,DiskUsageDistributionGoal,LeaderReplicaDistributionGoal".to_owned());
+fn report<T>(cluster: &Cluster, goals: &str, read: impl FnOnce(&Report<'_>) -> T) -> T {
     let mut question = Question::default();
-    question.goals = goals;
+    question.goals = Some(goals.to_owned());
     let asked = question.parse(&WhatIf::default()).unwrap();
     let outcome = planner::plan(cluster, &asked.request, &asked.settings).unwrap();
     read(&Report::of(cluster, Some("small"), &asked, &outcome))

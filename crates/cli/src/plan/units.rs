@@ -12,9 +12,9 @@ const UNITS: [(&str, f64); 6] = [
 ];
 
 /// What a size may look like, for errors.
-pub(super) const SIZE: &str = "a size with its unit, such as 500MB or 1.5TB";
+pub(super) const SIZE: &str = "not a size with its unit, such as 500MB or 1.5TB";
 /// What a rate may look like, for errors.
-pub(super) const RATE: &str = "a rate with its unit, such as 50MB/s";
+pub(super) const RATE: &str = "not a rate with its unit, such as 50MB/s";
 
 /// A size in MB: `500MB`, `1.5 GiB`, `2t`.
 pub(super) fn size(text: &str) -> Option<f64> {
@@ -22,7 +22,8 @@ pub(super) fn size(text: &str) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     let unit = text[end..].trim().to_ascii_uppercase().replace("IB", "B");
-    let (_, factor) = UNITS.iter().find(|(name, _)| !unit.is_empty() && (*name == unit || name.strip_suffix('B') == Some(&unit)))?;
+    let (_, factor) =
+        UNITS.iter().find(|(name, _)| !unit.is_empty() && (*name == unit || name.strip_suffix('B') == Some(&unit)))?;
     Some(number * factor).filter(|size| size.is_finite())
 }
 
@@ -96,7 +97,10 @@ mod tests {
 
     #[test]
     fn what_people_read_is_short() {
-        assert_eq!([0.0, 0.5, 1.0, 99.96, 140_514.0].map(megabytes), ["0 B", "512 KB", "1.00 MB", "100.0 MB", "137 GB"]);
+        assert_eq!(
+            [0.0, 0.5, 1.0, 99.96, 140_514.0].map(megabytes),
+            ["0 B", "512 KB", "1.00 MB", "100.0 MB", "137 GB"]
+        );
         assert_eq!([0, 999, 1_000, 50_081, 2_800_429].map(count), ["0", "999", "1,000", "50,081", "2,800,429"]);
         assert_eq!([0.5, 23.5, 61.0, 1_500.0].map(minutes), ["30 s", "23 min 30 s", "1 h 1 min", "1 d 1 h"]);
     }

@@ -172,7 +172,8 @@ mod tests {
             4 c Alive [100.0, 300000.0, 200000.0, 300000.0]
             7 c New [100.0, 300000.0, 200000.0, 300000.0]
             8 z New [100.0, 300000.0, 200000.0, 300000.0]
-        "#]].assert_eq(&brokers(&cluster));
+        "#]]
+        .assert_eq(&brokers(&cluster));
         assert_eq!(cluster.replica_count(), testing::cluster().replica_count());
     }
 
@@ -185,8 +186,10 @@ mod tests {
             2 b Dead [100.0, 300000.0, 200000.0, 300000.0]
             3 b Dead [100.0, 300000.0, 200000.0, 300000.0]
             4 c Alive [100.0, 300000.0, 200000.0, 300000.0]
-        "#]].assert_eq(&brokers(&cluster));
-        let on = |cluster: &Cluster| cluster.partitions().flat_map(|p| p.replicas()).map(|r| r.broker).collect::<Vec<_>>();
+        "#]]
+        .assert_eq(&brokers(&cluster));
+        let on =
+            |cluster: &Cluster| cluster.partitions().flat_map(|p| p.replicas()).map(|r| r.broker).collect::<Vec<_>>();
         assert_eq!(on(&cluster), on(&testing::cluster()));
     }
 
@@ -199,8 +202,10 @@ mod tests {
     fn what_cannot_be_is_refused_in_one_line() {
         let refused = |what_if: WhatIf| what_if.apply(testing::cluster()).unwrap_err().to_string();
         expect!["--lose-rack q: no such rack; there are a, b, c"].assert_eq(&refused(what_if(&[], Some("q"))));
-        expect!["the cluster asked about cannot be: broker 1 is listed twice"].assert_eq(&refused(what_if(&["1"], None)));
-        expect!["--add-broker x: not a broker's id, which is a number from 0"].assert_eq(&refused(what_if(&["x:b"], None)));
+        expect!["the cluster asked about cannot be: broker 1 is listed twice"]
+            .assert_eq(&refused(what_if(&["1"], None)));
+        expect!["--add-broker x: not a broker's id, which is a number from 0"]
+            .assert_eq(&refused(what_if(&["x:b"], None)));
         expect!["--add-broker 9:: the rack is missing after the colon"].assert_eq(&refused(what_if(&["9:"], None)));
     }
 }

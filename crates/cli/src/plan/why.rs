@@ -57,7 +57,9 @@ impl<'a> Explainer<'a> {
                 let (from, to) = (reason.from, reason.to);
                 return format!("broker {from} holds more replicas of {} than broker {to}", change.topic);
             }
-            Goal::PreferredLeaderElection => return format!("broker {} is the one that should lead", change.new_leader),
+            Goal::PreferredLeaderElection => {
+                return format!("broker {} is the one that should lead", change.new_leader);
+            }
             Goal::IntraBrokerDiskCapacity | Goal::IntraBrokerDiskUsageDistribution => return disks(change),
             Goal::ReplicaCapacity | Goal::ReplicaDistribution => Measure::Replicas,
             Goal::LeaderReplicaDistribution => Measure::Leaders,
@@ -77,7 +79,9 @@ impl<'a> Explainer<'a> {
         let (from_id, to_id) = (reason.from, reason.to);
         match measure {
             Measure::Percent(_, what) => {
-                format!("{what} at {from:.1} % on broker {from_id}, {to:.1} % on broker {to_id}, {mean:.1} % on average")
+                format!(
+                    "{what} at {from:.1} % on broker {from_id}, {to:.1} % on broker {to_id}, {mean:.1} % on average"
+                )
             }
             Measure::PotentialOut => format!(
                 "network outbound could reach {from:.1} % on broker {from_id}, {to:.1} % on broker {to_id}, {mean:.1} % on average"
@@ -117,7 +121,10 @@ impl<'a> Explainer<'a> {
         let shares = |id: &&BrokerId| **id != reason.from && rack(**id) == from;
         match change.old_replicas.iter().find(shares) {
             Some(other) => {
-                format!("brokers {} and {other} are both in rack {from_rack}, broker {} is in {to_rack}", reason.from, reason.to)
+                format!(
+                    "brokers {} and {other} are both in rack {from_rack}, broker {} is in {to_rack}",
+                    reason.from, reason.to
+                )
             }
             None => format!("from broker {} in rack {from_rack} to broker {} in {to_rack}", reason.from, reason.to),
         }
@@ -135,10 +142,9 @@ impl<'a> Explainer<'a> {
     /// Over the brokers that live, all together.
     fn mean(&self, measure: &Measure) -> f64 {
         let alive = self.cluster.brokers().iter().zip(self.before).filter(|(broker, _)| broker.is_alive());
-        let (amount, capacity) = alive.map(|(broker, load)| amounts(measure, broker, load)).fold(
-            (0.0, 0.0),
-            |(amount, capacity), (more, room)| (amount + more, capacity + room),
-        );
+        let (amount, capacity) = alive
+            .map(|(broker, load)| amounts(measure, broker, load))
+            .fold((0.0, 0.0), |(amount, capacity), (more, room)| (amount + more, capacity + room));
         scaled(measure, amount, capacity)
     }
 }
