@@ -350,6 +350,19 @@ impl Aims {
         (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
+    /// The same for an action that is known to harm no band.
+    pub(crate) fn veto_but_bands(
+        &self,
+        upto: usize,
+        state: &State<'_>,
+        action: Action,
+        effect: &Effect,
+    ) -> Option<usize> {
+        (0..upto).find(|index| {
+            !matches!(self.aims[*index], Aim::Band { .. }) && self.change(*index, state, action, effect) > NOISE
+        })
+    }
+
     /// The first goal of all that the action would make worse on either broker it touches, even if the
     /// other gains as much.
     pub(crate) fn harm(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
@@ -566,7 +579,7 @@ fn min_leaders(cluster: &Cluster, settings: &Settings, rules: &Rules) -> Vec<u32
         .iter()
         .enumerate()
         .map(|(topic, name)| match wanted {
-            Some(wanted) if wanted.is_match(name) => match settings.min_topic_leaders_per_broker {
+            Some(wanted) if wanted.matches(name) => match settings.min_topic_leaders_per_broker {
                 0 => (cluster.topic_parts(topic as u32).len() / brokers.max(1)) as u32,
                 least => least,
             },

@@ -13,6 +13,7 @@ pub mod rules;
 pub mod settings;
 
 mod aims;
+mod budget;
 mod gauges;
 mod improve;
 mod state;

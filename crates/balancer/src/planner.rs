@@ -1,11 +1,12 @@
 //! From a request to a plan, and what the plan does to every goal.
 
 use crate::aims::Aims;
+use crate::budget;
 use crate::cluster::{BrokerId, Cluster, Resource};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
-use crate::options::Request;
+use crate::options::{Budget, Request};
 use crate::plan::{Plan, Undone, changes};
 use crate::rules::{BadRequest, Rules};
 use crate::settings::Settings;
@@ -108,8 +109,15 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
     search.run();
+    let changes = changes(&search.state, &aims, &search.steps);
+    let plan = if request.budget == Budget::default() {
+        Plan { changes, undone: Undone::default() }
+    } else {
+        let (plan, state) = budget::cut(cluster, &aims, changes, request.budget);
+        search.state = state;
+        plan
+    };
     let verdicts = verdicts(&search, &misses);
-    let plan = Plan { changes: changes(&search.state, &aims, &search.steps), undone: Undone::default() };
     Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state) })
 }
 

@@ -88,7 +88,7 @@ impl Rules {
         if request.operation == Operation::FixOfflineReplicas && !any_offline {
             return Err(BadRequest::NothingOffline);
         }
-        let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|regex| matches_whole(regex, name));
+        let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(name));
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
         frozen.dedup();
         Ok(Rules {
@@ -181,9 +181,4 @@ impl Rules {
     pub(crate) fn takes_leaders(&self, seat: Seat) -> bool {
         self.takes_leaders[usize::from(seat)]
     }
-}
-
-/// Excluded topics are those whose whole name matches, as with Java's `matches()`.
-fn matches_whole(regex: &regex::Regex, name: &str) -> bool {
-    regex.find_iter(name).any(|found| found.len() == name.len())
 }

@@ -66,7 +66,7 @@ pub(crate) struct Args {
 /// Writes a snapshot of a random cluster.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let parameters = args.parameters()?;
-    let bar = bar(u64::from(parameters.replicas));
+    let bar = bar(parameters.all_replicas());
     let cluster = generate::generate(&parameters, |replicas| bar.set_position(replicas))?;
     let mut snapshot = Snapshot::from(cluster);
     if let Some(name) = args.preset.filter(|name| generate::preset(name).as_ref() == Some(&parameters)) {

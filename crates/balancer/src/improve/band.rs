@@ -94,7 +94,7 @@ impl Search<'_, '_> {
         if value <= 0.0 || !self.may_move(slot, goal) {
             return None;
         }
-        Some(self.worth(&weight, seat, None))
+        Some(self.worth(slot, &weight, seat, None))
     }
 
     /// Moves replicas onto brokers below their band.
@@ -158,7 +158,7 @@ impl Search<'_, '_> {
         if value <= 0.0 || value > lack * 1.5 || !self.may_move(slot, goal) {
             return None;
         }
-        let worth = self.worth(&weight, giver, Some(seat));
+        let worth = self.worth(slot, &weight, giver, Some(seat));
         let worth = if self.is_crowded(slot, seat) { worth / CROWDED_TOPIC } else { worth };
         (worth > 0.0).then_some(worth)
     }

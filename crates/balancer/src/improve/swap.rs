@@ -19,7 +19,10 @@ impl Search<'_, '_> {
         let mut taken = false;
         let work = outside.over.iter().map(|seat| (*seat, true)).chain(outside.under.iter().map(|seat| (*seat, false)));
         for (seat, over) in work.collect::<Vec<_>>() {
-            if gauge.follows_leadership() && self.exchange_leadership(goal, gauge, seat, over) {
+            if gauge.follows_leadership()
+                && gauge != Gauge::Leaders
+                && self.exchange_leadership(goal, gauge, seat, over)
+            {
                 taken = true;
             }
             let still = self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0;
@@ -71,8 +74,7 @@ impl Search<'_, '_> {
             let gain = minus(self.state.weight(other), weight);
             let ease =
                 -self.aims.strain(&self.state, here, &gain) - self.aims.strain(&self.state, there, &negated(gain));
-            let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
-            let worth = ease / (self.a_move + megabytes);
+            let worth = ease / (self.price(one) + self.price(other));
             if best.is_some_and(|(known, _)| known >= worth) {
                 continue;
             }
@@ -114,7 +116,7 @@ impl Search<'_, '_> {
         for &slot in self.state.held(seat) {
             if self.may_move(slot, goal) {
                 let weight = self.state.weight(slot);
-                candidates.push((worth(&weight) / self.price(weight[Gauge::Disk as usize]), slot));
+                candidates.push((worth(&weight) / self.price(slot), slot));
             }
         }
         keep_best(&mut candidates, most);

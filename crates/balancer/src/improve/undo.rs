@@ -46,6 +46,7 @@ impl Search<'_, '_> {
         let effect = self.state.effect(action);
         if self.aims.veto(self.aims.goals.len(), &self.state, action, &effect).is_none() {
             self.state.apply(action);
+            self.age += 1;
         }
     }
 }

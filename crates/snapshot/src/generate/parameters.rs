@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::topics::ADDED_FACTOR;
 use crate::Error;
 
 /// How replicas are spread over the brokers.
@@ -114,6 +115,11 @@ const MOST_REPLICAS: u32 = 2_000_000_000;
 const LARGEST_SEED: u64 = 1 << 62;
 
 impl Parameters {
+    /// All replicas, those of the added topic included.
+    pub fn all_replicas(&self) -> u64 {
+        u64::from(self.replicas) + u64::from(ADDED_FACTOR) * u64::from(self.brokers)
+    }
+
     /// Refuses what cannot be drawn, so that the drawing itself has nothing to fear.
     pub(super) fn check(&self) -> Result<(), Error> {
         match self.contradiction() {
@@ -124,8 +130,7 @@ impl Parameters {
 
     fn contradiction(&self) -> Option<String> {
         let Parameters { racks, brokers, topics, replicas, min_factor, max_factor, .. } = *self;
-        // The added topic has two replicas of each partition.
-        let widest = max_factor.max(2);
+        let widest = max_factor.max(ADDED_FACTOR);
         let means = [self.means.cpu, self.means.nw_in, self.means.nw_out, self.means.disk];
         let least = u64::from(topics) * u64::from(min_factor);
         Some(if racks == 0 || topics == 0 || min_factor == 0 {

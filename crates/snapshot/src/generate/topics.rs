@@ -7,7 +7,7 @@ use crate::Error;
 const FACTOR_SEED: i64 = 5_234;
 const PARTITIONS_SEED: i64 = 72_033;
 const ADDED_TOPIC: &str = "TopicWithOneLeaderPerBroker";
-const ADDED_FACTOR: u32 = 2;
+pub(super) const ADDED_FACTOR: u32 = 2;
 
 pub(super) struct Topic {
     pub(super) name: String,
