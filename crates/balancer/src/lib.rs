@@ -6,6 +6,7 @@
 pub mod after;
 pub mod cluster;
 pub mod goal;
+pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod planner;

@@ -131,8 +131,9 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
     let mut changes: Vec<((usize, u32), Change)> = Vec::new();
     for group in touched.chunk_by(|one, other| one.0 == other.0) {
         let part = group[0].0;
-        let moved: Vec<Slot> = cluster.slots(part).filter(|slot| state.seat(*slot) != state.home(*slot)).collect();
-        if moved.is_empty() && state.leader(part) == state.first_leader(part) {
+        // Replicas may have passed each other's brokers on: only brokers that keep none lose anything.
+        let left: Vec<Slot> = cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
+        if left.is_empty() && state.seat(state.leader(part)) == state.home(state.first_leader(part)) {
             continue;
         }
         let mut reasons: Vec<(usize, Reason)> =
@@ -140,7 +141,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
         reasons.sort_by_key(|(goal, _)| *goal);
         reasons.dedup_by_key(|(goal, _)| *goal);
         let order = (reasons.first().map_or(0, |(goal, _)| *goal), group[0].1);
-        changes.push((order, change(state, part, &moved, reasons.into_iter().map(|(_, reason)| reason).collect())));
+        changes.push((order, change(state, part, &left, reasons.into_iter().map(|(_, reason)| reason).collect())));
     }
     changes.sort_by_key(|(order, _)| *order);
     changes.into_iter().map(|(_, change)| change).collect()
@@ -156,7 +157,7 @@ fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
     (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
 }
 
-fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -> Change {
+fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) -> Change {
     let cluster = state.cluster;
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
     let slots = cluster.slots(part);
@@ -171,7 +172,7 @@ fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -
         new_replicas,
         disks: Vec::new(),
         disk_megabytes: 0.0,
-        megabytes: moved.iter().map(|slot| cluster.megabytes(*slot)).sum(),
+        megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).sum(),
         reasons,
     }
 }

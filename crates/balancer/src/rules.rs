@@ -143,8 +143,10 @@ impl Rules {
         if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
             return false;
         }
-        // A broker whose disk failed under this very replica does not get it back.
-        if self.offline[slot as usize] && state.home(slot) == to {
+        // A broker whose disk failed under a replica of the partition gets none of it back: in the replica
+        // list, another one in its place would look as if nothing had to move.
+        let failed_under = |slot: Slot| self.offline[slot as usize] && state.home(slot) == to;
+        if self.healing && state.cluster.slots(state.cluster.part_of(slot)).any(failed_under) {
             return false;
         }
         self.named_destinations || !self.has_new || self.is_new(to) || to == state.home(slot)
