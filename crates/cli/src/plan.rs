@@ -20,9 +20,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::Cluster;
+use evenkeel_balancer::inspect::inspect;
 use evenkeel_balancer::plan::Plan;
 use evenkeel_balancer::planner::{self, Outcome};
 use evenkeel_snapshot::Snapshot;
@@ -112,8 +113,13 @@ fn plan(cluster: &Cluster, asked: &Asked) -> Result<Outcome, Refusal> {
 }
 
 /// What must hold of any plan before anybody sees it.
-fn check(_cluster: &Cluster, _asked: &Asked, outcome: &Outcome) -> anyhow::Result<()> {
+fn check(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> anyhow::Result<()> {
     Refusal::of_hard_goals(outcome)?;
+    let findings = inspect(cluster, &asked.request, &outcome.plan);
+    if let Some(first) = findings.first() {
+        let count = units::counted(findings.len() as u64, "thing", "things");
+        bail!("the plan is wrong in {count}, which is a bug of evenkeel; the first: {first}");
+    }
     Ok(())
 }
 

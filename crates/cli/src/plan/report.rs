@@ -465,11 +465,7 @@ mod tests {
                   "refusedBy": [
                     {
                       "goal": "DiskUsageDistributionGoal",
-                      "times": 78
-                    },
-                    {
-                      "goal": "RackAwareGoal",
-                      "times": 6
+                      "times": 66
                     }
                   ]
                 }

@@ -7,11 +7,10 @@ use std::thread;
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::{BrokerId, Cluster};
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Budget, Operation, Request};
+use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
 use evenkeel_balancer::rules::BadRequest;
 use evenkeel_balancer::settings::Settings;
-use regex::Regex;
 
 use super::Refusal;
 use super::units;
@@ -136,7 +135,7 @@ impl Question {
             operation: self.operation(mode, what_if)?,
             goals: self.goals.as_deref().map_or_else(|| Ok(Vec::new()), goals)?,
             destinations: list("--destination-brokers", &self.destination_brokers)?,
-            excluded_topics: self.exclude_topics.as_deref().map(regex).transpose()?,
+            excluded_topics: self.exclude_topics.as_deref().map(topics).transpose()?,
             excluded_for_leadership: list("--exclude-brokers-for-leadership", &self.exclude_brokers_for_leadership)?,
             excluded_for_replica_moves: list(
                 "--exclude-brokers-for-replica-moves",
@@ -217,8 +216,8 @@ fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
     Ok(goals)
 }
 
-fn regex(text: &str) -> Result<Regex, Refusal> {
-    Regex::new(text).map_err(|error| {
+fn topics(text: &str) -> Result<TopicPattern, Refusal> {
+    TopicPattern::new(text).map_err(|error| {
         // The library draws the place over several lines; the last one says what is wrong.
         let error = error.to_string();
         let last = error.lines().last().unwrap_or_default().trim();

@@ -252,7 +252,7 @@ mod tests {
             GOALS
             RackAwareGoal                  hard  FIXED      missed by 1.0 → 0
             DiskUsageDistributionGoal            FIXED      missed by 0.730 → 0
-            LeaderReplicaDistributionGoal        VIOLATED   missed by 2.8 → 0.556; held back by DiskUsageDistributionGoal (78 times)
+            LeaderReplicaDistributionGoal        VIOLATED   missed by 2.8 → 0.556; held back by DiskUsageDistributionGoal (66 times)
 
             BROKER  RACK  STATE  REPLICAS  LEADERS  DISK                     CPU                      NETWORK IN               NETWORK OUT
             0       a     ALIVE  6 → 4     6 → 3    ██▍··· █▋···· 40 → 27 %  ██▉··· █▌···· 48 → 25 %  █▏···· ▊····· 18 → 12 %  ██▏··· █▏···· 36 → 18 %
