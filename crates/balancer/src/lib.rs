@@ -3,6 +3,7 @@
 //! Pure: no IO, no clock, no async, no hash order, no random source. The same cluster and the same
 //! options give the same plan, byte for byte, on any machine and with any number of threads.
 
+pub mod after;
 pub mod anomaly;
 pub mod cluster;
 pub mod estimate;

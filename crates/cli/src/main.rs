@@ -4,6 +4,7 @@ mod crd;
 mod generate;
 mod kube;
 mod misuse;
+mod plan;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Command {
     Generate(generate::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
+    /// Plan how the replicas of a cluster should lie, and say why.
+    Plan(Box<plan::Args>),
 }
 
 fn main() -> ExitCode {
@@ -36,14 +39,22 @@ fn main() -> ExitCode {
         Command::Crd => crd::run(),
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
+        Command::Plan(args) => plan::run(*args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line: what failed, and why. There is nobody to tell if even that cannot be written.
             let _ = writeln!(std::io::stderr(), "evenkeel: {error:#}");
-            // As for a command line that cannot be read.
-            if error.is::<misuse::Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            exit_code(&error)
         }
     }
+}
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if let Some(refusal) = error.downcast_ref::<plan::Refusal>() {
+        return ExitCode::from(refusal.exit_code());
+    }
+    // As for a command line that cannot be read.
+    if error.is::<misuse::Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

@@ -1,0 +1,307 @@
+//! From the command line to a request the balancer understands.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::thread;
+
+use clap::ValueEnum;
+use evenkeel_balancer::cluster::{BrokerId, Cluster};
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
+use evenkeel_balancer::planner::Refused;
+use evenkeel_balancer::rules::BadRequest;
+use evenkeel_balancer::settings::Settings;
+
+use super::Refusal;
+use super::units;
+use super::what_if::WhatIf;
+
+/// What is to be done, and what is to be left alone. Lists are separated by commas.
+#[derive(clap::Args, Default)]
+pub(crate) struct Question {
+    /// What is to be done [default: rebalance, or remove-brokers with --remove-broker]
+    #[arg(long)]
+    mode: Option<Mode>,
+    /// The brokers to add, to remove or to demote.
+    #[arg(long, value_name = "ID,…")]
+    brokers: Option<String>,
+    /// The log directories to remove, such as 1:/data/a,2:/data/b.
+    #[arg(long, value_name = "ID:DIR,…")]
+    disks: Option<String>,
+    /// The goals, most important first [default: those of the mode]
+    #[arg(long, value_name = "GOAL,…")]
+    pub(super) goals: Option<String>,
+    /// Leaves topics alone whose whole name matches.
+    #[arg(long, value_name = "REGEX")]
+    exclude_topics: Option<String>,
+    /// Moves replicas onto these brokers only.
+    #[arg(long, value_name = "ID,…")]
+    destination_brokers: Option<String>,
+    /// Gives these brokers no leaders.
+    #[arg(long, value_name = "ID,…")]
+    exclude_brokers_for_leadership: Option<String>,
+    /// Gives these brokers no replicas.
+    #[arg(long, value_name = "ID,…")]
+    exclude_brokers_for_replica_moves: Option<String>,
+    /// Moves at most so much data, such as 500GB.
+    #[arg(long, value_name = "SIZE")]
+    max_data: Option<String>,
+    /// Changes at most so many partitions.
+    #[arg(long, value_name = "N")]
+    max_moves: Option<usize>,
+    /// How fast each broker may copy, such as 50MB/s: for the estimate of the time.
+    #[arg(long, value_name = "RATE")]
+    throttle: Option<String>,
+    /// The most replicas a broker may hold (`max.replicas.per.broker`) [default: 10000]
+    #[arg(long, value_name = "N")]
+    max_replicas_per_broker: Option<u64>,
+    /// Threads to plan with; the plan does not depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+/// What can be done to a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mode {
+    /// Brings every goal as far as it goes.
+    Rebalance,
+    /// Moves data onto the brokers, and only onto them.
+    AddBrokers,
+    /// Empties the brokers.
+    RemoveBrokers,
+    /// Takes leadership away from the brokers.
+    Demote,
+    /// Moves replicas off dead brokers and dead disks.
+    FixOffline,
+    /// Empties log directories into the others of their broker.
+    RemoveDisks,
+    /// Balances the disks of each broker among themselves.
+    RebalanceDisks,
+}
+
+impl Mode {
+    /// As it is typed.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Mode::Rebalance => "rebalance",
+            Mode::AddBrokers => "add-brokers",
+            Mode::RemoveBrokers => "remove-brokers",
+            Mode::Demote => "demote",
+            Mode::FixOffline => "fix-offline",
+            Mode::RemoveDisks => "remove-disks",
+            Mode::RebalanceDisks => "rebalance-disks",
+        }
+    }
+}
+
+/// A question that makes sense, as far as can be said without the cluster.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) mode: Mode,
+    pub(super) what_if: WhatIf,
+    pub(super) request: Request,
+    pub(super) settings: Settings,
+    /// MB per second.
+    pub(super) throttle: Option<f64>,
+}
+
+impl Asked {
+    /// Refuses brokers to exclude that are not there: a slip of the finger must not become a plan.
+    pub(super) fn check_brokers(&self, cluster: &Cluster) -> Result<(), Refusal> {
+        let excluded = self.request.excluded_for_leadership.iter().chain(&self.request.excluded_for_replica_moves);
+        let unknown = excluded.copied().find(|id| cluster.broker(*id).is_none());
+        unknown.map_or(Ok(()), |id| Err(Refused::from(BadRequest::UnknownBroker(id)).into()))
+    }
+}
+
+impl Question {
+    /// Reads every value, and refuses the first that cannot be.
+    pub(super) fn parse(&self, what_if: &WhatIf) -> Result<Asked, Refusal> {
+        let mode = self.mode(what_if)?;
+        let list = |option, text: &Option<String>| {
+            text.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids(option, text))
+        };
+        let mut settings = Settings::default();
+        settings.max_replicas_per_broker = self.max_replicas_per_broker.unwrap_or(settings.max_replicas_per_broker);
+        let megabytes = self
+            .max_data
+            .as_deref()
+            .map(|text| units::size(text).ok_or_else(|| Refusal::value("--max-data", text, units::SIZE)));
+        let throttle = self
+            .throttle
+            .as_deref()
+            .map(|text| units::rate(text).ok_or_else(|| Refusal::value("--throttle", text, units::RATE)));
+        let request = Request {
+            operation: self.operation(mode, what_if)?,
+            goals: self.goals.as_deref().map_or_else(|| Ok(Vec::new()), goals)?,
+            destinations: list("--destination-brokers", &self.destination_brokers)?,
+            excluded_topics: self.exclude_topics.as_deref().map(topics).transpose()?,
+            excluded_for_leadership: list("--exclude-brokers-for-leadership", &self.exclude_brokers_for_leadership)?,
+            excluded_for_replica_moves: list(
+                "--exclude-brokers-for-replica-moves",
+                &self.exclude_brokers_for_replica_moves,
+            )?,
+            budget: Budget { megabytes: megabytes.transpose()?, moves: self.max_moves },
+            threads: self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
+            ..Request::default()
+        };
+        Ok(Asked { mode, what_if: what_if.clone(), request, settings, throttle: throttle.transpose()? })
+    }
+
+    fn mode(&self, what_if: &WhatIf) -> Result<Mode, Refusal> {
+        match self.mode {
+            None if what_if.removes() => Ok(Mode::RemoveBrokers),
+            None => Ok(Mode::Rebalance),
+            Some(mode) if what_if.removes() && mode != Mode::RemoveBrokers => Err(Refusal::Options(format!(
+                "--remove-broker asks for --mode remove-brokers and does not go with --mode {}",
+                mode.name()
+            ))),
+            Some(mode) => Ok(mode),
+        }
+    }
+
+    fn operation(&self, mode: Mode, what_if: &WhatIf) -> Result<Operation, Refusal> {
+        let takes = |option: &str, wanted: bool, given: bool| match (wanted, given) {
+            (true, false) => Err(Refusal::Options(format!("--mode {} needs {option}", mode.name()))),
+            (false, true) => Err(Refusal::Options(format!("--mode {} does not take {option}", mode.name()))),
+            _ => Ok(()),
+        };
+        let of_brokers = matches!(mode, Mode::AddBrokers | Mode::RemoveBrokers | Mode::Demote);
+        let what_if_names_them = mode == Mode::RemoveBrokers && what_if.removes();
+        takes("--brokers", of_brokers, self.brokers.is_some() || what_if_names_them)?;
+        takes("--disks", mode == Mode::RemoveDisks, self.disks.is_some())?;
+        let mut brokers = self.brokers.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids("--brokers", text))?;
+        brokers.extend(what_if.removed()?);
+        Ok(match mode {
+            Mode::Rebalance => Operation::Rebalance,
+            Mode::AddBrokers => Operation::AddBrokers(brokers),
+            Mode::RemoveBrokers => Operation::RemoveBrokers(brokers),
+            Mode::Demote => Operation::DemoteBrokers(brokers),
+            Mode::FixOffline => Operation::FixOfflineReplicas,
+            Mode::RemoveDisks => {
+                Operation::RemoveDisks(self.disks.as_deref().map_or_else(|| Ok(BTreeSet::new()), disks)?)
+            }
+            Mode::RebalanceDisks => Operation::RebalanceDisks,
+        })
+    }
+}
+
+/// A broker's id.
+pub(super) fn id(option: &'static str, text: &str) -> Result<BrokerId, Refusal> {
+    let id = text.trim().parse().ok().filter(|id| *id >= 0).map(BrokerId);
+    id.ok_or_else(|| Refusal::value(option, text, "not a broker's id, which is a number from 0"))
+}
+
+fn ids(option: &'static str, text: &str) -> Result<BTreeSet<BrokerId>, Refusal> {
+    text.split(',').map(|word| id(option, word)).collect()
+}
+
+fn disks(text: &str) -> Result<BTreeSet<(BrokerId, String)>, Refusal> {
+    let disk = |word: &str| match word.split_once(':') {
+        Some((broker, directory)) if !directory.is_empty() => Ok((id("--disks", broker)?, directory.to_owned())),
+        _ => Err(Refusal::value("--disks", word, "not a broker and its log directory, such as 1:/data/a")),
+    };
+    text.split(',').map(disk).collect()
+}
+
+fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
+    let mut goals = Vec::new();
+    for name in text.split(',') {
+        let goal = Goal::from_name(name)?;
+        if goals.contains(&goal) {
+            return Err(Refusal::value("--goals", text, format!("{goal} is listed twice")));
+        }
+        goals.push(goal);
+    }
+    Ok(goals)
+}
+
+fn topics(text: &str) -> Result<TopicPattern, Refusal> {
+    TopicPattern::new(text).map_err(|error| {
+        // The library draws the place over several lines; the last one says what is wrong.
+        let error = error.to_string();
+        let last = error.lines().last().unwrap_or_default().trim();
+        Refusal::value("--exclude-topics", text, last.strip_prefix("error: ").unwrap_or(last))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    fn refused(question: Question, what_if: WhatIf, code: Expect) {
+        code.assert_eq(&question.parse(&what_if).unwrap_err().to_string());
+    }
+
+    #[test]
+    fn bad_values_are_refused_in_one_line() {
+        let none = WhatIf::default;
+        refused(
+            Question { goals: text("RackAwareGoal,DiskUsageGoal"), ..Question::default() },
+            none(),
+            expect!["--goals: there is no goal `DiskUsageGoal`; did you mean `RackAwareGoal`?"],
+        );
+        refused(
+            Question { goals: text("RackAwareGoal,rackawaregoal"), ..Question::default() },
+            none(),
+            expect!["--goals RackAwareGoal,rackawaregoal: RackAwareGoal is listed twice"],
+        );
+        refused(
+            Question { exclude_topics: text("a(b"), ..Question::default() },
+            none(),
+            expect!["--exclude-topics a(b: unclosed group"],
+        );
+        refused(
+            Question { max_data: text("500"), ..Question::default() },
+            none(),
+            expect!["--max-data 500: not a size with its unit, such as 500MB or 1.5TB"],
+        );
+        refused(
+            Question { throttle: text("fast"), ..Question::default() },
+            none(),
+            expect!["--throttle fast: not a rate with its unit, such as 50MB/s"],
+        );
+        refused(
+            Question { destination_brokers: text("1,x"), ..Question::default() },
+            none(),
+            expect!["--destination-brokers x: not a broker's id, which is a number from 0"],
+        );
+        let mode = Some(Mode::RemoveDisks);
+        refused(
+            Question { mode, disks: text("1"), ..Question::default() },
+            none(),
+            expect!["--disks 1: not a broker and its log directory, such as 1:/data/a"],
+        );
+    }
+
+    #[test]
+    fn options_that_do_not_go_together_are_refused() {
+        let mode = Some(Mode::Demote);
+        refused(Question { mode, ..Question::default() }, WhatIf::default(), expect!["--mode demote needs --brokers"]);
+        refused(
+            Question { brokers: text("1"), ..Question::default() },
+            WhatIf::default(),
+            expect!["--mode rebalance does not take --brokers"],
+        );
+        let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
+        refused(
+            Question { mode, brokers: text("1"), ..Question::default() },
+            gone,
+            expect!["--remove-broker asks for --mode remove-brokers and does not go with --mode demote"],
+        );
+    }
+
+    #[test]
+    fn removed_brokers_join_those_named() {
+        let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
+        let mode = Some(Mode::RemoveBrokers);
+        let asked = Question { mode, brokers: text("1"), ..Question::default() }.parse(&gone).unwrap();
+        assert_eq!(asked.request.operation, Operation::RemoveBrokers([BrokerId(1), BrokerId(3)].into()));
+    }
+}
