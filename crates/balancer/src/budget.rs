@@ -51,7 +51,7 @@ fn apply(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
             Action::Move { slot, .. } => Action::Move { slot, to: state.seat(slot) },
             Action::Lead { part, .. } => Action::Lead { part, slot: state.leader(part) },
             Action::Swap { one, other } => Action::Swap { one, other },
-            Action::LeadSwap { .. } => return false,
+            Action::LeadSwap { .. } | Action::LeadTrade { .. } => return false,
         };
         if aims.veto(hard, state, action, &effect).is_some() {
             trial.into_iter().rev().for_each(|undo| state.apply(undo));

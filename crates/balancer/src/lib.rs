@@ -7,6 +7,7 @@ pub mod anomaly;
 pub mod cluster;
 pub mod estimate;
 pub mod goal;
+pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod planner;
@@ -18,10 +19,14 @@ pub mod statistics;
 
 mod aims;
 mod budget;
+mod demote;
 mod feasible;
 #[cfg(test)]
 mod fixture;
 mod gauges;
 mod improve;
+mod intra;
 mod state;
 mod threads;
+
+pub use intra::DiskLoad;

@@ -6,7 +6,7 @@ use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
-use crate::state::{Action, State};
+use crate::state::State;
 
 /// A plan: nothing in it is left to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,16 +54,17 @@ impl Plan {
 
     /// Data copied between brokers, in MB.
     pub fn megabytes(&self) -> f64 {
-        self.changes.iter().map(|change| change.megabytes).sum()
+        // Not `sum`: nothing at all would be minus zero, and be printed so.
+        self.changes.iter().fold(0.0, |sum, change| sum + change.megabytes)
     }
 }
 
-/// A replica that changes disks without leaving its broker.
+/// On which disk of a broker a replica is to lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskChange {
     /// On which broker.
     pub broker: BrokerId,
-    /// The log directory it is in.
+    /// The log directory it is in; empty if the replica is new on the broker.
     pub from: String,
     /// The log directory it goes to.
     pub to: String,
@@ -91,13 +92,13 @@ pub struct Change {
     pub partition: i32,
     /// The replica list as found.
     pub old_replicas: Vec<BrokerId>,
-    /// The replica list to be; the leader comes first.
+    /// The replica list to be; the leader comes first, unless nothing but disks changes.
     pub new_replicas: Vec<BrokerId>,
     /// Who led it.
     pub old_leader: BrokerId,
     /// Who is to lead it.
     pub new_leader: BrokerId,
-    /// Replicas that change disks within their broker.
+    /// Replicas that change disks within their broker, and disks for replicas that are new on theirs.
     pub disks: Vec<DiskChange>,
     /// Data copied between brokers, in MB.
     pub megabytes: f64,
@@ -115,7 +116,7 @@ impl Change {
 
     /// Whether only the leader changes.
     pub fn is_leadership_only(&self) -> bool {
-        self.added().next().is_none()
+        self.added().next().is_none() && self.disks.is_empty()
     }
 }
 
@@ -131,8 +132,9 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
     let mut changes: Vec<((usize, u32), Change)> = Vec::new();
     for group in touched.chunk_by(|one, other| one.0 == other.0) {
         let part = group[0].0;
-        let moved: Vec<Slot> = cluster.slots(part).filter(|slot| state.seat(*slot) != state.home(*slot)).collect();
-        if moved.is_empty() && state.leader(part) == state.first_leader(part) {
+        // Replicas may have passed each other's brokers on: only brokers that keep none lose anything.
+        let left: Vec<Slot> = cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
+        if left.is_empty() && state.seat(state.leader(part)) == state.home(state.first_leader(part)) {
             continue;
         }
         let mut reasons: Vec<(usize, Reason)> =
@@ -140,7 +142,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
         reasons.sort_by_key(|(goal, _)| *goal);
         reasons.dedup_by_key(|(goal, _)| *goal);
         let order = (reasons.first().map_or(0, |(goal, _)| *goal), group[0].1);
-        changes.push((order, change(state, part, &moved, reasons.into_iter().map(|(_, reason)| reason).collect())));
+        changes.push((order, change(state, part, &left, reasons.into_iter().map(|(_, reason)| reason).collect())));
     }
     changes.sort_by_key(|(order, _)| *order);
     changes.into_iter().map(|(_, change)| change).collect()
@@ -148,15 +150,11 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
 
 fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
-    let (from, to) = match step.action {
-        Action::Move { .. } | Action::Lead { .. } | Action::Swap { .. } | Action::LeadSwap { .. } => {
-            (id(step.from), id(step.to))
-        }
-    };
+    let (from, to) = (id(step.from), id(step.to));
     (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
 }
 
-fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -> Change {
+fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) -> Change {
     let cluster = state.cluster;
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
     let slots = cluster.slots(part);
@@ -171,7 +169,7 @@ fn change(state: &State<'_>, part: Part, moved: &[Slot], reasons: Vec<Reason>) -
         new_replicas,
         disks: Vec::new(),
         disk_megabytes: 0.0,
-        megabytes: moved.iter().map(|slot| cluster.megabytes(*slot)).sum(),
+        megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
         reasons,
     }
 }

@@ -3,12 +3,14 @@
 use crate::aims::Aims;
 use crate::budget;
 use crate::cluster::{BrokerId, Cluster, Resource, Seat};
+use crate::demote;
 use crate::estimate;
 use crate::feasible::Feasibility;
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
-use crate::options::{Budget, Request};
+use crate::intra::{self, DiskLoad};
+use crate::options::{Budget, Operation, Request};
 use crate::plan::{Plan, Undone, changes};
 use crate::provision::{Provision, provision};
 use crate::rules::{BadRequest, Rules};
@@ -107,6 +109,8 @@ pub struct Outcome {
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
+    /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
+    pub disks: Vec<DiskLoad>,
 }
 
 /// Makes the plan for `request`.
@@ -118,6 +122,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         let names: Vec<&str> = cluster.unknown().iter().map(Resource::name).collect();
         return Err(BadRequest::NothingMeasured(names.join(", ")).into());
     }
+    let (goals, inside) = intra::split(cluster, request, goals, settings)?;
     let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
@@ -125,17 +130,26 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
     feasibility.before(&state).map_err(Refused::Infeasible)?;
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
-    search.run();
-    feasibility.after(&search.state).map_err(Refused::Infeasible)?;
-    let changes = changes(&search.state, &aims, &search.steps);
-    let plan = if request.budget == Budget::default() {
+    let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
+        demote::demote(&mut search.state, &rules, request.demotion)
+    } else {
+        search.run();
+        feasibility.after(&search.state).map_err(Refused::Infeasible)?;
+        (changes(&search.state, &aims, &search.steps), Vec::new())
+    };
+    let mut plan = if request.budget == Budget::default() {
         Plan { changes, undone: Undone::default() }
     } else {
         let (plan, state) = budget::cut(cluster, &aims, changes, request.budget);
         search.state = state;
         plan
     };
-    let verdicts = verdicts(&search, &misses);
+    if verdicts.is_empty() {
+        verdicts = judged(&search, &misses);
+    }
+    let tidied = intra::tidy(&search.state, &rules, &inside, settings, search.threads).map_err(Refused::Infeasible)?;
+    verdicts.extend_from_slice(&tidied.verdicts);
+    let disks = tidied.add_to(&search.state, &mut plan.changes);
     let after = loads(&search.state);
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
     Ok(Outcome {
@@ -148,10 +162,12 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         unmeasured,
         before,
         after,
+        disks,
     })
 }
 
-fn verdicts(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
+/// How each goal fares by what the search made of it.
+fn judged(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
     let goals = &search.aims.goals;
     let verdict = |(index, goal): (usize, &Goal)| {
         let after = search.aims.miss(index, &search.state, search.rules);

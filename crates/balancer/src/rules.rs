@@ -22,6 +22,18 @@ pub enum BadRequest {
     /// Only goals that need what nobody measured.
     #[error("no goal is left: {0} not measured")]
     NothingMeasured(String),
+    /// Goals inside brokers, where log directories are not told apart.
+    #[error("the log directories of the brokers are not known one by one")]
+    NoDisks,
+    /// A log directory nobody knows, or one that failed.
+    #[error("Invalid log dirs provided for broker {0}.")]
+    InvalidLogDirs(BrokerId),
+    /// All log directories are to be removed.
+    #[error("No log dir remaining to move replicas to for broker {0}.")]
+    NoLogDirLeft(BrokerId),
+    /// The log directories that remain are too small.
+    #[error("Not enough remaining capacity to move replicas to for broker {0}.")]
+    NotEnoughCapacity(BrokerId),
     /// A goal that has no place in the operation.
     #[error("{0}")]
     Misplaced(String),
@@ -153,11 +165,15 @@ impl Rules {
         if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
             return false;
         }
-        // A broker whose disk failed under this very replica does not get it back.
-        if self.offline[slot as usize] && state.home(slot) == to {
+        // A broker whose disk failed under a replica of the partition gets none of it back: in the replica
+        // list, another one in its place would look as if nothing had to move.
+        let failed_under = |slot: Slot| self.offline[slot as usize] && state.home(slot) == to;
+        if self.healing && state.cluster.slots(state.cluster.part_of(slot)).any(failed_under) {
             return false;
         }
-        self.named_destinations || !self.has_new || self.is_new(to) || to == state.home(slot)
+        // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
+        let returns = to == state.home(slot) && (!leads || state.first_leader(state.cluster.part_of(slot)) == slot);
+        self.named_destinations || !self.has_new || self.is_new(to) || returns
     }
 
     /// Whether the partition may be led by `slot` instead of its leader.

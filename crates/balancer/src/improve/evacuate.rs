@@ -18,6 +18,8 @@ impl Search<'_, '_> {
                 || self.evacuate_one(slot, hard)
                 || self.evacuate_one(slot, 0);
         }
+        // Where not every replica finds a place, one that did may lead.
+        self.replace_offline_leaders();
     }
 
     fn evacuate_one(&mut self, slot: Slot, judges: usize) -> bool {

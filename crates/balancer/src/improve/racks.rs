@@ -2,7 +2,6 @@
 
 use super::{Judges, Refusal, Search};
 use crate::cluster::{Part, Slot};
-use crate::gauges::Gauge;
 use crate::threads;
 
 impl Search<'_, '_> {

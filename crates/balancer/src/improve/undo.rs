@@ -17,6 +17,9 @@ impl Search<'_, '_> {
                 Action::LeadSwap { one, other } => {
                     led.extend([one, other].map(|slot| self.state.cluster.part_of(slot)));
                 }
+                Action::LeadTrade { one, two, back } => {
+                    led.extend([one, two, back].map(|slot| self.state.cluster.part_of(slot)));
+                }
             }
         }
         moved.retain_mut(|(megabytes, slot)| {

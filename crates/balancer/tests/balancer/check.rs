@@ -1,0 +1,98 @@
+//! Plans on pictures, compared as text.
+
+use std::fmt::Write as _;
+
+use evenkeel_balancer::cluster::BrokerId;
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::inspect::inspect;
+use evenkeel_balancer::options::Request;
+use evenkeel_balancer::plan::{Change, Plan};
+use evenkeel_balancer::planner::{Outcome, Refused, Status, plan};
+use evenkeel_balancer::settings::Settings;
+use expect_test::Expect;
+
+use crate::picture::{Picture, short};
+
+/// Rebalances the picture by `goals` and compares what changes.
+pub(crate) fn check(picture: &str, goals: &[Goal], expected: Expect) {
+    check_request(picture, &Request::rebalance(goals), expected);
+}
+
+/// Carries out the request on the picture and compares what changes.
+pub(crate) fn check_request(picture: &str, request: &Request, expected: Expect) {
+    check_with(picture, request, &Settings::default(), expected);
+}
+
+/// The same with other thresholds.
+pub(crate) fn check_with(picture: &str, request: &Request, settings: &Settings, expected: Expect) {
+    let picture = Picture::parse(picture);
+    expected.assert_eq(&told(&picture, request, settings));
+}
+
+/// One line per change, then one per goal that was not satisfied all along. Hard goals that stay
+/// violated are told in one word: what else such a plan does is of no use to anybody.
+pub(crate) fn told(picture: &Picture, request: &Request, settings: &Settings) -> String {
+    let outcome = match inspected(picture, request, settings) {
+        Ok(outcome) => outcome,
+        Err(Refused::Infeasible(infeasible)) => return format!("infeasible: {}\n", infeasible.goal),
+        Err(Refused::BadRequest(bad)) => return format!("refused: {bad}\n"),
+    };
+    let violated = outcome.verdicts.iter().find(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
+    if let Some(violated) = violated {
+        return format!("infeasible: {}\n", violated.goal);
+    }
+    let mut text = changes(&outcome.plan);
+    for verdict in &outcome.verdicts {
+        match verdict.status {
+            Status::NoAction => {}
+            Status::Fixed => writeln!(text, "{} fixed", verdict.goal).unwrap(),
+            Status::Violated => writeln!(text, "{} violated", verdict.goal).unwrap(),
+        }
+    }
+    if text.is_empty() { "nothing to do\n".to_owned() } else { text }
+}
+
+/// The plan for the request, looked over by the independent checker.
+pub(crate) fn inspected(picture: &Picture, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let cluster = picture.build();
+    let outcome = plan(&cluster, request, settings)?;
+    let findings: Vec<String> = inspect(&cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{}{}{}", picture.draw(), changes(&outcome.plan), findings.join("\n"));
+    Ok(outcome)
+}
+
+/// The changes, by partition: replicas that move, then who leads instead of whom.
+pub(crate) fn changes(plan: &Plan) -> String {
+    let mut lines: Vec<String> = plan.changes.iter().map(line).collect();
+    lines.sort();
+    lines.concat()
+}
+
+fn line(change: &Change) -> String {
+    let name = |broker: BrokerId| format!("b{broker}");
+    let list = |brokers: Vec<BrokerId>| brokers.into_iter().map(name).collect::<Vec<_>>().join(" ");
+    let gone = change.old_replicas.iter().copied().filter(|broker| !change.new_replicas.contains(broker)).collect();
+    let mut text = short(&(change.topic.clone(), change.partition));
+    if !change.is_leadership_only() {
+        write!(text, ": {} -> {}", list(gone), list(change.added().collect())).unwrap();
+    }
+    if change.old_leader != change.new_leader {
+        write!(text, ": leader {} -> {}", name(change.old_leader), name(change.new_leader)).unwrap();
+    }
+    text + "\n"
+}
+
+/// The picture after the plan. Which replica went where is not told by a plan, so all replicas of a
+/// partition must weigh the same.
+pub(crate) fn carried_out(picture: &Picture, plan: &Plan) -> Picture {
+    let mut after = picture.clone();
+    for change in &plan.changes {
+        let partition = after.partitions.get_mut(&(change.topic.clone(), change.partition)).unwrap();
+        assert!(partition.loads.is_empty(), "which of the unequal replicas moved?");
+        partition.brokers = change.new_replicas.iter().map(|broker| broker.0).collect();
+        partition.leader = change.new_leader.0;
+        let brokers = &partition.brokers;
+        partition.offline.retain(|broker| brokers.contains(broker));
+    }
+    after
+}

@@ -1,0 +1,162 @@
+//! Clusters whose verdicts are known because they follow from the goals' definitions. The first ones
+//! are those every balancer of Kafka is tried on.
+
+use evenkeel_balancer::cluster::CpuWeights;
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::Request;
+use evenkeel_balancer::settings::Settings;
+use expect_test::{Expect, expect};
+use regex::Regex;
+
+use crate::check::told;
+use crate::picture::Picture;
+
+/// Plans by the goals, with capacities of 100, 300000, 200000 and 300000 and the usual split of CPU.
+fn check(picture: &str, goals: &[Goal], settings: &Settings, expected: Expect) {
+    let picture = Picture { weights: CpuWeights::default(), ..Picture::parse(picture) };
+    expected.assert_eq(&told(&picture, &Request::rebalance(goals), settings));
+}
+
+const SMALL: &str = "rack 0: b0[T1-0* T1-1 T2-1* T2-2*] b1[T1-1* T2-0* T2-2]
+                     rack 1: b2[T1-0 T2-0 T2-1]
+                     load T1-0@b0: 20 100 130 75
+                     load T1-0@b2: 5 100 0 75
+                     load T1-1@b1: 15 90 110 55
+                     load T1-1@b0: 4.5 90 0 55
+                     load T2-0@b1: 5 5 6 5
+                     load T2-0@b2: 4 5 0 5
+                     load T2-1@b0: 25 25 45 55
+                     load T2-1@b2: 10.5 25 0 55
+                     load T2-2@b0: 20 45 120 95
+                     load T2-2@b1: 8 45 0 95";
+
+const MEDIUM: &str = "rack 0: b0[A0 A1* A2*] b1[B0* C0 D0* A0*]
+                      rack 1: b2[B0 C0* D0 A1 A2]
+                      load A0@b0: 5 5 0 4
+                      load A1@b0: 5 3 10 8
+                      load A2@b0: 5 2 10 6
+                      load B0@b1: 5 4 10 7
+                      load C0@b1: 5 6 0 4
+                      load D0@b1: 5 5 10 6
+                      load A0@b1: 5 4 10 10
+                      load B0@b2: 2 2 0 5
+                      load C0@b2: 1 8 10 4
+                      load D0@b2: 2 8 0 7
+                      load A1@b2: 3 4 0 6
+                      load A2@b2: 4 5 0 3";
+
+/// Half of everything on one broker, twice.
+const UNBALANCED: &str = "rack 0: b0[T1-0* T2-0*] b1[]
+                          rack 1: b2[]
+                          load *: 50 150000 100000 150000";
+
+const UNBALANCED2: &str = "rack 0: b0[T1-0* T2-0* T2-1* T1-2* T2-2*] b1[T1-1*]
+                           rack 1: b2[]
+                           load *: 50 150000 100000 150000";
+
+/// The followers come first in the lists.
+const UNBALANCED3: &str = "rack 0: b0[T1-0* T2-0*] b1[T1-0 T2-0]
+                           rack 1: b2[]
+                           order T1-0: b1 b0
+                           order T2-0: b1 b0
+                           load *: 50 150000 100000 150000";
+
+#[test]
+fn the_small_cluster_by_each_hard_goal() {
+    // T1-1 and T2-2 have both replicas in rack 0; the loads are far below every threshold, except
+    // CPU: b0 has 20 + 4.5 + 25 + 20 = 69.5 of 70.
+    let settings = Settings::default();
+    check(SMALL, &[Goal::RackAware], &settings, expect![[r#""#]]);
+    check(SMALL, &[Goal::CpuCapacity], &settings, expect![[r#""#]]);
+    let at_most_three = Settings { max_replicas_per_broker: 3, ..Settings::default() };
+    check(SMALL, &[Goal::ReplicaCapacity], &at_most_three, expect![[r#""#]]);
+    // Ten replicas do not fit on three brokers that hold three each.
+    check(SMALL, &Goal::DEFAULT, &at_most_three, expect![[r#""#]]);
+}
+
+#[test]
+fn the_small_cluster_by_the_default_goals() {
+    check(SMALL, &Goal::DEFAULT, &Settings::default(), expect![[r#""#]]);
+}
+
+#[test]
+fn the_medium_cluster() {
+    // A0 has both replicas in rack 0; 12 replicas on 3 brokers: between floor(4 · 0.91) = 3 and ceil(4 · 1.09) = 5.
+    check(MEDIUM, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
+    check(MEDIUM, &[Goal::ReplicaDistribution], &Settings::default(), expect![[r#""#]]);
+    check(MEDIUM, &Goal::DEFAULT, &Settings::default(), expect![[r#""#]]);
+}
+
+#[test]
+fn the_unbalanced_cluster() {
+    // Each replica is half of a broker; both on one is all of it, one on each of two is below every threshold.
+    let settings = Settings::default();
+    for goal in [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity] {
+        check(UNBALANCED, &[goal], &settings, expect![[r#""#]]);
+    }
+    // Three brokers cannot share two halves: whoever has none is below the band around a third.
+    check(UNBALANCED, &[Goal::DiskUsageDistribution], &settings, expect![[r#""#]]);
+    check(UNBALANCED, &Goal::DEFAULT, &settings, expect![[r#""#]]);
+}
+
+#[test]
+fn the_second_unbalanced_cluster() {
+    // Six halves on three brokers fill them: nothing is left of the 20 % (30 % for CPU) that must stay free.
+    check(UNBALANCED2, &[Goal::DiskCapacity], &Settings::default(), expect![[r#""#]]);
+    check(UNBALANCED2, &[Goal::CpuCapacity], &Settings::default(), expect![[r#""#]]);
+    // But they can be spread evenly.
+    check(UNBALANCED2, &[Goal::DiskUsageDistribution], &Settings::default(), expect![[r#""#]]);
+    check(UNBALANCED2, &[Goal::ReplicaDistribution], &Settings::default(), expect![[r#""#]]);
+}
+
+#[test]
+fn the_third_unbalanced_cluster() {
+    // Leadership alone halves the outbound traffic of b0; the followers are the preferred leaders.
+    check(UNBALANCED3, &[Goal::NetworkOutboundCapacity], &Settings::default(), expect![[r#""#]]);
+    check(UNBALANCED3, &[Goal::PreferredLeaderElection], &Settings::default(), expect![[r#""#]]);
+    check(UNBALANCED3, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
+}
+
+#[test]
+fn the_rack_clusters() {
+    let load = "load T1-0@b0: 40 100 130 75\n";
+    let satisfiable = format!("rack 0: b0[T1-0*] b1[T1-0]\nrack 1: b2[]\n{load}load T1-0@b1: 5 100 0 75");
+    check(&satisfiable, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
+    let satisfied = format!("rack 0: b0[T1-0*]\nrack 1: b1[] b2[T1-0]\n{load}load T1-0@b2: 5 100 0 75");
+    check(&satisfied, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
+    let three = format!(
+        "rack 0: b0[T1-0*]\nrack 1: b1[T1-0] b2[T1-0]\n{load}load T1-0@b1: 5 100 0 75\nload T1-0@b2: 5 100 0 75"
+    );
+    check(&three, &[Goal::RackAware], &Settings::default(), expect![[r#""#]]);
+    // Two of three in one of two racks is as even as it gets.
+    check(&three, &[Goal::RackAwareDistribution], &Settings::default(), expect![[r#""#]]);
+}
+
+/// One leader of the topic on each broker, if there are enough partitions.
+#[test]
+fn the_clusters_with_a_leader_on_each_broker() {
+    let settings =
+        Settings { topics_with_min_leaders_per_broker: Some(Regex::new("t").unwrap()), ..Settings::default() };
+    // Two partitions cannot have leaders on three brokers.
+    let unsatisfiable = "rack 0: b0[t0* t1*]\nrack 1: b1[t0] b2[t1]";
+    check(unsatisfiable, &[Goal::MinTopicLeadersPerBroker], &settings, expect![[r#""#]]);
+    // Three can, by leadership alone ...
+    let by_leadership = "rack 0: b0[t0* t1* t2*]\nrack 1: b1[t0] b2[t1]";
+    check(by_leadership, &[Goal::MinTopicLeadersPerBroker], &settings, expect![[r#""#]]);
+    // ... or, without followers, by moving leaders.
+    let by_moves = "rack 0: b0[t0* t1* t2*]\nrack 1: b1[] b2[]";
+    check(by_moves, &[Goal::MinTopicLeadersPerBroker], &settings, expect![[r#""#]]);
+    // Two on each of three brokers, found as 4, 1 and 1.
+    let two_each = Settings { min_topic_leaders_per_broker: 2, ..settings.clone() };
+    let crowded = "rack 0: b0[t0* t1* t2* t3*]\nrack 1: b1[t0 t4*] b2[t1 t5*]";
+    check(crowded, &[Goal::MinTopicLeadersPerBroker], &two_each, expect![[r#""#]]);
+    // An even share of six leaders on three brokers is two as well.
+    let even = Settings { min_topic_leaders_per_broker: 0, ..settings };
+    check(crowded, &[Goal::MinTopicLeadersPerBroker], &even, expect![[r#""#]]);
+}
+
+#[test]
+fn the_cluster_with_a_dead_broker() {
+    let dead = "rack 0: b0[t0* t1] b1[t0 t1*] dead\nrack 1: b2[]";
+    check(dead, &Goal::DEFAULT, &Settings::default(), expect![[r#""#]]);
+}

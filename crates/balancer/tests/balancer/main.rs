@@ -1,0 +1,11 @@
+//! What the balancer promises, on clusters drawn as text, on known clusters and on random ones.
+
+mod check;
+mod eligibility;
+mod hard_goals;
+mod inspect;
+mod known_clusters;
+mod picture;
+mod properties;
+mod random;
+mod soft_goals;

@@ -1,0 +1,206 @@
+//! Small random clusters with random requests, printed as pictures when something fails.
+//!
+//! All replicas of a partition weigh the same, as they do in Kafka; so a plan can be carried out on the
+//! picture without knowing which replica went where.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use evenkeel_balancer::cluster::{BrokerId, BrokerState, Load};
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::{Operation, Request};
+use evenkeel_balancer::settings::Settings;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use regex::Regex;
+
+use crate::picture::{Name, Partition, Picture, WEIGHTS, short};
+
+/// A cluster and what is asked of it.
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) picture: Picture,
+    pub(crate) request: Request,
+    pub(crate) settings: Settings,
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}", self.picture.draw())?;
+        for (name, partition) in &self.picture.partitions {
+            let Load { cpu, nw_in, nw_out, disk } = partition.load.unwrap_or_default();
+            writeln!(f, "load {}: {cpu} {nw_in} {nw_out} {disk}", short(name))?;
+            let list: Vec<String> = partition.brokers.iter().map(|broker| format!("b{broker}")).collect();
+            writeln!(f, "order {}: {}", short(name), list.join(" "))?;
+        }
+        for (id, broker) in &self.picture.brokers {
+            let [cpu, nw_in, nw_out, disk] = broker.capacity;
+            writeln!(f, "capacity b{id}: {cpu} {nw_in} {nw_out} {disk}")?;
+        }
+        write!(f, "{:?}\nmost replicas {}", self.request, self.settings.max_replicas_per_broker)
+    }
+}
+
+/// Any of the operations between brokers, with any restrictions, on any cluster.
+pub(crate) fn any_case() -> impl Strategy<Value = Case> {
+    (picture(true), any::<Knobs>()).prop_flat_map(|(picture, knobs)| {
+        let ids: Vec<BrokerId> = picture.brokers.keys().copied().map(BrokerId).collect();
+        let few = |ids: &Vec<BrokerId>| subsequence(ids.clone(), 0..=2).prop_map(BTreeSet::from_iter);
+        let restrictions = (few(&ids), few(&ids), few(&ids));
+        (Just(picture), Just(knobs), operation(ids), goals(), restrictions).prop_map(
+            |(picture, knobs, operation, goals, (destinations, leadership, moves))| {
+                let or_none = |used: bool, ids: BTreeSet<BrokerId>| if used { ids } else { BTreeSet::new() };
+                let request = Request {
+                    operation,
+                    goals,
+                    destinations: or_none(knobs.restricts % 5 == 0, destinations),
+                    excluded_for_leadership: or_none(knobs.restricts % 3 == 0, leadership),
+                    excluded_for_replica_moves: or_none(knobs.restricts % 4 == 0, moves),
+                    excluded_topics: (knobs.restricts % 7 == 0).then(|| Regex::new("a|c").unwrap()),
+                    only_immigrants: knobs.restricts % 11 == 0,
+                    ..Request::default()
+                };
+                Case { picture, request, settings: knobs.settings() }
+            },
+        )
+    })
+}
+
+/// A rebalance without restrictions by the default goals; every broker is alive and every replica serves.
+pub(crate) fn plain_case() -> impl Strategy<Value = Case> {
+    (picture(false), any::<Knobs>()).prop_map(|(picture, knobs)| Case {
+        picture,
+        request: Request::default(),
+        settings: knobs.settings(),
+    })
+}
+
+/// The same cases, with another operation.
+pub(crate) fn plain_case_with(operation: fn(BTreeSet<BrokerId>) -> Operation) -> impl Strategy<Value = Case> {
+    plain_case().prop_flat_map(move |case| {
+        let ids: Vec<BrokerId> = case.picture.brokers.keys().copied().map(BrokerId).collect();
+        (Just(case), subsequence(ids, 1..=2)).prop_map(move |(mut case, ids)| {
+            case.request.operation = operation(ids.into_iter().collect());
+            case
+        })
+    })
+}
+
+/// Numbers that choose among settings and restrictions.
+#[derive(Debug, Clone, Copy)]
+struct Knobs {
+    restricts: u16,
+    tunes: u16,
+}
+
+impl Arbitrary for Knobs {
+    type Parameters = ();
+    type Strategy = BoxedStrategy<Knobs>;
+
+    fn arbitrary_with((): ()) -> BoxedStrategy<Knobs> {
+        // Prime to all divisors above: shrinks towards a request without restrictions.
+        (1..2_000u16, 1..2_000u16).prop_map(|(restricts, tunes)| Knobs { restricts, tunes }).boxed()
+    }
+}
+
+impl Knobs {
+    fn settings(self) -> Settings {
+        let mut settings = Settings::default();
+        if self.tunes % 3 == 0 {
+            settings.max_replicas_per_broker = 12;
+        }
+        if self.tunes % 5 == 0 {
+            settings.topics_with_min_leaders_per_broker = Some(Regex::new("b").unwrap());
+        }
+        if self.tunes % 4 == 0 {
+            settings.topic_replica_count_balance_threshold = 1.2;
+            settings.topic_replica_count_balance_min_gap = 0;
+        }
+        if self.tunes % 7 == 0 {
+            settings.low_utilization_thresholds = [0.3; 4];
+        }
+        settings
+    }
+}
+
+fn operation(ids: Vec<BrokerId>) -> impl Strategy<Value = Operation> {
+    let some = subsequence(ids, 1..=2).prop_map(BTreeSet::from_iter);
+    prop_oneof![
+        2 => Just(Operation::Rebalance),
+        1 => some.clone().prop_map(Operation::AddBrokers),
+        1 => some.clone().prop_map(Operation::RemoveBrokers),
+        1 => some.prop_map(Operation::DemoteBrokers),
+        1 => Just(Operation::FixOfflineReplicas),
+    ]
+}
+
+fn goals() -> impl Strategy<Value = Vec<Goal>> {
+    let between_brokers: Vec<Goal> = Goal::ALL.into_iter().filter(|goal| !goal.is_intra_broker()).collect();
+    let count = between_brokers.len();
+    prop_oneof![
+        2 => Just(Vec::new()),
+        1 => subsequence(between_brokers.clone(), 1..=count),
+        1 => subsequence(between_brokers, 1..=count).prop_shuffle(),
+    ]
+}
+
+fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
+    (3..=7i32, 1..=4usize).prop_flat_map(move |(brokers, racks)| {
+        (
+            prop::collection::vec(broker(racks, troubled), brokers as usize),
+            prop::collection::vec(partition(brokers, troubled), 1..=20),
+        )
+            .prop_map(|(mut brokers, partitions)| {
+                // Somebody must live.
+                brokers[0].state = BrokerState::Alive;
+                let mut picture = Picture { weights: WEIGHTS, ..Picture::default() };
+                for (id, mut broker) in brokers.into_iter().enumerate() {
+                    broker.id = BrokerId(id as i32);
+                    broker.host = format!("b{id}");
+                    picture.brokers.insert(id as i32, broker);
+                }
+                for (topic, partition) in partitions {
+                    let number = picture.partitions.keys().filter(|(other, _)| other == topic).count() as i32;
+                    picture.partitions.insert(Name::from((topic.to_owned(), number)), partition);
+                }
+                picture
+            })
+    })
+}
+
+fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balancer::cluster::BrokerSpec> {
+    let trouble = prop_oneof![
+        6 => Just(BrokerState::Alive),
+        1 => Just(BrokerState::New),
+        1 => Just(BrokerState::Dead),
+        1 => Just(BrokerState::Demoted),
+    ];
+    let capacity = select(vec![
+        [400.0, 1_000.0, 1_000.0, 1_000.0],
+        [800.0, 2_000.0, 2_000.0, 2_000.0],
+        [60.0, 400.0, 400.0, 300.0],
+    ]);
+    (0..racks, trouble, capacity).prop_map(move |(rack, state, capacity)| evenkeel_balancer::cluster::BrokerSpec {
+        id: BrokerId(0),
+        rack: ["p", "q", "r", "s"][rack].to_owned(),
+        host: String::new(),
+        state: if troubled { state } else { BrokerState::Alive },
+        capacity,
+        disks: Vec::new(),
+    })
+}
+
+fn partition(brokers: i32, troubled: bool) -> impl Strategy<Value = (&'static str, Partition)> {
+    let list = Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle();
+    let load = (1..=10u8, 1..=100u8, 0..=100u8, 1..=100u8);
+    (select(vec!["a", "b", "c"]), list, 1..=3usize, 0..3usize, load, 0..24u8).prop_map(
+        move |(topic, mut brokers, factor, leader, (cpu, nw_in, nw_out, disk), offline)| {
+            brokers.truncate(factor);
+            let leader = brokers[leader % factor];
+            let offline = if troubled && offline == 0 { vec![brokers[0]] } else { Vec::new() };
+            let load =
+                Load { cpu: 2.0 * f32::from(cpu), nw_in: nw_in.into(), nw_out: nw_out.into(), disk: disk.into() };
+            (topic, Partition { brokers, leader, offline, load: Some(load), ..Partition::default() })
+        },
+    )
+}
