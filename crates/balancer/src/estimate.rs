@@ -23,7 +23,8 @@ const LEAST_SHARE: f64 = 0.1;
 /// How a plan is to be carried out. Names in the comments are Cruise Control's configuration keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// KB/s that each broker may spend on copies, in and out (`replication_throttle`, there in B/s).
+    /// KB/s that each broker may spend on copies, in and out (`replication_throttle`, there in B/s);
+    /// 0 or less is none, as nothing would ever arrive.
     pub throttle: Option<f64>,
     /// Partitions that are copied to or from a broker at a time
     /// (`num.concurrent.partition.movements.per.broker`).
@@ -52,6 +53,13 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// What the throttle leaves of a bandwidth.
+    fn throttled(&self, bandwidth: f64) -> f64 {
+        self.throttle.filter(|throttle| *throttle > 0.0).map_or(bandwidth, |throttle| throttle.min(bandwidth))
+    }
+}
+
 /// How long a plan takes, in minutes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -70,7 +78,10 @@ impl Outcome {
         Estimate {
             one_by_one: one_by_one(cluster, self.plan.megabytes(), pace),
             expected: expected(cluster, &self.plan, &self.before, pace),
-            disks: pace.disk_bandwidth.map(|bandwidth| busiest_disks(&self.plan) * KILOBYTES / bandwidth / 60.0),
+            disks: pace
+                .disk_bandwidth
+                .filter(|bandwidth| *bandwidth > 0.0)
+                .map(|bandwidth| busiest_disks(&self.plan) * KILOBYTES / bandwidth / 60.0),
         }
     }
 
@@ -88,7 +99,7 @@ fn one_by_one(cluster: &Cluster, megabytes: f64, pace: &Pace) -> f64 {
         .map(|broker| broker.capacity[Resource::NwIn as usize].min(broker.capacity[Resource::NwOut as usize]))
         .collect();
     let mean = alive.iter().sum::<f64>() / alive.len() as f64;
-    megabytes * KILOBYTES / pace.throttle.map_or(mean, |throttle| throttle.min(mean)) / 60.0
+    megabytes * KILOBYTES / pace.throttled(mean) / 60.0
 }
 
 /// What a broker has to do.
@@ -108,7 +119,7 @@ fn expected(cluster: &Cluster, plan: &Plan, before: &[BrokerLoad], pace: &Pace) 
         let share = |resource: Resource| {
             let capacity = broker.capacity[resource as usize];
             let free = (capacity - load.resources[resource as usize]).max(capacity * LEAST_SHARE);
-            pace.throttle.map_or(free, |throttle| throttle.min(free))
+            pace.throttled(free)
         };
         // A broker that is gone has no capacity, and nothing flows through it either.
         let ways = [(flow.megabytes_in, Resource::NwIn), (flow.megabytes_out, Resource::NwOut)];
@@ -266,6 +277,7 @@ mod tests {
         let at = |throttle| Pace { throttle: Some(throttle), ..Pace::default() };
         close(outcome.estimate(&cluster, &at(256.0)).one_by_one, 80.0);
         close(outcome.estimate(&cluster, &at(5000.0)).one_by_one, 20.48);
+        close(outcome.estimate(&cluster, &at(0.0)).one_by_one, 20.48);
     }
 
     #[test]
