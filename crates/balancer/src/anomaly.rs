@@ -98,3 +98,68 @@ fn why(aims: &Aims, index: usize, miss: f64, state: &State<'_>, rules: &Rules) -
         Aim::PreferredLeaders => format!("partitions not led by their preferred leader: {count}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerState, Resource};
+    use crate::fixture::Small;
+
+    fn found(small: Small, goals: &[Goal]) -> Vec<(Goal, bool, String)> {
+        let violations = detect(&small.cluster(), goals, &Settings::default());
+        violations.into_iter().map(|violation| (violation.goal, violation.fixable, violation.why)).collect()
+    }
+
+    #[test]
+    fn what_is_well_is_not_mentioned() {
+        let mut small = Small::in_racks("ab");
+        small.partition("t", 0, &[0, 1], 100.0);
+        assert_eq!(found(small, &[Goal::RackAware, Goal::DiskCapacity, Goal::DiskUsageDistribution]), vec![]);
+    }
+
+    #[test]
+    fn all_goals_are_judged_on_the_cluster_as_it_is() {
+        let mut small = Small::in_racks("aab");
+        small.partition("t", 0, &[0, 1], 100.0);
+        small.partition("t", 1, &[0], 800.0);
+        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity, Goal::DiskUsageDistribution]);
+        // 900, 100 and 0 MB of 1,000 each. Capacity allows 800. The mean is 1,000 / 3 = 333.33; the band
+        // around it is 9 % wide on each side, 303.33 to 363.33; broker 0 is 536.67 over, broker 2 303.33
+        // under.
+        let racks = "replicas that share a rack with another of their partition: 1";
+        let disk = "1 broker out of bounds, the worst is broker 0: 900.00, at most 800.00 allowed";
+        let usage = "3 brokers out of bounds, the worst is broker 0: 900.00, at most 363.33 allowed";
+        assert_eq!(
+            found,
+            vec![
+                (Goal::RackAware, true, racks.to_owned()),
+                (Goal::DiskCapacity, true, disk.to_owned()),
+                (Goal::DiskUsageDistribution, true, usage.to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hard_goal_that_no_plan_satisfies_is_not_fixable() {
+        let mut small = Small::in_racks("aab");
+        small.partition("t", 0, &[0, 1, 2], 100.0);
+        small.partition("u", 0, &[0], 850.0);
+        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity]);
+        // Three replicas in two racks. One replica of 850 MB fits no broker below 800.
+        let racks = "[RackAwareGoal] Insufficient number of racks to distribute each replica (Current: 2, Needed: 3). \
+                     Add at least 1 rack with brokers.";
+        assert_eq!(found[0], (Goal::RackAware, false, racks.to_owned()));
+        assert_eq!((found[1].0, found[1].1), (Goal::DiskCapacity, false));
+        let disk = " of broker 0 violated capacity limit (800.00) for resource disk. Add at least 1 broker for disk.";
+        assert!(found[1].2.starts_with("[DiskCapacityGoal] Utilization (") && found[1].2.ends_with(disk), "{found:?}");
+    }
+
+    #[test]
+    fn offline_replicas_come_first() {
+        let mut small = Small::in_racks("aa");
+        small.broker(2, 'b', "host2", BrokerState::Dead, [0.0; Resource::COUNT]);
+        small.partition("t", 0, &[0, 1], 100.0);
+        small.partition("t", 1, &[2], 100.0);
+        assert_eq!(found(small, &[Goal::RackAware]), vec![]);
+    }
+}

@@ -23,7 +23,8 @@ const LEAST_SHARE: f64 = 0.1;
 /// How a plan is to be carried out. Names in the comments are Cruise Control's configuration keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
-    /// KB/s that each broker may spend on copies, in and out (`replication_throttle`, there in B/s).
+    /// KB/s that each broker may spend on copies, in and out (`replication_throttle`, there in B/s);
+    /// 0 or less is none, as nothing would ever arrive.
     pub throttle: Option<f64>,
     /// Partitions that are copied to or from a broker at a time
     /// (`num.concurrent.partition.movements.per.broker`).
@@ -52,6 +53,13 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// What the throttle leaves of a bandwidth.
+    fn throttled(&self, bandwidth: f64) -> f64 {
+        self.throttle.filter(|throttle| *throttle > 0.0).map_or(bandwidth, |throttle| throttle.min(bandwidth))
+    }
+}
+
 /// How long a plan takes, in minutes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -70,7 +78,10 @@ impl Outcome {
         Estimate {
             one_by_one: one_by_one(cluster, self.plan.megabytes(), pace),
             expected: expected(cluster, &self.plan, &self.before, pace),
-            disks: pace.disk_bandwidth.map(|bandwidth| busiest_disks(&self.plan) * KILOBYTES / bandwidth / 60.0),
+            disks: pace
+                .disk_bandwidth
+                .filter(|bandwidth| *bandwidth > 0.0)
+                .map(|bandwidth| busiest_disks(&self.plan) * KILOBYTES / bandwidth / 60.0),
         }
     }
 
@@ -88,7 +99,7 @@ fn one_by_one(cluster: &Cluster, megabytes: f64, pace: &Pace) -> f64 {
         .map(|broker| broker.capacity[Resource::NwIn as usize].min(broker.capacity[Resource::NwOut as usize]))
         .collect();
     let mean = alive.iter().sum::<f64>() / alive.len() as f64;
-    megabytes * KILOBYTES / pace.throttle.map_or(mean, |throttle| throttle.min(mean)) / 60.0
+    megabytes * KILOBYTES / pace.throttled(mean) / 60.0
 }
 
 /// What a broker has to do.
@@ -108,7 +119,7 @@ fn expected(cluster: &Cluster, plan: &Plan, before: &[BrokerLoad], pace: &Pace) 
         let share = |resource: Resource| {
             let capacity = broker.capacity[resource as usize];
             let free = (capacity - load.resources[resource as usize]).max(capacity * LEAST_SHARE);
-            pace.throttle.map_or(free, |throttle| throttle.min(free))
+            pace.throttled(free)
         };
         // A broker that is gone has no capacity, and nothing flows through it either.
         let ways = [(flow.megabytes_in, Resource::NwIn), (flow.megabytes_out, Resource::NwOut)];
@@ -213,4 +224,155 @@ fn parted(state: &State<'_>, aims: &Aims, rules: &Rules) -> f64 {
         least += crowd.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[0].1).sum::<f64>();
     }
     least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerState, Load};
+    use crate::fixture::Small;
+    use crate::options::{Operation, Request};
+    use crate::plan::{DiskChange, Undone};
+    use crate::planner::plan;
+    use crate::settings::Settings;
+
+    const CAPACITY: [f64; Resource::COUNT] = [100.0, 1000.0, 1000.0, 1000.0];
+
+    fn change(old: &[i32], new: &[i32], megabytes: f64) -> Change {
+        let ids = |ids: &[i32]| ids.iter().map(|id| BrokerId(*id)).collect::<Vec<_>>();
+        Change {
+            topic: "t".to_owned(),
+            partition: 0,
+            old_replicas: ids(old),
+            new_replicas: ids(new),
+            old_leader: BrokerId(old[0]),
+            new_leader: BrokerId(new[0]),
+            disks: Vec::new(),
+            megabytes,
+            disk_megabytes: 0.0,
+            reasons: Vec::new(),
+        }
+    }
+
+    /// An outcome with this plan, on brokers in racks a, b, c, d that carry nothing.
+    fn outcome(changes: Vec<Change>) -> (Cluster, Outcome) {
+        let mut small = Small::in_racks("abcd");
+        small.partition("t", 0, &[0], 0.0);
+        let cluster = small.cluster();
+        let mut outcome = plan(&cluster, &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        outcome.plan = Plan { changes, undone: Undone::default() };
+        (cluster, outcome)
+    }
+
+    fn close(one: f64, other: f64) {
+        assert!((one - other).abs() < 1e-9, "{one} is not {other}");
+    }
+
+    #[test]
+    fn one_by_one_is_all_data_at_the_mean_capacity_or_the_throttle() {
+        let (cluster, outcome) = outcome(vec![change(&[0], &[1], 600.0), change(&[2], &[3], 600.0)]);
+        // 1,200 MB are 1,228,800 KB; at 1,000 KB/s that is 1,228.8 s, or 20.48 minutes.
+        close(outcome.estimate(&cluster, &Pace::default()).one_by_one, 20.48);
+        // At 256 KB/s it is 4,800 s, or 80 minutes; a throttle above the capacity changes nothing.
+        let at = |throttle| Pace { throttle: Some(throttle), ..Pace::default() };
+        close(outcome.estimate(&cluster, &at(256.0)).one_by_one, 80.0);
+        close(outcome.estimate(&cluster, &at(5000.0)).one_by_one, 20.48);
+        close(outcome.estimate(&cluster, &at(0.0)).one_by_one, 20.48);
+    }
+
+    #[test]
+    fn brokers_work_side_by_side_and_the_busiest_decides() {
+        let (cluster, both) = outcome(vec![change(&[0], &[1], 600.0), change(&[2], &[3], 600.0)]);
+        // 0 to 1 and 2 to 3: 614,400 KB each at 1,000 KB/s, 614.4 s; leaders change once, one look of 10 s.
+        close(both.estimate(&cluster, &Pace::default()).expected, 624.4 / 60.0);
+        // From 0 to 1 and to 2 at once: 0 sends both, 1,228.8 s.
+        let (cluster, fan) = outcome(vec![change(&[0], &[0, 1, 2], 1200.0)]);
+        close(fan.estimate(&cluster, &Pace::default()).expected, 1228.8 / 60.0);
+    }
+
+    #[test]
+    fn a_broker_copies_with_what_clients_leave_of_its_bandwidth() {
+        let mut small = Small::in_racks("ab");
+        small.loaded("t", 0, &[0], Load { nw_out: 600.0, ..Load::default() });
+        let cluster = small.cluster();
+        let mut outcome = plan(&cluster, &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        outcome.plan = Plan { changes: vec![change(&[0], &[0, 1], 400.0)], undone: Undone::default() };
+        // Broker 0 has 400 of 1,000 KB/s left: 409,600 KB take 1,024 s.
+        close(outcome.estimate(&cluster, &Pace::default()).expected, 1024.0 / 60.0);
+    }
+
+    #[test]
+    fn small_moves_wait_for_the_next_look() {
+        let moves = || (0..30).map(|_| change(&[0], &[0, 1], 1.0)).collect();
+        let (cluster, outcome) = outcome(moves());
+        // 30 MB take 30.72 s, but ten at a time are three rounds of 10 s: the data decides. Two at a time
+        // are fifteen rounds, 150 s.
+        close(outcome.estimate(&cluster, &Pace::default()).expected, 30.72 / 60.0);
+        let slow = Pace { moves_per_broker: 2, ..Pace::default() };
+        close(outcome.estimate(&cluster, &slow).expected, 150.0 / 60.0);
+        // Four at a time in the whole cluster are eight rounds.
+        let narrow = Pace { moves: 4, ..Pace::default() };
+        close(outcome.estimate(&cluster, &narrow).expected, 80.0 / 60.0);
+    }
+
+    #[test]
+    fn disks_are_estimated_only_if_their_bandwidth_is_known() {
+        let disk = |broker, from: &str| DiskChange { broker: BrokerId(broker), from: from.into(), to: "/d2".into() };
+        let mut within = change(&[0, 1], &[0, 1], 0.0);
+        (within.disks, within.disk_megabytes) = (vec![disk(0, "/d1"), disk(1, "/d1")], 120.0);
+        let mut from_afar = change(&[0], &[1], 500.0);
+        from_afar.disks = vec![disk(1, "")];
+        let (cluster, outcome) = outcome(vec![within, from_afar]);
+        assert_eq!(outcome.estimate(&cluster, &Pace::default()).disks, None);
+        // 60 MB on each of two brokers: 61,440 KB at 1,024 KB/s are 60 s.
+        let known = Pace { disk_bandwidth: Some(1024.0), ..Pace::default() };
+        close(outcome.estimate(&cluster, &known).disks.unwrap(), 1.0);
+    }
+
+    #[test]
+    fn removing_a_broker_copies_at_least_what_is_on_it() {
+        let mut small = Small::in_racks("abc");
+        small.partition("t", 0, &[2], 70.0);
+        small.partition("t", 1, &[2, 0], 30.0);
+        small.partition("t", 2, &[0, 1], 50.0);
+        let operation = Operation::RemoveBrokers([BrokerId(2)].into());
+        let request = Request { operation, goals: vec![Goal::ReplicaCapacity], ..Request::default() };
+        let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+        // 70 + 30 are on broker 2, and nothing else has a reason to move.
+        close(outcome.least_megabytes, 100.0);
+        close(outcome.bytes_ratio().unwrap(), 1.0);
+    }
+
+    #[test]
+    fn adding_a_broker_copies_at_least_what_its_band_asks_for() {
+        let mut small = Small::in_racks("ab");
+        small.broker(2, 'c', "host2", BrokerState::Alive, CAPACITY);
+        for number in 0..300 {
+            small.partition("t", number, &[number % 2], 2.0);
+        }
+        let cluster = small.cluster();
+        let operation = Operation::AddBrokers([BrokerId(2)].into());
+        let request = Request { operation, goals: vec![Goal::DiskUsageDistribution], ..Request::default() };
+        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        // 600 MB over three brokers is 200 each, 182 to 218 allowed. The new one lacks 182; the old ones
+        // have 300 each, 82 over each, 164 together. 91 moves of 2 MB bring exactly 182.
+        close(outcome.least_megabytes, 182.0);
+        close(outcome.plan.megabytes(), 182.0);
+        close(outcome.bytes_ratio().unwrap(), 1.0);
+        // Without the goal nothing has to move.
+        let request = Request { goals: vec![Goal::DiskCapacity], ..request };
+        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        assert_eq!((outcome.least_megabytes, outcome.bytes_ratio()), (0.0, None));
+    }
+
+    #[test]
+    fn parting_rack_mates_copies_at_least_the_smaller_one() {
+        let mut small = Small::in_racks("aab");
+        small.partition("t", 0, &[0, 1], 40.0);
+        small.partition("t", 1, &[0, 2], 500.0);
+        let outcome = plan(&small.cluster(), &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        // t-0 has both replicas in rack a: one of its 40 MB must go; t-1 is as it should be.
+        close(outcome.least_megabytes, 40.0);
+        close(outcome.plan.megabytes(), 40.0);
+    }
 }

@@ -122,7 +122,7 @@ impl Feasibility<'_> {
                 "Cannot distribute {leaders} leaders over {brokers} broker(s) with minimum required per broker leader \
                  count {least} for topic {name}."
             );
-            (leaders < needed).then(|| (message, Some(Advice::Add(Thing::Partitions(needed, name)))))
+            (leaders < needed).then_some((message, Some(Advice::Add(Thing::Partitions(needed, name)))))
         })
     }
 
@@ -367,3 +367,6 @@ fn listed(ids: &[BrokerId]) -> String {
     let ids: Vec<String> = ids.iter().map(BrokerId::to_string).collect();
     format!("[{}]", ids.join(", "))
 }
+
+#[cfg(test)]
+mod tests;

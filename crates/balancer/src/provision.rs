@@ -206,7 +206,6 @@ impl<'a, 'c> Size<'a, 'c> {
         let full = |seat: Seat| self.state.held(seat).len() as u64 > most;
         let any_full = (0..self.rules.counted.len() as Seat).any(|seat| self.rules.is_alive(seat) && full(seat));
         match self.counted.saturating_sub(needed) {
-            0 if balanced => Opinion::Right,
             extra if extra > 0 && !any_full => Opinion::TooMuch(Thing::Brokers(extra)),
             _ if balanced => Opinion::Right,
             _ => Opinion::None,
