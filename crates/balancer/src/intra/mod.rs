@@ -5,9 +5,13 @@
 //! brokers hold then: replicas that are new on a broker get the disk that they fill least.
 
 mod arrange;
+#[cfg(test)]
+mod laws;
 mod report;
 mod request;
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 use arrange::{Arrangement, Cause, Moved, Wishes};
 pub use report::DiskLoad;

@@ -1,0 +1,375 @@
+//! Disks as pictures: what lies where before, and after.
+//!
+//! `a/100: 30 20 | b/100: 10` is a broker with two disks of 100 MB and three replicas, each of a
+//! partition of its own. A disk's `†` is dead, its `!` is to be taken out.
+
+use std::collections::BTreeSet;
+
+use expect_test::{Expect, expect};
+use regex::Regex;
+
+use crate::cluster::{
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec, Resource,
+};
+use crate::goal::Goal;
+use crate::options::{Operation, Request};
+use crate::planner::{Outcome, Refused, Status, plan};
+use crate::settings::Settings;
+
+/// Builds brokers 0, 1, … from one line each; partitions are `t-0`, `t-1`, … in the order of the text.
+pub(super) fn cluster(picture: &[&str]) -> Cluster {
+    let mut builder = ClusterBuilder::new();
+    let mut partitions: Vec<ReplicaSpec> = Vec::new();
+    for (id, line) in picture.iter().enumerate() {
+        let mut disks = Vec::new();
+        for (index, disk) in line.split('|').enumerate() {
+            let (head, replicas) = disk.split_once(':').expect("name/capacity: replicas");
+            let (name, capacity) = head.trim().split_once('/').expect("name/capacity");
+            let state = match capacity.chars().last() {
+                Some('†') => DiskState::Dead,
+                Some('!') => DiskState::Removed,
+                _ => DiskState::Alive,
+            };
+            let capacity = capacity.trim_end_matches(['†', '!']).parse().expect("a capacity");
+            disks.push(DiskSpec { name: name.to_owned(), capacity, state });
+            for size in replicas.split_whitespace() {
+                let load = Load { disk: size.parse().expect("a size"), ..Load::default() };
+                partitions.push(ReplicaSpec { broker: BrokerId(id as i32), disk: Some(index), load, offline: false });
+            }
+        }
+        let capacity = disks.iter().map(|disk| disk.capacity).sum();
+        builder.broker(broker(id as i32, capacity, disks)).expect("a broker");
+    }
+    for (number, replica) in partitions.into_iter().enumerate() {
+        builder.partition("t", number as i32, 0, &[replica]).expect("a partition");
+    }
+    builder.build().expect("a cluster")
+}
+
+pub(super) fn broker(id: i32, disk: f64, disks: Vec<DiskSpec>) -> BrokerSpec {
+    BrokerSpec {
+        id: BrokerId(id),
+        rack: format!("r{id}"),
+        host: format!("h{id}"),
+        state: BrokerState::Alive,
+        capacity: [100.0, 300_000.0, 200_000.0, disk],
+        disks,
+    }
+}
+
+pub(super) fn disks() -> Request {
+    Request { operation: Operation::RebalanceDisks, ..Request::default() }
+}
+
+pub(super) fn remove(disks: &[(i32, &str)]) -> Request {
+    let disks: BTreeSet<(BrokerId, String)> = disks.iter().map(|(id, name)| (BrokerId(*id), (*name).into())).collect();
+    Request { operation: Operation::RemoveDisks(disks), ..Request::default() }
+}
+
+fn told(outcome: &Result<Outcome, Refused>) -> String {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(refused) => return format!("{refused}\n"),
+    };
+    let mut text = String::new();
+    for change in &outcome.plan.changes {
+        for disk in &change.disks {
+            let goals: Vec<&str> = change.reasons.iter().map(|reason| reason.goal.name()).collect();
+            let (partition, mb) = (change.partition, change.disk_megabytes);
+            let goals = goals.join(", ");
+            text += &format!("t-{partition} on {}: {} -> {}, {mb} MB, {goals}\n", disk.broker, disk.from, disk.to);
+        }
+    }
+    for load in &outcome.disks {
+        let ((before, after), (was, is)) = (load.megabytes, load.replicas);
+        text += &format!("{} {}: {before} MB in {was} -> {after} MB in {is}\n", load.broker, load.disk);
+    }
+    for verdict in &outcome.verdicts {
+        text += &format!("{} {:?}\n", verdict.goal, verdict.status);
+    }
+    text
+}
+
+#[track_caller]
+fn check(picture: &[&str], request: &Request, expected: Expect) {
+    check_with(&cluster(picture), request, &Settings::default(), expected);
+}
+
+#[track_caller]
+fn check_with(cluster: &Cluster, request: &Request, settings: &Settings, expected: Expect) {
+    expected.assert_eq(&told(&plan(cluster, request, settings)));
+}
+
+#[test]
+fn a_disk_over_its_limit_gives_the_smallest_replica_that_is_enough() {
+    // The limit is 80: 10 must go. 12 is the smallest that is enough; 5 and 8 would be two moves.
+    let request = Request { goals: vec![Goal::IntraBrokerDiskCapacity], ..disks() };
+    check(&["a/100: 40 25 12 8 5 | b/100: 10"], &request, expect![[r#"
+        t-2 on 0: a -> b, 12 MB, IntraBrokerDiskCapacityGoal
+        0 a: 90 MB in 5 -> 78 MB in 4
+        0 b: 10 MB in 1 -> 22 MB in 2
+        IntraBrokerDiskCapacityGoal Fixed
+    "#]]);
+}
+
+#[test]
+fn disks_are_as_full_as_their_broker() {
+    // 120 of 200: 60 each, give or take 9 %. 20 goes, the smallest that brings both inside.
+    check(&["a/100: 40 20 19 1 | b/100: 40", "a/100: 10 | b/100: 10"], &disks(), expect![[r#"
+        t-2 on 0: a -> b, 19 MB, IntraBrokerDiskUsageDistributionGoal
+        0 a: 80 MB in 4 -> 61 MB in 3
+        0 b: 40 MB in 1 -> 59 MB in 2
+        1 a: 10 MB in 1 -> 10 MB in 1
+        1 b: 10 MB in 1 -> 10 MB in 1
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Fixed
+    "#]]);
+}
+
+#[test]
+fn larger_disks_hold_more() {
+    // 90 of 300 is 30 %: 30 and 60.
+    check(&["a/100: 20 10 30 | b/200: 20 10"], &disks(), expect![[r#"
+        t-2 on 0: a -> b, 30 MB, IntraBrokerDiskUsageDistributionGoal
+        0 a: 60 MB in 3 -> 30 MB in 2
+        0 b: 30 MB in 2 -> 60 MB in 3
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Fixed
+    "#]]);
+}
+
+#[test]
+fn where_no_move_helps_two_replicas_change_places() {
+    // 60 each would be even; every single move overshoots, 40 for 30 is right.
+    check(&["a/100: 40 30 | b/100: 30 20"], &disks(), expect![[r#"
+        t-1 on 0: a -> b, 30 MB, IntraBrokerDiskUsageDistributionGoal
+        t-3 on 0: b -> a, 20 MB, IntraBrokerDiskUsageDistributionGoal
+        0 a: 70 MB in 2 -> 60 MB in 2
+        0 b: 50 MB in 2 -> 60 MB in 2
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Fixed
+    "#]]);
+}
+
+#[test]
+fn one_huge_replica_stays_and_the_goal_stays_violated() {
+    check(&["a/1000: 600 | b/1000: 10 | c/1000: 10"], &disks(), expect![[r#"
+        0 a: 600 MB in 1 -> 600 MB in 1
+        0 b: 10 MB in 1 -> 10 MB in 1
+        0 c: 10 MB in 1 -> 10 MB in 1
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Violated
+    "#]]);
+}
+
+#[test]
+fn capacity_is_not_given_up_for_balance() {
+    // The small disk ought to hold more than the limit lets it: 76 % of all, 80 % of each at most.
+    let settings = Settings { capacity_thresholds: [0.8, 0.8, 0.8, 0.76], ..Settings::default() };
+    check_with(&cluster(&["a/100: 65 2 2 2 | b/100: 79"]), &disks(), &settings, expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Utilization (79.00) of disk b on broker 0 violated capacity limit (76.00): no replica on it that may move fits on another disk, alone or in exchange for a smaller one.
+    "#]]);
+}
+
+#[test]
+fn a_broker_that_is_full_altogether_is_refused_with_numbers() {
+    check(&["a/100: 90 | b/100: 80"], &disks(), expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 170.00, Allowed Capacity 160.00). Add at least 1 disk(s) with a total capacity of 12.50.
+    "#]]);
+}
+
+#[test]
+fn a_replica_that_fits_nowhere_is_refused_with_its_disk() {
+    check(&["a/100: 90 | b/100: 10"], &disks(), expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Utilization (90.00) of disk a on broker 0 violated capacity limit (80.00): no replica on it that may move fits on another disk, alone or in exchange for a smaller one.
+    "#]]);
+}
+
+#[test]
+fn removed_disks_are_emptied_largest_first_even_of_empty_and_excluded_replicas() {
+    let request = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..remove(&[(0, "c")]) };
+    check(&["a/100: 20 | b/100: 30 | c/100: 10 5 25 0", "a/100: 70 | b/100: 1"], &request, expect![[r#"
+        t-4 on 0: c -> a, 25 MB, IntraBrokerDiskCapacityGoal
+        t-2 on 0: c -> b, 10 MB, IntraBrokerDiskCapacityGoal
+        t-3 on 0: c -> b, 5 MB, IntraBrokerDiskCapacityGoal
+        t-5 on 0: c -> a, 0 MB, IntraBrokerDiskCapacityGoal
+        0 a: 20 MB in 1 -> 45 MB in 3
+        0 b: 30 MB in 1 -> 45 MB in 3
+        0 c: 40 MB in 4 -> 0 MB in 0
+        1 a: 70 MB in 1 -> 70 MB in 1
+        1 b: 1 MB in 1 -> 1 MB in 1
+        IntraBrokerDiskCapacityGoal Fixed
+    "#]]);
+}
+
+#[test]
+fn a_disk_that_the_cluster_says_is_to_go_is_emptied_too() {
+    check(&["a/100: 20 | b/100: 20 | c/100!: 10"], &disks(), expect![[r#"
+        t-2 on 0: c -> a, 10 MB, IntraBrokerDiskCapacityGoal
+        0 a: 20 MB in 1 -> 30 MB in 2
+        0 b: 20 MB in 1 -> 20 MB in 1
+        0 c: 10 MB in 1 -> 0 MB in 0
+        IntraBrokerDiskCapacityGoal Fixed
+        IntraBrokerDiskUsageDistributionGoal Violated
+    "#]]);
+}
+
+#[test]
+fn room_is_made_for_what_leaves_a_removed_disk() {
+    // 45 fits nowhere (limit 80, 40 and 50 are taken); 10 goes from a to b, then a has room.
+    check(&["a/100: 30 10 | b/100: 50 | c/100: 45"], &remove(&[(0, "c")]), expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Utilization (45.00) of disk c on broker 0 violated capacity limit (0.00): no replica on it that may move fits on another disk, alone or in exchange for a smaller one.
+    "#]]);
+}
+
+#[test]
+fn removal_is_refused_in_cruise_controls_words() {
+    let picture = ["a/100: 50 | b/100: 40 | c/100†: 3"];
+    for (disks, words) in [
+        (vec![(0, "x")], "Invalid log dirs provided for broker 0."),
+        (vec![(0, "c")], "Invalid log dirs provided for broker 0."),
+        (vec![(0, "a"), (0, "b")], "No log dir remaining to move replicas to for broker 0."),
+        (vec![(0, "a")], "Not enough remaining capacity to move replicas to for broker 0."),
+        (vec![(7, "a")], "broker 7 is not part of the cluster"),
+    ] {
+        let refused = plan(&cluster(&picture), &remove(&disks), &Settings::default()).unwrap_err();
+        assert_eq!(refused.to_string(), words);
+    }
+}
+
+#[test]
+fn dead_disks_take_no_part_and_keep_the_others_from_moving_for_balance() {
+    check(&["a/100: 30 30 | b/100: 10 | c/100†: 20", "a/100: 30 30 | b/100: 10"], &disks(), expect![[r#"
+        t-4 on 1: a -> b, 30 MB, IntraBrokerDiskUsageDistributionGoal
+        0 a: 60 MB in 2 -> 60 MB in 2
+        0 b: 10 MB in 1 -> 10 MB in 1
+        0 c: 20 MB in 1 -> 20 MB in 1
+        1 a: 60 MB in 2 -> 30 MB in 1
+        1 b: 10 MB in 1 -> 40 MB in 2
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Violated
+    "#]]);
+}
+
+#[test]
+fn excluded_topics_and_other_brokers_than_those_named_stay() {
+    let picture = ["a/100: 30 30 | b/100: ", "a/100: 30 30 | b/100: "];
+    let excluded = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..disks() };
+    check(&picture, &excluded, expect![[r#"
+        0 a: 60 MB in 2 -> 60 MB in 2
+        0 b: 0 MB in 0 -> 0 MB in 0
+        1 a: 60 MB in 2 -> 60 MB in 2
+        1 b: 0 MB in 0 -> 0 MB in 0
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Violated
+    "#]]);
+    let named = Request { destinations: [BrokerId(1)].into(), ..disks() };
+    check(&picture, &named, expect![[r#"
+        t-2 on 1: a -> b, 30 MB, IntraBrokerDiskUsageDistributionGoal
+        0 a: 60 MB in 2 -> 60 MB in 2
+        0 b: 0 MB in 0 -> 0 MB in 0
+        1 a: 60 MB in 2 -> 30 MB in 1
+        1 b: 0 MB in 0 -> 30 MB in 1
+        IntraBrokerDiskCapacityGoal NoAction
+        IntraBrokerDiskUsageDistributionGoal Violated
+    "#]]);
+}
+
+#[test]
+fn goals_have_their_place() {
+    let cluster = cluster(&["a/100: 10 | b/100: "]);
+    let refusal = |operation: Operation, goals: &[Goal]| {
+        let request = Request { operation, goals: goals.to_vec(), ..Request::default() };
+        plan(&cluster, &request, &Settings::default()).unwrap_err().to_string()
+    };
+    let [capacity, distribution] = Goal::INTRA_BROKER;
+    let removal = || Operation::RemoveDisks([(BrokerId(0), "a".to_owned())].into());
+    assert_eq!(
+        refusal(Operation::RebalanceDisks, &[capacity, Goal::RackAware]),
+        "RackAwareGoal does not move replicas between the disks of a broker"
+    );
+    assert_eq!(
+        refusal(removal(), &[distribution]),
+        "disks are removed by IntraBrokerDiskCapacityGoal, which is missing"
+    );
+    assert_eq!(
+        refusal(Operation::AddBrokers([BrokerId(0)].into()), &[distribution]),
+        "IntraBrokerDiskUsageDistributionGoal alone moves nothing between brokers"
+    );
+    assert_eq!(
+        refusal(Operation::DemoteBrokers([BrokerId(0)].into()), &[Goal::RackAware]),
+        "RackAwareGoal has no part in demotion, only PreferredLeaderElectionGoal"
+    );
+    let mut plain = ClusterBuilder::new();
+    plain.broker(broker(0, 100.0, Vec::new())).unwrap();
+    let refused = plan(&plain.build().unwrap(), &disks(), &Settings::default()).unwrap_err();
+    assert_eq!(refused.to_string(), "the log directories of the brokers are not known one by one");
+}
+
+#[test]
+fn between_brokers_first_and_then_inside_them() {
+    // Broker 1 is empty: some replicas go there, and each is told its disk; what stays on broker 0 is
+    // spread over its two disks.
+    let cluster = cluster(&["a/200: 20 20 20 20 20 20 20 20 | b/200: ", "a/200: | b/200: "]);
+    let goals = [Goal::DiskCapacity, Goal::DiskUsageDistribution, Goal::IntraBrokerDiskUsageDistribution];
+    let outcome = plan(&cluster, &Request::rebalance(&goals), &Settings::default()).unwrap();
+    assert_eq!(outcome.after.iter().map(|load| load.resources[Resource::Disk as usize]).collect::<Vec<_>>(), [80.0; 2]);
+    let disks: Vec<f64> = outcome.disks.iter().map(|load| load.megabytes.1).collect();
+    assert_eq!(disks, [40.0; 4]);
+    assert!(outcome.verdicts.iter().all(|verdict| verdict.status != Status::Violated));
+    for change in &outcome.plan.changes {
+        let [disk] = change.disks.as_slice() else { panic!("one disk each: {change:?}") };
+        let arrives = change.new_replicas == [BrokerId(1)];
+        assert_eq!((disk.broker.0, disk.from.is_empty()), (i32::from(arrives), arrives), "{change:?}");
+        assert_eq!((change.megabytes, change.disk_megabytes), if arrives { (20.0, 0.0) } else { (0.0, 20.0) });
+    }
+    assert_eq!(outcome.plan.changes.len(), 6, "four cross, two change disks");
+}
+
+/// 2 brokers with 2 disks of 150,000; 51,000 + 3,000 i on broker 0 for i < 4, disk by i mod 4 < 2.
+fn unbalanced(topics: &[&str], partitions: i32) -> Cluster {
+    let mut builder = ClusterBuilder::new();
+    for id in 0..2 {
+        let disk = |name: &str| DiskSpec { name: name.to_owned(), capacity: 150_000.0, state: DiskState::Alive };
+        builder.broker(broker(id, 300_000.0, vec![disk("/mnt/i00"), disk("/mnt/i01")])).unwrap();
+    }
+    for topic in topics {
+        for i in 0..partitions {
+            let disk = Some(usize::from(i % 4 >= 2));
+            let load = Load { disk: 51_000.0 + 3_000.0 * i as f32, ..Load::default() };
+            let replica = ReplicaSpec { broker: BrokerId(i32::from(i > 3)), disk, load, offline: false };
+            builder.partition(topic, i, 0, &[replica]).unwrap();
+        }
+    }
+    builder.build().unwrap()
+}
+
+#[test]
+fn unbalanced4_needs_a_swap_on_either_broker() {
+    // Broker 0: 105,000 and 117,000, 74 % in all. Broker 1: 129,000 and 141,000, 90 %: with a limit of
+    // 0.91 (136,500) one disk is over. At 1.05 the half width is 4.5 %: 69.5 to 75.5 of the 111,000.
+    let balance_thresholds = [1.05; 4];
+    let settings = Settings { capacity_thresholds: [0.7, 0.8, 0.8, 0.91], balance_thresholds, ..Settings::default() };
+    check_with(&unbalanced(&["T1"], 8), &disks(), &settings, expect![[r#"
+        t-6 on 1: /mnt/i01 -> /mnt/i00, 69000 MB, IntraBrokerDiskCapacityGoal
+        t-4 on 1: /mnt/i00 -> /mnt/i01, 63000 MB, IntraBrokerDiskCapacityGoal
+        t-2 on 0: /mnt/i01 -> /mnt/i00, 57000 MB, IntraBrokerDiskUsageDistributionGoal
+        t-0 on 0: /mnt/i00 -> /mnt/i01, 51000 MB, IntraBrokerDiskUsageDistributionGoal
+        0 /mnt/i00: 105000 MB in 2 -> 111000 MB in 2
+        0 /mnt/i01: 117000 MB in 2 -> 111000 MB in 2
+        1 /mnt/i00: 129000 MB in 2 -> 135000 MB in 2
+        1 /mnt/i01: 141000 MB in 2 -> 135000 MB in 2
+        IntraBrokerDiskCapacityGoal Fixed
+        IntraBrokerDiskUsageDistributionGoal Fixed
+    "#]]);
+    check_with(&unbalanced(&["T1"], 8), &disks(), &Settings::default(), expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 1 (Utilization 270000.00, Allowed Capacity 240000.00). Add at least 1 disk(s) with a total capacity of 37500.00.
+    "#]]);
+}
+
+#[test]
+fn unbalanced5_cannot_fit() {
+    check_with(&unbalanced(&["T1", "T2"], 14), &disks(), &Settings::default(), expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 444000.00, Allowed Capacity 240000.00). Add at least 1 disk(s) with a total capacity of 255000.00.
+    "#]]);
+}
