@@ -229,7 +229,7 @@ impl Desk<'_, '_> {
                 .inside
                 .asks(Goal::IntraBrokerDiskUsageDistribution)
                 .then(|| distribution_bands(&plans, total, self.settings)),
-            only_loose: if self.inside.alone { self.has_offline(broker) } else { self.rules.healing },
+            only_loose: if self.inside.alone { has_dead_disk(broker) } else { self.heals_or_grows() },
         };
         let mut arrangement = Arrangement::new(shelves, wishes, total / replicas.max(1) as f64);
         arrangement.run(arrivals);
@@ -252,9 +252,10 @@ impl Desk<'_, '_> {
             && !self.state.cluster.is_offline(slot)
     }
 
-    /// Whether some disk of the broker failed: then nothing but what must move does.
-    fn has_offline(&self, broker: &Broker) -> bool {
-        broker.disks.iter().any(|disk| disk.state == DiskState::Dead)
+    /// Whether the cluster is being healed, or other brokers are being added: as between brokers, a soft
+    /// goal then moves only what is on its way anyway.
+    fn heals_or_grows(&self) -> bool {
+        self.rules.healing || (self.rules.has_new() && !self.rules.is_new(self.seat))
     }
 
     /// Whether what the broker holds can fit at all.
@@ -298,6 +299,11 @@ impl Desk<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether some disk of the broker failed: then nothing but what must move does.
+fn has_dead_disk(broker: &Broker) -> bool {
+    broker.disks.iter().any(|disk| disk.state == DiskState::Dead)
 }
 
 /// The goal a step was taken for.
