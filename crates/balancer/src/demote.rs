@@ -6,7 +6,7 @@
 use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
 use crate::options::Demotion;
-use crate::plan::{Change, Reason};
+use crate::plan::{Change, Reason, unmoved};
 use crate::planner::{Status, Verdict};
 use crate::rules::Rules;
 use crate::state::{Action, State};
@@ -26,12 +26,10 @@ pub(crate) fn demote(state: &mut State<'_>, rules: &Rules, demotion: Demotion) -
         }
     }
     let miss = ((changes.len() + stuck) as f64, stuck as f64);
-    let status = match (miss.0 > 0.0, miss.1 > 0.0) {
-        (_, true) => Status::Violated,
-        (true, false) => Status::Fixed,
-        (false, false) => Status::NoAction,
-    };
-    (changes, vec![Verdict { goal: Goal::PreferredLeaderElection, status, miss, refused_by: Vec::new() }])
+    (
+        changes,
+        vec![Verdict { goal: Goal::PreferredLeaderElection, status: Status::of(miss), miss, refused_by: Vec::new() }],
+    )
 }
 
 fn is_demoted(state: &State<'_>, rules: &Rules, slot: Slot) -> bool {
@@ -83,16 +81,10 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
         state.apply(Action::Lead { part, slot });
     }
     Some(Change {
-        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
-        partition: cluster.number_of(part),
-        old_replicas: cluster.slots(part).map(id).collect(),
         new_replicas: list.into_iter().map(id).collect(),
-        old_leader: id(old_leader),
         new_leader: id(slot),
-        disks: Vec::new(),
-        megabytes: 0.0,
-        disk_megabytes: 0.0,
         reasons: vec![Reason { goal: Goal::PreferredLeaderElection, from, to: id(slot), gain: 1.0 }],
+        ..unmoved(cluster, part)
     })
 }
 

@@ -83,6 +83,17 @@ struct Candidate {
     back: Option<Pick>,
 }
 
+/// A replica goes to a disk without room for it, whose own goes on to a third.
+#[derive(Debug, Clone, Copy)]
+struct Passage {
+    bytes: f64,
+    from: usize,
+    pick: Pick,
+    via: usize,
+    next: Pick,
+    to: usize,
+}
+
 impl Candidate {
     fn beats(&self, other: &Option<Candidate>) -> bool {
         let Some(other) = other else { return true };
@@ -208,13 +219,11 @@ impl Arrangement {
         let mut refused = false;
         for list in first..=LOOSE {
             let price = |size: f64| self.a_move + if list == SETTLED { size } else { 0.0 };
-            let worth = |size: f64| way.gain(size) / price(size);
+            let bends = way.bends().into_iter().filter(|bend| *bend > 0.0 && bend.is_finite());
+            let worths = bends.map(|bend| (way.gain(bend) / price(bend), bend));
             // Of bends that are worth the same the smallest: what lies between them is just behind it.
-            let better = |a: &f64, b: &f64| worth(*a).total_cmp(&worth(*b)).then(b.total_cmp(a));
-            let Some(bend) = way.bends().into_iter().filter(|bend| *bend > 0.0 && bend.is_finite()).max_by(better)
-            else {
-                continue;
-            };
+            let best_bend = worths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            let Some((_, bend)) = best_bend else { continue };
             let items = &self.shelves[from].lists[list];
             let at = items.partition_point(|item| item.size < bend.min(way.room));
             for item in items[at.saturating_sub(1)..items.len().min(at + 1)].iter().copied() {
@@ -284,7 +293,7 @@ impl Arrangement {
     /// Relieves a disk above its capacity although no other has room for any of its replicas: one of
     /// them takes the place of a replica that goes on to a third disk. The fewest bytes win.
     fn make_room(&mut self, bands: &[Band]) -> bool {
-        let mut best: Option<(f64, (usize, Pick), (usize, Pick), usize)> = None;
+        let mut best: Option<Passage> = None;
         let over = |disk: &usize| bands[*disk].side(self.shelves[*disk].level) == Side::Over;
         for from in (0..self.shelves.len()).filter(over) {
             for pick in self.picks(from) {
@@ -299,13 +308,13 @@ impl Arrangement {
                     };
                     let Some((next, to)) = onward.find_map(|next| Some((next, third(&next)?))) else { continue };
                     let bytes = pick.bytes() + next.bytes();
-                    if pick.item.size > 0.0 && best.is_none_or(|best| bytes < best.0) {
-                        best = Some((bytes, (from, pick), (via, next), to));
+                    if pick.item.size > 0.0 && best.is_none_or(|best| bytes < best.bytes) {
+                        best = Some(Passage { bytes, from, pick, via, next, to });
                     }
                 }
             }
         }
-        let Some((_, (from, pick), (via, next), to)) = best else { return false };
+        let Some(Passage { from, pick, via, next, to, .. }) = best else { return false };
         let excess = self.shelves[from].level - bands[from].high;
         let gain = pick.item.size.min(excess) * bands[from].unit;
         self.put(next, via, to, Cause::Capacity, gain);

@@ -86,11 +86,7 @@ pub(crate) fn tidy(
 }
 
 fn verdict(goal: Goal, miss: (f64, f64), vetoes: u64) -> Verdict {
-    let status = match (miss.0 > 0.0, miss.1 > 0.0) {
-        (_, true) => Status::Violated,
-        (true, false) => Status::Fixed,
-        (false, false) => Status::NoAction,
-    };
+    let status = Status::of(miss);
     let refused = status == Status::Violated && goal == Goal::IntraBrokerDiskUsageDistribution && vetoes > 0;
     let refused_by = if refused { vec![(Goal::IntraBrokerDiskCapacity, vetoes)] } else { Vec::new() };
     Verdict { goal, status, miss, refused_by }
