@@ -6,7 +6,7 @@
 use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
 use crate::options::Demotion;
-use crate::plan::{Change, Reason};
+use crate::plan::{Change, Reason, unmoved};
 use crate::planner::{Status, Verdict};
 use crate::rules::Rules;
 use crate::state::{Action, State};
@@ -26,12 +26,10 @@ pub(crate) fn demote(state: &mut State<'_>, rules: &Rules, demotion: Demotion) -
         }
     }
     let miss = ((changes.len() + stuck) as f64, stuck as f64);
-    let status = match (miss.0 > 0.0, miss.1 > 0.0) {
-        (_, true) => Status::Violated,
-        (true, false) => Status::Fixed,
-        (false, false) => Status::NoAction,
-    };
-    (changes, vec![Verdict { goal: Goal::PreferredLeaderElection, status, miss, refused_by: Vec::new() }])
+    (
+        changes,
+        vec![Verdict { goal: Goal::PreferredLeaderElection, status: Status::of(miss), miss, refused_by: Vec::new() }],
+    )
 }
 
 fn is_demoted(state: &State<'_>, rules: &Rules, slot: Slot) -> bool {
@@ -83,15 +81,105 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
         state.apply(Action::Lead { part, slot });
     }
     Some(Change {
-        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
-        partition: cluster.number_of(part),
-        old_replicas: cluster.slots(part).map(id).collect(),
         new_replicas: list.into_iter().map(id).collect(),
-        old_leader: id(old_leader),
         new_leader: id(slot),
-        disks: Vec::new(),
-        megabytes: 0.0,
-        disk_megabytes: 0.0,
         reasons: vec![Reason { goal: Goal::PreferredLeaderElection, from, to: id(slot), gain: 1.0 }],
+        ..unmoved(cluster, part)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerSpec, Cluster, ClusterBuilder, Load, PendingMove, ReplicaSpec};
+    use crate::options::{Operation, Request};
+    use crate::planner::{Outcome, plan};
+    use crate::settings::Settings;
+
+    /// Partition `t-0` with the replica list and leader given, on four brokers of which some are dead.
+    fn cluster(list: &[i32], leader: i32, dead: &[i32], moving: bool) -> Cluster {
+        let mut builder = ClusterBuilder::new();
+        for id in 0..4 {
+            let state = if dead.contains(&id) { BrokerState::Dead } else { BrokerState::Alive };
+            let (rack, host) = (format!("r{id}"), format!("h{id}"));
+            builder
+                .broker(BrokerSpec { id: BrokerId(id), rack, host, state, capacity: [100.0; 4], disks: Vec::new() })
+                .unwrap();
+        }
+        let replica = |id: &i32| {
+            let nw_out = if *id == leader { 1.0 } else { 0.0 };
+            let load = Load { cpu: 1.0, nw_in: 1.0, nw_out, disk: 1.0 };
+            ReplicaSpec { broker: BrokerId(*id), disk: None, load, offline: false }
+        };
+        let replicas: Vec<ReplicaSpec> = list.iter().map(replica).collect();
+        let leads = list.iter().position(|id| *id == leader).unwrap();
+        builder.partition("t", 0, leads, &replicas).unwrap();
+        if moving {
+            builder.pending(PendingMove { topic: "t".into(), partition: 0, to: BrokerId(3) });
+        }
+        builder.build().unwrap()
+    }
+
+    fn demoted(cluster: &Cluster, ids: &[i32], demotion: Demotion) -> Outcome {
+        let ids = ids.iter().copied().map(BrokerId).collect();
+        let request = Request { operation: Operation::DemoteBrokers(ids), demotion, ..Request::default() };
+        plan(cluster, &request, &Settings::default()).unwrap()
+    }
+
+    /// The new list and leader, or nothing if the partition is left alone.
+    fn result(cluster: &Cluster, ids: &[i32], demotion: Demotion) -> Option<(Vec<i32>, i32)> {
+        let outcome = demoted(cluster, ids, demotion);
+        let change = outcome.plan.changes.first()?;
+        assert_eq!(change.megabytes, 0.0);
+        Some((change.new_replicas.iter().map(|id| id.0).collect(), change.new_leader.0))
+    }
+
+    const PLAIN: Demotion = Demotion { skip_under_replicated: false, exclude_followers: false };
+
+    #[test]
+    fn a_demoted_leader_goes_last_and_the_first_eligible_replica_leads() {
+        assert_eq!(result(&cluster(&[0, 1, 2], 0, &[], false), &[0], PLAIN), Some((vec![1, 2, 0], 1)));
+        assert_eq!(result(&cluster(&[0, 1, 2], 0, &[], false), &[0, 1], PLAIN), Some((vec![2, 0, 1], 2)));
+    }
+
+    #[test]
+    fn a_demoted_follower_goes_last_unless_followers_are_excluded() {
+        let cluster = cluster(&[1, 0, 2], 1, &[], false);
+        assert_eq!(result(&cluster, &[0], PLAIN), Some((vec![1, 2, 0], 1)));
+        assert_eq!(result(&cluster, &[0], Demotion { exclude_followers: true, ..PLAIN }), None);
+        assert_eq!(result(&cluster, &[2], PLAIN), None, "it is last already");
+    }
+
+    #[test]
+    fn a_demoted_follower_that_stays_never_leads() {
+        let cluster = cluster(&[0, 1, 2], 0, &[], false);
+        let demotion = Demotion { exclude_followers: true, ..PLAIN };
+        // 0 goes last, 1 stays where it is, 2 leads and so comes first.
+        assert_eq!(result(&cluster, &[0, 1], demotion), Some((vec![2, 1, 0], 2)));
+    }
+
+    #[test]
+    fn under_replicated_partitions_are_skipped_if_asked() {
+        let cluster = cluster(&[0, 1, 2], 0, &[1], false);
+        assert_eq!(result(&cluster, &[0], PLAIN), Some((vec![2, 1, 0], 2)), "1 is dead, 2 leads");
+        assert_eq!(result(&cluster, &[0], Demotion { skip_under_replicated: true, ..PLAIN }), None);
+    }
+
+    #[test]
+    fn nothing_changes_where_nobody_else_can_lead_or_the_partition_is_moving() {
+        let all = cluster(&[0, 1], 0, &[], false);
+        let outcome = demoted(&all, &[0, 1], PLAIN);
+        assert!(outcome.plan.changes.is_empty());
+        assert_eq!((outcome.verdicts[0].status, outcome.verdicts[0].miss), (Status::Violated, (1.0, 1.0)));
+        assert_eq!(result(&cluster(&[0, 1], 0, &[], true), &[0], PLAIN), None);
+    }
+
+    #[test]
+    fn load_follows_leadership_and_offline_replicas_elsewhere_stay() {
+        let outcome = demoted(&cluster(&[0, 1, 2], 0, &[2], false), &[0], PLAIN);
+        let leaders = |loads: &[crate::planner::BrokerLoad]| loads.iter().map(|load| load.leaders).collect::<Vec<_>>();
+        assert_eq!((leaders(&outcome.before), leaders(&outcome.after)), (vec![1, 0, 0, 0], vec![0, 1, 0, 0]));
+        assert_eq!(outcome.verdicts[0].status, Status::Fixed);
+        assert_eq!(outcome.plan.changes[0].added().count(), 0);
+    }
 }

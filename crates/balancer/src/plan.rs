@@ -173,3 +173,22 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
         reasons,
     }
 }
+
+/// A change that is none yet: the partition as it is found.
+pub(crate) fn unmoved(cluster: &Cluster, part: Part) -> Change {
+    let id = |slot: Slot| cluster.brokers()[usize::from(cluster.seats()[slot as usize])].id;
+    let replicas: Vec<BrokerId> = cluster.slots(part).map(id).collect();
+    let leader = replicas[usize::from(cluster.leaders()[part as usize])];
+    Change {
+        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
+        partition: cluster.number_of(part),
+        old_replicas: replicas.clone(),
+        new_replicas: replicas,
+        old_leader: leader,
+        new_leader: leader,
+        disks: Vec::new(),
+        megabytes: 0.0,
+        disk_megabytes: 0.0,
+        reasons: Vec::new(),
+    }
+}

@@ -58,6 +58,17 @@ pub enum Status {
     NoAction,
 }
 
+impl Status {
+    /// By how far the goal was from being satisfied before and after.
+    pub(crate) fn of((before, after): (f64, f64)) -> Status {
+        match (before > 0.0, after > 0.0) {
+            (_, true) => Status::Violated,
+            (true, false) => Status::Fixed,
+            (false, false) => Status::NoAction,
+        }
+    }
+}
+
 /// What the plan does to one goal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
@@ -171,11 +182,7 @@ fn judged(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
     let goals = &search.aims.goals;
     let verdict = |(index, goal): (usize, &Goal)| {
         let after = search.aims.miss(index, &search.state, search.rules);
-        let status = match (before[index] > 0.0, after > 0.0) {
-            (_, true) => Status::Violated,
-            (true, false) => Status::Fixed,
-            (false, false) => Status::NoAction,
-        };
+        let status = Status::of((before[index], after));
         let mut refused_by: Vec<(Goal, u64)> = Vec::new();
         if status == Status::Violated {
             refused_by.extend(goals.iter().copied().zip(search.vetoes[index].iter().copied()).filter(|(_, n)| *n > 0));

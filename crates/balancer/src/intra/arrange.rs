@@ -83,6 +83,17 @@ struct Candidate {
     back: Option<Pick>,
 }
 
+/// A replica goes to a disk without room for it, whose own goes on to a third.
+#[derive(Debug, Clone, Copy)]
+struct Passage {
+    bytes: f64,
+    from: usize,
+    pick: Pick,
+    via: usize,
+    next: Pick,
+    to: usize,
+}
+
 impl Candidate {
     fn beats(&self, other: &Option<Candidate>) -> bool {
         let Some(other) = other else { return true };
@@ -158,70 +169,95 @@ impl Arrangement {
             Cause::Distribution => self.wishes.distribution.clone(),
         };
         let Some(bands) = bands else { return };
+        let first = if cause == Cause::Distribution && self.wishes.only_loose { LOOSE } else { SETTLED };
         // Each step leaves less to be done, so this ends by itself; the bound is against rounding.
         let bound: usize = 64 + 4 * self.shelves.iter().flat_map(|shelf| &shelf.lists).map(Vec::len).sum::<usize>();
+        // The best move from each disk to each other one; a step changes only those of its two disks.
+        let disks = self.shelves.len();
+        let mut moves: Vec<Option<Candidate>> = vec![None; disks * disks];
+        let mut stale = vec![true; disks];
         for _ in 0..bound {
-            let best = self.best(cause, &bands, false).or_else(|| self.best(cause, &bands, true));
-            let Some(best) = best else { return };
+            for (index, best) in moves.iter_mut().enumerate() {
+                let (from, to) = (index / disks, index % disks);
+                if stale[from] || stale[to] {
+                    *best = self.way(&bands, from, to).and_then(|way| self.best_move(&way, from, to, first));
+                }
+            }
+            stale.fill(false);
+            let better = |best: Option<Candidate>, next: &Candidate| if next.beats(&best) { Some(*next) } else { best };
+            let best = moves.iter().flatten().fold(None, better);
+            let Some(best) = best.or_else(|| self.best_swap(&bands, first)) else {
+                if cause == Cause::Capacity && self.make_room(&bands) {
+                    stale.fill(true);
+                    continue;
+                }
+                return;
+            };
             self.put(best.pick, best.from, best.to, cause, best.gain);
             if let Some(back) = best.back {
                 self.put(back, best.to, best.from, cause, best.gain);
             }
+            (stale[best.from], stale[best.to]) = (true, true);
         }
     }
 
-    /// The move, or the swap, that gains most for its bytes.
-    fn best(&mut self, cause: Cause, bands: &[Band], swap: bool) -> Option<Candidate> {
+    /// The way from one disk to another, if going it can help.
+    fn way(&self, bands: &[Band], from: usize, to: usize) -> Option<Way> {
+        let side = |disk: usize| bands[disk].side(self.shelves[disk].level);
+        let helps = side(from) == Side::Over || (side(to) == Side::Under && self.shelves[from].open);
+        (from != to && self.shelves[to].open && helps).then(|| Way {
+            from: (self.shelves[from].level, bands[from]),
+            to: (self.shelves[to].level, bands[to]),
+            room: self.room(to),
+        })
+    }
+
+    /// The move from one disk to another that gains most for its bytes. What a size is worth rises up to
+    /// one of the bends and falls from there on, so only the sizes next to that one come into question.
+    fn best_move(&mut self, way: &Way, from: usize, to: usize, first: usize) -> Option<Candidate> {
         let mut best = None;
-        let sides: Vec<Side> = bands.iter().zip(&self.shelves).map(|(band, shelf)| band.side(shelf.level)).collect();
-        for from in 0..self.shelves.len() {
-            for to in 0..self.shelves.len() {
-                let helps = sides[from] == Side::Over || (sides[to] == Side::Under && self.shelves[from].open);
-                if from == to || !helps || !self.shelves[to].open || (swap && !self.shelves[from].open) {
-                    continue;
-                }
-                let way = Way {
-                    from: (self.shelves[from].level, bands[from]),
-                    to: (self.shelves[to].level, bands[to]),
-                    room: self.room(to),
-                };
-                let first = if cause == Cause::Distribution && self.wishes.only_loose { LOOSE } else { SETTLED };
-                if swap {
-                    self.swaps(&way, from, to, first, &mut best);
-                } else {
-                    self.moves(&way, from, to, first, &mut best);
-                }
-            }
-        }
-        best
-    }
-
-    fn moves(&mut self, way: &Way, from: usize, to: usize, first: usize, best: &mut Option<Candidate>) {
         let mut refused = false;
         for list in first..=LOOSE {
+            let price = |size: f64| self.a_move + if list == SETTLED { size } else { 0.0 };
+            let bends = way.bends().into_iter().filter(|bend| *bend > 0.0 && bend.is_finite());
+            let worths = bends.map(|bend| (way.gain(bend) / price(bend), bend));
+            // Of bends that are worth the same the smallest: what lies between them is just behind it.
+            let best_bend = worths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            let Some((_, bend)) = best_bend else { continue };
             let items = &self.shelves[from].lists[list];
-            for bend in way.bends().into_iter().chain([way.room]).filter(|bend| *bend > 0.0) {
-                let at = items.partition_point(|item| item.size < bend);
-                for item in items[at.saturating_sub(1)..items.len().min(at + 1)].iter().copied() {
-                    let gain = way.gain(item.size);
-                    if gain <= NOISE {
-                        continue;
-                    }
-                    if item.size >= way.room {
-                        refused = true;
-                        continue;
-                    }
-                    let pick = Pick { item, list };
-                    let worth = gain / (self.a_move + pick.bytes());
-                    let fullness = self.shelves[to].utilisation(item.size);
-                    let candidate = Candidate { worth, gain, fullness, from, to, pick, back: None };
-                    if candidate.beats(best) {
-                        *best = Some(candidate);
-                    }
+            let at = items.partition_point(|item| item.size < bend.min(way.room));
+            for item in items[at.saturating_sub(1)..items.len().min(at + 1)].iter().copied() {
+                let gain = way.gain(item.size);
+                if gain <= NOISE {
+                    continue;
+                }
+                if item.size >= way.room {
+                    refused = true;
+                    continue;
+                }
+                let worth = gain / price(item.size);
+                let fullness = self.shelves[to].utilisation(item.size);
+                let candidate = Candidate { worth, gain, fullness, from, to, pick: Pick { item, list }, back: None };
+                if candidate.beats(&best) {
+                    best = Some(candidate);
                 }
             }
         }
         self.vetoes += u64::from(refused);
+        best
+    }
+
+    /// The swap that gains most for its bytes.
+    fn best_swap(&self, bands: &[Band], first: usize) -> Option<Candidate> {
+        let mut best = None;
+        for from in (0..self.shelves.len()).filter(|from| self.shelves[*from].open) {
+            for to in 0..self.shelves.len() {
+                if let Some(way) = self.way(bands, from, to) {
+                    self.swaps(&way, from, to, first, &mut best);
+                }
+            }
+        }
+        best
     }
 
     /// Pairs whose difference is near one of the sizes that would be best: both lists ascend, so the
@@ -252,6 +288,44 @@ impl Arrangement {
                 }
             }
         }
+    }
+
+    /// Relieves a disk above its capacity although no other has room for any of its replicas: one of
+    /// them takes the place of a replica that goes on to a third disk. The fewest bytes win.
+    fn make_room(&mut self, bands: &[Band]) -> bool {
+        let mut best: Option<Passage> = None;
+        let over = |disk: &usize| bands[*disk].side(self.shelves[*disk].level) == Side::Over;
+        for from in (0..self.shelves.len()).filter(over) {
+            for pick in self.picks(from) {
+                for via in (0..self.shelves.len()).filter(|via| *via != from && self.shelves[*via].open) {
+                    let enough = pick.item.size - self.room(via);
+                    let mut onward = self.picks(via).filter(|next| next.item.size > enough);
+                    let third = |next: &Pick| {
+                        (0..self.shelves.len()).find(|to| {
+                            let other = *to != from && *to != via && self.shelves[*to].open;
+                            other && next.item.size < self.room(*to)
+                        })
+                    };
+                    let Some((next, to)) = onward.find_map(|next| Some((next, third(&next)?))) else { continue };
+                    let bytes = pick.bytes() + next.bytes();
+                    if pick.item.size > 0.0 && best.is_none_or(|best| bytes < best.bytes) {
+                        best = Some(Passage { bytes, from, pick, via, next, to });
+                    }
+                }
+            }
+        }
+        let Some(Passage { from, pick, via, next, to, .. }) = best else { return false };
+        let excess = self.shelves[from].level - bands[from].high;
+        let gain = pick.item.size.min(excess) * bands[from].unit;
+        self.put(next, via, to, Cause::Capacity, gain);
+        self.put(pick, from, via, Cause::Capacity, gain);
+        gain > NOISE
+    }
+
+    /// The replicas of a disk that may move, each list ascending.
+    fn picks(&self, disk: usize) -> impl Iterator<Item = Pick> + '_ {
+        let list = move |list: usize| self.shelves[disk].lists[list].iter().map(move |item| Pick { item: *item, list });
+        list(LOOSE).chain(list(SETTLED))
     }
 
     /// Takes back moves without which no goal would be worse off, the largest first.

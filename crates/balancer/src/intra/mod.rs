@@ -5,9 +5,13 @@
 //! brokers hold then: replicas that are new on a broker get the disk that they fill least.
 
 mod arrange;
+#[cfg(test)]
+mod laws;
 mod report;
 mod request;
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 use arrange::{Arrangement, Cause, Moved, Wishes};
 pub use report::DiskLoad;
@@ -83,11 +87,7 @@ pub(crate) fn tidy(
 }
 
 fn verdict(goal: Goal, miss: (f64, f64), vetoes: u64) -> Verdict {
-    let status = match (miss.0 > 0.0, miss.1 > 0.0) {
-        (_, true) => Status::Violated,
-        (true, false) => Status::Fixed,
-        (false, false) => Status::NoAction,
-    };
+    let status = Status::of(miss);
     let refused = status == Status::Violated && goal == Goal::IntraBrokerDiskUsageDistribution && vetoes > 0;
     let refused_by = if refused { vec![(Goal::IntraBrokerDiskCapacity, vetoes)] } else { Vec::new() };
     Verdict { goal, status, miss, refused_by }
@@ -226,7 +226,7 @@ impl Desk<'_, '_> {
                 .inside
                 .asks(Goal::IntraBrokerDiskUsageDistribution)
                 .then(|| distribution_bands(&plans, total, self.settings)),
-            only_loose: if self.inside.alone { self.has_offline(broker) } else { self.rules.healing },
+            only_loose: if self.inside.alone { has_dead_disk(broker) } else { self.heals_or_grows() },
         };
         let mut arrangement = Arrangement::new(shelves, wishes, total / replicas.max(1) as f64);
         arrangement.run(arrivals);
@@ -249,9 +249,10 @@ impl Desk<'_, '_> {
             && !self.state.cluster.is_offline(slot)
     }
 
-    /// Whether some disk of the broker failed: then nothing but what must move does.
-    fn has_offline(&self, broker: &Broker) -> bool {
-        broker.disks.iter().any(|disk| disk.state == DiskState::Dead)
+    /// Whether the cluster is being healed, or other brokers are being added: as between brokers, a soft
+    /// goal then moves only what is on its way anyway.
+    fn heals_or_grows(&self) -> bool {
+        self.rules.healing || (self.rules.has_new() && !self.rules.is_new(self.seat))
     }
 
     /// Whether what the broker holds can fit at all.
@@ -295,6 +296,11 @@ impl Desk<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether some disk of the broker failed: then nothing but what must move does.
+fn has_dead_disk(broker: &Broker) -> bool {
+    broker.disks.iter().any(|disk| disk.state == DiskState::Dead)
 }
 
 /// The goal a step was taken for.

@@ -6,7 +6,7 @@ use super::arrange::Moved;
 use super::shelf::NOWHERE;
 use super::{DiskPlan, Found, disk_of, goal_of};
 use crate::cluster::{Broker, BrokerId, Cluster, Part, Seat, Slot};
-use crate::plan::{Change, DiskChange, Reason};
+use crate::plan::{Change, DiskChange, Reason, unmoved};
 use crate::state::State;
 
 /// What one disk holds.
@@ -85,23 +85,4 @@ pub(super) fn add_to(state: &State<'_>, mut moved: Vec<(Slot, Seat, Moved)>, cha
         }
     }
     changes.iter_mut().for_each(|change| change.disks.sort_by_key(|disk| disk.broker));
-}
-
-/// A change that is none, until disks are added.
-fn unmoved(cluster: &Cluster, part: Part) -> Change {
-    let id = |slot: Slot| cluster.brokers()[usize::from(cluster.seats()[slot as usize])].id;
-    let replicas: Vec<BrokerId> = cluster.slots(part).map(id).collect();
-    let leader = replicas[usize::from(cluster.leaders()[part as usize])];
-    Change {
-        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
-        partition: cluster.number_of(part),
-        old_replicas: replicas.clone(),
-        new_replicas: replicas,
-        old_leader: leader,
-        new_leader: leader,
-        disks: Vec::new(),
-        megabytes: 0.0,
-        disk_megabytes: 0.0,
-        reasons: Vec::new(),
-    }
 }
