@@ -75,6 +75,8 @@ pub(crate) struct Aims {
     min_leaders: Vec<u32>,
     racks: Vec<u16>,
     live_racks: usize,
+    /// Which brokers may lead more than they do.
+    may_lead: Vec<bool>,
 }
 
 impl Aims {
@@ -102,6 +104,7 @@ impl Aims {
             min_leaders: min_leaders(cluster, settings, rules),
             racks: cluster.brokers().iter().map(|broker| broker.rack as u16).collect(),
             live_racks: live.len(),
+            may_lead: (0..seats as Seat).map(|seat| rules.may_lead_more(seat)).collect(),
         };
         for goal in goals {
             let aim = match goal {
@@ -469,17 +472,27 @@ impl Aims {
     }
 
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let slots = match action {
-            Action::Lead { slot, .. } => Vec2::One(slot),
-            Action::LeadSwap { one, other } => Vec2::Two(one, other),
-            Action::Move { .. } | Action::Swap { .. } => return 0.0,
-        };
-        slots
-            .iter()
-            .map(|slot| {
-                let part = state.cluster.part_of(slot);
-                let first = state.cluster.slots(part).start;
-                f64::from(u8::from(state.leader(part) == first)) - f64::from(u8::from(slot == first))
+        let carried: Vec2<(Slot, Seat)> = Vec2::of(each_move(state, action));
+        let moved_to = |slot: Slot| carried.iter().find(|(moved, _)| *moved == slot).map(|(_, to)| to);
+        touched(state, action)
+            .map(|part| {
+                let slots = state.cluster.slots(part);
+                let leader = match action {
+                    Action::Lead { slot, .. } => slot,
+                    Action::LeadSwap { one, other } => {
+                        if slots.contains(&one) {
+                            one
+                        } else {
+                            other
+                        }
+                    }
+                    Action::Move { .. } | Action::Swap { .. } => state.leader(part),
+                };
+                let passed_over = |leader: Slot, seat: &dyn Fn(Slot) -> Seat| {
+                    f64::from(u8::from((slots.start..leader).any(|slot| self.may_lead[usize::from(seat(slot))])))
+                };
+                passed_over(leader, &|slot| moved_to(slot).unwrap_or(state.seat(slot)))
+                    - passed_over(state.leader(part), &|slot| state.seat(slot))
             })
             .sum()
     }
