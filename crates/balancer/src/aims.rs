@@ -353,6 +353,19 @@ impl Aims {
         (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
+    /// The same for an action that is known to harm no band.
+    pub(crate) fn veto_but_bands(
+        &self,
+        upto: usize,
+        state: &State<'_>,
+        action: Action,
+        effect: &Effect,
+    ) -> Option<usize> {
+        (0..upto).find(|index| {
+            !matches!(self.aims[*index], Aim::Band { .. }) && self.change(*index, state, action, effect) > NOISE
+        })
+    }
+
     /// The first goal of all that the action would make worse on either broker it touches, even if the
     /// other gains as much.
     pub(crate) fn harm(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
@@ -411,22 +424,19 @@ impl Aims {
     }
 
     fn topic_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let moves: Vec2<(u32, Seat, Seat)> = Vec2::of(
-            each_move(state, action)
-                .map(|(slot, to)| (state.cluster.topic_of(state.cluster.part_of(slot)), state.seat(slot), to)),
-        );
         // Two replicas of one topic that change places change no count.
-        if let Vec2::Two(one, other) = moves
-            && one.0 == other.0
-        {
-            return 0.0;
+        if let Action::Swap { one, other } = action {
+            let topic = |slot| state.cluster.topic_of(state.cluster.part_of(slot));
+            if topic(one) == topic(other) {
+                return 0.0;
+            }
         }
         let miss = |topic: u32, count: u32| {
             let (low, high) = self.topic_band(topic);
             f64::from(count.saturating_sub(high)) + f64::from(low.saturating_sub(count))
         };
-        moves
-            .iter()
+        each_move(state, action)
+            .map(|(slot, to)| (state.cluster.topic_of(state.cluster.part_of(slot)), state.seat(slot), to))
             .filter(|(topic, ..)| !self.topic_is_free(*topic))
             .map(|(topic, from, to)| {
                 let (here, there) = (state.topics().of(topic, from), state.topics().of(topic, to));
@@ -451,47 +461,27 @@ impl Aims {
                 sum += short(here - 1) - short(here) + short(there + 1) - short(there);
             }
         };
-        match action {
-            Action::Lead { slot, .. } => {
-                passes(slot, state.seat(state.leader(state.cluster.part_of(slot))), state.seat(slot));
-            }
-            Action::LeadSwap { one, other } => {
-                for slot in [one, other] {
-                    passes(slot, state.seat(state.leader(state.cluster.part_of(slot))), state.seat(slot));
-                }
-            }
-            Action::Move { .. } | Action::Swap { .. } => {
-                for (slot, to) in each_move(state, action) {
-                    if state.leads(slot) {
-                        passes(slot, state.seat(slot), to);
-                    }
-                }
+        for slot in crowned(action).iter() {
+            passes(slot, state.seat(state.leader(state.cluster.part_of(slot))), state.seat(slot));
+        }
+        for (slot, to) in each_move(state, action) {
+            if state.leads(slot) {
+                passes(slot, state.seat(slot), to);
             }
         }
         sum
     }
 
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let carried: Vec2<(Slot, Seat)> = Vec2::of(each_move(state, action));
-        let moved_to = |slot: Slot| carried.iter().find(|(moved, _)| *moved == slot).map(|(_, to)| to);
+        let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
         touched(state, action)
             .map(|part| {
                 let slots = state.cluster.slots(part);
-                let leader = match action {
-                    Action::Lead { slot, .. } => slot,
-                    Action::LeadSwap { one, other } => {
-                        if slots.contains(&one) {
-                            one
-                        } else {
-                            other
-                        }
-                    }
-                    Action::Move { .. } | Action::Swap { .. } => state.leader(part),
-                };
+                let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
                 let passed_over = |leader: Slot, seat: &dyn Fn(Slot) -> Seat| {
                     f64::from(u8::from((slots.start..leader).any(|slot| self.may_lead[usize::from(seat(slot))])))
                 };
-                passed_over(leader, &|slot| moved_to(slot).unwrap_or(state.seat(slot)))
+                passed_over(leader, &|slot| carried(slot).unwrap_or(state.seat(slot)))
                     - passed_over(state.leader(part), &|slot| state.seat(slot))
             })
             .sum()
@@ -579,7 +569,7 @@ fn min_leaders(cluster: &Cluster, settings: &Settings, rules: &Rules) -> Vec<u32
         .iter()
         .enumerate()
         .map(|(topic, name)| match wanted {
-            Some(wanted) if wanted.is_match(name) => match settings.min_topic_leaders_per_broker {
+            Some(wanted) if wanted.matches(name) => match settings.min_topic_leaders_per_broker {
                 0 => (cluster.topic_parts(topic as u32).len() / brokers.max(1)) as u32,
                 least => least,
             },
@@ -596,37 +586,44 @@ pub(crate) fn led(state: &State<'_>, topic: u32, seat: Seat) -> u32 {
 /// The replicas that the action carries, and where to.
 fn each_move(state: &State<'_>, action: Action) -> impl Iterator<Item = (Slot, Seat)> + use<> {
     match action {
-        Action::Move { slot, to } => Vec2::One((slot, to)),
-        Action::Swap { one, other } => Vec2::Two((one, state.seat(other)), (other, state.seat(one))),
-        Action::Lead { .. } | Action::LeadSwap { .. } => Vec2::None,
+        Action::Move { slot, to } => Few::one((slot, to)),
+        Action::Swap { one, other } => Few::two((one, state.seat(other)), (other, state.seat(one))),
+        Action::Lead { .. } | Action::LeadSwap { .. } | Action::LeadTrade { .. } => Few::NONE,
     }
     .iter()
 }
 
-/// At most two of something, without a heap.
+/// At most three of something, without a heap.
 #[derive(Debug, Clone, Copy)]
-enum Vec2<T> {
-    None,
-    One(T),
-    Two(T, T),
-}
+struct Few<T>([Option<T>; 3]);
 
-impl<T: Copy> Vec2<T> {
-    fn of(mut items: impl Iterator<Item = T>) -> Vec2<T> {
-        match (items.next(), items.next()) {
-            (Some(one), Some(other)) => Vec2::Two(one, other),
-            (Some(one), None) => Vec2::One(one),
-            _ => Vec2::None,
-        }
+impl<T: Copy> Few<T> {
+    const NONE: Few<T> = Few([None; 3]);
+
+    fn one(item: T) -> Few<T> {
+        Few([Some(item), None, None])
+    }
+
+    fn two(one: T, other: T) -> Few<T> {
+        Few([Some(one), Some(other), None])
+    }
+
+    fn three(one: T, two: T, three: T) -> Few<T> {
+        Few([Some(one), Some(two), Some(three)])
     }
 
     fn iter(self) -> impl Iterator<Item = T> {
-        let (one, other) = match self {
-            Vec2::None => (None, None),
-            Vec2::One(one) => (Some(one), None),
-            Vec2::Two(one, other) => (Some(one), Some(other)),
-        };
-        one.into_iter().chain(other)
+        self.0.into_iter().flatten()
+    }
+}
+
+/// The replicas that an action makes leaders without moving them.
+fn crowned(action: Action) -> Few<Slot> {
+    match action {
+        Action::Lead { slot, .. } => Few::one(slot),
+        Action::LeadSwap { one, other } => Few::two(one, other),
+        Action::LeadTrade { one, two, back } => Few::three(one, two, back),
+        Action::Move { .. } | Action::Swap { .. } => Few::NONE,
     }
 }
 
@@ -634,9 +631,10 @@ impl<T: Copy> Vec2<T> {
 pub(crate) fn touched(state: &State<'_>, action: Action) -> impl Iterator<Item = Part> + use<> {
     let part = |slot| state.cluster.part_of(slot);
     match action {
-        Action::Move { slot, .. } => Vec2::One(part(slot)),
-        Action::Lead { part, .. } => Vec2::One(part),
-        Action::Swap { one, other } | Action::LeadSwap { one, other } => Vec2::Two(part(one), part(other)),
+        Action::Move { slot, .. } => Few::one(part(slot)),
+        Action::Lead { part, .. } => Few::one(part),
+        Action::Swap { one, other } | Action::LeadSwap { one, other } => Few::two(part(one), part(other)),
+        Action::LeadTrade { one, two, back } => Few::three(part(one), part(two), part(back)),
     }
     .iter()
 }

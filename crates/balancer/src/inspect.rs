@@ -9,8 +9,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use regex::Regex;
-
 use crate::cluster::{Broker, BrokerId, BrokerState, Cluster, DiskState, PartitionView, ReplicaSpec};
 use crate::options::{Operation, Request};
 use crate::plan::{Change, Plan};
@@ -172,8 +170,7 @@ pub enum Bar {
 
 /// Looks for what must never happen; a sound plan has no findings.
 pub fn inspect(cluster: &Cluster, request: &Request, plan: &Plan) -> Vec<Finding> {
-    let excluded = request.excluded_topics.as_ref().and_then(whole);
-    let mut inspector = Inspector { cluster, request, excluded, has_new: false, findings: Vec::new() };
+    let mut inspector = Inspector { cluster, request, has_new: false, findings: Vec::new() };
     inspector.has_new = cluster.brokers().iter().any(|broker| inspector.is_new(broker));
     let mut seen: BTreeSet<(&str, i32)> = BTreeSet::new();
     for change in &plan.changes {
@@ -194,7 +191,6 @@ pub fn inspect(cluster: &Cluster, request: &Request, plan: &Plan) -> Vec<Finding
 struct Inspector<'a> {
     cluster: &'a Cluster,
     request: &'a Request,
-    excluded: Option<Regex>,
     has_new: bool,
     findings: Vec<Finding>,
 }
@@ -446,17 +442,11 @@ impl Inspector<'_> {
     }
 
     fn is_excluded(&self, topic: &str) -> bool {
-        self.excluded.as_ref().is_some_and(|excluded| excluded.is_match(topic))
+        self.request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(topic))
     }
 
     fn is_moving(&self, change: &Change) -> bool {
         let part = self.cluster.find(&change.topic, change.partition);
         part.is_some_and(|part| self.cluster.pending().binary_search_by_key(&part, |(moving, _)| *moving).is_ok())
     }
-}
-
-/// The pattern with both ends nailed down: whole names count, as with Java's `matches()`. What compiled
-/// once compiles in brackets too.
-fn whole(pattern: &Regex) -> Option<Regex> {
-    Regex::new(&format!("^(?:{})$", pattern.as_str())).ok()
 }

@@ -3,17 +3,30 @@
 //! Pure: no IO, no clock, no async, no hash order, no random source. The same cluster and the same
 //! options give the same plan, byte for byte, on any machine and with any number of threads.
 
+pub mod anomaly;
 pub mod cluster;
+pub mod estimate;
 pub mod goal;
 pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod planner;
+pub mod provision;
 pub mod rules;
+pub mod score;
 pub mod settings;
+pub mod statistics;
 
 mod aims;
+mod budget;
+mod demote;
+mod feasible;
+#[cfg(test)]
+mod fixture;
 mod gauges;
 mod improve;
+mod intra;
 mod state;
 mod threads;
+
+pub use intra::DiskLoad;

@@ -7,6 +7,26 @@ use regex::Regex;
 use crate::cluster::BrokerId;
 use crate::goal::Goal;
 
+/// Topics by name: a pattern that the whole name must match, as with Java's `matches()`.
+#[derive(Debug, Clone)]
+pub struct TopicPattern {
+    whole: Regex,
+}
+
+impl TopicPattern {
+    /// The pattern as people write it.
+    pub fn new(pattern: &str) -> Result<TopicPattern, regex::Error> {
+        // By itself first, so that what is wrong is said about what was written.
+        Regex::new(pattern)?;
+        Ok(TopicPattern { whole: Regex::new(&format!("^(?:{pattern})$"))? })
+    }
+
+    /// Whether it means the topic.
+    pub fn matches(&self, topic: &str) -> bool {
+        self.whole.is_match(topic)
+    }
+}
+
 /// What is to be done to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Operation {
@@ -55,7 +75,7 @@ pub struct Request {
     /// If not empty, replicas move only onto these brokers.
     pub destinations: BTreeSet<BrokerId>,
     /// Topics whose replicas and leaders stay where they are.
-    pub excluded_topics: Option<Regex>,
+    pub excluded_topics: Option<TopicPattern>,
     /// Brokers that get no new leaders.
     pub excluded_for_leadership: BTreeSet<BrokerId>,
     /// Brokers that get no replicas.
@@ -87,5 +107,22 @@ impl Request {
             Operation::RebalanceDisks => Goal::INTRA_BROKER.to_vec(),
             _ => Goal::DEFAULT.to_vec(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TopicPattern;
+
+    #[test]
+    fn a_pattern_means_the_whole_name_with_every_alternative() {
+        let pattern = TopicPattern::new("a|ab").unwrap();
+        assert!(pattern.matches("a") && pattern.matches("ab"));
+        assert!(!pattern.matches("abc") && !pattern.matches("ba"));
+    }
+
+    #[test]
+    fn a_pattern_that_does_not_parse_is_refused() {
+        assert!(TopicPattern::new("(").is_err());
     }
 }

@@ -6,7 +6,7 @@ use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
-use crate::state::{Action, State};
+use crate::state::State;
 
 /// A plan: nothing in it is left to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,12 +59,12 @@ impl Plan {
     }
 }
 
-/// A replica that changes disks without leaving its broker.
+/// On which disk of a broker a replica is to lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskChange {
     /// On which broker.
     pub broker: BrokerId,
-    /// The log directory it is in.
+    /// The log directory it is in; empty if the replica is new on the broker.
     pub from: String,
     /// The log directory it goes to.
     pub to: String,
@@ -92,13 +92,13 @@ pub struct Change {
     pub partition: i32,
     /// The replica list as found.
     pub old_replicas: Vec<BrokerId>,
-    /// The replica list to be; the leader comes first.
+    /// The replica list to be; the leader comes first, unless nothing but disks changes.
     pub new_replicas: Vec<BrokerId>,
     /// Who led it.
     pub old_leader: BrokerId,
     /// Who is to lead it.
     pub new_leader: BrokerId,
-    /// Replicas that change disks within their broker.
+    /// Replicas that change disks within their broker, and disks for replicas that are new on theirs.
     pub disks: Vec<DiskChange>,
     /// Data copied between brokers, in MB.
     pub megabytes: f64,
@@ -116,7 +116,7 @@ impl Change {
 
     /// Whether only the leader changes.
     pub fn is_leadership_only(&self) -> bool {
-        self.added().next().is_none()
+        self.added().next().is_none() && self.disks.is_empty()
     }
 }
 
@@ -150,11 +150,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Cha
 
 fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
-    let (from, to) = match step.action {
-        Action::Move { .. } | Action::Lead { .. } | Action::Swap { .. } | Action::LeadSwap { .. } => {
-            (id(step.from), id(step.to))
-        }
-    };
+    let (from, to) = (id(step.from), id(step.to));
     (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
 }
 

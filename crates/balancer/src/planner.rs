@@ -1,15 +1,23 @@
 //! From a request to a plan, and what the plan does to every goal.
 
 use crate::aims::Aims;
-use crate::cluster::{BrokerId, Cluster, Resource};
+use crate::budget;
+use crate::cluster::{BrokerId, Cluster, Resource, Seat};
+use crate::demote;
+use crate::estimate;
+use crate::feasible::Feasibility;
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
-use crate::options::Request;
+use crate::intra::{self, DiskLoad};
+use crate::options::{Budget, Operation, Request};
 use crate::plan::{Plan, Undone, changes};
+use crate::provision::{Provision, provision};
 use crate::rules::{BadRequest, Rules};
+use crate::score::score;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::statistics::{Statistics, statistics};
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -29,6 +37,8 @@ pub struct Infeasible {
     pub goal: Goal,
     /// The reason in words and numbers, with what would help.
     pub reason: String,
+    /// That the cluster is too small, and what to add.
+    pub provision: Provision,
 }
 
 impl std::fmt::Display for Infeasible {
@@ -91,6 +101,16 @@ pub struct Outcome {
     pub before: Vec<BrokerLoad>,
     /// Every broker after.
     pub after: Vec<BrokerLoad>,
+    /// How evenly the brokers that are alive carry it, before and after.
+    pub statistics: (Statistics, Statistics),
+    /// How balanced the cluster is before and after: 100 if no goal is violated.
+    pub score: (f64, f64),
+    /// Whether the cluster has the right size.
+    pub provision: Provision,
+    /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
+    pub least_megabytes: f64,
+    /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
+    pub disks: Vec<DiskLoad>,
 }
 
 /// Makes the plan for `request`.
@@ -102,18 +122,52 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         let names: Vec<&str> = cluster.unknown().iter().map(Resource::name).collect();
         return Err(BadRequest::NothingMeasured(names.join(", ")).into());
     }
+    let (goals, inside) = intra::split(cluster, request, goals, settings)?;
     let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
+    let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
+    feasibility.before(&state).map_err(Refused::Infeasible)?;
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
-    search.run();
-    let verdicts = verdicts(&search, &misses);
-    let plan = Plan { changes: changes(&search.state, &aims, &search.steps), undone: Undone::default() };
-    Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state) })
+    let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
+        demote::demote(&mut search.state, &rules, request.demotion)
+    } else {
+        search.run();
+        feasibility.after(&search.state).map_err(Refused::Infeasible)?;
+        (changes(&search.state, &aims, &search.steps), Vec::new())
+    };
+    let mut plan = if request.budget == Budget::default() {
+        Plan { changes, undone: Undone::default() }
+    } else {
+        let (plan, state) = budget::cut(cluster, &aims, changes, request.budget);
+        search.state = state;
+        plan
+    };
+    if verdicts.is_empty() {
+        verdicts = judged(&search, &misses);
+    }
+    let tidied = intra::tidy(&search.state, &rules, &inside, settings, search.threads).map_err(Refused::Infeasible)?;
+    verdicts.extend_from_slice(&tidied.verdicts);
+    let disks = tidied.add_to(&search.state, &mut plan.changes);
+    let after = loads(&search.state);
+    let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
+    Ok(Outcome {
+        statistics: (spread(&before), spread(&after)),
+        score: score(&verdicts, &plan, settings),
+        provision: provision(&search.state, &aims, &rules, settings),
+        least_megabytes: estimate::least_megabytes(&search.state, &aims, &rules, &before),
+        plan,
+        verdicts,
+        unmeasured,
+        before,
+        after,
+        disks,
+    })
 }
 
-fn verdicts(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
+/// How each goal fares by what the search made of it.
+fn judged(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
     let goals = &search.aims.goals;
     let verdict = |(index, goal): (usize, &Goal)| {
         let after = search.aims.miss(index, &search.state, search.rules);

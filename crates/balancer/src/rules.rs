@@ -22,6 +22,18 @@ pub enum BadRequest {
     /// Only goals that need what nobody measured.
     #[error("no goal is left: {0} not measured")]
     NothingMeasured(String),
+    /// Goals inside brokers, where log directories are not told apart.
+    #[error("the log directories of the brokers are not known one by one")]
+    NoDisks,
+    /// A log directory nobody knows, or one that failed.
+    #[error("Invalid log dirs provided for broker {0}.")]
+    InvalidLogDirs(BrokerId),
+    /// All log directories are to be removed.
+    #[error("No log dir remaining to move replicas to for broker {0}.")]
+    NoLogDirLeft(BrokerId),
+    /// The log directories that remain are too small.
+    #[error("Not enough remaining capacity to move replicas to for broker {0}.")]
+    NotEnoughCapacity(BrokerId),
     /// A goal that has no place in the operation.
     #[error("{0}")]
     Misplaced(String),
@@ -88,7 +100,7 @@ impl Rules {
         if request.operation == Operation::FixOfflineReplicas && !any_offline {
             return Err(BadRequest::NothingOffline);
         }
-        let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|regex| matches_whole(regex, name));
+        let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(name));
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
         frozen.dedup();
         Ok(Rules {
@@ -114,9 +126,19 @@ impl Rules {
         self.topic_excluded[topic as usize]
     }
 
+    /// How many topics are left alone.
+    pub(crate) fn excluded_topics(&self) -> usize {
+        self.topic_excluded.iter().filter(|excluded| **excluded).count()
+    }
+
     /// Whether the replica cannot stay where it is now.
     pub(crate) fn must_move(&self, state: &State<'_>, slot: Slot) -> bool {
         self.offline[slot as usize] && state.seat(slot) == state.home(slot)
+    }
+
+    /// Whether the replica could not stay where it was found.
+    pub(crate) fn is_offline(&self, slot: Slot) -> bool {
+        self.offline[slot as usize]
     }
 
     /// The offline slots, ascending.
@@ -189,9 +211,4 @@ impl Rules {
     pub(crate) fn takes_leaders(&self, seat: Seat) -> bool {
         self.takes_leaders[usize::from(seat)]
     }
-}
-
-/// Excluded topics are those whose whole name matches, as with Java's `matches()`.
-fn matches_whole(regex: &regex::Regex, name: &str) -> bool {
-    regex.find_iter(name).any(|found| found.len() == name.len())
 }

@@ -1,8 +1,7 @@
 //! What can be tuned about goals. Names in the comments are Cruise Control's configuration keys.
 
-use regex::Regex;
-
 use crate::cluster::Resource;
+use crate::options::TopicPattern;
 
 /// How far inside its band a distribution goal aims, so that the next small change does not violate it.
 const BALANCE_MARGIN: f64 = 0.9;
@@ -29,7 +28,7 @@ pub struct Settings {
     /// `topic.replica.count.balance.max.gap`.
     pub topic_replica_count_balance_max_gap: u32,
     /// `topics.with.min.leaders.per.broker`; none by default.
-    pub topics_with_min_leaders_per_broker: Option<Regex>,
+    pub topics_with_min_leaders_per_broker: Option<TopicPattern>,
     /// `min.topic.leaders.per.broker`; 0 means an even share.
     pub min_topic_leaders_per_broker: u32,
     /// `goal.violation.distribution.threshold.multiplier`, used in runs that a detector triggered.

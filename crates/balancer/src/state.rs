@@ -17,6 +17,9 @@ pub(crate) enum Action {
     Swap { one: Slot, other: Slot },
     /// Two partitions hand leadership over in opposite directions between the same two brokers.
     LeadSwap { one: Slot, other: Slot },
+    /// Two partitions are led by the brokers of `one` and `two`, which is the same broker, and for them a
+    /// third comes `back` to the broker that led them.
+    LeadTrade { one: Slot, two: Slot, back: Slot },
 }
 
 /// What an action changes: two brokers' gauges.
@@ -184,6 +187,15 @@ impl<'c> State<'c> {
                     on_to: minus(self.leadership(one), leaves(other)),
                 }
             }
+            Action::LeadTrade { one, two, back } => {
+                let leaves = |slot| self.leadership(self.leader(self.cluster.part_of(slot)));
+                Effect {
+                    from: self.seat(back),
+                    to: self.seat(one),
+                    on_from: minus(self.leadership(back), plus(leaves(one), leaves(two))),
+                    on_to: minus(plus(self.leadership(one), self.leadership(two)), leaves(back)),
+                }
+            }
         }
     }
 
@@ -206,6 +218,7 @@ impl<'c> State<'c> {
                 self.crown(one);
                 self.crown(other);
             }
+            Action::LeadTrade { one, two, back } => [one, two, back].into_iter().for_each(|slot| self.crown(slot)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `evenkeel`: joins the parts. One file per subcommand, and no logic in any of them.
 
 mod crd;
+mod generate;
 mod kube;
 mod misuse;
 
@@ -22,6 +23,8 @@ struct Cli {
 enum Command {
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
+    /// Write a snapshot of a random cluster, the same one for the same options.
+    Generate(generate::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
 }
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let outcome = match Cli::parse().command {
         Command::Crd => crd::run(),
+        Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
     };
     match outcome {

@@ -1,11 +1,12 @@
 //! From records in any order to a canonical [`Cluster`], refusing what cannot be.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::types::{LeadLoad, SlotLoad};
 use super::{
-    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, NO_DISK, Part, ReplicaSpec, Resource,
-    Resources, Seat, Slot,
+    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, Load, NO_DISK, Part, ReplicaSpec,
+    Resource, Resources, Seat, Slot,
 };
 
 /// Why a record cannot be part of a cluster.
@@ -27,7 +28,7 @@ pub enum Invalid {
         /// The rack it is in now.
         other: String,
     },
-    /// A capacity that nothing can be divided by.
+    /// A capacity that nothing can be divided by. Only a dead broker may have 0: nobody asks it any more.
     #[error("broker {broker}: {resource} capacity is {value}, it must be a positive number", resource = resource.name())]
     Capacity {
         /// Whose.
@@ -67,6 +68,16 @@ pub enum Invalid {
         /// What is wrong.
         problem: String,
     },
+    /// One partition in two records.
+    #[error("{topic}-{partition}: is listed twice")]
+    PartitionTwice {
+        /// Its topic.
+        topic: String,
+        /// Its number.
+        partition: i32,
+        /// Which of the partitions told repeats an earlier one, counted from 0 as they came.
+        record: usize,
+    },
     /// More replicas or partitions than the model can number.
     #[error("more than {max} replicas", max = Slot::MAX)]
     TooManyReplicas,
@@ -92,8 +103,10 @@ pub struct ClusterBuilder {
     weights: CpuWeights,
     unknown: Resources,
     brokers: BTreeMap<BrokerId, BrokerSpec>,
-    /// Set at the first partition: brokers by id, and whether each lives.
+    /// Set at the first partition: the ids, ascending, to find a broker's seat by ...
     ids: Vec<BrokerId>,
+    /// ... and what every replica is checked against, by seat: a map would be asked millions of times.
+    facts: Vec<BrokerFacts>,
     topics: BTreeMap<String, u32>,
     last_topic: Option<(String, u32)>,
     rows: Vec<Row>,
@@ -102,6 +115,19 @@ pub struct ClusterBuilder {
     loads: Vec<SlotLoad>,
     offline: Vec<Slot>,
     pending: Vec<PendingMove>,
+}
+
+/// What a replica needs to know of its broker.
+#[derive(Debug)]
+struct BrokerFacts {
+    dead: bool,
+    disks: Vec<DiskState>,
+}
+
+impl BrokerFacts {
+    fn of(spec: &BrokerSpec) -> BrokerFacts {
+        BrokerFacts { dead: spec.state == BrokerState::Dead, disks: spec.disks.iter().map(|disk| disk.state).collect() }
+    }
 }
 
 /// A partition while topics are still numbered by arrival.
@@ -113,6 +139,29 @@ struct Row {
     factor: u8,
     leader: u8,
     lead: LeadLoad,
+}
+
+/// A leader's CPU in two parts, whose sum is again what was measured, to the last bit: a cluster that
+/// is written down and read again must be the same one.
+struct LeaderCpu {
+    cpu_as_follower: f32,
+    cpu_of_leading: f32,
+}
+
+impl LeaderCpu {
+    fn split(load: Load, weights: CpuWeights) -> LeaderCpu {
+        let following = weights.follower_cpu(load);
+        let leading = load.cpu - following;
+        // The difference was rounded by at most half a unit in the last place, so the sum is either
+        // right or lies exactly between two numbers; then the least nudge of the smaller part decides.
+        let sum = following + leading;
+        let cpu_as_follower = match sum.partial_cmp(&load.cpu) {
+            Some(Ordering::Greater) => following.next_down(),
+            Some(Ordering::Less) => following.next_up(),
+            _ => following,
+        };
+        LeaderCpu { cpu_as_follower, cpu_of_leading: leading }
+    }
 }
 
 impl ClusterBuilder {
@@ -173,6 +222,7 @@ impl ClusterBuilder {
     ) -> Result<(), Invalid> {
         if self.ids.is_empty() {
             self.ids = self.brokers.keys().copied().collect();
+            self.facts = self.brokers.values().map(BrokerFacts::of).collect();
         }
         let problem = |problem: String| Invalid::Partition { topic: topic.to_owned(), partition: number, problem };
         if number < 0 {
@@ -184,6 +234,7 @@ impl ClusterBuilder {
         let Some(lead) = replicas.get(leader) else {
             return Err(problem(format!("the leader is replica {leader} of {}", replicas.len())));
         };
+        let lead = LeaderCpu::split(lead.load, self.weights);
         let first = Slot::try_from(self.seats.len()).map_err(|_| Invalid::TooManyReplicas)?;
         if self.seats.len() + replicas.len() > Slot::MAX as usize {
             return Err(Invalid::TooManyReplicas);
@@ -212,22 +263,22 @@ impl ClusterBuilder {
             if position != leader && replica.load.nw_out > 0.0 {
                 return Err(problem(format!("broker {} follows, yet has outbound load", replica.broker)));
             }
-            let broker = &self.brokers[&replica.broker];
+            let broker = &self.facts[seat];
             let disk = match replica.disk {
                 None => NO_DISK,
                 Some(disk) if disk < broker.disks.len() => disk as u16,
                 Some(disk) => return Err(problem(format!("broker {} has no disk {disk}", replica.broker))),
             };
-            let on_dead_disk = disk != NO_DISK && broker.disks[usize::from(disk)].state == DiskState::Dead;
-            if (replica.offline || on_dead_disk) && broker.state != BrokerState::Dead {
+            let on_dead_disk = disk != NO_DISK && broker.disks[usize::from(disk)] == DiskState::Dead;
+            if (replica.offline || on_dead_disk) && !broker.dead {
                 self.offline.push(first + position as Slot);
             }
-            let cpu = if position == leader { self.weights.follower_cpu(replica.load) } else { replica.load.cpu };
+            let cpu = if position == leader { lead.cpu_as_follower } else { replica.load.cpu };
             self.seats.push(seat as Seat);
             self.disks.push(disk);
             self.loads.push(SlotLoad { cpu, nw_in: replica.load.nw_in, disk: replica.load.disk });
         }
-        let lead = LeadLoad { cpu: lead.load.cpu - self.weights.follower_cpu(lead.load), nw_out: lead.load.nw_out };
+        let lead = LeadLoad { cpu: lead.cpu_of_leading, nw_out: replicas[leader].load.nw_out };
         let topic = self.topic_number(topic);
         self.rows.push(Row { topic, number, first, factor: replicas.len() as u8, leader: leader as u8, lead });
         Ok(())
@@ -306,7 +357,9 @@ impl ClusterBuilder {
             key(&pair[0]) == key(&pair[1])
         }) {
             let topic = self.topics.keys().nth(pair[0].topic as usize).cloned().unwrap_or_default();
-            return Err(Invalid::Partition { topic, partition: pair[0].number, problem: "is listed twice".into() });
+            // Slots are handed out in the order of arrival, and the sort is stable: the second came later.
+            let record = self.rows.iter().filter(|row| row.first < pair[1].first).count();
+            return Err(Invalid::PartitionTwice { topic, partition: pair[0].number, record });
         }
         if in_order {
             return Ok(());
@@ -385,6 +438,15 @@ fn pending(cluster: &Cluster, told: Vec<PendingMove>) -> Result<Vec<(Part, Seat)
 }
 
 impl Cluster {
+    /// The copies under way, by partition and broker.
+    pub fn pending_moves(&self) -> impl ExactSizeIterator<Item = PendingMove> {
+        self.pending.iter().map(|(part, seat)| {
+            let partition = self.partition(*part as usize);
+            let to = self.brokers[usize::from(*seat)].id;
+            PendingMove { topic: partition.topic().to_owned(), partition: partition.number(), to }
+        })
+    }
+
     /// The partition called `topic`-`number`, if there is one.
     pub(crate) fn find(&self, topic: &str, number: i32) -> Option<Part> {
         let topic = self.topics.binary_search_by(|name| name.as_str().cmp(topic)).ok()?;

@@ -9,6 +9,8 @@ use crate::goal::Goal;
 
 /// Rounds of one goal in one pass.
 const MAX_ROUNDS: usize = 24;
+/// Actions in a round that are not worth another round by themselves.
+const FEW: usize = 4;
 /// Refusals in a row after which a broker has nothing more to give in this round.
 const PATIENCE: usize = 64;
 /// Replicas of one broker that are considered in a round.
@@ -35,7 +37,11 @@ impl Search<'_, '_> {
                 self.shed(goal, gauge, band);
                 self.fill(goal, gauge, band);
             }
-            if self.steps.len() == before && !self.exchange(goal, gauge, band) {
+            // Where single actions hardly help any more, exchanges may.
+            if self.steps.len() < before + FEW {
+                self.exchange(goal, gauge, band);
+            }
+            if self.steps.len() == before {
                 return;
             }
         }
@@ -94,7 +100,7 @@ impl Search<'_, '_> {
         if value <= 0.0 || !self.may_move(slot, goal) {
             return None;
         }
-        Some(self.worth(&weight, seat, None))
+        Some(self.worth(slot, &weight, seat, None))
     }
 
     /// Moves replicas onto brokers below their band.
@@ -158,7 +164,7 @@ impl Search<'_, '_> {
         if value <= 0.0 || value > lack * 1.5 || !self.may_move(slot, goal) {
             return None;
         }
-        let worth = self.worth(&weight, giver, Some(seat));
+        let worth = self.worth(slot, &weight, giver, Some(seat));
         let worth = if self.is_crowded(slot, seat) { worth / CROWDED_TOPIC } else { worth };
         (worth > 0.0).then_some(worth)
     }

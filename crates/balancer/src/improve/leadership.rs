@@ -73,30 +73,87 @@ impl Search<'_, '_> {
 
     /// Lets two partitions hand leadership over in opposite directions, where one hand-over alone is
     /// refused.
-    pub(super) fn exchange_leadership(&mut self, goal: usize, gauge: Gauge, seat: Seat, over: bool) -> bool {
+    pub(super) fn exchange_leadership(&mut self, goal: usize, gauge: Gauge, seat: Seat, over: bool) {
         /// Hand-overs considered in each direction between two brokers.
         const EACH_WAY: usize = 16;
-        let mut taken = false;
         for (away, back) in self.hand_overs(gauge, seat, over, EACH_WAY) {
-            'pairs: for &one in &away {
-                for &other in &back {
-                    let part = |slot| self.state.cluster.part_of(slot);
-                    if part(one) == part(other)
-                        || !self.rules.may_lead(&self.state, one)
-                        || !self.rules.may_lead(&self.state, other)
-                        || self.state.seat(self.state.leader(part(other))) != self.state.seat(one)
-                        || self.state.seat(self.state.leader(part(one))) != self.state.seat(other)
-                    {
-                        continue;
-                    }
-                    if self.attempt(goal, Judges::Before, Action::LeadSwap { one, other }).is_ok() {
-                        taken = true;
-                        continue 'pairs;
-                    }
+            for &one in &away {
+                let exchange = |other: &Slot| Action::LeadSwap { one, other: *other };
+                let fits = |other: &&Slot| self.may_exchange(one, **other);
+                let partners: Vec<Action> = back.iter().filter(fits).map(exchange).collect();
+                let _ = partners.into_iter().any(|action| self.attempt(goal, Judges::Before, action).is_ok());
+            }
+        }
+    }
+
+    /// Whether the two hand-overs are still what they were when they were listed: of two partitions, in
+    /// opposite directions between the same two brokers.
+    fn may_exchange(&self, one: Slot, other: Slot) -> bool {
+        let state = &self.state;
+        let part = |slot| state.cluster.part_of(slot);
+        let led_at = |slot| state.seat(state.leader(part(slot)));
+        part(one) != part(other)
+            && led_at(other) == state.seat(one)
+            && led_at(one) == state.seat(other)
+            && self.rules.may_lead(state, one)
+            && self.rules.may_lead(state, other)
+    }
+
+    /// Lets the broker hand two leaderships over for one that carries as much, or take two for one: the
+    /// way to change how many partitions it leads where traffic and CPU leave no room for one alone.
+    pub(super) fn trade_leadership(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) {
+        /// Hand-overs considered in each direction between two brokers.
+        const EACH_WAY: usize = 12;
+        let all = self.hand_overs(Gauge::NwOut, seat, !over, usize::MAX);
+        for (away, back) in all {
+            // The two that go together are small, the one that pays for both is not.
+            let (pairs, singles) = if over { (away, back) } else { (back, away) };
+            let pairs: Vec<Slot> = pairs.into_iter().take(EACH_WAY).collect();
+            for single in spread(&singles, EACH_WAY) {
+                if !self.misses(gauge, band, seat) {
+                    return;
+                }
+                if let Some(action) = self.best_trade(goal, &pairs, single) {
+                    let _ = self.attempt(goal, Judges::Before, action);
                 }
             }
         }
-        taken
+    }
+
+    /// The two of `pairs` that go best against `single`.
+    fn best_trade(&mut self, goal: usize, pairs: &[Slot], single: Slot) -> Option<Action> {
+        let mut best: Option<(f64, Action)> = None;
+        for (index, &one) in pairs.iter().enumerate() {
+            for &two in &pairs[index + 1..] {
+                if !self.may_trade(one, two, single) {
+                    continue;
+                }
+                let action = Action::LeadTrade { one, two, back: single };
+                let effect = self.state.effect(action);
+                let strain = self.aims.strain(&self.state, effect.from, &effect.on_from)
+                    + self.aims.strain(&self.state, effect.to, &effect.on_to);
+                if best.is_none_or(|(known, _)| strain < known) && self.judge(goal, Judges::Before, action).is_ok() {
+                    best = Some((strain, action));
+                }
+            }
+        }
+        best.map(|(_, action)| action)
+    }
+
+    /// Whether the three hand-overs are still what they were when they were listed: two one way, one the
+    /// other way, of three partitions, between the same two brokers.
+    fn may_trade(&self, one: Slot, two: Slot, back: Slot) -> bool {
+        let state = &self.state;
+        let part = |slot| state.cluster.part_of(slot);
+        let led_at = |slot| state.seat(state.leader(part(slot)));
+        part(one) != part(two)
+            && part(one) != part(back)
+            && part(two) != part(back)
+            && state.seat(one) == state.seat(two)
+            && led_at(one) == state.seat(back)
+            && led_at(two) == state.seat(back)
+            && led_at(back) == state.seat(one)
+            && [one, two, back].into_iter().all(|slot| self.rules.may_lead(state, slot))
     }
 
     /// Per other broker: hand-overs that move the gauge the right way, and those that pay it back.
@@ -207,4 +264,10 @@ impl Search<'_, '_> {
             }
         }
     }
+}
+
+/// At most so many of the list, from all over it.
+fn spread(list: &[Slot], most: usize) -> Vec<Slot> {
+    let step = list.len().div_ceil(most.max(1)).max(1);
+    list.iter().copied().step_by(step).collect()
 }

@@ -8,6 +8,7 @@
 
 mod band;
 mod evacuate;
+mod fence;
 mod greedy;
 mod leadership;
 mod racks;
@@ -21,6 +22,8 @@ use crate::cluster::{Seat, Slot};
 use crate::gauges::{Gauge, Levels, negated};
 use crate::rules::Rules;
 use crate::state::{Action, State};
+
+use fence::{Fences, Quick};
 
 /// Passes over all goals after which a plan counts as good enough. Reaching a fixpoint takes two or
 /// three; the bound is for clusters on which goals of later passes keep finding small change.
@@ -69,13 +72,17 @@ pub(crate) struct Search<'c, 'r> {
     /// What a move costs apart from its bytes, in MB.
     a_move: f64,
     scratch: Vec<(f64, Seat)>,
+    fences_of_all: Fences,
+    fences_before: Fences,
+    /// How often the placement changed.
+    age: u64,
 }
 
 impl<'c, 'r> Search<'c, 'r> {
     pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: &'r Aims, threads: usize) -> Self {
         let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
         let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
-        let goals = aims.goals.len();
+        let (goals, seats) = (aims.goals.len(), state.cluster.brokers().len());
         Search {
             state,
             rules,
@@ -85,19 +92,29 @@ impl<'c, 'r> Search<'c, 'r> {
             threads,
             a_move,
             scratch: Vec::new(),
+            fences_of_all: Fences::of(aims, goals, seats),
+            fences_before: Fences::of(aims, 0, seats),
+            age: 0,
         }
     }
 
     /// Improves every goal until a whole pass changes nothing.
     pub(crate) fn run(&mut self) {
         self.evacuate();
+        // The placement's age when each goal was last done with: as long as it has not changed since,
+        // looking again would find the same.
+        let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];
         for _ in 0..MAX_PASSES {
-            let before = self.steps.len();
-            for goal in 0..self.aims.goals.len() {
-                self.improve(goal);
+            let before = self.age;
+            for (goal, done_at) in done_at.iter_mut().enumerate() {
+                if *done_at != Some(self.age) {
+                    self.fences_before = Fences::of(self.aims, goal, self.seats().len());
+                    self.improve(goal);
+                    *done_at = Some(self.age);
+                }
             }
             self.undo_needless();
-            if self.steps.len() == before {
+            if self.age == before {
                 break;
             }
         }
@@ -136,8 +153,16 @@ impl<'c, 'r> Search<'c, 'r> {
             return Err(Refusal::NoGain);
         }
         let refused = match judges {
-            Judges::Before => self.aims.veto(goal, &self.state, action, &effect),
-            Judges::All => self.aims.harm(&self.state, action, &effect),
+            Judges::Before => match self.fences_before.look(&self.state, &effect, true) {
+                Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, &effect),
+                Quick::Leaves(vetoing) => Some(vetoing),
+                Quick::Unsure => self.aims.veto(goal, &self.state, action, &effect),
+            },
+            Judges::All => match self.fences_of_all.look(&self.state, &effect, false) {
+                Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, &effect),
+                Quick::Leaves(vetoing) => Some(vetoing),
+                Quick::Unsure => self.aims.harm(&self.state, action, &effect),
+            },
         };
         match refused {
             None => Ok(gain),
@@ -154,6 +179,7 @@ impl<'c, 'r> Search<'c, 'r> {
     fn take(&mut self, goal: usize, action: Action, gain: f64) {
         let effect = self.state.effect(action);
         self.state.apply(action);
+        self.age += 1;
         self.steps.push(Step { goal, action, from: effect.from, to: effect.to, gain });
     }
 
@@ -224,21 +250,23 @@ impl<'c, 'r> Search<'c, 'r> {
         -self.aims.strain(&self.state, seat, &negated(*weight))
     }
 
-    /// What moving so many bytes costs: the bytes, and the move itself.
-    fn price(&self, megabytes: f64) -> f64 {
-        self.a_move + megabytes
+    /// What moving the replica costs: its bytes, and the move itself. A new replica is copied from the
+    /// leader, so where the two are not of one size, both count.
+    fn price(&self, slot: Slot) -> f64 {
+        let leader = self.state.leader(self.state.cluster.part_of(slot));
+        self.a_move + 0.5 * (self.state.cluster.megabytes(slot) + self.state.cluster.megabytes(leader))
     }
 
     /// How much good it does, for its price, that the replica's weight leaves `from` and, if that is
     /// known, goes to `to`.
-    fn worth(&self, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
+    fn worth(&self, slot: Slot, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
         let strain = to.map_or(0.0, |to| self.aims.strain(&self.state, to, weight));
-        (self.relief(from, weight) - strain) / self.price(weight[Gauge::Disk as usize])
+        (self.relief(from, weight) - strain) / self.price(slot)
     }
 }
 
 /// What a move costs apart from its bytes, in replicas of mean size.
-const A_MOVE: f64 = 1.0;
+const A_MOVE: f64 = 0.3;
 
 /// What one replica too many of a topic is made to look like while a broker is chosen: worse than any
 /// honest strain, yet finite, because it may be the only place.

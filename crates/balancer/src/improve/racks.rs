@@ -2,7 +2,6 @@
 
 use super::{Judges, Refusal, Search};
 use crate::cluster::{Part, Slot};
-use crate::gauges::Gauge;
 use crate::threads;
 
 impl Search<'_, '_> {
@@ -53,7 +52,7 @@ impl Search<'_, '_> {
             }
             let weight = self.state.weight(slot);
             let seat = self.state.seat(slot);
-            let cost = self.price(weight[Gauge::Disk as usize]) / self.a_move * BYTES_AGAINST_STRAIN;
+            let cost = self.price(slot) / self.a_move * BYTES_AGAINST_STRAIN;
             candidates.push((self.relief(seat, &weight) - cost, slot));
         }
         super::by_worth(&mut candidates);

@@ -14,47 +14,47 @@ const PARTNERS: usize = 16;
 
 impl Search<'_, '_> {
     /// Exchanges leadership or replicas between brokers outside their band and others.
-    pub(super) fn exchange(&mut self, goal: usize, gauge: Gauge, band: usize) -> bool {
+    pub(super) fn exchange(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        let swaps_replicas = matches!(
+            self.aims.goals[goal],
+            Goal::DiskUsageDistribution
+                | Goal::NetworkInboundUsageDistribution
+                | Goal::NetworkOutboundUsageDistribution
+                | Goal::CpuUsageDistribution
+        );
         let outside = self.outside(gauge, band);
-        let mut taken = false;
         let work = outside.over.iter().map(|seat| (*seat, true)).chain(outside.under.iter().map(|seat| (*seat, false)));
-        for (seat, over) in work.collect::<Vec<_>>() {
-            if gauge.follows_leadership() && self.exchange_leadership(goal, gauge, seat, over) {
-                taken = true;
+        for (seat, over) in work {
+            if gauge == Gauge::Leaders {
+                // One for one leaves the number of leaders as it is; two for one does not.
+                self.trade_leadership(goal, gauge, band, seat, over);
+            } else if gauge.follows_leadership() {
+                self.exchange_leadership(goal, gauge, seat, over);
             }
-            let still = self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0;
-            let swaps = matches!(
-                self.aims.goals[goal],
-                Goal::DiskUsageDistribution
-                    | Goal::NetworkInboundUsageDistribution
-                    | Goal::NetworkOutboundUsageDistribution
-                    | Goal::CpuUsageDistribution
-            );
-            if still && swaps && self.exchange_replicas(goal, gauge, band, seat, over) {
-                taken = true;
+            if swaps_replicas && self.misses(gauge, band, seat) {
+                self.exchange_replicas(goal, gauge, band, seat, over);
             }
         }
-        taken
     }
 
-    fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) -> bool {
-        let mut taken = false;
-        let partners = self.partners(gauge, seat, over);
-        for partner in partners {
+    /// Whether the broker is outside the band.
+    pub(super) fn misses(&self, gauge: Gauge, band: usize, seat: Seat) -> bool {
+        self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0
+    }
+
+    fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) {
+        for partner in self.partners(gauge, seat, over) {
             let gives = self.worth_giving(goal, seat, OFFERED);
             let takes = self.worth_taking(goal, partner, seat, ANSWERS);
             for one in gives {
-                if self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) == 0.0 {
-                    return taken;
+                if !self.misses(gauge, band, seat) {
+                    return;
                 }
-                if let Some(action) = self.best_swap(goal, one, &takes)
-                    && self.attempt(goal, Judges::Before, action).is_ok()
-                {
-                    taken = true;
+                if let Some(action) = self.best_swap(goal, one, &takes) {
+                    let _ = self.attempt(goal, Judges::Before, action);
                 }
             }
         }
-        taken
     }
 
     /// The swap of `one` with one of `others` that eases both brokers most per byte.
@@ -71,8 +71,7 @@ impl Search<'_, '_> {
             let gain = minus(self.state.weight(other), weight);
             let ease =
                 -self.aims.strain(&self.state, here, &gain) - self.aims.strain(&self.state, there, &negated(gain));
-            let megabytes = self.state.cluster.megabytes(one) + self.state.cluster.megabytes(other);
-            let worth = ease / (self.a_move + megabytes);
+            let worth = ease / (self.price(one) + self.price(other));
             if best.is_some_and(|(known, _)| known >= worth) {
                 continue;
             }
@@ -114,7 +113,7 @@ impl Search<'_, '_> {
         for &slot in self.state.held(seat) {
             if self.may_move(slot, goal) {
                 let weight = self.state.weight(slot);
-                candidates.push((worth(&weight) / self.price(weight[Gauge::Disk as usize]), slot));
+                candidates.push((worth(&weight) / self.price(slot), slot));
             }
         }
         keep_best(&mut candidates, most);

@@ -34,8 +34,10 @@ impl Search<'_, '_> {
                     break;
                 }
                 if self.place(goal, Judges::Before, slot, self.seats()).is_err() {
-                    let roomy: Vec<Seat> =
+                    let mut roomy: Vec<Seat> =
                         self.seats().filter(|other| self.state.topics().of(topic, *other) < high).collect();
+                    // Where it came from, an exchange costs least, and among new brokers it may be the only place.
+                    roomy.sort_by_key(|other| *other != self.state.home(slot));
                     self.change_places(goal, slot, &roomy);
                 }
             }

@@ -17,6 +17,9 @@ impl Search<'_, '_> {
                 Action::LeadSwap { one, other } => {
                     led.extend([one, other].map(|slot| self.state.cluster.part_of(slot)));
                 }
+                Action::LeadTrade { one, two, back } => {
+                    led.extend([one, two, back].map(|slot| self.state.cluster.part_of(slot)));
+                }
             }
         }
         moved.retain_mut(|(megabytes, slot)| {
@@ -46,6 +49,7 @@ impl Search<'_, '_> {
         let effect = self.state.effect(action);
         if self.aims.veto(self.aims.goals.len(), &self.state, action, &effect).is_none() {
             self.state.apply(action);
+            self.age += 1;
         }
     }
 }

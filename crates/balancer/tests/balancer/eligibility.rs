@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Operation, Request};
+use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use expect_test::expect;
-use regex::Regex;
 
 use crate::check::check_request;
 
@@ -75,18 +74,26 @@ fn leadership_moves_anywhere_though_destinations_are_named() {
     let request = Request { destinations: ids(&[2]), ..Request::rebalance(&[Goal::LeaderReplicaDistribution]) };
     // Four leaders on three brokers: two at most on each.
     let crowded = "rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3]\nrack b: b2[]";
-    check_request(crowded, &request, expect![[r#"
+    check_request(
+        crowded,
+        &request,
+        expect![[r#"
         t0: b1 -> b2: leader b0 -> b2
         t1: leader b0 -> b1
         LeaderReplicaDistributionGoal fixed
-    "#]]);
+    "#]],
+    );
     // Except to brokers that are to lead nothing.
     let request = Request { excluded_for_leadership: ids(&[1]), ..request };
-    check_request(crowded, &request, expect![[r#"
+    check_request(
+        crowded,
+        &request,
+        expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
         t3: b0 -> b2: leader b0 -> b2
         LeaderReplicaDistributionGoal violated
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -215,9 +222,13 @@ fn old_brokers_do_not_swap_while_others_are_new() {
 fn two_replicas_of_a_partition_never_share_a_broker() {
     // 900 MB of 1000; b1 has room, but holds a replica of each already.
     let full = "rack a: b0[t0* t1*] b1[t0 t1]\nload *: 1 10 10 450\ncapacity b0: 100 1000 1000 1000";
-    check_request(full, &Request::rebalance(&[Goal::DiskCapacity]), expect![[r#"
+    check_request(
+        full,
+        &Request::rebalance(&[Goal::DiskCapacity]),
+        expect![[r#"
         infeasible: DiskCapacityGoal
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -243,7 +254,7 @@ fn the_broker_whose_disk_failed_under_a_replica_does_not_get_it_back() {
 
 #[test]
 fn offline_replicas_move_even_of_excluded_topics() {
-    let excluded = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..counting_replicas() };
+    let excluded = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..counting_replicas() };
     let dead = "rack a: b0[t0* u0*] dead b1[t1*]\nrack b: b2[]";
     check_request(
         dead,
@@ -258,7 +269,7 @@ fn offline_replicas_move_even_of_excluded_topics() {
 
 #[test]
 fn excluded_topics_stay_and_still_count() {
-    let excluded = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..counting_replicas() };
+    let excluded = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..counting_replicas() };
     let mixed = "rack a: b0[t0* t1* u0* u1* u2* u3*] b1[]\nrack b: b2[]";
     check_request(
         mixed,
@@ -271,11 +282,15 @@ fn excluded_topics_stay_and_still_count() {
     "#]],
     );
     let leaders = Request { goals: vec![Goal::LeaderReplicaDistribution], ..excluded };
-    check_request("rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3]", &leaders, expect![[r#"
+    check_request(
+        "rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3]",
+        &leaders,
+        expect![[r#"
         LeaderReplicaDistributionGoal violated
-    "#]]);
+    "#]],
+    );
     // A pattern means whole names.
-    let part = Request { excluded_topics: Some(Regex::new("opi").unwrap()), ..counting_replicas() };
+    let part = Request { excluded_topics: Some(TopicPattern::new("opi").unwrap()), ..counting_replicas() };
     check_request(
         "rack a: b0[topic0* topic1* topic2* topic3*] b1[]",
         &part,
@@ -334,10 +349,14 @@ fn soft_goals_move_only_what_is_offline_while_a_cluster_is_healed() {
 fn an_offline_replica_goes_beyond_the_band_if_it_must() {
     // Mean 4, so 5 at most, but b1 has the other replica of t0, and nothing that serves may make room.
     let dead = "rack a: b0[t0*] dead b1[t0] b2[t2* t3* t4* t5* t6* t7*]";
-    check_request(dead, &counting_replicas(), expect![[r#"
+    check_request(
+        dead,
+        &counting_replicas(),
+        expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal violated
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -352,7 +371,6 @@ fn fixing_offline_replicas_needs_some() {
     );
 }
 
-#[ignore = "a demoted leader that is the first of its list stays"]
 #[test]
 fn demoted_brokers_lead_nothing() {
     let request = Request { operation: Operation::DemoteBrokers(ids(&[0])), ..Request::default() };

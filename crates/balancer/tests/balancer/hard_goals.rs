@@ -1,10 +1,9 @@
 //! The hard goals, definition by definition.
 
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::Request;
+use evenkeel_balancer::options::{Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
-use regex::Regex;
 
 use crate::check::{check, check_request, check_with};
 
@@ -41,7 +40,8 @@ fn more_replicas_than_racks_are_infeasible() {
 
 #[test]
 fn excluded_topics_may_crowd_a_rack() {
-    let request = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..Request::rebalance(&[Goal::RackAware]) };
+    let request =
+        Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..Request::rebalance(&[Goal::RackAware]) };
     check_request(
         "rack a: b0[t0*] b1[t0]\nrack b: b2[]",
         &request,
@@ -144,7 +144,7 @@ fn later_goals_keep_racks_even() {
 
 fn leading_topics(n: u32) -> Settings {
     Settings {
-        topics_with_min_leaders_per_broker: Some(Regex::new("t").unwrap()),
+        topics_with_min_leaders_per_broker: Some(TopicPattern::new("t").unwrap()),
         min_topic_leaders_per_broker: n,
         ..Settings::default()
     }
@@ -207,7 +207,7 @@ fn brokers_that_lead_nothing_need_no_leaders() {
 #[test]
 fn excluded_topics_cannot_give_leaders() {
     let request = Request {
-        excluded_topics: Some(Regex::new("t").unwrap()),
+        excluded_topics: Some(TopicPattern::new("t").unwrap()),
         ..Request::rebalance(&[Goal::MinTopicLeadersPerBroker])
     };
     check_with(
@@ -275,8 +275,10 @@ fn a_broker_holds_so_many_replicas_at_most() {
 
 #[test]
 fn replicas_of_excluded_topics_may_be_too_many() {
-    let request =
-        Request { excluded_topics: Some(Regex::new("t").unwrap()), ..Request::rebalance(&[Goal::ReplicaCapacity]) };
+    let request = Request {
+        excluded_topics: Some(TopicPattern::new("t").unwrap()),
+        ..Request::rebalance(&[Goal::ReplicaCapacity])
+    };
     check_with(
         "rack a: b0[t0* t1* t2*] b1[]",
         &request,
@@ -439,8 +441,12 @@ fn later_goals_keep_to_capacities() {
     let goals = [Goal::DiskCapacity, Goal::ReplicaDistribution];
     let six = "rack a: b0[t0* t1* t2* t3* t4* t5*] b1[]";
     let tight = format!("{six}\n{TIGHT}capacity b1: 100 1000 1000 200\nload *: 1 1 1 100");
-    check(&tight, &goals, expect![[r#"
+    check(
+        &tight,
+        &goals,
+        expect![[r#"
         t0: b0 -> b1: leader b0 -> b1
         ReplicaDistributionGoal violated
-    "#]]);
+    "#]],
+    );
 }

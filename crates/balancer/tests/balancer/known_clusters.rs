@@ -3,10 +3,9 @@
 
 use evenkeel_balancer::cluster::CpuWeights;
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::Request;
+use evenkeel_balancer::options::{Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use expect_test::{Expect, expect};
-use regex::Regex;
 
 use crate::check::told;
 use crate::picture::Picture;
@@ -363,7 +362,7 @@ fn the_rack_clusters() {
 #[test]
 fn the_clusters_with_a_leader_on_each_broker() {
     let settings =
-        Settings { topics_with_min_leaders_per_broker: Some(Regex::new("t").unwrap()), ..Settings::default() };
+        Settings { topics_with_min_leaders_per_broker: Some(TopicPattern::new("t").unwrap()), ..Settings::default() };
     // Two partitions cannot have leaders on three brokers.
     let unsatisfiable = "rack 0: b0[t0* t1*]\nrack 1: b1[t0] b2[t1]";
     check(

@@ -2,10 +2,9 @@
 //! 10 % that the thresholds of 1.10 allow.
 
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::Request;
+use evenkeel_balancer::options::{Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
-use regex::Regex;
 
 use crate::check::{check, check_request, check_with};
 
@@ -230,7 +229,7 @@ fn topics_are_spread_within_their_gaps() {
     "#]],
     );
     // Unless the topic is excluded.
-    let excluded = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..Request::rebalance(&goal) };
+    let excluded = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..Request::rebalance(&goal) };
     check_with(
         "rack a: b0[t0* t1* t2* t3*] b1[]",
         &excluded,

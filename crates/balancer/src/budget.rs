@@ -1,0 +1,86 @@
+//! A part of a plan that costs no more than it may.
+//!
+//! Changes are taken in the plan's own order, most important first; one that does not fit is passed
+//! over, so that smaller and free ones after it still happen. A part of a plan must be safe by itself:
+//! no change is taken that would break a hard goal, as it may when what made room for it is left out.
+
+use crate::aims::Aims;
+use crate::cluster::{Cluster, Part, Seat, Slot};
+use crate::options::Budget;
+use crate::plan::{Change, Plan, Undone};
+use crate::state::{Action, State};
+
+/// Cuts the plan to the budget. Also says what the cluster looks like after what is left of it.
+pub(crate) fn cut<'c>(cluster: &'c Cluster, aims: &Aims, changes: Vec<Change>, budget: Budget) -> (Plan, State<'c>) {
+    let mut state = State::found(cluster);
+    let mut megabytes_left = budget.megabytes.unwrap_or(f64::INFINITY);
+    let mut moves_left = budget.moves.unwrap_or(usize::MAX);
+    let mut kept: Vec<(usize, Change)> = Vec::new();
+    let mut waiting: Vec<(usize, Change)> = changes.into_iter().enumerate().collect();
+    // What one change is refused another may make room for: again, until nothing more fits.
+    loop {
+        let before = kept.len();
+        let mut passed_over = Vec::new();
+        for (order, change) in waiting {
+            if moves_left == 0 || change.megabytes > megabytes_left || !apply(&mut state, aims, &change) {
+                passed_over.push((order, change));
+                continue;
+            }
+            moves_left -= 1;
+            megabytes_left -= change.megabytes;
+            kept.push((order, change));
+        }
+        waiting = passed_over;
+        if kept.len() == before {
+            break;
+        }
+    }
+    kept.sort_by_key(|(order, _)| *order);
+    let undone = Undone { changes: waiting.len(), megabytes: waiting.iter().map(|(_, change)| change.megabytes).sum() };
+    (Plan { changes: kept.into_iter().map(|(_, change)| change).collect(), undone }, state)
+}
+
+/// Makes the change happen, or nothing of it if it would break a hard goal.
+fn apply(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
+    let Some(actions) = actions(state, change) else { return false };
+    let hard = aims.goals.iter().take_while(|goal| goal.is_hard()).count();
+    let mut trial: Vec<Action> = Vec::with_capacity(actions.len());
+    for action in actions {
+        let effect = state.effect(action);
+        let undo = match action {
+            Action::Move { slot, .. } => Action::Move { slot, to: state.seat(slot) },
+            Action::Lead { part, .. } => Action::Lead { part, slot: state.leader(part) },
+            Action::Swap { one, other } => Action::Swap { one, other },
+            Action::LeadSwap { .. } | Action::LeadTrade { .. } => return false,
+        };
+        if aims.veto(hard, state, action, &effect).is_some() {
+            trial.into_iter().rev().for_each(|undo| state.apply(undo));
+            return false;
+        }
+        state.apply(action);
+        trial.push(undo);
+    }
+    true
+}
+
+/// The steps from the partition's present placement to the one the change asks for.
+fn actions(state: &State<'_>, change: &Change) -> Option<Vec<Action>> {
+    let cluster = state.cluster;
+    let part: Part = cluster.find(&change.topic, change.partition)?;
+    let target: Vec<Seat> = change.new_replicas.iter().map(|id| cluster.seat_of(*id)).collect::<Option<_>>()?;
+    let slots = cluster.slots(part);
+    let leaving: Vec<Slot> = slots.clone().filter(|slot| !target.contains(&state.seat(*slot))).collect();
+    let coming: Vec<Seat> = target.iter().copied().filter(|seat| !state.holds(*seat, part)).collect();
+    let mut actions: Vec<Action> = Vec::new();
+    let mut seats: Vec<(Slot, Seat)> = slots.map(|slot| (slot, state.seat(slot))).collect();
+    for (slot, to) in leaving.into_iter().zip(coming) {
+        actions.push(Action::Move { slot, to });
+        seats.iter_mut().filter(|(moved, _)| *moved == slot).for_each(|(_, seat)| *seat = to);
+    }
+    let leader = cluster.seat_of(change.new_leader)?;
+    let (slot, _) = seats.into_iter().find(|(_, seat)| *seat == leader)?;
+    if state.leader(part) != slot {
+        actions.push(Action::Lead { part, slot });
+    }
+    Some(actions)
+}

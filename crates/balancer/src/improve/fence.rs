@@ -1,0 +1,97 @@
+//! A quick answer for most actions: the tightest bounds of all bands that judge, per broker and gauge.
+//!
+//! A broker that stays within its fence harms no band; one that was within and would leave it breaks
+//! one. Only brokers that are outside already need every goal to be asked.
+
+use crate::aims::{Aim, Aims};
+use crate::cluster::Seat;
+use crate::gauges::{GAUGES, Levels};
+use crate::state::{Effect, State};
+
+/// What the fences say about an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quick {
+    /// Both brokers stay within: no band is harmed.
+    Within,
+    /// A broker would leave the band of this goal, and the other cannot make up for it.
+    Leaves(usize),
+    /// A broker is outside already: ask each goal.
+    Unsure,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Post {
+    low: f64,
+    high: f64,
+    low_goal: u8,
+    high_goal: u8,
+}
+
+/// The fences of the first so many goals.
+#[derive(Debug)]
+pub(super) struct Fences {
+    posts: Vec<[Post; GAUGES]>,
+}
+
+impl Fences {
+    pub(super) fn of(aims: &Aims, upto: usize, seats: usize) -> Fences {
+        let open = Post { low: f64::NEG_INFINITY, high: f64::INFINITY, low_goal: 0, high_goal: 0 };
+        let mut posts = vec![[open; GAUGES]; seats];
+        for (index, aim) in aims.aims.iter().enumerate().take(upto) {
+            let Aim::Band { gauge, band, strict } = *aim else { continue };
+            for (seat, row) in posts.iter_mut().enumerate() {
+                let (limit, post) = (aims.limit(band, seat as Seat), &mut row[gauge as usize]);
+                let high = if strict { limit.high.next_down() } else { limit.high };
+                if high < post.high {
+                    (post.high, post.high_goal) = (high, index as u8);
+                }
+                if limit.low > post.low {
+                    (post.low, post.low_goal) = (limit.low, index as u8);
+                }
+            }
+        }
+        Fences { posts }
+    }
+
+    /// Looks at the two brokers the action touches. Where `making_up` is allowed, a broker that is
+    /// outside may gain what the other loses.
+    pub(super) fn look(&self, state: &State<'_>, effect: &Effect, making_up: bool) -> Quick {
+        let one = self.look_at(effect.from, state.levels(effect.from), &effect.on_from);
+        if let Quick::Leaves(_) = one
+            && !making_up
+        {
+            return one;
+        }
+        let other = self.look_at(effect.to, state.levels(effect.to), &effect.on_to);
+        match (one, other) {
+            (Quick::Within, other) => other,
+            (one, Quick::Within) => one,
+            (Quick::Leaves(goal), Quick::Leaves(_)) => Quick::Leaves(goal),
+            (Quick::Unsure, Quick::Leaves(goal)) if !making_up => Quick::Leaves(goal),
+            _ => Quick::Unsure,
+        }
+    }
+
+    fn look_at(&self, seat: Seat, levels: &Levels, change: &Levels) -> Quick {
+        let row = &self.posts[usize::from(seat)];
+        let mut answer = Quick::Within;
+        for gauge in 0..GAUGES {
+            let (post, before) = (&row[gauge], levels[gauge]);
+            let after = before + change[gauge];
+            if after > post.high && change[gauge] > 0.0 {
+                if before > post.high {
+                    answer = Quick::Unsure;
+                } else {
+                    return Quick::Leaves(usize::from(post.high_goal));
+                }
+            } else if after < post.low && change[gauge] < 0.0 {
+                if before < post.low {
+                    answer = Quick::Unsure;
+                } else {
+                    return Quick::Leaves(usize::from(post.low_goal));
+                }
+            }
+        }
+        answer
+    }
+}

@@ -1,0 +1,107 @@
+//! What happened to disks, told partition by partition and disk by disk.
+
+use std::collections::BTreeMap;
+
+use super::arrange::Moved;
+use super::shelf::NOWHERE;
+use super::{DiskPlan, Found, disk_of, goal_of};
+use crate::cluster::{Broker, BrokerId, Cluster, Part, Seat, Slot};
+use crate::plan::{Change, DiskChange, Reason};
+use crate::state::State;
+
+/// What one disk holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskLoad {
+    /// On which broker.
+    pub broker: BrokerId,
+    /// The log directory.
+    pub disk: String,
+    /// In MB; 0 if it is dead or to be taken out.
+    pub capacity: f64,
+    /// MB on it before and after.
+    pub megabytes: (f64, f64),
+    /// Replicas on it before and after.
+    pub replicas: (u64, u64),
+}
+
+pub(super) fn found(cluster: &Cluster) -> Found {
+    let mut found: Found = cluster.brokers().iter().map(|broker| vec![(0.0, 0); broker.disks.len()]).collect();
+    for slot in 0..cluster.replica_count() as Slot {
+        if let Some(disk) = disk_of(cluster, slot) {
+            let (megabytes, replicas) = &mut found[usize::from(cluster.seats()[slot as usize])][disk];
+            *megabytes += cluster.megabytes(slot);
+            *replicas += 1;
+        }
+    }
+    found
+}
+
+pub(super) fn loads(
+    broker: &Broker,
+    plans: &[DiskPlan],
+    before: &[(f64, u64)],
+    after: &[f64],
+    counts: &[u64],
+) -> Vec<DiskLoad> {
+    let load = |(index, disk): (usize, &crate::cluster::DiskSpec)| DiskLoad {
+        broker: broker.id,
+        disk: disk.name.clone(),
+        capacity: plans[index].capacity,
+        megabytes: (before[index].0, after[index]),
+        replicas: (before[index].1, counts[index]),
+    };
+    broker.disks.iter().enumerate().map(load).collect()
+}
+
+pub(super) fn add_to(state: &State<'_>, mut moved: Vec<(Slot, Seat, Moved)>, changes: &mut Vec<Change>) {
+    let cluster = state.cluster;
+    let mut known: BTreeMap<Part, usize> = changes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, change)| Some((cluster.find(&change.topic, change.partition)?, index)))
+        .collect();
+    // The hard goal first; then the brokers take turns, so that every beginning helps all of them.
+    moved.sort_by_key(|(slot, seat, moved)| (moved.cause, moved.step, *seat, *slot));
+    for (slot, seat, moved) in moved {
+        let part = cluster.part_of(slot);
+        let index = *known.entry(part).or_insert_with(|| {
+            changes.push(unmoved(cluster, part));
+            changes.len() - 1
+        });
+        let change = &mut changes[index];
+        let broker = &cluster.brokers()[usize::from(seat)];
+        let arrives = moved.home == NOWHERE;
+        change.disks.push(DiskChange {
+            broker: broker.id,
+            from: if arrives { String::new() } else { broker.disks[moved.home].name.clone() },
+            to: broker.disks[moved.now].name.clone(),
+        });
+        let goal = goal_of(moved.cause);
+        if !arrives {
+            change.disk_megabytes += cluster.megabytes(slot);
+            if !change.reasons.iter().any(|reason| reason.goal == goal) {
+                change.reasons.push(Reason { goal, from: broker.id, to: broker.id, gain: moved.gain });
+            }
+        }
+    }
+    changes.iter_mut().for_each(|change| change.disks.sort_by_key(|disk| disk.broker));
+}
+
+/// A change that is none, until disks are added.
+fn unmoved(cluster: &Cluster, part: Part) -> Change {
+    let id = |slot: Slot| cluster.brokers()[usize::from(cluster.seats()[slot as usize])].id;
+    let replicas: Vec<BrokerId> = cluster.slots(part).map(id).collect();
+    let leader = replicas[usize::from(cluster.leaders()[part as usize])];
+    Change {
+        topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
+        partition: cluster.number_of(part),
+        old_replicas: replicas.clone(),
+        new_replicas: replicas,
+        old_leader: leader,
+        new_leader: leader,
+        disks: Vec::new(),
+        megabytes: 0.0,
+        disk_megabytes: 0.0,
+        reasons: Vec::new(),
+    }
+}

@@ -1,0 +1,65 @@
+//! The first line: what the file is, how many records to expect, and notes.
+
+use std::collections::BTreeMap;
+
+use crate::error::Quoted;
+use crate::words::{Words, cut, decode};
+use crate::{MAGIC, Problem, TOTALS, VERSION};
+
+/// Where the topics are in [`TOTALS`]; they are known only when the cluster is made.
+const TOPICS: usize = TOTALS.len() - 1;
+
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    announced: [Option<u64>; TOTALS.len()],
+    pub(super) notes: BTreeMap<String, String>,
+}
+
+impl Header {
+    pub(super) fn parse(line: &str) -> Result<Header, Problem> {
+        let mut words = Words::of(line);
+        let magic = words.next().unwrap_or_default();
+        if magic != MAGIC {
+            return Err(Problem::NotASnapshot(Quoted::new(magic)));
+        }
+        let version = words.next().unwrap_or_default();
+        if version != VERSION {
+            return Err(Problem::Version(Quoted::new(version)));
+        }
+        let mut header = Header::default();
+        for word in words {
+            header.entry(word)?;
+        }
+        Ok(header)
+    }
+
+    fn entry(&mut self, word: &str) -> Result<(), Problem> {
+        let wrong = |wanted| Problem::Field { field: "a header entry", found: Quoted::new(word), wanted };
+        let (key, value) = cut(word, b'=');
+        let value = value.filter(|_| !key.is_empty()).ok_or_else(|| wrong("key=value"))?;
+        let twice = if let Some(index) = TOTALS.iter().position(|total| *total == key) {
+            let count = value.parse().map_err(|_| wrong("a whole number"))?;
+            self.announced[index].replace(count).is_some()
+        } else {
+            let value = decode(value).ok_or_else(|| wrong("key=value"))?;
+            self.notes.insert(key.to_owned(), value.into_owned()).is_some()
+        };
+        if twice { Err(Problem::HeaderTwice(Quoted::new(key))) } else { Ok(()) }
+    }
+
+    /// Compares what was announced, of all but the topics, with what came.
+    pub(super) fn check(&self, found: &[u64; TOPICS]) -> Result<(), Problem> {
+        (0..TOPICS).try_for_each(|index| self.check_one(index, found[index]))
+    }
+
+    pub(super) fn check_topics(&self, found: usize) -> Result<(), Problem> {
+        self.check_one(TOPICS, found as u64)
+    }
+
+    fn check_one(&self, index: usize, found: u64) -> Result<(), Problem> {
+        match self.announced[index] {
+            Some(announced) if announced != found => Err(Problem::Total { what: TOTALS[index], announced, found }),
+            _ => Ok(()),
+        }
+    }
+}
