@@ -224,7 +224,7 @@ fn any_number_of_threads_makes_the_same_plan_of_a_large_cluster() {
             load: Some(load),
             ..Default::default()
         };
-        picture.partitions.insert((["a", "b", "c", "d"][number % 4].to_owned(), number as i32), partition);
+        picture.partitions.insert((format!("t{}", number % 3_000), number), partition);
     }
     let cluster = picture.build();
     let with = |threads| plan(&cluster, &Request { threads, ..Request::default() }, &Default::default()).unwrap();
