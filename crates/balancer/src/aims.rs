@@ -75,6 +75,8 @@ pub(crate) struct Aims {
     min_leaders: Vec<u32>,
     racks: Vec<u16>,
     live_racks: usize,
+    /// Which brokers may lead more than they do.
+    may_lead: Vec<bool>,
 }
 
 impl Aims {
@@ -102,6 +104,7 @@ impl Aims {
             min_leaders: min_leaders(cluster, settings, rules),
             racks: cluster.brokers().iter().map(|broker| broker.rack as u16).collect(),
             live_racks: live.len(),
+            may_lead: (0..seats as Seat).map(|seat| rules.may_lead_more(seat)).collect(),
         };
         for goal in goals {
             let aim = match goal {
@@ -470,12 +473,16 @@ impl Aims {
     }
 
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        crowned(action)
-            .iter()
-            .map(|slot| {
-                let part = state.cluster.part_of(slot);
-                let first = state.cluster.slots(part).start;
-                f64::from(u8::from(state.leader(part) == first)) - f64::from(u8::from(slot == first))
+        let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
+        touched(state, action)
+            .map(|part| {
+                let slots = state.cluster.slots(part);
+                let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
+                let passed_over = |leader: Slot, seat: &dyn Fn(Slot) -> Seat| {
+                    f64::from(u8::from((slots.start..leader).any(|slot| self.may_lead[usize::from(seat(slot))])))
+                };
+                passed_over(leader, &|slot| carried(slot).unwrap_or(state.seat(slot)))
+                    - passed_over(state.leader(part), &|slot| state.seat(slot))
             })
             .sum()
     }

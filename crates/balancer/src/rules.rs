@@ -191,8 +191,7 @@ impl Rules {
         if self.must_move(state, leader) {
             return true;
         }
-        !self.is_excluded(state.cluster.topic_of(part))
-            && (self.named_destinations || !self.has_new || self.is_new(seat) || seat == state.home(leader))
+        !self.is_excluded(state.cluster.topic_of(part)) && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
     pub(crate) fn is_new(&self, seat: Seat) -> bool {
@@ -201,6 +200,11 @@ impl Rules {
 
     pub(crate) fn has_new(&self) -> bool {
         self.has_new
+    }
+
+    /// Whether the broker may take leadership over from any other.
+    pub(crate) fn may_lead_more(&self, seat: Seat) -> bool {
+        self.takes_leaders(seat) && (self.named_destinations || !self.has_new || self.is_new(seat))
     }
 
     /// Whether the broker may lead more than it does.

@@ -1,1 +1,452 @@
-//! To come.
+//! The hard goals, definition by definition.
+
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::{Request, TopicPattern};
+use evenkeel_balancer::settings::Settings;
+use expect_test::expect;
+
+use crate::check::{check, check_request, check_with};
+
+#[test]
+fn a_rack_holds_one_replica_of_a_partition() {
+    check(
+        "rack a: b0[t0* t1 ] b1[t0]\nrack b: b2[t1*]",
+        &[Goal::RackAware],
+        expect![[r#"
+        t0: b0 -> b2: leader b0 -> b2
+        RackAwareGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn more_replicas_than_racks_are_infeasible() {
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b2[t0]",
+        &[Goal::RackAware],
+        expect![[r#"
+        infeasible: RackAwareGoal
+    "#]],
+    );
+    // A rack of which every broker is dead is none.
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b2[] dead",
+        &[Goal::RackAware],
+        expect![[r#"
+        infeasible: RackAwareGoal
+    "#]],
+    );
+}
+
+#[test]
+fn excluded_topics_may_crowd_a_rack() {
+    let request =
+        Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..Request::rebalance(&[Goal::RackAware]) };
+    check_request(
+        "rack a: b0[t0*] b1[t0]\nrack b: b2[]",
+        &request,
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn a_later_goal_does_not_put_replicas_into_one_rack() {
+    // By count t0 or t1 would go to b1, but that is in the rack of their other replicas.
+    let crowded = "rack a: b0[t0* t1*] b1[]\nrack b: b2[t0 t1 u0* u1* u2* u3*]";
+    check(
+        crowded,
+        &[Goal::RackAware, Goal::ReplicaDistribution],
+        expect![[r#"
+        u0: b2 -> b1: leader b2 -> b1
+        u2: b2 -> b0: leader b2 -> b0
+        u3: b2 -> b1: leader b2 -> b1
+        ReplicaDistributionGoal fixed
+    "#]],
+    );
+    // Leadership is no matter of racks.
+    check(
+        "rack a: b0[t0* t1* t2* t3*]\nrack b: b1[t0 t1 t2 t3]",
+        &[Goal::RackAware, Goal::LeaderReplicaDistribution],
+        expect![[r#"
+            t0: leader b0 -> b1
+            LeaderReplicaDistributionGoal fixed
+        "#]],
+    );
+}
+
+#[test]
+fn racks_share_replicas_evenly() {
+    let even = [Goal::RackAwareDistribution];
+    // Three replicas in two racks: two and one, whichever has two.
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b2[t0] b3[]",
+        &even,
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    check(
+        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[] b3[]",
+        &even,
+        expect![[r#"
+        t0: b0 -> b2: leader b0 -> b2
+        RackAwareDistributionGoal fixed
+    "#]],
+    );
+    // Four in two racks: two and two.
+    check(
+        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[t0] b3[]",
+        &even,
+        expect![[r#"
+        t0: b0 -> b3: leader b0 -> b3
+        RackAwareDistributionGoal fixed
+    "#]],
+    );
+    // Two in three racks: one and one, as by the strict goal.
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b2[]\nrack c: b3[]",
+        &even,
+        expect![[r#"
+        t0: b0 -> b2: leader b0 -> b2
+        RackAwareDistributionGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn a_rack_with_too_few_brokers_makes_evenness_infeasible() {
+    // Four replicas in two racks need two brokers in each.
+    check(
+        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[t0]",
+        &[Goal::RackAwareDistribution],
+        expect![[r#"
+        infeasible: RackAwareDistributionGoal
+    "#]],
+    );
+}
+
+#[test]
+fn later_goals_keep_racks_even() {
+    // b2 is crowded; t0 may go to b3 in its own rack, not to rack a, which has two of it.
+    let crowded = "rack a: b0[t0*] b1[t0]\nrack b: b2[t0 u0* u1* u2*] b3[]";
+    check(
+        crowded,
+        &[Goal::RackAwareDistribution, Goal::ReplicaDistribution],
+        expect![[r#"
+        t0: b2 -> b3
+        u2: b2 -> b0: leader b2 -> b0
+        ReplicaDistributionGoal fixed
+    "#]],
+    );
+}
+
+fn leading_topics(n: u32) -> Settings {
+    Settings {
+        topics_with_min_leaders_per_broker: Some(TopicPattern::new("t").unwrap()),
+        min_topic_leaders_per_broker: n,
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn each_broker_leads_a_partition_of_certain_topics() {
+    let request = Request::rebalance(&[Goal::MinTopicLeadersPerBroker]);
+    // Other topics are free, and so is this one without configuration.
+    check_request(
+        "rack a: b0[t0* t1*] b1[t0 t1]",
+        &request,
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    check_with(
+        "rack a: b0[t0* t1* u0*] b1[t0 t1]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        t0: leader b0 -> b1
+        MinTopicLeadersPerBrokerGoal fixed
+    "#]],
+    );
+    check_with(
+        "rack a: b0[u0* u1*] b1[u0 u1]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    // Too few partitions.
+    check_with(
+        "rack a: b0[t0*] b1[t0]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        infeasible: MinTopicLeadersPerBrokerGoal
+    "#]],
+    );
+}
+
+#[test]
+fn brokers_that_lead_nothing_need_no_leaders() {
+    let excluded = [evenkeel_balancer::cluster::BrokerId(1)].into();
+    let request =
+        Request { excluded_for_leadership: excluded, ..Request::rebalance(&[Goal::MinTopicLeadersPerBroker]) };
+    check_with(
+        "rack a: b0[t0*] b1[t0]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn excluded_topics_cannot_give_leaders() {
+    let request = Request {
+        excluded_topics: Some(TopicPattern::new("t").unwrap()),
+        ..Request::rebalance(&[Goal::MinTopicLeadersPerBroker])
+    };
+    check_with(
+        "rack a: b0[t0* t1*] b1[t0 t1]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        infeasible: MinTopicLeadersPerBrokerGoal
+    "#]],
+    );
+}
+
+#[test]
+fn later_goals_leave_each_broker_its_leaders() {
+    // By count of leaders b0 gives one away, but not the only one of t.
+    let goals = [Goal::MinTopicLeadersPerBroker, Goal::LeaderReplicaDistribution];
+    let crowded = "rack a: b0[t0* u0* u1* u2*] b1[t0 t1*]\norder t0: b0 b1";
+    check_with(
+        crowded,
+        &Request::rebalance(&goals),
+        &leading_topics(1),
+        expect![[r#"
+        u0: b0 -> b1: leader b0 -> b1
+        LeaderReplicaDistributionGoal fixed
+    "#]],
+    );
+}
+
+fn at_most(max_replicas_per_broker: u64) -> Settings {
+    Settings { max_replicas_per_broker, ..Settings::default() }
+}
+
+#[test]
+fn a_broker_holds_so_many_replicas_at_most() {
+    let request = Request::rebalance(&[Goal::ReplicaCapacity]);
+    let crowded = "rack a: b0[t0* t1* t2*] b1[]";
+    // Exactly the maximum is allowed.
+    check_with(
+        crowded,
+        &request,
+        &at_most(3),
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    check_with(
+        crowded,
+        &request,
+        &at_most(2),
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        ReplicaCapacityGoal fixed
+    "#]],
+    );
+    // Three do not fit on two brokers that hold one.
+    check_with(
+        crowded,
+        &request,
+        &at_most(1),
+        expect![[r#"
+        infeasible: ReplicaCapacityGoal
+    "#]],
+    );
+}
+
+#[test]
+fn replicas_of_excluded_topics_may_be_too_many() {
+    let request = Request {
+        excluded_topics: Some(TopicPattern::new("t").unwrap()),
+        ..Request::rebalance(&[Goal::ReplicaCapacity])
+    };
+    check_with(
+        "rack a: b0[t0* t1* t2*] b1[]",
+        &request,
+        &at_most(2),
+        expect![[r#"
+        infeasible: ReplicaCapacityGoal
+    "#]],
+    );
+}
+
+#[test]
+fn later_goals_fill_no_broker_beyond_its_maximum() {
+    // b1 has room for bytes, but not for a third replica; swaps are always allowed.
+    let goals = [Goal::ReplicaCapacity, Goal::DiskUsageDistribution];
+    let crowded = "rack a: b0[t0* t1*] b1[u0* u1*]\nload t0: 1 10 10 100\nload t1: 1 10 10 100";
+    check_with(
+        crowded,
+        &Request::rebalance(&goals),
+        &at_most(2),
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        u0: b1 -> b0: leader b1 -> b0
+        DiskUsageDistributionGoal fixed
+    "#]],
+    );
+}
+
+/// Brokers of 1000 everywhere but CPU.
+const TIGHT: &str = "capacity b0: 100 1000 1000 1000\ncapacity b1: 100 1000 1000 1000\n";
+
+#[test]
+fn disks_stay_below_their_threshold() {
+    // 900 of 1000 is too much, 600 is not, and the smallest sufficient replica moves.
+    let full =
+        format!("rack a: b0[t0* t1* t2*] b1[]\n{TIGHT}load t0: 1 1 1 600\nload t1: 1 1 1 200\nload t2: 1 1 1 100");
+    check(
+        &full,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        t2: b0 -> b1: leader b0 -> b1
+        DiskCapacityGoal fixed
+    "#]],
+    );
+    // 1700 do not fit into 80 % of 2000.
+    let over = format!("rack a: b0[t0* t1*] b1[]\n{TIGHT}load t0: 1 1 1 900\nload t1: 1 1 1 800");
+    check(
+        &over,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        infeasible: DiskCapacityGoal
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_exactly_at_the_threshold_is_satisfied_but_takes_no_more() {
+    let exact = format!("rack a: b0[t0* t1*] b1[]\n{TIGHT}load t0: 1 1 1 400\nload t1: 1 1 1 400");
+    check(
+        &exact,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    // A move must end strictly below: 400 + 400 is not below 800.
+    let tight = format!("rack a: b0[t0* t1* t2*] b1[u0*]\n{TIGHT}load *: 1 1 1 400");
+    check(
+        &tight,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        infeasible: DiskCapacityGoal
+    "#]],
+    );
+}
+
+#[test]
+fn inbound_traffic_moves_with_replicas_only() {
+    let full = format!("rack a: b0[t0* t1*] b1[t0] b2[]\n{TIGHT}capacity b2: 100 1000 1000 1000\nload *: 1 450 10 10");
+    check(
+        &full,
+        &[Goal::NetworkInboundCapacity],
+        expect![[r#"
+        t0: b0 -> b2: leader b0 -> b2
+        NetworkInboundCapacityGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn outbound_traffic_moves_with_leadership_first() {
+    let full = format!("rack a: b0[t0* t1*] b1[t0] b2[]\n{TIGHT}capacity b2: 100 1000 1000 1000\nload *: 1 10 450 10");
+    check(
+        &full,
+        &[Goal::NetworkOutboundCapacity],
+        expect![[r#"
+        t0: leader b0 -> b1
+        NetworkOutboundCapacityGoal fixed
+    "#]],
+    );
+    let alone = format!("rack a: b0[t0* t1*] b1[]\n{TIGHT}load *: 1 10 450 10");
+    check(
+        &alone,
+        &[Goal::NetworkOutboundCapacity],
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        NetworkOutboundCapacityGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn cpu_has_a_threshold_of_its_own() {
+    // 72 of 100 is above 70 %; a follower of t0 costs half.
+    let full = format!("rack a: b0[t0* t1*] b1[t0]\n{TIGHT}load *: 36 10 10 10");
+    check(
+        &full,
+        &[Goal::CpuCapacity],
+        expect![[r#"
+        t0: leader b0 -> b1
+        CpuCapacityGoal fixed
+    "#]],
+    );
+    let fits = format!("rack a: b0[t0* t1*] b1[t0]\n{TIGHT}load *: 34 10 10 10");
+    check(
+        &fits,
+        &[Goal::CpuCapacity],
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}
+
+#[ignore = "limits are kept by each broker alone, not by its host"]
+#[test]
+fn brokers_of_one_host_share_its_network() {
+    // 900 on b0 are more than its own 800, but of the 1600 that the host may carry.
+    let shared = format!("rack a: b0@h[t0* t1*] b1@h[]\n{TIGHT}load *: 1 450 10 10");
+    check(
+        &shared,
+        &[Goal::NetworkInboundCapacity],
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    // Disks are not shared.
+    let disks = format!("rack a: b0@h[t0* t1*] b1@h[]\n{TIGHT}load *: 1 10 10 450");
+    check(
+        &disks,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        DiskCapacityGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn later_goals_keep_to_capacities() {
+    // Mean 3, so b0 should give two away, but b1 has only room for one.
+    let goals = [Goal::DiskCapacity, Goal::ReplicaDistribution];
+    let six = "rack a: b0[t0* t1* t2* t3* t4* t5*] b1[]";
+    let tight = format!("{six}\n{TIGHT}capacity b1: 100 1000 1000 200\nload *: 1 1 1 100");
+    check(
+        &tight,
+        &goals,
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        ReplicaDistributionGoal violated
+    "#]],
+    );
+}

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use evenkeel_balancer::cluster::{BrokerId, DiskSpec, DiskState};
 use evenkeel_balancer::inspect::inspect;
-use evenkeel_balancer::options::{Budget, Operation, Request};
+use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
 use evenkeel_balancer::plan::{Change, DiskChange, Plan, Undone};
 use expect_test::{Expect, expect};
-use regex::Regex;
 
 use crate::picture::Picture;
 
@@ -235,7 +234,8 @@ fn nobody_leads_who_may_not() {
 fn what_must_stay_stays() {
     let plan = [change("t", &[0, 1], &[2, 1])];
     // A pattern counts only if it matches the whole name.
-    let excluded = |pattern| Request { excluded_topics: Some(Regex::new(pattern).unwrap()), ..Request::default() };
+    let excluded =
+        |pattern| Request { excluded_topics: Some(TopicPattern::new(pattern).unwrap()), ..Request::default() };
     check(&FOUR.replace("t0", "tt0"), &excluded("t"), &[change("tt", &[0, 1], &[2, 1])], expect![""]);
     check(
         FOUR,

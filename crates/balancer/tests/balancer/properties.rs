@@ -176,7 +176,6 @@ proptest! {
     }
 
     /// The checker looks at both limits; what is left out is accounted for.
-    #[ignore = "the planner keeps no budgets yet"]
     #[test]
     fn budgets_are_kept(case in any_case(), moves in 0..6usize, megabytes in 0..400u16) {
         for budget in [
@@ -209,7 +208,7 @@ fn any_number_of_threads_makes_the_same_plan_of_a_large_cluster() {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (seed >> 8) % below
     };
-    for number in 0..70_000 {
+    for number in 0..33_000 {
         // Squares crowd the lower brokers.
         let first = (draw(12) * draw(12) / 12) as i32;
         let other = (first + 1 + draw(11) as i32) % 12;
@@ -225,7 +224,7 @@ fn any_number_of_threads_makes_the_same_plan_of_a_large_cluster() {
             load: Some(load),
             ..Default::default()
         };
-        picture.partitions.insert((["a", "b", "c", "d"][number % 4].to_owned(), number as i32), partition);
+        picture.partitions.insert((format!("t{}", number % 3_000), number), partition);
     }
     let cluster = picture.build();
     let with = |threads| plan(&cluster, &Request { threads, ..Request::default() }, &Default::default()).unwrap();

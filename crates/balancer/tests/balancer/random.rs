@@ -8,11 +8,10 @@ use std::fmt;
 
 use evenkeel_balancer::cluster::{BrokerId, BrokerState, Load};
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Operation, Request};
+use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use regex::Regex;
 
 use crate::picture::{Name, Partition, Picture, WEIGHTS, short};
 
@@ -56,7 +55,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     destinations: or_none(knobs.restricts % 5 == 0, destinations),
                     excluded_for_leadership: or_none(knobs.restricts % 3 == 0, leadership),
                     excluded_for_replica_moves: or_none(knobs.restricts % 4 == 0, moves),
-                    excluded_topics: (knobs.restricts % 7 == 0).then(|| Regex::new("a|c").unwrap()),
+                    excluded_topics: (knobs.restricts % 7 == 0).then(|| TopicPattern::new("a|c").unwrap()),
                     only_immigrants: knobs.restricts % 11 == 0,
                     ..Request::default()
                 };
@@ -110,7 +109,7 @@ impl Knobs {
             settings.max_replicas_per_broker = 12;
         }
         if self.tunes % 5 == 0 {
-            settings.topics_with_min_leaders_per_broker = Some(Regex::new("b").unwrap());
+            settings.topics_with_min_leaders_per_broker = Some(TopicPattern::new("b").unwrap());
         }
         if self.tunes % 4 == 0 {
             settings.topic_replica_count_balance_threshold = 1.2;
