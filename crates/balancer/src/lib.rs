@@ -4,17 +4,25 @@
 //! options give the same plan, byte for byte, on any machine and with any number of threads.
 
 pub mod after;
+pub mod anomaly;
 pub mod cluster;
+pub mod estimate;
 pub mod goal;
 pub mod inspect;
 pub mod options;
 pub mod plan;
 pub mod planner;
+pub mod provision;
 pub mod rules;
+pub mod score;
 pub mod settings;
+pub mod statistics;
 
 mod aims;
 mod budget;
+mod feasible;
+#[cfg(test)]
+mod fixture;
 mod gauges;
 mod improve;
 mod state;

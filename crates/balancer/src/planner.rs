@@ -2,15 +2,20 @@
 
 use crate::aims::Aims;
 use crate::budget;
-use crate::cluster::{BrokerId, Cluster, Resource};
+use crate::cluster::{BrokerId, Cluster, Resource, Seat};
+use crate::estimate;
+use crate::feasible::Feasibility;
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::improve::Search;
 use crate::options::{Budget, Request};
 use crate::plan::{Plan, Undone, changes};
+use crate::provision::{Provision, provision};
 use crate::rules::{BadRequest, Rules};
+use crate::score::score;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::statistics::{Statistics, statistics};
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -30,6 +35,8 @@ pub struct Infeasible {
     pub goal: Goal,
     /// The reason in words and numbers, with what would help.
     pub reason: String,
+    /// That the cluster is too small, and what to add.
+    pub provision: Provision,
 }
 
 impl std::fmt::Display for Infeasible {
@@ -92,6 +99,14 @@ pub struct Outcome {
     pub before: Vec<BrokerLoad>,
     /// Every broker after.
     pub after: Vec<BrokerLoad>,
+    /// How evenly the brokers that are alive carry it, before and after.
+    pub statistics: (Statistics, Statistics),
+    /// How balanced the cluster is before and after: 100 if no goal is violated.
+    pub score: (f64, f64),
+    /// Whether the cluster has the right size.
+    pub provision: Provision,
+    /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
+    pub least_megabytes: f64,
 }
 
 /// Makes the plan for `request`.
@@ -107,8 +122,11 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
+    let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
+    feasibility.before(&state).map_err(Refused::Infeasible)?;
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
     search.run();
+    feasibility.after(&search.state).map_err(Refused::Infeasible)?;
     let changes = changes(&search.state, &aims, &search.steps);
     let plan = if request.budget == Budget::default() {
         Plan { changes, undone: Undone::default() }
@@ -118,7 +136,19 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         plan
     };
     let verdicts = verdicts(&search, &misses);
-    Ok(Outcome { plan, verdicts, unmeasured, before, after: loads(&search.state) })
+    let after = loads(&search.state);
+    let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
+    Ok(Outcome {
+        statistics: (spread(&before), spread(&after)),
+        score: score(&verdicts, &plan, settings),
+        provision: provision(&search.state, &aims, &rules, settings),
+        least_megabytes: estimate::least_megabytes(&search.state, &aims, &rules, &before),
+        plan,
+        verdicts,
+        unmeasured,
+        before,
+        after,
+    })
 }
 
 fn verdicts(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {

@@ -114,9 +114,19 @@ impl Rules {
         self.topic_excluded[topic as usize]
     }
 
+    /// How many topics are left alone.
+    pub(crate) fn excluded_topics(&self) -> usize {
+        self.topic_excluded.iter().filter(|excluded| **excluded).count()
+    }
+
     /// Whether the replica cannot stay where it is now.
     pub(crate) fn must_move(&self, state: &State<'_>, slot: Slot) -> bool {
         self.offline[slot as usize] && state.seat(slot) == state.home(slot)
+    }
+
+    /// Whether the replica could not stay where it was found.
+    pub(crate) fn is_offline(&self, slot: Slot) -> bool {
+        self.offline[slot as usize]
     }
 
     /// The offline slots, ascending.

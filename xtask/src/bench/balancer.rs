@@ -82,6 +82,8 @@ struct GoalLine {
 
 #[derive(Deserialize)]
 struct Spread {
+    unit: String,
+    of: String,
     before: Statistics,
     after: Statistics,
 }
@@ -238,6 +240,8 @@ fn table(measured: &[Measured]) -> String {
         let spread: Vec<String> = report
             .spread
             .iter()
+            // The four resources; what a broker would send if it led all it holds is none.
+            .filter(|spread| spread.unit == "percent" && !spread.of.starts_with("potential"))
             .map(|spread| format!("{:.2} → {:.2}", spread.before.standard_deviation, spread.after.standard_deviation))
             .collect();
         text.push_str(&format!(

@@ -1,0 +1,100 @@
+//! Which goals a cluster violates, and which of those could be mended.
+//!
+//! All goals are judged on one model. Only for hard goals that are violated a plan is tried, each by
+//! itself, because one that cannot be satisfied is a different message: no rebalance will help. A soft
+//! goal can always be tried for, so it counts as fixable.
+
+use crate::aims::{Aim, Aims};
+use crate::cluster::{Cluster, Seat};
+use crate::feasible::Feasibility;
+use crate::goal::Goal;
+use crate::improve::Search;
+use crate::options::Request;
+use crate::planner::Infeasible;
+use crate::rules::Rules;
+use crate::settings::Settings;
+use crate::state::State;
+
+/// A goal that is not satisfied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// Which.
+    pub goal: Goal,
+    /// Whether a rebalance can mend it.
+    pub fixable: bool,
+    /// What is wrong; if it is not fixable, why not and what would help.
+    pub why: String,
+}
+
+/// The violated ones among `goals`, in their order. Goals that need what nobody measured, and goals
+/// inside brokers, are passed over.
+///
+/// Offline replicas are an anomaly of their own that comes first: with any, brokers carry what they
+/// will not carry for long, and nothing is judged. Settings are the detector's: whoever wants wider
+/// bands for detection sets [`Settings::distribution_threshold_multiplier`].
+pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Violation> {
+    let judged = |goal: &Goal| !goal.is_intra_broker() && goal.is_measurable(cluster.unknown());
+    let goals: Vec<Goal> = goals.iter().copied().filter(judged).collect();
+    let request = Request::rebalance(&goals);
+    // A rebalance that names no broker is never refused: every cluster has one that is alive.
+    let Ok(rules) = Rules::compile(cluster, &request) else { return Vec::new() };
+    if rules.offline().next().is_some() {
+        return Vec::new();
+    }
+    let state = State::found(cluster);
+    let aims = Aims::compile(&state, &goals, settings, &rules);
+    let judge = |(index, goal): (usize, &Goal)| {
+        let miss = aims.miss(index, &state, &rules);
+        let refused = || if goal.is_hard() { mend(&state, *goal, settings, &rules, &request).err() } else { None };
+        (miss > 0.0).then(|| match refused() {
+            Some(infeasible) => Violation { goal: *goal, fixable: false, why: infeasible.reason },
+            None => Violation { goal: *goal, fixable: true, why: why(&aims, index, miss, &state, &rules) },
+        })
+    };
+    goals.iter().enumerate().filter_map(judge).collect()
+}
+
+/// Tries to satisfy the one goal, with no other in the way.
+fn mend(
+    state: &State<'_>,
+    goal: Goal,
+    settings: &Settings,
+    rules: &Rules,
+    request: &Request,
+) -> Result<(), Infeasible> {
+    let aims = Aims::compile(state, &[goal], settings, rules);
+    let feasibility = Feasibility { aims: &aims, rules, settings, request };
+    feasibility.before(state)?;
+    let mut search = Search::new(state.clone(), rules, &aims, request.threads.max(1));
+    search.run();
+    feasibility.after(&search.state)
+}
+
+/// What is wrong, with the worst broker where it is about brokers.
+fn why(aims: &Aims, index: usize, miss: f64, state: &State<'_>, rules: &Rules) -> String {
+    let count = miss as u64;
+    match aims.aims[index] {
+        Aim::Band { gauge, band, .. } => {
+            let level = |seat: Seat| state.levels(seat)[gauge as usize];
+            let miss = |seat: Seat| aims.limit(band, seat).miss(level(seat));
+            let alive = (0..state.cluster.brokers().len() as Seat).filter(|seat| rules.is_alive(*seat));
+            let outside: Vec<Seat> = alive.filter(|seat| miss(*seat) > 0.0).collect();
+            // Of equally bad ones the first.
+            let worst = outside.iter().copied().rev().max_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(0);
+            let (broker, limit) = (&state.cluster.brokers()[usize::from(worst)], aims.limit(band, worst));
+            let has = level(worst);
+            let bound = if has > limit.high {
+                format!("at most {:.2}", limit.high)
+            } else {
+                format!("at least {:.2}", limit.low)
+            };
+            let (number, s) = (outside.len(), if outside.len() == 1 { "" } else { "s" });
+            format!("{number} broker{s} out of bounds, the worst is broker {}: {has:.2}, {bound} allowed", broker.id)
+        }
+        Aim::Racks => format!("replicas that share a rack with another of their partition: {count}"),
+        Aim::EvenRacks => format!("replicas that are one too many of their partition in a rack: {count}"),
+        Aim::TopicReplicas => format!("replicas that brokers hold too many or too few of, over all topics: {count}"),
+        Aim::TopicLeaders => format!("leaders that brokers lack, over all topics that need a minimum: {count}"),
+        Aim::PreferredLeaders => format!("partitions not led by their preferred leader: {count}"),
+    }
+}
