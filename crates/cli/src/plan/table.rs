@@ -67,7 +67,7 @@ fn summary(report: &Report<'_>) -> String {
             line("between disks", megabytes(summary.intra_broker_data_to_move));
         }
         let [expected, one_by_one] = [summary.minutes.expected, summary.minutes.one_by_one].map(minutes);
-        line("time", format!("{expected} expected; {one_by_one} if nothing ran side by side"));
+        line("time", format!("{expected} expected; {one_by_one} at the full speed of one broker"));
     }
     line("balancedness", format!("{:.1} → {:.1} of 100", report.balancedness.before, report.balancedness.after));
     let provision = &report.provision;
@@ -257,7 +257,7 @@ mod tests {
             plan         a331dde8d879242b1eaa0a274d9fe1ef (rebalance)
             to move      2 replicas, 3 leaders
             data         39.1 GB; no plan gets as far with less than 32.0 GB
-            time         5 min 30 s expected; 3 min 48 s if nothing ran side by side
+            time         5 min 30 s expected; 3 min 48 s at the full speed of one broker
             balancedness 0.0 → 74.5 of 100
             size         RIGHT_SIZED
 
