@@ -270,8 +270,8 @@ impl Changes<'_> {
             new_replicas: change.new_replicas.iter().map(|broker| broker.0).collect(),
             old_leader: change.old_leader.0,
             new_leader: change.new_leader.0,
-            data_to_move: change.megabytes,
-            intra_broker_data_to_move: change.disk_megabytes,
+            data_to_move: positive(change.megabytes),
+            intra_broker_data_to_move: positive(change.disk_megabytes),
             disks: change
                 .disks
                 .iter()
@@ -381,12 +381,17 @@ fn goal_line(verdict: &Verdict) -> GoalLine {
     }
 }
 
+/// Rust's sum of nothing is -0, which looks odd in JSON.
+fn positive(sum: f64) -> f64 {
+    sum + 0.0
+}
+
 fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
     let plan = &outcome.plan;
     let estimate = outcome.estimate(cluster, &asked.pace);
     Summary {
-        data_to_move: plan.megabytes(),
-        intra_broker_data_to_move: plan.changes.iter().map(|change| change.disk_megabytes).sum(),
+        data_to_move: positive(plan.megabytes()),
+        intra_broker_data_to_move: positive(plan.changes.iter().map(|change| change.disk_megabytes).sum()),
         changes: plan.changes.len(),
         replica_moves: plan.changes.iter().map(|change| change.added().count() as u64).sum(),
         leader_moves: plan.changes.iter().filter(|change| change.old_leader != change.new_leader).count() as u64,
@@ -941,7 +946,7 @@ mod tests {
                   ],
                   "oldLeader": 0,
                   "newLeader": 2,
-                  "dataToMoveMB": -0.0,
+                  "dataToMoveMB": 0.0,
                   "intraBrokerDataToMoveMB": 0.0,
                   "disks": [],
                   "reasons": [
