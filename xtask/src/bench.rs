@@ -1,5 +1,7 @@
 //! `cargo xtask bench …`: builds what is to be compared, and lets the bench compare it.
 
+pub(crate) mod balancer;
+
 use std::{
     env::consts::EXE_SUFFIX,
     path::{self, PathBuf},
@@ -47,13 +49,18 @@ pub(crate) fn kube(workspace: &Workspace, options: &KubeOptions) -> Result<()> {
     let mut bench = cargo(&["bench", "--locked"]);
     bench.args(["--bench", "kube", "--"]).args(options.arguments()?);
     if options.only != Some(Server::Real) {
-        let release = Metadata::of_members(workspace)?.target_directory.join("release");
-        bench.env("EVENKEEL_BINARY", release.join(format!("evenkeel{EXE_SUFFIX}")));
+        bench.env("EVENKEEL_BINARY", release_binary(workspace)?);
     }
     if options.only != Some(Server::Ours) {
         bench.env("EVENKEEL_KUBETEST", real::kubetest::binary(workspace)?);
     }
     process::run(&mut bench)
+}
+
+/// Where a release build puts the program.
+fn release_binary(workspace: &Workspace) -> Result<PathBuf> {
+    let release = Metadata::of_members(workspace)?.target_directory.join("release");
+    Ok(release.join(format!("evenkeel{EXE_SUFFIX}")))
 }
 
 impl KubeOptions {

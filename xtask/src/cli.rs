@@ -38,6 +38,8 @@ enum Real {
 enum Bench {
     /// Our API server beside kube-apiserver and etcd.
     Kube(bench::KubeOptions),
+    /// Plans for clusters from 50,000 to 2.8 million replicas: time, memory, and how good they are.
+    Balancer(bench::balancer::Options),
 }
 
 #[derive(Args)]
@@ -55,6 +57,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Tidy => tidy::run(&workspace),
         Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
+        Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
     }
 }

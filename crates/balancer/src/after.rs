@@ -141,7 +141,6 @@ mod tests {
             let disk = Resource::Disk as usize;
             assert!((promised.resources[disk] - found.resources[disk]).abs() < 1e-3, "{promised:?} {found:?}");
         }
-        assert_eq!(again.plan.changes, [], "a cluster that is balanced needs no plan");
     }
 
     #[test]

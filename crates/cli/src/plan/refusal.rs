@@ -1,8 +1,8 @@
 //! Why there is no plan: one line, and an exit code that tells bad input from a cluster that cannot be helped.
 
 use evenkeel_balancer::cluster::Invalid;
-use evenkeel_balancer::goal::{Goal, UnknownGoal};
-use evenkeel_balancer::planner::{Outcome, Refused, Status};
+use evenkeel_balancer::goal::UnknownGoal;
+use evenkeel_balancer::planner::Refused;
 
 /// Why nothing was planned.
 #[derive(Debug, thiserror::Error)]
@@ -32,35 +32,18 @@ pub(crate) enum Refusal {
     /// The balancer refused.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// A hard goal is not satisfied by the best that was found.
-    #[error("{goal} cannot be satisfied: it is missed by {miss:.3} at best")]
-    HardGoal {
-        /// Which.
-        goal: Goal,
-        /// By how much, in the goal's own measure.
-        miss: f64,
-    },
 }
 
 impl Refusal {
     /// 2 for bad input, 3 for a hard goal that cannot be satisfied.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Refusal::Refused(Refused::Infeasible(_)) | Refusal::HardGoal { .. } => 3,
+            Refusal::Refused(Refused::Infeasible(_)) => 3,
             _ => 2,
         }
     }
 
     pub(super) fn value(option: &'static str, value: &str, problem: impl Into<String>) -> Refusal {
         Refusal::Value { option, value: value.to_owned(), problem: problem.into() }
-    }
-
-    /// A plan that leaves a hard goal violated is no plan, unless a budget cut it short.
-    pub(super) fn of_hard_goals(outcome: &Outcome) -> Result<(), Refusal> {
-        if outcome.plan.undone.changes > 0 {
-            return Ok(());
-        }
-        let left = outcome.verdicts.iter().find(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
-        left.map_or(Ok(()), |verdict| Err(Refusal::HardGoal { goal: verdict.goal, miss: verdict.miss.1 }))
     }
 }

@@ -4,6 +4,7 @@
 use evenkeel_balancer::cluster::{Broker, BrokerState, Cluster, Resource};
 use evenkeel_balancer::plan::Change;
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Status, Verdict};
+use evenkeel_balancer::statistics::Spread;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
@@ -21,9 +22,11 @@ pub(super) struct Report<'a> {
     pub(super) what_if: WhatIf<'a>,
     pub(super) cluster: Totals<'a>,
     pub(super) summary: Summary,
+    pub(super) balancedness: Balancedness,
+    pub(super) provision: Provision<'a>,
     pub(super) goals: Vec<GoalLine>,
     pub(super) unmeasured_goals: Vec<&'static str>,
-    pub(super) spread: Vec<Spread>,
+    pub(super) spread: Vec<SpreadLine>,
     pub(super) brokers: Vec<BrokerLine<'a>>,
     pub(super) changes: Changes<'a>,
 }
@@ -67,8 +70,33 @@ pub(super) struct Summary {
     pub(super) replica_moves: u64,
     pub(super) leader_moves: u64,
     pub(super) disk_moves: u64,
-    pub(super) at_least_minutes: f64,
+    /// The least data that any plan must move that gets as far.
+    #[serde(rename = "leastDataToMoveMB")]
+    pub(super) least_data_to_move: f64,
+    pub(super) minutes: Minutes,
     pub(super) undone: Undone,
+}
+
+/// How long it takes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Minutes {
+    pub(super) expected: f64,
+    pub(super) one_by_one: f64,
+}
+
+/// One number for all goals: 100 if none is violated.
+#[derive(Serialize)]
+pub(super) struct Balancedness {
+    pub(super) before: f64,
+    pub(super) after: f64,
+}
+
+/// Whether the cluster has the right size.
+#[derive(Serialize)]
+pub(super) struct Provision<'a> {
+    pub(super) status: &'static str,
+    pub(super) recommendation: &'a str,
 }
 
 /// What a budget left out.
@@ -98,22 +126,29 @@ pub(super) struct RefusedBy {
     pub(super) times: u64,
 }
 
-/// How evenly the brokers that live are used, in percent of capacity.
+/// How evenly the brokers that live carry something.
 #[derive(Serialize)]
-pub(super) struct Spread {
-    pub(super) resource: &'static str,
+pub(super) struct SpreadLine {
+    pub(super) of: &'static str,
+    pub(super) unit: &'static str,
     pub(super) before: Statistics,
     pub(super) after: Statistics,
 }
 
 /// Of one number per broker.
-#[derive(Serialize, Debug, PartialEq)]
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Statistics {
     pub(super) min: f64,
     pub(super) mean: f64,
     pub(super) max: f64,
     pub(super) standard_deviation: f64,
+}
+
+impl From<Spread> for Statistics {
+    fn from(spread: Spread) -> Self {
+        Statistics { min: spread.min, mean: spread.mean, max: spread.max, standard_deviation: spread.deviation }
+    }
 }
 
 /// A broker before and after.
@@ -235,8 +270,8 @@ impl Changes<'_> {
             new_replicas: change.new_replicas.iter().map(|broker| broker.0).collect(),
             old_leader: change.old_leader.0,
             new_leader: change.new_leader.0,
-            data_to_move: change.megabytes,
-            intra_broker_data_to_move: change.disk_megabytes,
+            data_to_move: positive(change.megabytes),
+            intra_broker_data_to_move: positive(change.disk_megabytes),
             disks: change
                 .disks
                 .iter()
@@ -284,9 +319,14 @@ impl<'a> Report<'a> {
                 unmeasured: cluster.unknown().iter().map(Resource::name).collect(),
             },
             summary: summary(cluster, asked, outcome),
+            balancedness: Balancedness { before: outcome.score.0, after: outcome.score.1 },
+            provision: Provision {
+                status: outcome.provision.status.name(),
+                recommendation: &outcome.provision.recommendation,
+            },
             goals: outcome.verdicts.iter().map(goal_line).collect(),
             unmeasured_goals: outcome.unmeasured.iter().map(|goal| goal.name()).collect(),
-            spread: spread(cluster, &brokers),
+            spread: spread(cluster, outcome),
             brokers,
             changes: Changes {
                 all: &outcome.plan.changes,
@@ -341,59 +381,46 @@ fn goal_line(verdict: &Verdict) -> GoalLine {
     }
 }
 
+/// Rust's sum of nothing is -0, which looks odd in JSON.
+fn positive(sum: f64) -> f64 {
+    sum + 0.0
+}
+
 fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
     let plan = &outcome.plan;
-    let megabytes = plan.megabytes();
+    let estimate = outcome.estimate(cluster, &asked.pace);
     Summary {
-        data_to_move: megabytes,
-        intra_broker_data_to_move: plan.changes.iter().map(|change| change.disk_megabytes).sum(),
+        data_to_move: positive(plan.megabytes()),
+        intra_broker_data_to_move: positive(plan.changes.iter().map(|change| change.disk_megabytes).sum()),
         changes: plan.changes.len(),
         replica_moves: plan.changes.iter().map(|change| change.added().count() as u64).sum(),
         leader_moves: plan.changes.iter().filter(|change| change.old_leader != change.new_leader).count() as u64,
         disk_moves: plan.changes.iter().map(|change| change.disks.len() as u64).sum(),
-        at_least_minutes: at_least_minutes(cluster, asked, megabytes),
+        least_data_to_move: outcome.least_megabytes,
+        minutes: Minutes { expected: estimate.expected, one_by_one: estimate.one_by_one },
         undone: Undone { changes: plan.undone.changes, data_to_move: plan.undone.megabytes },
     }
 }
 
-/// The data over what one broker can copy: its mean inbound capacity, or the throttle if that is less.
-fn at_least_minutes(cluster: &Cluster, asked: &Asked, megabytes: f64) -> f64 {
-    let alive: Vec<f64> = cluster
-        .brokers()
-        .iter()
-        .filter(|broker| broker.is_alive())
-        .map(|broker| broker.capacity[Resource::NwIn as usize] / 1024.0)
-        .collect();
-    let mean = alive.iter().sum::<f64>() / alive.len() as f64;
-    megabytes / asked.throttle.map_or(mean, |throttle| throttle.min(mean)) / 60.0
-}
-
-fn spread(cluster: &Cluster, brokers: &[BrokerLine<'_>]) -> Vec<Spread> {
-    let of = |resource: Resource, which: fn(&'_ BrokerLine<'_>) -> PerResource| {
-        let alive = cluster.brokers().iter().zip(brokers).filter(|(broker, _)| broker.is_alive());
-        let numbers: Vec<f64> = alive.filter_map(|(_, line)| which(line).get(resource)).collect();
-        statistics(&numbers)
-    };
-    let measured = Resource::ALL.into_iter().filter(|resource| !cluster.unknown().contains(*resource));
-    measured
-        .map(|resource| Spread {
-            resource: resource.name(),
-            before: of(resource, |line| line.before.percent),
-            after: of(resource, |line| line.after.percent),
-        })
-        .collect()
-}
-
-fn statistics(numbers: &[f64]) -> Statistics {
-    let count = numbers.len().max(1) as f64;
-    let mean = numbers.iter().sum::<f64>() / count;
-    let variance = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / count;
-    Statistics {
-        min: numbers.iter().copied().reduce(f64::min).unwrap_or_default(),
-        mean,
-        max: numbers.iter().copied().reduce(f64::max).unwrap_or_default(),
-        standard_deviation: variance.sqrt(),
+fn spread(cluster: &Cluster, outcome: &Outcome) -> Vec<SpreadLine> {
+    let (before, after) = &outcome.statistics;
+    let line =
+        |of, unit, before: Spread, after: Spread| SpreadLine { of, unit, before: before.into(), after: after.into() };
+    let known = |resource: &Resource| !cluster.unknown().contains(*resource);
+    let used = Resource::ALL.into_iter().filter(known).map(|resource| {
+        let index = resource as usize;
+        line(resource.name(), "percent", before.resources[index], after.resources[index])
+    });
+    let mut lines: Vec<SpreadLine> = used.collect();
+    lines.push(line("replicas", "count", before.replicas, after.replicas));
+    lines.push(line("leaders", "count", before.leaders, after.leaders));
+    if known(&Resource::NwOut) {
+        lines.push(line("potentialNetworkOutbound", "percent", before.potential_out, after.potential_out));
     }
+    if known(&Resource::NwIn) {
+        lines.push(line("leaderNetworkInbound", "KB/s", before.leader_in, after.leader_in));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -401,14 +428,6 @@ mod tests {
     use expect_test::expect;
 
     use super::super::testing;
-    use super::*;
-
-    #[test]
-    fn the_spread_is_of_the_whole_population() {
-        // Mean 4, squares of 3, 1, 1, 3 are 20 in sum, 5 on average.
-        let expected = Statistics { min: 1.0, mean: 4.0, max: 7.0, standard_deviation: 5.0_f64.sqrt() };
-        assert_eq!(statistics(&[1.0, 3.0, 5.0, 7.0]), expected);
-    }
 
     #[test]
     fn the_fields_are_those_documented() {
@@ -433,11 +452,23 @@ mod tests {
                 "replicaMoves": 2,
                 "leaderMoves": 3,
                 "diskMoves": 0,
-                "atLeastMinutes": 2.528395061728395,
+                "leastDataToMoveMB": 32800.0,
+                "minutes": {
+                  "expected": 5.5,
+                  "oneByOne": 3.7925925925925923
+                },
                 "undone": {
                   "changes": 0,
                   "dataToMoveMB": 0.0
                 }
+              },
+              "balancedness": {
+                "before": 0.0,
+                "after": 74.45721583652619
+              },
+              "provision": {
+                "status": "RIGHT_SIZED",
+                "recommendation": ""
               },
               "goals": [
                 {
@@ -465,7 +496,7 @@ mod tests {
                   "refusedBy": [
                     {
                       "goal": "DiskUsageDistributionGoal",
-                      "times": 66
+                      "times": 7
                     }
                   ]
                 }
@@ -473,7 +504,8 @@ mod tests {
               "unmeasuredGoals": [],
               "spread": [
                 {
-                  "resource": "cpu",
+                  "of": "cpu",
+                  "unit": "percent",
                   "before": {
                     "min": 4.0,
                     "mean": 16.59999978542328,
@@ -488,7 +520,8 @@ mod tests {
                   }
                 },
                 {
-                  "resource": "networkInbound",
+                  "of": "networkInbound",
+                  "unit": "percent",
                   "before": {
                     "min": 9.0,
                     "mean": 12.0,
@@ -503,7 +536,8 @@ mod tests {
                   }
                 },
                 {
-                  "resource": "networkOutbound",
+                  "of": "networkOutbound",
+                  "unit": "percent",
                   "before": {
                     "min": 0.0,
                     "mean": 10.8,
@@ -518,7 +552,8 @@ mod tests {
                   }
                 },
                 {
-                  "resource": "disk",
+                  "of": "disk",
+                  "unit": "percent",
                   "before": {
                     "min": 20.0,
                     "mean": 26.666666666666668,
@@ -530,6 +565,70 @@ mod tests {
                     "mean": 26.666666666666668,
                     "max": 26.666666666666668,
                     "standardDeviation": 0.0
+                  }
+                },
+                {
+                  "of": "replicas",
+                  "unit": "count",
+                  "before": {
+                    "min": 2.0,
+                    "mean": 3.6,
+                    "max": 6.0,
+                    "standardDeviation": 1.3564659966250536
+                  },
+                  "after": {
+                    "min": 2.0,
+                    "mean": 3.6,
+                    "max": 4.0,
+                    "standardDeviation": 0.8000000000000002
+                  }
+                },
+                {
+                  "of": "leaders",
+                  "unit": "count",
+                  "before": {
+                    "min": 0.0,
+                    "mean": 1.8,
+                    "max": 6.0,
+                    "standardDeviation": 2.1354156504062622
+                  },
+                  "after": {
+                    "min": 1.0,
+                    "mean": 1.8,
+                    "max": 3.0,
+                    "standardDeviation": 0.7483314773547883
+                  }
+                },
+                {
+                  "of": "potentialNetworkOutbound",
+                  "unit": "percent",
+                  "before": {
+                    "min": 18.0,
+                    "mean": 24.0,
+                    "max": 36.0,
+                    "standardDeviation": 6.572670690061994
+                  },
+                  "after": {
+                    "min": 24.0,
+                    "mean": 24.0,
+                    "max": 24.0,
+                    "standardDeviation": 0.0
+                  }
+                },
+                {
+                  "of": "leaderNetworkInbound",
+                  "unit": "KB/s",
+                  "before": {
+                    "min": 0.0,
+                    "mean": 16200.0,
+                    "max": 54000.0,
+                    "standardDeviation": 19218.74085365636
+                  },
+                  "after": {
+                    "min": 9000.0,
+                    "mean": 16200.0,
+                    "max": 27000.0,
+                    "standardDeviation": 6734.983296193094
                   }
                 }
               ],
@@ -847,7 +946,7 @@ mod tests {
                   ],
                   "oldLeader": 0,
                   "newLeader": 2,
-                  "dataToMoveMB": -0.0,
+                  "dataToMoveMB": 0.0,
                   "intraBrokerDataToMoveMB": 0.0,
                   "disks": [],
                   "reasons": [

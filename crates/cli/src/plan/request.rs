@@ -6,6 +6,7 @@ use std::thread;
 
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::{BrokerId, Cluster};
+use evenkeel_balancer::estimate::Pace;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
@@ -101,8 +102,8 @@ pub(super) struct Asked {
     pub(super) what_if: WhatIf,
     pub(super) request: Request,
     pub(super) settings: Settings,
-    /// MB per second.
-    pub(super) throttle: Option<f64>,
+    /// How fast the plan is to be carried out.
+    pub(super) pace: Pace,
 }
 
 impl Asked {
@@ -131,6 +132,7 @@ impl Question {
             .throttle
             .as_deref()
             .map(|text| units::rate(text).ok_or_else(|| Refusal::value("--throttle", text, units::RATE)));
+        let pace = Pace { throttle: throttle.transpose()?, ..Pace::default() };
         let request = Request {
             operation: self.operation(mode, what_if)?,
             goals: self.goals.as_deref().map_or_else(|| Ok(Vec::new()), goals)?,
@@ -145,7 +147,7 @@ impl Question {
             threads: self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
             ..Request::default()
         };
-        Ok(Asked { mode, what_if: what_if.clone(), request, settings, throttle: throttle.transpose()? })
+        Ok(Asked { mode, what_if: what_if.clone(), request, settings, pace })
     }
 
     fn mode(&self, what_if: &WhatIf) -> Result<Mode, Refusal> {

@@ -56,12 +56,22 @@ fn summary(report: &Report<'_>) -> String {
         }
         moves.push(counted(summary.leader_moves, "leader", "leaders"));
         line("to move", moves.join(", "));
-        line("data", megabytes(summary.data_to_move));
+        let least = summary.least_data_to_move;
+        let bound = if least > 0.0 {
+            format!("; no plan gets as far with less than {}", megabytes(least))
+        } else {
+            String::new()
+        };
+        line("data", megabytes(summary.data_to_move) + &bound);
         if summary.intra_broker_data_to_move > 0.0 {
             line("between disks", megabytes(summary.intra_broker_data_to_move));
         }
-        line("time", format!("at least {}", minutes(summary.at_least_minutes)));
+        let [expected, one_by_one] = [summary.minutes.expected, summary.minutes.one_by_one].map(minutes);
+        line("time", format!("{expected} expected; {one_by_one} at the full speed of one broker"));
     }
+    line("balancedness", format!("{:.1} → {:.1} of 100", report.balancedness.before, report.balancedness.after));
+    let provision = &report.provision;
+    line("size", [provision.status, provision.recommendation].join(" ").trim_end().to_owned());
     let undone = &summary.undone;
     if undone.changes > 0 {
         let changes = counted(undone.changes as u64, "change", "changes");
@@ -246,13 +256,15 @@ mod tests {
             small: 5 brokers, 9 topics, 9 partitions, 18 replicas
             plan         a331dde8d879242b1eaa0a274d9fe1ef (rebalance)
             to move      2 replicas, 3 leaders
-            data         39.1 GB
-            time         at least 2 min 32 s
+            data         39.1 GB; no plan gets as far with less than 32.0 GB
+            time         5 min 30 s expected; 3 min 48 s at the full speed of one broker
+            balancedness 0.0 → 74.5 of 100
+            size         RIGHT_SIZED
 
             GOALS
             RackAwareGoal                  hard  FIXED      missed by 1.0 → 0
             DiskUsageDistributionGoal            FIXED      missed by 0.730 → 0
-            LeaderReplicaDistributionGoal        VIOLATED   missed by 2.8 → 0.556; held back by DiskUsageDistributionGoal (66 times)
+            LeaderReplicaDistributionGoal        VIOLATED   missed by 2.8 → 0.556; held back by DiskUsageDistributionGoal (7 times)
 
             BROKER  RACK  STATE  REPLICAS  LEADERS  DISK                     CPU                      NETWORK IN               NETWORK OUT
             0       a     ALIVE  6 → 4     6 → 3    ██▍··· █▋···· 40 → 27 %  ██▉··· █▌···· 48 → 25 %  █▏···· ▊····· 18 → 12 %  ██▏··· █▏···· 36 → 18 %
@@ -274,6 +286,8 @@ mod tests {
             small: 5 brokers, 4 topics, 4 partitions, 8 replicas
             plan         e3b0c44298fc1c149afbf4c8996fb924 (rebalance)
             to do        nothing
+            balancedness 100.0 → 100.0 of 100
+            size         RIGHT_SIZED
 
             GOALS
             RackAwareGoal  hard  NO-ACTION

@@ -59,6 +59,8 @@ fn report<T>(cluster: &Cluster, goals: &str, read: impl FnOnce(&Report<'_>) -> T
     let mut question = Question::default();
     question.goals = Some(goals.to_owned());
     let asked = question.parse(&WhatIf::default()).unwrap();
-    let outcome = planner::plan(cluster, &asked.request, &asked.settings).unwrap();
+    let mut outcome = planner::plan(cluster, &asked.request, &asked.settings).unwrap();
+    // How often the search tried in vain says nothing about what is printed, and changes with every change to it.
+    outcome.verdicts.iter_mut().flat_map(|verdict| &mut verdict.refused_by).for_each(|(_, times)| *times = 7);
     read(&Report::of(cluster, Some("small"), &asked, &outcome))
 }

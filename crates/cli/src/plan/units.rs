@@ -27,10 +27,11 @@ pub(super) fn size(text: &str) -> Option<f64> {
     Some(number * factor).filter(|size| size.is_finite())
 }
 
-/// A rate in MB per second, with or without `/s`.
+/// A rate in KB per second, with or without `/s`.
 pub(super) fn rate(text: &str) -> Option<f64> {
     let text = text.trim();
-    size(text.strip_suffix("/s").unwrap_or(text)).filter(|rate| *rate > 0.0)
+    let megabytes = size(text.strip_suffix("/s").unwrap_or(text)).filter(|rate| *rate > 0.0);
+    megabytes.map(|megabytes| megabytes * 1024.0)
 }
 
 /// MB for people: three digits, in the largest unit that leaves something before the point.
@@ -90,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_rate_is_a_size_per_second_and_never_none() {
-        assert_eq!(rate("50MB/s"), Some(50.0));
-        assert_eq!(rate("50MB"), Some(50.0));
+        assert_eq!(rate("50MB/s"), Some(51_200.0));
+        assert_eq!(rate("50KB"), Some(50.0));
         assert_eq!(rate("0MB/s"), None);
     }
 

@@ -1,0 +1,317 @@
+//! `cargo xtask bench balancer`: how long the balancer takes for clusters of many sizes, how much memory it needs, and
+//! how good its plans are.
+//!
+//! Every plan is made by the program itself, as a child process, so that its peak memory is its own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde::Deserialize;
+
+use super::release_binary;
+use crate::{process, workspace::Workspace};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Plans for this cluster alone: a, ar, f, b, mr, g, c or d (repeatable).
+    #[arg(long = "cluster", value_name = "NAME")]
+    clusters: Vec<String>,
+    /// How often each plan is made; the median counts.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: usize,
+}
+
+/// A cluster, ascending by size, and what its plan needs to be told.
+struct Case {
+    name: &'static str,
+    what: &'static str,
+    options: &'static [&'static str],
+}
+
+const CASES: [Case; 8] = [
+    Case { name: "a", what: "40 brokers", options: &[] },
+    Case { name: "ar", what: "40 brokers, rack-aware", options: &[] },
+    Case { name: "f", what: "40 brokers, 5 of them dead", options: &[] },
+    Case { name: "g", what: "80 brokers, 2 of them new", options: &["--add-broker", "80", "--add-broker", "81"] },
+    Case { name: "b", what: "140 brokers", options: &[] },
+    Case { name: "mr", what: "60 brokers, rack-aware", options: &[] },
+    Case { name: "c", what: "270 brokers, 10,500 topics", options: &[] },
+    // On average 13,000 replicas on each broker: more than a broker may hold unless told otherwise.
+    Case { name: "d", what: "215 brokers", options: &["--max-replicas-per-broker", "20000"] },
+];
+
+/// The two clusters between which growth is told.
+const SMALL: &str = "a";
+const LARGE: &str = "d";
+
+/// What a run of the program says in JSON, as far as it is used here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    plan_id: String,
+    cluster: Totals,
+    summary: Summary,
+    goals: Vec<GoalLine>,
+    spread: Vec<Spread>,
+}
+
+#[derive(Deserialize)]
+struct Totals {
+    replicas: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    #[serde(rename = "dataToMoveMB")]
+    data_to_move: f64,
+    replica_moves: u64,
+    leader_moves: u64,
+}
+
+#[derive(Deserialize)]
+struct GoalLine {
+    goal: String,
+    status: String,
+}
+
+#[derive(Deserialize)]
+struct Spread {
+    unit: String,
+    of: String,
+    before: Statistics,
+    after: Statistics,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Statistics {
+    standard_deviation: f64,
+}
+
+/// What one run took.
+#[derive(Debug, PartialEq)]
+struct Cost {
+    read: f64,
+    plan: f64,
+    peak_kib: f64,
+}
+
+/// What all runs of a case took, and what came out.
+struct Measured {
+    case: &'static Case,
+    report: Report,
+    /// Medians, and the highest peak.
+    cost: Cost,
+}
+
+/// Plans for every cluster and prints the table of `docs/benchmarks.md`.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    for name in &options.clusters {
+        ensure!(CASES.iter().any(|case| case.name == name), "there is no cluster {name} to plan for");
+    }
+    ensure!(options.runs > 0, "at least one run is needed");
+    let mut build = process::cargo();
+    build.args(["build", "--locked", "--release", "--package", "evenkeel-cli"]).current_dir(workspace.root());
+    process::run(&mut build)?;
+    let bench = Bench { binary: release_binary(workspace)?, folder: tempfile::tempdir()?, runs: options.runs };
+    let wanted =
+        |case: &&'static Case| options.clusters.is_empty() || options.clusters.iter().any(|name| name == case.name);
+    let mut measured = Vec::new();
+    for case in CASES.iter().filter(wanted) {
+        eprintln!("{}: {}", case.name, case.what);
+        measured.push(bench.measure(case)?);
+    }
+    println!("\n{}", table(&measured));
+    if let Some(exponent) = growth(&measured) {
+        println!("growth from {SMALL} to {LARGE}: time ~ replicas^{exponent:.2}");
+    }
+    Ok(())
+}
+
+struct Bench {
+    binary: PathBuf,
+    folder: tempfile::TempDir,
+    runs: usize,
+}
+
+impl Bench {
+    fn measure(&self, case: &'static Case) -> Result<Measured> {
+        let snapshot = self.snapshot(case.name)?;
+        let answer = self.folder.path().join("plan.json");
+        let mut costs = Vec::new();
+        let mut first: Option<Report> = None;
+        for _ in 0..self.runs {
+            let mut plan = self.plan(&snapshot);
+            plan.args(["--threads", "2", "--output", "json", "--timings", "-o"]).arg(&answer).args(case.options);
+            costs.push(cost(&said(&mut plan)?)?);
+            let report: Report = serde_json::from_slice(&fs::read(&answer)?).context("the plan is not as expected")?;
+            if let Some(first) = &first {
+                ensure!(first.plan_id == report.plan_id, "{}: two runs gave two plans", case.name);
+            }
+            first.get_or_insert(report);
+        }
+        fs::remove_file(&snapshot)?;
+        let report = first.context("there was no run")?;
+        Ok(Measured { case, report, cost: typical(&costs) })
+    }
+
+    /// Writes the cluster down; `g` is one of ours, balanced by ourselves.
+    fn snapshot(&self, name: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        let mut generate = Command::new(&self.binary);
+        generate.arg("generate").arg("-o").arg(&path);
+        if name != "g" {
+            said(generate.args(["--preset", name]))?;
+            return Ok(path);
+        }
+        said(generate.args(["--preset", "a", "--brokers", "80"]))?;
+        let balanced = self.folder.path().join("g-balanced");
+        said(self.plan(&path).args(["--output", "snapshot", "-o"]).arg(&balanced))?;
+        Ok(balanced)
+    }
+
+    fn plan(&self, snapshot: &Path) -> Command {
+        let mut plan = Command::new(&self.binary);
+        plan.arg("plan").arg("--snapshot").arg(snapshot);
+        plan
+    }
+}
+
+/// Runs to the end and returns what was said on standard error.
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("could not start {:?}", command.get_program()))?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if !output.status.success() {
+        bail!("{:?} failed: {said}", command.get_args());
+    }
+    Ok(said)
+}
+
+/// The line that `--timings` prints.
+fn cost(line: &str) -> Result<Cost> {
+    let number = |name: &str| -> Result<f64> {
+        let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        Ok(value.with_context(|| format!("no {name} in `{line}`"))?.parse()?)
+    };
+    Ok(Cost { read: number("readMs")?, plan: number("planMs")?, peak_kib: number("peakKiB")? })
+}
+
+fn typical(costs: &[Cost]) -> Cost {
+    let median = |of: fn(&Cost) -> f64| {
+        let mut numbers: Vec<f64> = costs.iter().map(of).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers[numbers.len() / 2]
+    };
+    Cost {
+        read: median(|cost| cost.read),
+        plan: median(|cost| cost.plan),
+        peak_kib: costs.iter().map(|cost| cost.peak_kib).fold(0.0, f64::max),
+    }
+}
+
+/// The power of the number of replicas with which the time grows.
+fn growth(measured: &[Measured]) -> Option<f64> {
+    let point = |name| {
+        let of = measured.iter().find(|measured| measured.case.name == name)?;
+        Some((of.report.cluster.replicas as f64, of.cost.plan))
+    };
+    let ((few, fast), (many, slow)) = (point(SMALL)?, point(LARGE)?);
+    Some((slow / fast).ln() / (many / few).ln())
+}
+
+fn table(measured: &[Measured]) -> String {
+    let mut text = String::from(
+        "| cluster | replicas | plan | read | peak memory | MB moved | replica moves | leader moves | left violated | deviation of use in %: CPU, in, out, disk |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---|---|\n",
+    );
+    for Measured { case, report, cost } in measured {
+        let violated: Vec<&str> = report
+            .goals
+            .iter()
+            .filter(|goal| goal.status == "VIOLATED")
+            .map(|goal| goal.goal.strip_suffix("Goal").unwrap_or(&goal.goal))
+            .collect();
+        let spread: Vec<String> = report
+            .spread
+            .iter()
+            // The four resources; what a broker would send if it led all it holds is none.
+            .filter(|spread| spread.unit == "percent" && !spread.of.starts_with("potential"))
+            .map(|spread| format!("{:.2} → {:.2}", spread.before.standard_deviation, spread.after.standard_deviation))
+            .collect();
+        text.push_str(&format!(
+            "| `{}`: {} | {} | {} | {} | {:.0} MiB | {} | {} | {} | {} | {} |\n",
+            case.name,
+            case.what,
+            count(report.cluster.replicas as f64),
+            time(cost.plan),
+            time(cost.read),
+            cost.peak_kib / 1024.0,
+            count(report.summary.data_to_move),
+            count(report.summary.replica_moves as f64),
+            count(report.summary.leader_moves as f64),
+            if violated.is_empty() { "–".to_owned() } else { violated.join(", ") },
+            spread.join(", "),
+        ));
+    }
+    text
+}
+
+fn time(milliseconds: f64) -> String {
+    if milliseconds < 1000.0 { format!("{milliseconds:.0} ms") } else { format!("{:.2} s", milliseconds / 1000.0) }
+}
+
+/// A whole number with its thousands told apart.
+fn count(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_is_read_from_the_line_of_timings() {
+        let line = "readMs=12.500 changeMs=0.000 planMs=90.250 inspectMs=1.000 writeMs=3.000 peakKiB=20480";
+        assert_eq!(cost(line).unwrap(), Cost { read: 12.5, plan: 90.25, peak_kib: 20_480.0 });
+        assert_eq!(cost("readMs=1").unwrap_err().to_string(), "no planMs in `readMs=1`");
+    }
+
+    #[test]
+    fn the_middle_run_counts_and_the_highest_peak() {
+        let run = |read, plan, peak_kib| Cost { read, plan, peak_kib };
+        let costs = [run(3.0, 10.0, 5.0), run(1.0, 30.0, 7.0), run(2.0, 20.0, 6.0)];
+        assert_eq!(typical(&costs), run(2.0, 20.0, 7.0));
+    }
+
+    #[test]
+    fn growth_is_told_as_a_power() {
+        let measured = |name, replicas, plan| Measured {
+            case: CASES.iter().find(|case| case.name == name).unwrap(),
+            report: Report {
+                plan_id: String::new(),
+                cluster: Totals { replicas },
+                summary: Summary { data_to_move: 0.0, replica_moves: 0, leader_moves: 0 },
+                goals: Vec::new(),
+                spread: Vec::new(),
+            },
+            cost: Cost { read: 0.0, plan, peak_kib: 0.0 },
+        };
+        // A hundred times the replicas, a thousand times the time.
+        let power = growth(&[measured(SMALL, 10, 1.0), measured(LARGE, 1_000, 1_000.0)]).unwrap();
+        assert!((power - 1.5).abs() < 1e-12);
+        assert_eq!(growth(&[measured(SMALL, 10, 1.0)]), None);
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0.0, 999.4, 1_000.0, 2_800_429.0].map(count), ["0", "999", "1,000", "2,800,429"]);
+    }
+}
