@@ -6,7 +6,14 @@
 //!
 //! Nothing here decides anything about a cluster, and nothing here trusts what it reads.
 
+pub mod connect;
+pub mod connection;
+pub mod error;
 pub mod frame;
 pub mod guard;
+pub mod login;
 pub mod message;
+pub mod records;
 pub mod versions;
+
+pub use error::{Error, ErrorCode, Refusal, Remedy};
