@@ -5,6 +5,7 @@
 //! included. It is pure: no waiting, no clock, no files, one thread, ordered maps, and all chance
 //! from one seed, so that the same story gives the same bytes. Everything but `serve` stays so.
 
+pub mod broker;
 pub mod cluster;
 mod code;
 mod dice;

@@ -87,6 +87,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct Cluster {
     options: Options,
+    cluster_id: String,
     dice: Dice,
     now: Millis,
     /// Grows with all that goes into the metadata log; broker epochs are taken from it.
@@ -124,6 +125,7 @@ impl Cluster {
     pub fn new(options: Options, brokers: impl IntoIterator<Item = BrokerSpec>) -> Self {
         let mut cluster = Self {
             dice: Dice::new(options.seed),
+            cluster_id: name_from(options.seed),
             options,
             now: 0,
             metadata_offset: 0,
@@ -203,4 +205,13 @@ impl Cluster {
         self.metadata_offset += 1;
         self.metadata_offset
     }
+}
+
+/// A cluster id as Kafka's look: 22 characters that pass for base64.
+fn name_from(seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    // Dice of its own: the name of the cluster is no part of its story.
+    let mut dice = Dice::new(!seed);
+    // Sixteen bytes leave four bits of the last letter unused.
+    (0..22).map(|n| char::from(LETTERS[if n < 21 { dice.below(64) } else { 16 * dice.below(4) }])).collect()
 }

@@ -55,7 +55,7 @@ impl NewTopic {
         Self::placed(name, Placement::Manual((0..).zip(lists.iter().map(list)).collect()))
     }
 
-    fn placed(name: &str, placement: Placement) -> Self {
+    pub(crate) fn placed(name: &str, placement: Placement) -> Self {
         Self { name: name.to_owned(), placement, configs: BTreeMap::new(), load: Load::default(), loaded_for: 0 }
     }
 

@@ -89,6 +89,16 @@ impl Cluster {
             .collect()
     }
 
+    /// The cluster's id: 22 characters, from the seed.
+    pub fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    /// The end of the metadata log.
+    pub fn metadata_offset(&self) -> i64 {
+        self.metadata_offset
+    }
+
     /// The broker that passes for the controller: always a live one, never the controller itself.
     pub fn shown_controller(&self) -> Option<BrokerId> {
         self.shown_controller
