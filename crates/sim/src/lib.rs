@@ -12,6 +12,7 @@ mod dice;
 mod ids;
 pub mod log;
 pub mod metrics;
+pub mod serve;
 pub mod traffic;
 
 pub use cluster::{Cluster, Options};

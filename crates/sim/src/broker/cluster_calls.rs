@@ -1,7 +1,9 @@
 //! Who is there, and what topics look like.
 
 use evenkeel_kafka::message::{MessageError, encode_response};
-use kafka_protocol::messages::api_versions_response::{ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey};
+use kafka_protocol::messages::api_versions_response::{
+    ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::describe_quorum_response::{Node, PartitionData, ReplicaState, TopicData};
 use kafka_protocol::messages::describe_topic_partitions_response::{
@@ -30,7 +32,8 @@ const CLUSTER_OPERATIONS: i32 = 0x1fa0;
 /// max.request.partition.size.limit
 const PARTITIONS_AT_ONCE: i32 = 2_000;
 /// The metadata version of 4.3, and the feature that keeps eligible leader replicas.
-const FEATURES: [(&str, i16, i16, i16); 2] = [("metadata.version", 7, 30, 30), ("eligible.leader.replicas.version", 0, 1, 1)];
+const FEATURES: [(&str, i16, i16, i16); 2] =
+    [("metadata.version", 7, 30, 30), ("eligible.leader.replicas.version", 0, 1, 1)];
 
 impl Call<'_> {
     pub(super) fn api_versions(&self) -> Result<Reply, MessageError> {
@@ -90,13 +93,17 @@ impl Call<'_> {
         let response = DescribeClusterResponse::default();
         if request.endpoint_type == 2 {
             // Brokers speak of brokers; controllers are asked elsewhere.
-            let text_of = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER";
-            return response.with_error_code(Code::MismatchedEndpointType.number()).with_error_message(Some(text(text_of)));
+            let text_of =
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER";
+            return response
+                .with_error_code(Code::MismatchedEndpointType.number())
+                .with_error_message(Some(text(text_of)));
         }
         let seen = self.cluster.describe_brokers(self.me, request.include_fenced_brokers);
         let nodes = seen.into_iter().filter_map(|view| {
             let (host, port) = self.address(view.id)?;
-            let node = DescribeClusterBroker::default().with_broker_id(broker(Some(view.id))).with_is_fenced(view.fenced);
+            let node =
+                DescribeClusterBroker::default().with_broker_id(broker(Some(view.id))).with_is_fenced(view.fenced);
             Some(node.with_host(host).with_port(port).with_rack(view.rack.as_deref().map(text)))
         });
         let response = response
@@ -149,9 +156,9 @@ impl Call<'_> {
             let mut rest = view.partitions.iter().filter(|it| it.partition >= from).peekable();
             let page: Vec<_> = rest.by_ref().take(left).map(described_partition).collect();
             left -= page.len();
-            next = rest.next().map(|it| {
-                Cursor::default().with_topic_name(topic(&name)).with_partition_index(it.partition)
-            });
+            next = rest
+                .next()
+                .map(|it| Cursor::default().with_topic_name(topic(&name)).with_partition_index(it.partition));
             topics.push(
                 shown
                     .with_topic_id(uuid(view.id))
@@ -176,7 +183,8 @@ impl Call<'_> {
                 .with_last_fetch_timestamp(time)
                 .with_last_caught_up_timestamp(time)
         };
-        let observers = self.cluster.describe_brokers(self.me, false).into_iter().map(|view| state(view.id.0)).collect();
+        let observers =
+            self.cluster.describe_brokers(self.me, false).into_iter().map(|view| state(view.id.0)).collect();
         let quorum = PartitionData::default()
             .with_leader_id(broker(Some(BrokerId(CONTROLLER))))
             .with_leader_epoch(1)
@@ -207,7 +215,7 @@ impl Call<'_> {
     }
 }
 
-fn versions(error: i16) -> ApiVersionsResponse {
+pub(super) fn versions(error: i16) -> ApiVersionsResponse {
     let keys = served().map(|(key, oldest, newest)| {
         ApiVersion::default().with_api_key(key as i16).with_min_version(oldest).with_max_version(newest)
     });

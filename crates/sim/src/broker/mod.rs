@@ -7,6 +7,7 @@
 
 mod cluster_calls;
 mod convert;
+pub mod login;
 mod move_calls;
 mod record_calls;
 mod topic_calls;

@@ -66,16 +66,17 @@ impl Call<'_> {
             each.collect()
         });
         let moves = self.cluster.list_reassignments(among.as_deref());
-        let topics = by_topic(moves.into_iter().map(|it| (it.partition.clone(), it))).into_iter().map(|(name, moves)| {
-            let partitions = moves.into_iter().map(|(number, it)| {
-                OngoingPartitionReassignment::default()
-                    .with_partition_index(number)
-                    .with_replicas(brokers(&it.replicas))
-                    .with_adding_replicas(brokers(&it.adding))
-                    .with_removing_replicas(brokers(&it.removing))
+        let topics =
+            by_topic(moves.into_iter().map(|it| (it.partition.clone(), it))).into_iter().map(|(name, moves)| {
+                let partitions = moves.into_iter().map(|(number, it)| {
+                    OngoingPartitionReassignment::default()
+                        .with_partition_index(number)
+                        .with_replicas(brokers(&it.replicas))
+                        .with_adding_replicas(brokers(&it.adding))
+                        .with_removing_replicas(brokers(&it.removing))
+                });
+                OngoingTopicReassignment::default().with_name(topic(&name)).with_partitions(partitions.collect())
             });
-            OngoingTopicReassignment::default().with_name(topic(&name)).with_partitions(partitions.collect())
-        });
         ListPartitionReassignmentsResponse::default().with_topics(topics.collect())
     }
 
@@ -99,7 +100,10 @@ impl Call<'_> {
         ElectLeadersResponse::default().with_replica_election_results(topics.collect())
     }
 
-    pub(super) fn alter_replica_log_dirs(&mut self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse {
+    pub(super) fn alter_replica_log_dirs(
+        &mut self,
+        request: AlterReplicaLogDirsRequest,
+    ) -> AlterReplicaLogDirsResponse {
         let mut results = Vec::new();
         for dir in &request.dirs {
             for tp in dir.topics.iter().flat_map(|it| it.partitions.iter().map(|n| partition(&it.name, *n))) {

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use evenkeel_kafka::message::{MessageError, encode_response};
 use kafka_protocol::messages::fetch_request::FetchTopic;
-use kafka_protocol::messages::fetch_response::{AbortedTransaction, FetchableTopicResponse, LeaderIdAndEpoch, PartitionData};
+use kafka_protocol::messages::fetch_response::{
+    AbortedTransaction, FetchableTopicResponse, LeaderIdAndEpoch, PartitionData,
+};
 use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{
@@ -42,7 +44,8 @@ impl Pending {
         let frame = match &mut self.awaited {
             Awaited::Acknowledged { response, ends } => {
                 ends.retain(|(topic, partition, tp, end)| {
-                    let leads = cluster.registration(&tp.topic, tp.partition).is_some_and(|it| it.leader == Some(self.me));
+                    let leads =
+                        cluster.registration(&tp.topic, tp.partition).is_some_and(|it| it.leader == Some(self.me));
                     let code = match cluster.high_watermark(tp) {
                         Some(high_watermark) if leads && high_watermark >= *end => return false,
                         Some(_) if leads && time_is_up => Code::RequestTimedOut,
@@ -100,7 +103,9 @@ impl Call<'_> {
                 }
                 partitions.push(answer);
             }
-            responses.push(TopicProduceResponse::default().with_name(data.name.clone()).with_partition_responses(partitions));
+            responses.push(
+                TopicProduceResponse::default().with_name(data.name.clone()).with_partition_responses(partitions),
+            );
         }
         if request.acks == 0 {
             // Nobody listens for errors; a connection that closes is how Kafka tells.
@@ -185,7 +190,9 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
                     size += records.len();
                     left = left.saturating_sub(records.len());
                     let aborted = fetched.aborted.iter().map(|it| {
-                        AbortedTransaction::default().with_producer_id(it.producer_id.into()).with_first_offset(it.first_offset)
+                        AbortedTransaction::default()
+                            .with_producer_id(it.producer_id.into())
+                            .with_first_offset(it.first_offset)
                     });
                     let committed_only = isolation(request.isolation_level) == Isolation::ReadCommitted;
                     answer
@@ -198,7 +205,8 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
                 Err((refusal, tp)) => {
                     failed = true;
                     let answer = answer.with_error_code(refusal.code.number()).with_high_watermark(-1);
-                    let answer = answer.with_last_stable_offset(-1).with_log_start_offset(-1).with_records(Some(Bytes::new()));
+                    let answer =
+                        answer.with_last_stable_offset(-1).with_log_start_offset(-1).with_records(Some(Bytes::new()));
                     let stale = matches!(refusal.code, Code::NotLeaderOrFollower | Code::FencedLeaderEpoch);
                     let present = tp.filter(|_| stale).and_then(|tp| cluster.registration(&tp.topic, tp.partition));
                     match present {
@@ -213,7 +221,8 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
             }
         });
         let partitions = partitions.collect();
-        let response = FetchableTopicResponse::default().with_topic(wanted.topic.clone()).with_topic_id(wanted.topic_id);
+        let response =
+            FetchableTopicResponse::default().with_topic(wanted.topic.clone()).with_topic_id(wanted.topic_id);
         responses.push(response.with_partitions(partitions));
     }
     let ready = failed || request.topics.is_empty() || size >= usize::try_from(request.min_bytes).unwrap_or(0);

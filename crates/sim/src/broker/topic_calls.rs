@@ -32,7 +32,8 @@ impl Call<'_> {
                 if !results.iter().any(|result: &CreatableTopicResult| result.name == wanted.name) {
                     let text_of = text("Duplicate topic name.");
                     let result = CreatableTopicResult::default().with_name(wanted.name.clone());
-                    results.push(result.with_error_code(Code::InvalidRequest.number()).with_error_message(Some(text_of)));
+                    results
+                        .push(result.with_error_code(Code::InvalidRequest.number()).with_error_message(Some(text_of)));
                 }
                 continue;
             }
@@ -44,8 +45,10 @@ impl Call<'_> {
     fn create_topic(&mut self, wanted: &CreatableTopic, validate_only: bool) -> CreatableTopicResult {
         let result = new_topic(wanted).and_then(|new| self.cluster.create_topic(&new, validate_only));
         let (code, message) = outcome(&result);
-        let answer =
-            CreatableTopicResult::default().with_name(wanted.name.clone()).with_error_code(code).with_error_message(message);
+        let answer = CreatableTopicResult::default()
+            .with_name(wanted.name.clone())
+            .with_error_code(code)
+            .with_error_message(message);
         let Ok(made) = result else { return answer };
         let resource = Resource::Topic(wanted.name.to_string());
         let entries = self.cluster.describe_configs(self.me, &resource).unwrap_or_default();

@@ -73,7 +73,9 @@ impl Call<'_> {
                     .with_partition_index(number)
                     .with_partition_error_code(fenced_code(&result, old))
             });
-            AddPartitionsToTxnTopicResult::default().with_name(topic(&name)).with_results_by_partition(partitions.collect())
+            AddPartitionsToTxnTopicResult::default()
+                .with_name(topic(&name))
+                .with_results_by_partition(partitions.collect())
         });
         AddPartitionsToTxnResponse::default().with_results_by_topic_v3_and_below(topics.collect())
     }
@@ -81,8 +83,7 @@ impl Call<'_> {
     pub(super) fn end_txn(&mut self, request: EndTxnRequest) -> EndTxnResponse {
         let id = request.transactional_id.to_string();
         let producer = (request.producer_id.0, request.producer_epoch);
-        let result =
-            self.coordinates(Some(&id)).and_then(|()| self.cluster.end_txn(&id, producer, request.committed));
+        let result = self.coordinates(Some(&id)).and_then(|()| self.cluster.end_txn(&id, producer, request.committed));
         EndTxnResponse::default().with_error_code(fenced_code(&result, self.raw.version < 2))
     }
 

@@ -84,6 +84,16 @@ impl Cluster {
         self.brokers.get(&id).is_some_and(Broker::is_running)
     }
 
+    /// Whether the broker's process does not run.
+    pub fn is_down(&self, id: BrokerId) -> bool {
+        self.brokers.get(&id).is_none_or(|broker| broker.process == Process::Down)
+    }
+
+    /// The epoch that the broker got when it last started.
+    pub fn broker_epoch(&self, id: BrokerId) -> Option<i64> {
+        self.brokers.get(&id).map(|broker| broker.epoch)
+    }
+
     /// All brokers that were ever there, registered or not.
     pub fn broker_ids(&self) -> Vec<BrokerId> {
         self.brokers.keys().copied().collect()
