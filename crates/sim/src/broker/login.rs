@@ -21,7 +21,7 @@ use ring::{digest, hmac, pbkdf2};
 
 use super::cluster_calls::versions;
 use super::convert::text;
-use super::{Reply, served};
+use super::{Reply, decode, served};
 use crate::code::Code;
 
 /// Kafka's least number of iterations.
@@ -94,8 +94,8 @@ impl Login {
 
     /// Answers one request of a client that is not in yet.
     pub fn handle(&mut self, frame: Bytes) -> Reply {
-        let Ok(raw) = RawRequest::parse(frame) else { return Reply::Close };
-        self.dispatch(&raw).unwrap_or(Reply::Close)
+        let reply = RawRequest::parse(frame).and_then(|raw| self.dispatch(&raw));
+        reply.unwrap_or_else(|error| Reply::Close(Some(error)))
     }
 
     fn dispatch(&mut self, raw: &RawRequest) -> Result<Reply, MessageError> {
@@ -107,18 +107,18 @@ impl Login {
                 encode_response(&versions(Code::UnsupportedVersion.number()), 0, raw.correlation)
             }
             Some(ApiKey::ApiVersions) => {
-                raw.decode::<ApiVersionsRequest>(Limits::STRANGER)?;
+                decode::<ApiVersionsRequest>(raw, Limits::STRANGER)?;
                 encode_response(&versions(0), raw.version, raw.correlation)
             }
             Some(ApiKey::SaslHandshake) if spoken => {
-                let response = self.shake_hands(&raw.decode(Limits::STRANGER)?);
+                let response = self.shake_hands(&decode(raw, Limits::STRANGER)?);
                 encode_response(&response, raw.version, raw.correlation)
             }
             Some(ApiKey::SaslAuthenticate) if spoken => {
-                let response = self.authenticate(&raw.decode(Limits::STRANGER)?);
+                let response = self.authenticate(&decode(raw, Limits::STRANGER)?);
                 encode_response(&response, raw.version, raw.correlation)
             }
-            _ => return Ok(Reply::Close),
+            _ => return Ok(Reply::Close(None)),
         };
         frame.map(Reply::Answer)
     }

@@ -16,7 +16,7 @@ mod txn_calls;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use evenkeel_kafka::guard::Limits;
+use evenkeel_kafka::guard::{Hostile, Limits};
 use evenkeel_kafka::message::{MessageError, RawRequest, encode_response};
 use kafka_protocol::messages::ApiKey;
 use kafka_protocol::protocol::{Encodable, HeaderVersion, Request};
@@ -38,8 +38,8 @@ pub enum Reply {
     Later(Box<Pending>),
     /// The client wants no answer.
     Silence,
-    /// The client is cut off: it sent what no broker can answer.
-    Close,
+    /// The client is cut off: it sent what no broker can answer, or the answer cannot be written.
+    Close(Option<MessageError>),
 }
 
 /// Who asks whom.
@@ -91,18 +91,29 @@ pub fn served() -> impl Iterator<Item = (ApiKey, i16, i16)> {
 
 /// Answers one request as broker `me`.
 pub fn handle(cluster: &mut Cluster, me: BrokerId, addresses: &Addresses, frame: Bytes) -> Reply {
-    let Ok(raw) = RawRequest::parse(frame) else { return Reply::Close };
-    let mut call = Call { cluster, me, addresses, raw: &raw };
-    call.dispatch().unwrap_or(Reply::Close)
+    let reply = RawRequest::parse(frame).and_then(|raw| Call { cluster, me, addresses, raw: &raw }.dispatch());
+    reply.unwrap_or_else(|error| Reply::Close(Some(error)))
+}
+
+/// Decodes a request as brokers do: what lies behind its end is not looked at. librdkafka leaves a
+/// few bytes there, and nobody has ever minded.
+fn decode<Q: Request>(raw: &RawRequest, limits: Limits) -> Result<Q, MessageError> {
+    match raw.decode(limits) {
+        Err(MessageError::Refused(Hostile::Trailing { extra })) => {
+            let body = raw.body.slice(..raw.body.len().saturating_sub(extra));
+            RawRequest { body, ..raw.clone() }.decode(limits)
+        }
+        decoded => decoded,
+    }
 }
 
 impl Call<'_> {
     fn dispatch(&mut self) -> Result<Reply, MessageError> {
         let key = ApiKey::try_from(self.raw.key).ok();
         let announced = served().find(|(served, _, _)| Some(*served) == key);
-        let Some((key, oldest, newest)) = announced else { return Ok(Reply::Close) };
+        let Some((key, oldest, newest)) = announced else { return Ok(Reply::Close(None)) };
         if !(oldest..=newest).contains(&self.raw.version) {
-            return if key == ApiKey::ApiVersions { self.unsupported_version() } else { Ok(Reply::Close) };
+            return if key == ApiKey::ApiVersions { self.unsupported_version() } else { Ok(Reply::Close(None)) };
         }
         match key {
             ApiKey::ApiVersions => self.api_versions(),
@@ -129,12 +140,12 @@ impl Call<'_> {
             ApiKey::Produce => self.produce(),
             ApiKey::Fetch => self.fetch(),
             // The shell logs clients in before they get here; one that is in has no business with this.
-            _ => Ok(Reply::Close),
+            _ => Ok(Reply::Close(None)),
         }
     }
 
     fn decode<Q: Request>(&self) -> Result<Q, MessageError> {
-        self.raw.decode(Limits::KNOWN_PEER)
+        decode(self.raw, Limits::KNOWN_PEER)
     }
 
     fn encode<P: Encodable + HeaderVersion>(&self, response: &P) -> Result<Reply, MessageError> {

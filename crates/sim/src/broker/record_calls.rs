@@ -70,7 +70,7 @@ impl Pending {
                 encode_response(&response, version, correlation)
             }
         };
-        Some(frame.map_or(Reply::Close, Reply::Answer))
+        Some(frame.map_or_else(|error| Reply::Close(Some(error)), Reply::Answer))
     }
 }
 
@@ -110,7 +110,7 @@ impl Call<'_> {
         if request.acks == 0 {
             // Nobody listens for errors; a connection that closes is how Kafka tells.
             let failed = responses.iter().flat_map(|it| &it.partition_responses).any(|it| it.error_code != 0);
-            return Ok(if failed { Reply::Close } else { Reply::Silence });
+            return Ok(if failed { Reply::Close(None) } else { Reply::Silence });
         }
         let response = ProduceResponse::default().with_responses(responses);
         self.wait(Millis::from(request.timeout_ms), Awaited::Acknowledged { response, ends })

@@ -166,6 +166,10 @@ impl Listener {
                     }
                 }
                 Reply::Silence => {}
+                Reply::Close(Some(error)) => {
+                    tracing::debug!(%broker, key, error = &error as &dyn std::error::Error, "a request cannot be answered");
+                    return;
+                }
                 _ => return,
             }
         }
