@@ -5,8 +5,11 @@ mod embedded;
 pub mod evenkeel_kube;
 pub mod kubectl;
 pub mod measure;
+mod ports;
 mod readiness;
+pub mod real_kafka;
 pub mod real_kube;
+mod run_folder;
 mod server;
 
 pub use embedded::embedded;
