@@ -1,6 +1,7 @@
 //! The suites against real parts: makes sure the part is there, then runs the tests that need it.
 
 mod cache;
+mod clients;
 mod kafka_kit;
 pub(crate) mod kubetest;
 
@@ -36,13 +37,14 @@ pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// Runs the real arms of the suites about Kafka.
 pub(crate) fn kafka(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let kit = kafka_kit::folder(workspace)?;
-    let environment = [("EVENKEEL_KAFKA_KIT", kit.as_os_str())];
+    let python = clients::python(workspace)?;
+    let environment = [("EVENKEEL_KAFKA_KIT", kit.as_os_str()), ("EVENKEEL_KAFKA_PYTHON", python.as_os_str())];
     Suites { feature: "real-kafka", tests: &KAFKA_SUITES, environment: &environment }.run(workspace, arguments)
 }
 
 /// Named, unlike those about Kubernetes: building and linking the others again, for a feature that they do not look at,
 /// would take longer than these tests.
-const KAFKA_SUITES: [&str; 1] = ["kafka_promises"];
+const KAFKA_SUITES: [&str; 2] = ["kafka_promises", "kafka_clients"];
 
 impl Suites<'_> {
     fn run(&self, workspace: &Workspace, arguments: &[String]) -> Result<()> {
