@@ -1,0 +1,19 @@
+//! Kafka over the wire: the calls Evenkeel needs, as an asynchronous client over any byte stream.
+//!
+//! Read from the outside in: [`frame`] cuts a stream into frames, [`guard`] looks at every frame
+//! before the codec may, [`message`] joins headers and bodies. The simulated brokers use these
+//! three from the other side, so both ends of every test speak through the same code.
+//!
+//! Nothing here decides anything about a cluster, and nothing here trusts what it reads.
+
+pub mod connect;
+pub mod connection;
+pub mod error;
+pub mod frame;
+pub mod guard;
+pub mod login;
+pub mod message;
+pub mod records;
+pub mod versions;
+
+pub use error::{Error, ErrorCode, Refusal, Remedy};
