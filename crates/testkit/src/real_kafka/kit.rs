@@ -46,12 +46,8 @@ impl Kit {
         options.push(self.folder.join("java.options"));
         let mut archive = OsString::from("-XX:SharedArchiveFile=");
         archive.push(self.folder.join("classes.jsa"));
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", DIE_WITH_THE_HARNESS, "node", "java"])
-            .args([options, archive])
-            .arg("kafka.Kafka")
-            .arg(properties);
+        let mut command = mortal("java");
+        command.args([options, archive]).arg("kafka.Kafka").arg(properties);
         command
     }
 
@@ -64,5 +60,40 @@ impl Kit {
     pub(super) fn users(&self) -> Result<BTreeMap<String, String>> {
         let users = fs::read(self.folder.join("users.json")).context("could not read the users of the kit")?;
         serde_json::from_slice(&users).context("the users of the kit are not names with passwords")
+    }
+}
+
+/// A program that dies when its standard input is closed; it takes arguments as ever.
+fn mortal(program: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", DIE_WITH_THE_HARNESS, "node", program]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::ExitStatusExt, process::Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_node_dies_when_its_harness_is_gone() {
+        let mut child = mortal("sleep").arg("600").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(child.try_wait().unwrap().is_none());
+        // Closes the pipe, as the end of this process would, and then waits.
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(9));
+    }
+
+    #[test]
+    fn a_node_that_ends_by_itself_is_seen_to_end() {
+        let mut child = mortal("sh").args(["-c", "exit 7"]).stdin(Stdio::piped()).spawn().unwrap();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(status.code(), Some(7));
     }
 }
