@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use kafka_protocol::{
     messages::{ApiKey, ApiVersionsRequest, ApiVersionsResponse},
-    protocol::{Decodable, Request, StrBytes},
+    protocol::{Request, StrBytes},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf},

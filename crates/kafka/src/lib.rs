@@ -2,10 +2,14 @@
 //!
 //! Read from the outside in: [`frame`] cuts a stream into frames, [`guard`] looks at every frame
 //! before the codec may, [`message`] joins headers and bodies. The simulated brokers use these
-//! three from the other side, so both ends of every test speak through the same code.
+//! three from the other side, so both ends of every test speak through the same code. Above them
+//! [`connection`] makes calls to one broker, [`client`] finds the broker for a call, and [`calls`]
+//! are the calls, with types of our own.
 //!
 //! Nothing here decides anything about a cluster, and nothing here trusts what it reads.
 
+pub mod calls;
+pub mod client;
 pub mod connect;
 pub mod connection;
 pub mod error;
@@ -14,6 +18,10 @@ pub mod guard;
 pub mod login;
 pub mod message;
 pub mod records;
+pub mod types;
 pub mod versions;
 
+pub use client::{Client, Settings};
+pub use connect::Address;
 pub use error::{Error, ErrorCode, Refusal, Remedy};
+pub use types::{BrokerId, TopicPartition};
