@@ -8,7 +8,7 @@
 //! third of a second later, so most look until they see what was promised.
 #![cfg(feature = "real-kafka")]
 
-/// Makes a test of each promise.
+/// Makes a test of each promise, on brokers that all promises share.
 macro_rules! promises {
     ($($name:ident),+ $(,)?) => {
         mod real_arm {
@@ -17,7 +17,30 @@ macro_rules! promises {
     };
 }
 
+/// The same for promises that hurt brokers or change their settings: each has so many of its own.
+macro_rules! promises_on_own_brokers {
+    ($count:literal: $($name:ident),+ $(,)?) => {
+        mod real_arm {
+            $(
+                #[tokio::test]
+                async fn $name() { super::$name(&$crate::world::real_own(stringify!($name), $count).await).await }
+            )+
+        }
+    };
+}
+
 mod wire;
 mod world;
 
+mod bad_input;
+mod configs;
+mod directories;
+mod doors;
+mod elections;
+mod log_dirs;
+mod membership;
+mod reassignments;
+mod records;
+mod topics;
+mod transactions;
 mod versions;
