@@ -4,7 +4,7 @@
 //! before the codec may, [`message`] joins headers and bodies. The simulated brokers use these
 //! three from the other side, so both ends of every test speak through the same code. Above them
 //! [`connection`] makes calls to one broker, [`client`] finds the broker for a call, and [`calls`]
-//! are the calls, with types of our own.
+//! are the calls, with types of our own; [`topic`] reads and writes whole topics with them.
 //!
 //! Nothing here decides anything about a cluster, and nothing here trusts what it reads.
 
@@ -18,6 +18,9 @@ pub mod guard;
 pub mod login;
 pub mod message;
 pub mod records;
+#[cfg(test)]
+mod testing;
+pub mod topic;
 pub mod types;
 pub mod versions;
 

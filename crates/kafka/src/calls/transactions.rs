@@ -35,24 +35,53 @@ pub enum End {
 }
 
 impl Client {
-    /// A producer id. With a transactional id it is that id's, with a new epoch: whoever had it
-    /// before is fenced off, and its open transaction is aborted.
-    pub async fn init_producer(&self, transactional: Option<(&str, Duration)>) -> Result<ProducerIdentity, Error> {
-        let to = transactional.map_or(To::Any, |(id, _)| To::Coordinator(id));
+    /// A producer id of nobody else's, for writing without transactions.
+    pub async fn init_idempotent(&self) -> Result<ProducerIdentity, Error> {
+        self.init_producer(To::Any, InitProducerIdRequest::default().with_transaction_timeout_ms(i32::MAX)).await
+    }
+
+    /// The producer of a transactional id, with a new epoch: whoever had the id before is fenced off,
+    /// and its open transaction is aborted. Transactions that stay open longer than `timeout` are
+    /// aborted by the coordinator.
+    pub async fn init_transactional(
+        &self,
+        transactional_id: &str,
+        timeout: Duration,
+    ) -> Result<ProducerIdentity, Error> {
+        self.init_epoch(transactional_id, timeout, ProducerIdentity { id: -1, epoch: -1 }).await
+    }
+
+    /// A new epoch for a producer that still is the living one; an older one is refused as fenced,
+    /// and so cannot come back by this (brokers of Kafka 2.5 and later).
+    pub async fn renew_transactional(
+        &self,
+        transactional_id: &str,
+        timeout: Duration,
+        current: ProducerIdentity,
+    ) -> Result<ProducerIdentity, Error> {
+        self.init_epoch(transactional_id, timeout, current).await
+    }
+
+    async fn init_epoch(
+        &self,
+        transactional_id: &str,
+        timeout: Duration,
+        current: ProducerIdentity,
+    ) -> Result<ProducerIdentity, Error> {
+        let request = InitProducerIdRequest::default()
+            .with_transactional_id(Some(TransactionalId(text(transactional_id))))
+            .with_transaction_timeout_ms(i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX))
+            .with_producer_id(ProducerId(current.id))
+            .with_producer_epoch(current.epoch);
+        let identity = self.init_producer(To::Coordinator(transactional_id), request).await;
+        identity.map_err(|error| fenced(error, Some(transactional_id)))
+    }
+
+    async fn init_producer(&self, to: To<'_>, request: InitProducerIdRequest) -> Result<ProducerIdentity, Error> {
         // Twice means two epochs, and the last is ours.
         let call = Call { operation: "get a producer id", to, effect: Effect::Repeatable };
-        let request = |_| {
-            let timeout = transactional.map_or(i128::from(i32::MAX), |(_, timeout)| timeout.as_millis() as i128);
-            InitProducerIdRequest::default()
-                .with_transactional_id(transactional.map(|(id, _)| TransactionalId(text(id))))
-                .with_transaction_timeout_ms(i32::try_from(timeout).unwrap_or(i32::MAX))
-                .with_producer_id(ProducerId(-1))
-                .with_producer_epoch(-1)
-        };
-        let answer = self
-            .ask(call, request, |answer: &messages::InitProducerIdResponse| Refusal::check(answer.error_code, None))
-            .await
-            .map_err(|error| fenced(error, transactional.map(|(id, _)| id)))?;
+        let verdict = |answer: &messages::InitProducerIdResponse| Refusal::check(answer.error_code, None);
+        let answer = self.ask(call, |_| request.clone(), verdict).await?;
         Ok(ProducerIdentity { id: answer.producer_id.0, epoch: answer.producer_epoch })
     }
 

@@ -5,6 +5,9 @@
 //! every new connection, and a session configuration is built when their content is new. While a
 //! renewal is half written the last good one stays in use.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt, fs, io,
     path::PathBuf,
