@@ -80,7 +80,7 @@ async fn offsets_are_found_by_place_and_by_time(world: &World) {
 async fn a_batch_sent_twice_is_written_once(world: &World) {
     let topic = world.topic(&[&[0, 1]]).await;
     let partition = TopicPartition::new(&topic, 0);
-    let producer = world.client.init_producer(None).await.expect("a producer id");
+    let producer = world.client.init_idempotent().await.expect("a producer id");
     let batch = |sequence| numbered(producer.id, producer.epoch, sequence, 3);
     assert_eq!(produce(world, &partition, batch(0), Writing::Idempotent).await, Ok(0));
     assert_eq!(produce(world, &partition, batch(3), Writing::Idempotent).await, Ok(3));
@@ -91,12 +91,12 @@ async fn a_batch_sent_twice_is_written_once(world: &World) {
 async fn a_gap_in_the_sequence_is_refused(world: &World) {
     let topic = world.topic(&[&[0, 1]]).await;
     let partition = TopicPartition::new(&topic, 0);
-    let producer = world.client.init_producer(None).await.expect("a producer id");
+    let producer = world.client.init_idempotent().await.expect("a producer id");
     let batch = |sequence| numbered(producer.id, producer.epoch, sequence, 1);
     assert_eq!(produce(world, &partition, batch(0), Writing::Idempotent).await, Ok(0));
     let refused = produce(world, &partition, batch(7), Writing::Idempotent).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode(45));
-    let another = world.client.init_producer(None).await.expect("a producer id");
+    let another = world.client.init_idempotent().await.expect("a producer id");
     assert_ne!(another.id, producer.id);
 }
 
@@ -113,7 +113,8 @@ async fn a_fetch_waits_for_what_is_to_come(world: &World) {
             }
         }
     };
-    let (fetched, _) = tokio::join!(waiting, world.write(&partition, &[Bytes::from_static(b"late")]));
+    let late = [Bytes::from_static(b"late")];
+    let (fetched, _) = tokio::join!(waiting, world.write(&partition, &late));
     let batch = records::decode_batches(fetched.batches).next().expect("a batch").expect("a good one");
     assert_eq!(batch.records[0].record.value.as_deref(), Some(&b"late"[..]));
 }

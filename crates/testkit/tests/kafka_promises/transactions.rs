@@ -68,7 +68,7 @@ async fn a_newer_producer_fences_the_older_one(world: &World) {
     let (id, partition) = (world.name("id"), TopicPartition::new(world.topic(&[&[0, 1]]).await, 0));
     let older = begin(world, &id, &partition).await;
     produce(world, &partition, batch(older, 0), Writing::Transactional(&id)).await.expect("an offset");
-    let newer = world.client.init_producer(Some((&id, A_MINUTE))).await.expect("a producer id");
+    let newer = world.client.init_transactional(&id, A_MINUTE).await.expect("a producer id");
     assert!(newer.id == older.id && newer.epoch > older.epoch, "{newer:?} after {older:?}");
 
     let fenced = world.client.end_transaction(&id, older, End::Commit).await.unwrap_err();
@@ -88,7 +88,7 @@ async fn a_newer_producer_ends_what_the_older_one_left_open(world: &World) {
     let older = begin(world, &id, &partition).await;
     produce(world, &partition, batch(older, 0), Writing::Transactional(&id)).await.expect("an offset");
     assert_eq!(end_of(world, &partition, Isolation::Committed).await, Some(0));
-    world.client.init_producer(Some((&id, A_MINUTE))).await.expect("a producer id");
+    world.client.init_transactional(&id, A_MINUTE).await.expect("a producer id");
     eventually("it was aborted", async || {
         (end_of(world, &partition, Isolation::Committed).await == Some(2)).then_some(())
     })
@@ -97,7 +97,7 @@ async fn a_newer_producer_ends_what_the_older_one_left_open(world: &World) {
 
 /// A producer with an open transaction over one partition.
 async fn begin(world: &World, id: &str, partition: &TopicPartition) -> ProducerIdentity {
-    let producer = world.client.init_producer(Some((id, A_MINUTE))).await.expect("a producer id");
+    let producer = world.client.init_transactional(id, A_MINUTE).await.expect("a producer id");
     world.client.add_to_transaction(id, producer, std::slice::from_ref(partition)).await.expect("a transaction");
     producer
 }

@@ -73,12 +73,6 @@ impl Wire {
         answers
     }
 
-    /// Makes a call once.
-    pub(crate) async fn call<Q: Request>(&mut self, request: &Q, version: i16) -> Q::Response {
-        let frame = self.exchange(request, version).await;
-        message::decode_response::<Q>(frame, version, Limits::KNOWN_PEER).expect("a readable answer")
-    }
-
     async fn exchange<Q: Request>(&mut self, request: &Q, version: i16) -> Bytes {
         let request = message::encode_request(request, version, CORRELATION, "wire").expect("a request");
         self.writing.write_all(&request).await.expect("a broker that listens");
