@@ -75,8 +75,9 @@ pub enum Error {
         #[source]
         refusal: Refusal,
     },
-    /// A newer producer has taken the transactional id: whoever sees this must stop writing.
-    #[error("a newer producer has taken the transactional id {transactional_id}")]
+    /// A newer producer has taken the transactional id, or it has expired: whoever sees this must stop
+    /// writing, and may begin anew only as whoever owns the id then.
+    #[error("the transactional id {transactional_id} is not this writer's any more")]
     Fenced {
         /// The id that both use.
         transactional_id: String,
@@ -208,7 +209,8 @@ impl ErrorCode {
         }
     }
 
-    /// Whether it says that a newer producer has taken over.
+    /// Whether it says that the producer is not the living one of its transactional id: a newer one
+    /// has taken over (epochs that ran out and ids that expired give the third).
     pub fn is_fenced(self) -> bool {
         matches!(self, Self::INVALID_PRODUCER_EPOCH | Self::PRODUCER_FENCED | Self::INVALID_PRODUCER_ID_MAPPING)
     }

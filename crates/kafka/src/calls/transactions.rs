@@ -25,6 +25,9 @@ pub struct ProducerIdentity {
     pub epoch: i16,
 }
 
+/// Who asks for its first id.
+const NOBODY: ProducerIdentity = ProducerIdentity { id: -1, epoch: -1 };
+
 /// How a transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -37,7 +40,7 @@ pub enum End {
 impl Client {
     /// A producer id of nobody else's, for writing without transactions.
     pub async fn init_idempotent(&self) -> Result<ProducerIdentity, Error> {
-        self.init_producer(To::Any, InitProducerIdRequest::default().with_transaction_timeout_ms(i32::MAX)).await
+        self.init_producer(To::Any, init_request(i32::MAX, NOBODY)).await
     }
 
     /// The producer of a transactional id, with a new epoch: whoever had the id before is fenced off,
@@ -48,7 +51,7 @@ impl Client {
         transactional_id: &str,
         timeout: Duration,
     ) -> Result<ProducerIdentity, Error> {
-        self.init_epoch(transactional_id, timeout, ProducerIdentity { id: -1, epoch: -1 }).await
+        self.init_epoch(transactional_id, timeout, NOBODY).await
     }
 
     /// A new epoch for a producer that still is the living one; an older one is refused as fenced,
@@ -68,11 +71,9 @@ impl Client {
         timeout: Duration,
         current: ProducerIdentity,
     ) -> Result<ProducerIdentity, Error> {
-        let request = InitProducerIdRequest::default()
-            .with_transactional_id(Some(TransactionalId(text(transactional_id))))
-            .with_transaction_timeout_ms(i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX))
-            .with_producer_id(ProducerId(current.id))
-            .with_producer_epoch(current.epoch);
+        let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        let request =
+            init_request(timeout, current).with_transactional_id(Some(TransactionalId(text(transactional_id))));
         let identity = self.init_producer(To::Coordinator(transactional_id), request).await;
         identity.map_err(|error| fenced(error, Some(transactional_id)))
     }
@@ -140,6 +141,15 @@ impl Client {
             .map_err(|error| fenced(error, Some(transactional_id)))?;
         Ok(())
     }
+}
+
+/// The codec would ask for the transactional id "", which brokers refuse.
+fn init_request(timeout_ms: i32, current: ProducerIdentity) -> InitProducerIdRequest {
+    InitProducerIdRequest::default()
+        .with_transactional_id(None)
+        .with_transaction_timeout_ms(timeout_ms)
+        .with_producer_id(ProducerId(current.id))
+        .with_producer_epoch(current.epoch)
 }
 
 /// Gives fencing its own error.

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{
     fmt, fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -190,8 +190,8 @@ impl TlsFiles {
     }
 }
 
-fn certificates(path: &PathBuf, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let none = || TlsError::Content { path: path.clone(), what: "certificate" };
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let none = || TlsError::Content { path: path.to_owned(), what: "certificate" };
     let found: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| none())?;
     if found.is_empty() { Err(none()) } else { Ok(found) }
 }

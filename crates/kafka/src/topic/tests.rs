@@ -3,24 +3,29 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiKey, DescribeTopicPartitionsResponse, FetchRequest, FetchResponse, InitProducerIdResponse, ListOffsetsRequest,
-    ListOffsetsResponse, ProduceRequest, ProduceResponse, ProducerId, TopicName,
+    AddPartitionsToTxnResponse, ApiKey, DescribeTopicPartitionsResponse, EndTxnResponse, FetchRequest, FetchResponse,
+    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
+    ProduceRequest, ProduceResponse, ProducerId, TopicName, TransactionalId,
     describe_topic_partitions_response::{
         DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
     },
     fetch_response::{FetchableTopicResponse, PartitionData},
+    find_coordinator_response::Coordinator,
     list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse},
     produce_response::{PartitionProduceResponse, TopicProduceResponse},
 };
 
 use super::*;
 use crate::{
+    ErrorCode,
     calls::offsets::Isolation,
     connect::Memory,
+    error::Error,
     guard::Limits,
     message::RawRequest,
     records::{Compression, Record, decode_batches},
@@ -40,6 +45,8 @@ struct Logs {
     /// Answers to writes that get lost, after the deed.
     lose: usize,
     next_producer: i64,
+    /// The code of answers to writes.
+    refuse: i16,
 }
 
 impl Logs {
@@ -59,7 +66,16 @@ impl Logs {
                     .with_partitions(partitions.collect());
                 answer(request, DescribeTopicPartitionsResponse::default().with_topics(vec![found]))
             }
+            ApiKey::FindCoordinator => {
+                let here = Coordinator::default().with_host(text("peer")).with_port(1);
+                answer(request, FindCoordinatorResponse::default().with_coordinators(vec![here]))
+            }
+            ApiKey::AddPartitionsToTxn => answer(request, AddPartitionsToTxnResponse::default()),
+            ApiKey::EndTxn => answer(request, EndTxnResponse::default()),
             ApiKey::InitProducerId => {
+                let asked: InitProducerIdRequest = request.decode(Limits::KNOWN_PEER).unwrap();
+                // A real broker refuses an empty id.
+                assert_ne!(asked.transactional_id, Some(TransactionalId(text(""))));
                 self.next_producer += 1;
                 let producer = ProducerId(self.next_producer);
                 answer(request, InitProducerIdResponse::default().with_producer_id(producer).with_producer_epoch(0))
@@ -98,7 +114,12 @@ impl Logs {
                 *expected += count(&stored) as i32;
                 self.batches[index].push((offset, stored));
             }
-            responses.push(PartitionProduceResponse::default().with_index(partition.index).with_base_offset(offset));
+            responses.push(
+                PartitionProduceResponse::default()
+                    .with_index(partition.index)
+                    .with_base_offset(offset)
+                    .with_error_code(self.refuse),
+            );
         }
         if self.lose > 0 {
             self.lose -= 1;
@@ -201,4 +222,42 @@ async fn reading_goes_on_from_offsets_and_ends_where_the_log_does() {
     assert_eq!(read_all(&memory, from(2)).await, BTreeMap::from([(0, vec![(2, "c".to_owned())])]));
     assert!(read_all(&memory, from(3)).await.is_empty());
     assert!(read_all(&memory, Start::Latest).await.is_empty());
+}
+
+fn one(key: &str) -> BTreeMap<TopicPartition, Vec<Record>> {
+    BTreeMap::from([(TopicPartition::new("t", 0), vec![record(key, Some("v"))])])
+}
+
+async fn journal(memory: &Memory) -> TopicWriter {
+    let timeout = Duration::from_secs(30);
+    TopicWriter::transactional(client(memory, 1), "journal", timeout, Compression::None).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_was_fenced_off_stays_so() {
+    let (memory, logs) = scene();
+    let mut writer = journal(&memory).await;
+    writer.write(&one("a")).await.unwrap();
+    logs.lock().unwrap().refuse = ErrorCode::INVALID_PRODUCER_EPOCH.0;
+    assert!(matches!(writer.write(&one("b")).await, Err(Error::Fenced { .. })));
+    logs.lock().unwrap().refuse = 0;
+    assert!(matches!(writer.write(&one("c")).await, Err(Error::Fenced { .. })));
+    assert!(matches!(writer.commit().await, Err(Error::Fenced { .. })));
+    assert!(matches!(writer.abort().await, Err(Error::Fenced { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_uncertain_write_a_transaction_can_only_be_aborted() {
+    let (memory, logs) = scene();
+    let mut writer = journal(&memory).await;
+    logs.lock().unwrap().refuse = ErrorCode::INVALID_REQUEST.0;
+    assert!(writer.write(&one("a")).await.is_err());
+    logs.lock().unwrap().refuse = 0;
+    assert!(writer.commit().await.is_err());
+    assert!(writer.write(&one("b")).await.is_err());
+    let before = writer.producer();
+    writer.abort().await.unwrap();
+    assert_ne!(writer.producer(), before, "it goes on as somebody new, with fresh sequences");
+    writer.write(&one("c")).await.unwrap();
+    writer.commit().await.unwrap();
 }

@@ -35,8 +35,18 @@ pub struct TopicWriter {
     producer: ProducerIdentity,
     /// The next sequence of each partition.
     sequences: BTreeMap<TopicPartition, i32>,
-    /// A write has ended without an answer.
-    uncertain: bool,
+    state: State,
+}
+
+/// What the writer may do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Write.
+    Ready,
+    /// Nobody knows what is written: abort, or begin anew.
+    Uncertain,
+    /// Nothing, ever again.
+    Fenced,
 }
 
 #[derive(Debug)]
@@ -51,7 +61,7 @@ impl TopicWriter {
     /// A writer without transactions.
     pub async fn idempotent(client: Client, compression: Compression) -> Result<Self, Error> {
         let producer = client.init_idempotent().await?;
-        Ok(Self { client, compression, transaction: None, producer, sequences: BTreeMap::new(), uncertain: false })
+        Ok(Self { client, compression, transaction: None, producer, sequences: BTreeMap::new(), state: State::Ready })
     }
 
     /// A writer that takes over a transactional id, fencing off whoever had it.
@@ -63,7 +73,7 @@ impl TopicWriter {
     ) -> Result<Self, Error> {
         let producer = client.init_transactional(id, timeout).await?;
         let transaction = Some(Transaction { id: id.to_owned(), timeout, partitions: BTreeSet::new() });
-        Ok(Self { client, compression, transaction, producer, sequences: BTreeMap::new(), uncertain: false })
+        Ok(Self { client, compression, transaction, producer, sequences: BTreeMap::new(), state: State::Ready })
     }
 
     /// Who the brokers take this writer for.
@@ -78,8 +88,18 @@ impl TopicWriter {
         &mut self,
         records: &BTreeMap<TopicPartition, Vec<Record>>,
     ) -> Result<BTreeMap<TopicPartition, i64>, Error> {
-        if self.uncertain {
-            self.begin_anew().await?;
+        let written = self.write_all(records).await;
+        self.heed(written)
+    }
+
+    async fn write_all(
+        &mut self,
+        records: &BTreeMap<TopicPartition, Vec<Record>>,
+    ) -> Result<BTreeMap<TopicPartition, i64>, Error> {
+        match self.state {
+            State::Ready => {}
+            State::Uncertain => self.begin_anew().await?,
+            State::Fenced => return Err(self.fenced()),
         }
         self.join_transaction(records.keys()).await?;
         let mut queues: BTreeMap<&TopicPartition, Vec<&[Record]>> =
@@ -107,23 +127,45 @@ impl TopicWriter {
         }
     }
 
-    /// Makes all that was written since the last end visible, or nothing.
+    /// Makes all that was written since the last end visible, or nothing. It is decided when this
+    /// returns, and seen by readers a moment later; whoever takes the transactional id over waits for
+    /// it, so taking over first and reading then misses nothing.
     pub async fn commit(&mut self) -> Result<(), Error> {
-        self.end(End::Commit).await
+        let ended = self.end(End::Commit).await;
+        self.heed(ended)
     }
 
     /// Takes back all that was written since the last end.
     pub async fn abort(&mut self) -> Result<(), Error> {
-        self.end(End::Abort).await?;
-        if self.uncertain { self.begin_anew().await } else { Ok(()) }
+        let mut ended = self.end(End::Abort).await;
+        if ended.is_ok() && self.state == State::Uncertain {
+            ended = self.begin_anew().await;
+        }
+        self.heed(ended)
+    }
+
+    /// Remembers that it was fenced off.
+    fn heed<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if matches!(result, Err(Error::Fenced { .. })) {
+            self.state = State::Fenced;
+        }
+        result
+    }
+
+    fn fenced(&self) -> Error {
+        let transactional_id = self.transaction.as_ref().map(|transaction| transaction.id.clone()).unwrap_or_default();
+        Error::Fenced { transactional_id }
     }
 
     async fn end(&mut self, end: End) -> Result<(), Error> {
+        if self.state == State::Fenced {
+            return Err(self.fenced());
+        }
         let Some(transaction) = &mut self.transaction else { return Ok(()) };
         if transaction.partitions.is_empty() {
             return Ok(());
         }
-        if end == End::Commit && self.uncertain {
+        if end == End::Commit && self.state == State::Uncertain {
             return Err(uncertain());
         }
         self.client.end_transaction(&transaction.id, self.producer, end).await?;
@@ -141,7 +183,7 @@ impl TopicWriter {
             }
         };
         self.sequences.clear();
-        self.uncertain = false;
+        self.state = State::Ready;
         Ok(())
     }
 
@@ -175,7 +217,7 @@ impl TopicWriter {
         let id = self.transaction.as_ref().map(|transaction| transaction.id.as_str());
         let writing = id.map_or(Writing::Idempotent, Writing::Transactional);
         // Until every answer is a good one: a caller that gives up in between leaves it so.
-        self.uncertain = true;
+        self.state = State::Uncertain;
         let answers = self.client.produce(round, writing).await?;
         let mut offsets = BTreeMap::new();
         for (partition, answer) in answers {
@@ -186,7 +228,7 @@ impl TopicWriter {
             };
             offsets.insert(partition, offset);
         }
-        self.uncertain = false;
+        self.state = State::Ready;
         Ok(offsets)
     }
 }

@@ -1,6 +1,6 @@
 //! TLS against a server on loopback: whom each side believes, and certificates that change.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer, server::WebPkiClientVerifier};
