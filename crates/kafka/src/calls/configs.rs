@@ -164,10 +164,11 @@ impl Client {
         dry_run: bool,
     ) -> Result<ConfigAnswers, Error> {
         let mut found = ConfigAnswers::new();
-        // Changes go to the controller, who reaches brokers that are down as well.
-        for (_, some) in pieces(changes.iter().map(|change| (To::Controller, change))) {
+        // Who is asked passes it on to the controller, but refuses what is another broker's: the settings of one that
+        // is down cannot be changed.
+        for (to, some) in pieces(changes.iter().map(|change| (change.0.asked_at(), change))) {
             // Set and Delete can be repeated; lists would not grow twice either, as members are unique.
-            let call = Call { operation: "alter configurations", to: To::Controller, effect: Effect::Repeatable };
+            let call = Call { operation: "alter configurations", to, effect: Effect::Repeatable };
             let request = |_| {
                 let resources = some.iter().map(|(resource, changes)| {
                     let (kind, name) = resource.to_wire();
