@@ -28,6 +28,7 @@ enum Step {
     Clippy,
     Docs,
     Test,
+    RealKafka,
     RealKube,
 }
 
@@ -77,7 +78,7 @@ impl Step {
     }
 
     fn needs_real_parts(self) -> bool {
-        matches!(self, Self::RealKube)
+        matches!(self, Self::RealKafka | Self::RealKube)
     }
 
     fn run(self, workspace: &Workspace) -> Result<()> {
@@ -105,6 +106,7 @@ impl Step {
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
+            Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),
         }
     }

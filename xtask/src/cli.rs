@@ -32,6 +32,8 @@ enum Chore {
 enum Real {
     /// The API's promises against kube-apiserver, etcd and kube-controller-manager.
     Kube(TestArguments),
+    /// What the client relies on, against brokers of Apache Kafka.
+    Kafka(TestArguments),
 }
 
 #[derive(Subcommand)]
@@ -56,6 +58,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Check(options) => check::run(&workspace, &options),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
+        Chore::Real(Real::Kafka(tests)) => real::kafka(&workspace, &tests.arguments),
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),

@@ -44,7 +44,7 @@ impl EvenkeelKube {
     }
 
     /// The server's role and process id.
-    pub fn process(&self) -> (&'static str, u32) {
+    pub fn process(&self) -> (&str, u32) {
         (self.server.role(), self.server.id())
     }
 }

@@ -3,10 +3,14 @@
 pub mod client;
 mod embedded;
 pub mod evenkeel_kube;
+pub mod kafka_client;
 pub mod kubectl;
 pub mod measure;
+mod ports;
 mod readiness;
+pub mod real_kafka;
 pub mod real_kube;
+mod run_folder;
 mod server;
 
 pub use embedded::embedded;

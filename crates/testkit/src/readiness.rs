@@ -42,6 +42,11 @@ pub(crate) async fn controllers(server: &mut Server, client: &Client) -> Result<
     until(server, PAUSE, async || accounts.get("default").await.is_ok()).await
 }
 
+/// Waits until the server's log says something.
+pub(crate) async fn log_line(server: &mut Server, text: &str) -> Result<()> {
+    until_seen(server, PAUSE, async |server: &Server| server.log().is_ok_and(|log| log.contains(text))).await
+}
+
 /// The certificate to trust is written by the server while it starts, so each try reads it anew.
 async fn says_ok(kubeconfig: &Path) -> Result<bool> {
     let client = client::from_kubeconfig(kubeconfig).await?;
@@ -50,8 +55,12 @@ async fn says_ok(kubeconfig: &Path) -> Result<bool> {
 }
 
 async fn until(server: &mut Server, pause: Duration, ready: impl AsyncFn() -> bool) -> Result<()> {
+    until_seen(server, pause, async |_: &Server| ready().await).await
+}
+
+async fn until_seen(server: &mut Server, pause: Duration, ready: impl AsyncFn(&Server) -> bool) -> Result<()> {
     let deadline = Instant::now() + LIMIT;
-    while !tokio::time::timeout(PATIENCE, ready()).await.unwrap_or(false) {
+    while !tokio::time::timeout(PATIENCE, ready(server)).await.unwrap_or(false) {
         server.must_be_alive()?;
         if Instant::now() > deadline {
             let (role, log) = (server.role(), server.log_tail());

@@ -1,9 +1,10 @@
 //! One server as a child process: its log, its early death, and its end with ours.
 
 use std::{
+    borrow::Cow,
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result};
@@ -15,14 +16,14 @@ const LINES_SHOWN: usize = 30;
 #[derive(Debug, thiserror::Error)]
 #[error("{role} ended before it was ready ({status}); the end of its log:\n{log}")]
 pub(crate) struct EarlyExit {
-    role: &'static str,
-    status: std::process::ExitStatus,
+    role: String,
+    status: ExitStatus,
     log: String,
 }
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    role: &'static str,
+    role: Cow<'static, str>,
     child: Child,
     log: PathBuf,
 }
@@ -30,29 +31,40 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `<program> <role> <flags>` in `folder`; its output goes to `<role>.log` there.
     pub(crate) fn start(program: &Path, folder: &Path, role: &'static str, flags: &[String]) -> Result<Self> {
-        let log = folder.join(format!("{role}.log"));
-        let output = File::create(&log).context("could not write a log file")?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg(role)
             .args(flags)
             .current_dir(folder)
-            // We hold the other end of its standard input for as long as we live, and kubetest ends when
-            // that is closed: so it dies with us even when we are killed.
-            .env("KUBETEST_DIE_ON_STDIN_EOF", "1")
+            // Kubetest ends when its standard input is closed.
+            .env("KUBETEST_DIE_ON_STDIN_EOF", "1");
+        Self::spawn(role, command, folder.join(format!("{role}.log")))
+    }
+
+    /// Starts a command that ends when its standard input is closed; we hold the other end of it for as long as we
+    /// live, so it dies with us even when we are killed.
+    pub(crate) fn spawn(role: impl Into<Cow<'static, str>>, mut command: Command, log: PathBuf) -> Result<Self> {
+        let output = File::create(&log).context("could not write a log file")?;
+        let child = command
             .stdin(Stdio::piped())
             .stdout(output.try_clone().context("could not share a log file")?)
             .stderr(output)
             .spawn()
-            .with_context(|| format!("could not start {}", program.display()))?;
-        Ok(Self { role, child, log })
+            .with_context(|| format!("could not start {}", command.get_program().display()))?;
+        Ok(Self { role: role.into(), child, log })
     }
 
     /// An error if it has ended.
     pub(crate) fn must_be_alive(&mut self) -> Result<()> {
-        match self.child.try_wait().context("could not ask for a server's state")? {
+        match self.has_ended()? {
             None => Ok(()),
-            Some(status) => Err(EarlyExit { role: self.role, status, log: self.log_tail() }.into()),
+            Some(status) => Err(EarlyExit { role: self.role.to_string(), status, log: self.log_tail() }.into()),
         }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("could not ask for a server's state")
     }
 
     /// The process, for whoever wants to know what it costs.
@@ -60,14 +72,20 @@ impl Server {
         self.child.id()
     }
 
-    pub(crate) fn role(&self) -> &'static str {
-        self.role
+    pub(crate) fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// All that it has written so far.
+    pub(crate) fn log(&self) -> Result<String> {
+        let bytes = fs::read(&self.log).with_context(|| format!("could not read the log of {}", self.role))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     pub(crate) fn log_tail(&self) -> String {
-        match fs::read(&self.log) {
-            Ok(bytes) => last_lines(&String::from_utf8_lossy(&bytes), LINES_SHOWN).to_owned(),
-            Err(cause) => format!("(could not be read: {cause})"),
+        match self.log() {
+            Ok(log) => last_lines(&log, LINES_SHOWN).to_owned(),
+            Err(failure) => format!("({failure:#})"),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The suites against real parts: makes sure the part is there, then runs the tests that need it.
 
+mod cache;
+mod clients;
+mod kafka_kit;
 pub(crate) mod kubetest;
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
 
 use anyhow::{Context, Result};
 
@@ -11,33 +14,66 @@ use crate::{process, workspace::Workspace};
 /// What the tests that need the real server have in their path, whatever the suite: against the real control plane, and
 /// against the real API server with our controllers.
 const REAL_ARMS: [&str; 2] = ["real_arm", "node_arm"];
-/// Their twins against our own server; a user's filter would match both.
-const EMBEDDED_ARM: &str = "embedded_arm";
+/// Their twins against our own server, and against simulated brokers; a user's filter would match both.
+const OUR_ARMS: [&str; 2] = ["embedded_arm", "sim_arm"];
+
+/// One kind of real part, and the tests that need it.
+struct Suites<'a> {
+    /// Of the testkit: turns the real arms on.
+    feature: &'a str,
+    /// Names of test binaries; `*` for all of the workspace.
+    tests: &'a [&'a str],
+    /// What tells the tests where the part is.
+    environment: &'a [(&'a str, &'a OsStr)],
+}
 
 /// Runs the real arms of the suites about the Kubernetes API.
 pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let kubetest = kubetest::binary(workspace)?;
-    // The control plane of a test binary lives as long as its process, so no destructor removes
-    // its files (tens of megabytes): they go into a folder that is ours to remove, or to leave
-    // for the reader when something failed.
-    let scratch =
-        tempfile::Builder::new().prefix("evenkeel-real-kube-").tempdir().context("could not make a scratch folder")?;
-    let outcome = process::run(
-        process::cargo()
-            // The whole workspace, though one crate has the tests: cargo then resolves the same features as
-            // `cargo test --workspace` does, and builds none of the dependencies a second time.
-            .args(["test", "--locked", "--workspace", "--test", "*"])
-            .args(["--features", "evenkeel-testkit/real-kube", "--"])
-            .args(test_arguments(arguments))
-            .env("EVENKEEL_KUBETEST", &kubetest)
-            .env("TMPDIR", scratch.path())
-            .current_dir(workspace.root()),
-    );
-    match outcome {
-        Ok(()) => remove(scratch.path()),
-        Err(failure) => {
-            println!("the logs of the real control plane are kept in {}", scratch.keep().display());
-            Err(failure)
+    let environment = [("EVENKEEL_KUBETEST", kubetest.as_os_str())];
+    Suites { feature: "real-kube", tests: &["*"], environment: &environment }.run(workspace, arguments)
+}
+
+/// Runs the real arms of the suites about Kafka.
+pub(crate) fn kafka(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let kit = kafka_kit::folder(workspace)?;
+    let python = clients::python(workspace)?;
+    let environment = [("EVENKEEL_KAFKA_KIT", kit.as_os_str()), ("EVENKEEL_KAFKA_PYTHON", python.as_os_str())];
+    Suites { feature: "real-kafka", tests: &KAFKA_SUITES, environment: &environment }.run(workspace, arguments)
+}
+
+/// Named, unlike those about Kubernetes: building and linking the others again, for a feature that they do not look at,
+/// would take longer than these tests.
+const KAFKA_SUITES: [&str; 2] = ["kafka_promises", "kafka_clients"];
+
+impl Suites<'_> {
+    fn run(&self, workspace: &Workspace, arguments: &[String]) -> Result<()> {
+        let Self { feature, tests, environment } = self;
+        // The servers of a test binary live as long as its process, so no destructor removes
+        // their files (tens of megabytes): they go into a folder that is ours to remove, or to leave
+        // for the reader when something failed.
+        let scratch = tempfile::Builder::new()
+            .prefix(&format!("evenkeel-{feature}-"))
+            .tempdir()
+            .context("could not make a scratch folder")?;
+        let outcome = process::run(
+            process::cargo()
+                // The whole workspace, though one crate has the tests: cargo then resolves the same features as
+                // `cargo test --workspace` does, and builds none of the dependencies a second time.
+                .args(["test", "--locked", "--workspace"])
+                .args(tests.iter().flat_map(|test| ["--test", test]))
+                .args(["--features", &format!("evenkeel-testkit/{feature}"), "--"])
+                .args(test_arguments(arguments))
+                .envs(environment.iter().copied())
+                .env("TMPDIR", scratch.path())
+                .current_dir(workspace.root()),
+        );
+        match outcome {
+            Ok(()) => remove(scratch.path()),
+            Err(failure) => {
+                println!("the logs of the real servers are kept in {}", scratch.keep().display());
+                Err(failure)
+            }
         }
     }
 }
@@ -47,9 +83,8 @@ fn test_arguments(asked: &[String]) -> Vec<String> {
         // Several filters run what any of them matches.
         return REAL_ARMS.map(str::to_owned).to_vec();
     }
-    let mut arguments = asked.to_vec();
-    arguments.extend(["--skip".to_owned(), EMBEDDED_ARM.to_owned()]);
-    arguments
+    let skipped = OUR_ARMS.iter().flat_map(|arm| ["--skip", arm]).map(str::to_owned);
+    asked.iter().cloned().chain(skipped).collect()
 }
 
 /// Removes the folder of servers that have just been told to die and may still be writing.
@@ -72,7 +107,7 @@ mod tests {
         assert_eq!(test_arguments(&[]), ["real_arm", "node_arm"]);
         assert_eq!(
             test_arguments(&["stale".to_owned(), "--nocapture".to_owned()]),
-            ["stale", "--nocapture", "--skip", "embedded_arm"]
+            ["stale", "--nocapture", "--skip", "embedded_arm", "--skip", "sim_arm"]
         );
     }
 
@@ -80,12 +115,12 @@ mod tests {
     #[test]
     fn the_suites_have_no_other_arms() {
         let suites = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/tests");
-        for suite in ["promises", "kubectl"] {
+        for suite in ["promises", "kubectl", "kafka_promises"] {
             let text = fs::read_to_string(suites.join(suite).join("main.rs")).expect("the suite's root");
             let arms: Vec<_> = text
                 .lines()
                 .filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(" {"))
-                .inspect(|arm| assert!(*arm == EMBEDDED_ARM || REAL_ARMS.contains(arm), "{suite}: {arm} never runs"))
+                .inspect(|arm| assert!(OUR_ARMS.contains(arm) || REAL_ARMS.contains(arm), "{suite}: {arm} never runs"))
                 .collect();
             assert!(arms.contains(&REAL_ARMS[0]), "{suite}: {arms:?}");
         }

@@ -14,20 +14,20 @@ mod kubeconfig;
 
 use std::{
     env,
-    net::TcpListener,
     path::{Path, PathBuf},
-    thread,
 };
 
 use anyhow::{Context, Result};
 use kube::Client;
-use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use kubeconfig::Credentials;
 
 use crate::{
-    client, readiness,
+    client,
+    ports::free_ports,
+    readiness,
+    run_folder::RunFolder,
     server::{EarlyExit, Server},
 };
 
@@ -139,12 +139,12 @@ impl ControlPlane {
     }
 
     /// The servers that every control plane has, by role, with their process ids.
-    pub fn processes(&self) -> [(&'static str, u32); 2] {
+    pub fn processes(&self) -> [(&str, u32); 2] {
         [&self.apiserver, &self.etcd].map(|server| (server.role(), server.id()))
     }
 
     async fn try_start(kubetest: &Path) -> Result<Self> {
-        let mut folder = RunFolder::new()?;
+        let mut folder = RunFolder::new("control-plane")?;
         let [etcd_port, peer_port, api_port] = free_ports()?;
         let url = format!("https://127.0.0.1:{api_port}");
         kubeconfig::write_all(folder.path(), &url)?;
@@ -171,50 +171,6 @@ impl ControlPlane {
             }
         }
     }
-}
-
-/// The servers' working folder; stays for the reader when the test that owns it fails.
-#[derive(Debug)]
-struct RunFolder(TempDir);
-
-impl RunFolder {
-    fn new() -> Result<Self> {
-        tempfile::Builder::new()
-            .prefix("evenkeel-control-plane-")
-            .tempdir()
-            .map(Self)
-            .context("could not make a folder for the control plane")
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    #[expect(clippy::print_stderr, reason = "whoever reads the failed test needs to know where")]
-    fn keep(&mut self) {
-        self.0.disable_cleanup(true);
-        eprintln!("the control plane's logs are kept in {}", self.path().display());
-    }
-}
-
-impl Drop for RunFolder {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.keep();
-        }
-    }
-}
-
-/// Ports that were free a moment ago, all different because all are held until all are known.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut ports = [0; N];
-    let mut held = Vec::with_capacity(N);
-    for port in &mut ports {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port on loopback")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
-    }
-    Ok(ports)
 }
 
 fn etcd_flags(client: u16, peer: u16) -> Vec<String> {

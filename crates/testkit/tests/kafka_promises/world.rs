@@ -1,0 +1,247 @@
+//! Brokers to talk to, names that belong to one promise, and topics whose moves stand still until they are told to go.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use evenkeel_kafka::{
+    BrokerId, Client, Settings, TopicPartition,
+    calls::{
+        configs::{Change, Resource},
+        produce::Writing,
+        topics::{Layout, NewTopic, Partition, Topic, Which},
+    },
+    connect::{Connector, Stream, Tcp},
+    records::{self, BatchOptions, Compression, Producer, Record},
+};
+use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit, Listener};
+use tokio::{
+    sync::OnceCell,
+    time::{sleep, timeout},
+};
+
+/// How long something may take that the other side does on its own time. Generous, because the real arm shares a
+/// small machine with compilers; nothing waits this long unless it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Both ends of a copy, each as a broker's rate and a topic's list of replicas that it holds for.
+pub(crate) const RATES: [&str; 2] = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
+pub(crate) const THROTTLED: [&str; 2] =
+    ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
+/// More than a broker lets pass before it looks at a throttle.
+const STALLING_BATCHES: usize = 10;
+const STALLING_BATCH: usize = 500_000;
+
+/// A cluster, and a name of the promise's own.
+pub(crate) struct World {
+    pub(crate) cluster: Brokers,
+    pub(crate) client: Client,
+    name: String,
+}
+
+/// Whose brokers they are.
+pub(crate) enum Brokers {
+    /// Four brokers, 0 to 3, in the racks a, b, c and a, with two log directories each; for promises that leave them as
+    /// they are. Every copy of a throttled topic stands still there.
+    Shared(&'static Cluster),
+    /// For promises that stop brokers or change their settings.
+    Own(Box<Cluster>),
+}
+
+impl std::ops::Deref for Brokers {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        match self {
+            Self::Shared(cluster) => cluster,
+            Self::Own(cluster) => cluster,
+        }
+    }
+}
+
+/// Real brokers, shared by all promises of one run.
+pub(crate) async fn real(promise: &str) -> World {
+    static READY: OnceCell<()> = OnceCell::const_new();
+    let world = World::new(Brokers::Shared(Cluster::shared().await.expect("real brokers")), promise);
+    READY.get_or_init(|| world.stall_throttled_copies(&[0, 1, 2, 3])).await;
+    world
+}
+
+/// Real brokers for one promise.
+pub(crate) async fn real_own(promise: &str, brokers: u8) -> World {
+    let kit = Kit::from_env().expect("a kit");
+    let cluster = Cluster::start(kit, &BrokerSpec::several(brokers)).await.expect("real brokers");
+    let world = World::new(Brokers::Own(Box::new(cluster)), promise);
+    world.stall_throttled_copies(&(0..i32::from(brokers)).collect::<Vec<_>>()).await;
+    world
+}
+
+impl World {
+    fn new(cluster: Brokers, promise: &str) -> Self {
+        let client = client(&cluster);
+        Self { cluster, client, name: promise.replace('_', "-") }
+    }
+
+    /// A name for a topic or another thing that no other promise uses.
+    pub(crate) fn name(&self, thing: &str) -> String {
+        format!("{}-{thing}", self.name)
+    }
+
+    /// A stream to a broker, for what no client would do.
+    pub(crate) async fn open(&self, broker: i32) -> Stream {
+        let address = self.cluster.address(broker, Listener::Plaintext).await.expect("a broker of this cluster");
+        Tcp.open(&address.parse().expect("an address")).await.expect("a broker that listens")
+    }
+
+    /// Makes a topic with these replicas, and returns once whoever is asked knows all of it.
+    pub(crate) async fn topic(&self, replicas: &[&[i32]]) -> String {
+        self.topic_with("topic", replicas, &[]).await
+    }
+
+    /// A topic with data, of which no further copy gets far until [`World::release`].
+    pub(crate) async fn stalled_topic(&self, replicas: &[&[i32]]) -> String {
+        let name = self.topic_with("stalled", replicas, &THROTTLED.map(|key| (key, "*"))).await;
+        for partition in 0..replicas.len() {
+            self.fill(&TopicPartition::new(&name, i32::try_from(partition).unwrap())).await;
+        }
+        name
+    }
+
+    /// Writes as much as a stalled copy needs to be seen.
+    pub(crate) async fn fill(&self, partition: &TopicPartition) {
+        for _ in 0..STALLING_BATCHES {
+            self.write(partition, &[Bytes::from(vec![b'x'; STALLING_BATCH])]).await;
+        }
+    }
+
+    /// Lets the copies of a stalled topic go on.
+    pub(crate) async fn release(&self, topic: &str) {
+        let changes = THROTTLED.map(|key| (key.to_owned(), Change::Delete));
+        self.configure(Resource::Topic(topic.to_owned()), BTreeMap::from(changes)).await;
+    }
+
+    pub(crate) async fn topic_with(&self, thing: &str, replicas: &[&[i32]], configs: &[(&str, &str)]) -> String {
+        let name = self.name(thing);
+        let topic = NewTopic {
+            name: name.clone(),
+            layout: Layout::Manual(replicas.iter().map(|replicas| ids(replicas)).collect()),
+            configs: configs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        };
+        let made = self.client.create_topics(&[topic], false).await.expect("an answer");
+        assert_eq!(made, BTreeMap::from([(name.clone(), Ok(()))]));
+        eventually("all brokers know the topic", async || {
+            let mut known = true;
+            for broker in self.alive().await {
+                let view = view_of(self, broker, &name).await;
+                known &= view.is_some_and(|partitions| partitions.iter().all(|one| one.in_sync == one.replicas));
+            }
+            known.then_some(())
+        })
+        .await;
+        name
+    }
+
+    /// Makes changes to settings that must be accepted.
+    pub(crate) async fn configure(&self, resource: Resource, changes: BTreeMap<String, Change>) {
+        let wanted = BTreeMap::from([(resource, changes)]);
+        let answers = self.client.alter_configs(&wanted, false).await.expect("an answer");
+        assert!(answers.values().all(Result::is_ok), "{answers:?}");
+    }
+
+    /// What one broker's settings are, as far as they are set.
+    pub(crate) async fn setting(&self, resource: Resource, name: &str) -> Option<String> {
+        let answers = self.client.describe_configs(&[resource], Some(&[name])).await.expect("an answer");
+        let settings = answers.into_values().next().expect("the resource").expect("its settings");
+        settings.get(name).and_then(|setting| setting.value.clone())
+    }
+
+    /// The topic as some broker sees it now.
+    pub(crate) async fn look(&self, topic: &str) -> Option<Topic> {
+        let names = [topic.to_owned()];
+        let mut topics = self.client.topics(Which::Named(&names)).await.expect("an answer");
+        topics.remove(topic).expect("the topic that was asked for").ok()
+    }
+
+    /// Waits until a partition looks as it should, whoever is asked.
+    pub(crate) async fn until(
+        &self,
+        topic: &str,
+        index: usize,
+        what: &str,
+        holds: impl Fn(&Partition) -> bool,
+    ) -> Partition {
+        eventually(what, async || self.look(topic).await?.partitions.into_iter().nth(index).filter(|one| holds(one)))
+            .await
+    }
+
+    /// Writes records with these values to one partition; returns the offset of the first.
+    pub(crate) async fn write(&self, partition: &TopicPartition, values: &[Bytes]) -> i64 {
+        let records: Vec<_> =
+            values.iter().map(|value| Record { value: Some(value.clone()), ..Record::default() }).collect();
+        let batch = records::encode_batch(&records, &plain()).expect("a batch");
+        let batches = BTreeMap::from([(partition.clone(), batch)]);
+        let answers = self.client.produce(&batches, Writing::Plain).await.expect("an answer");
+        *answers[partition].as_ref().expect("an offset")
+    }
+
+    /// Brokers that are not fenced.
+    pub(crate) async fn alive(&self) -> Vec<i32> {
+        let cluster = self.client.describe_cluster().await.expect("an answer");
+        cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id.0).collect()
+    }
+
+    /// From now on a throttled copy makes no way: one byte a second is the least that a throttle takes.
+    async fn stall_throttled_copies(&self, brokers: &[i32]) {
+        for broker in brokers {
+            let resource = Resource::Broker(BrokerId(*broker));
+            let changes = RATES.map(|key| (key.to_owned(), Change::Set("1".to_owned())));
+            self.configure(resource.clone(), BTreeMap::from(changes)).await;
+            for key in RATES {
+                eventually("the rate is set", async || {
+                    (self.setting(resource.clone(), key).await.as_deref() == Some("1")).then_some(())
+                })
+                .await;
+            }
+        }
+    }
+}
+
+/// A client of the open door.
+fn client(cluster: &Cluster) -> Client {
+    let bootstrap = cluster.bootstrap(Listener::Plaintext);
+    let addresses = bootstrap.split(',').map(|address| address.parse().expect("an address")).collect();
+    Client::new(Arc::new(Tcp), Settings { patience: PATIENCE, ..Settings::new(addresses) })
+}
+
+/// What one broker says of a topic.
+async fn view_of(world: &World, broker: i32, topic: &str) -> Option<Vec<Partition>> {
+    let address = world.cluster.address(broker, Listener::Plaintext).await.ok()?.parse().ok()?;
+    let client = Client::new(Arc::new(Tcp), Settings::new(vec![address]));
+    let names = [topic.to_owned()];
+    let mut topics = client.topics(Which::Named(&names)).await.ok()?;
+    Some(topics.remove(topic)?.ok()?.partitions)
+}
+
+/// Looks until there is something to see.
+pub(crate) async fn eventually<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never seen: {what}"))
+}
+
+pub(crate) fn ids(ids: &[i32]) -> Vec<BrokerId> {
+    ids.iter().copied().map(BrokerId).collect()
+}
+
+/// A batch without a producer's id.
+pub(crate) fn plain() -> BatchOptions {
+    let nobody = Producer { id: -1, epoch: -1, sequence: -1 };
+    BatchOptions { compression: Compression::None, producer: nobody, transactional: false }
+}

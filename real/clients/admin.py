@@ -1,0 +1,144 @@
+"""Life of a topic as an administrator with kafka-python sees it: every administrative call that Evenkeel makes too.
+
+    admin.py BOOTSTRAP TOPIC
+
+Needs brokers 0 to 3 with two log directories each, and a topic name that is free. Exits with 0 if all went as it goes
+on Apache Kafka; otherwise the traceback says what did not.
+"""
+
+import sys
+
+from eventually import eventually
+from kafka import TopicPartition, TopicPartitionReplica
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic, OffsetSpec
+from kafka.errors import KafkaError, NoError
+
+PREFERRED = 0
+
+
+def main(bootstrap, topic):
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="admin.py")
+    a_cluster_of_four(admin)
+    a_topic_is_made(admin, topic)
+    its_settings_change(admin, topic)
+    a_broker_is_throttled_and_released(admin)
+    it_grows(admin, topic)
+    it_moves(admin, topic)
+    its_leader_is_elected(admin, topic)
+    a_replica_changes_its_directory(admin, topic)
+    it_is_deleted(admin, topic)
+    admin.close()
+
+
+def a_cluster_of_four(admin):
+    cluster = admin.describe_cluster()
+    brokers = {broker["broker_id"]: broker for broker in cluster["brokers"]}
+    assert {0, 1, 2, 3} <= brokers.keys(), cluster
+    assert cluster["controller_id"] in brokers, cluster
+    assert all(broker["rack"] for broker in brokers.values()), cluster
+
+
+def a_topic_is_made(admin, topic):
+    made = admin.create_topics([NewTopic(topic, replica_assignments={0: [0, 1], 1: [1, 2]})])
+    assert made["topics"][0]["error_code"] == 0, made
+    eventually(lambda: replicas(admin, topic) == {0: [0, 1], 1: [1, 2]})
+    refused(lambda: admin.create_topics([NewTopic(topic, 1, 1)]), 36)
+    listed = admin.describe_topic_partitions([topic])["topics"][0]["partitions"]
+    assert [partition["isr_nodes"] for partition in listed] == [[0, 1], [1, 2]], listed
+    assert topic in admin.list_topics()
+    offset = admin.list_partition_offsets({TopicPartition(topic, 0): OffsetSpec.LATEST})
+    assert offset[TopicPartition(topic, 0)].offset == 0, offset
+
+
+def its_settings_change(admin, topic):
+    def settings():
+        return admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])["topic"][topic]
+
+    assert "retention.ms" not in settings(), settings()
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": "3600000"})])
+    eventually(lambda: settings().get("retention.ms", {}).get("value") == "3600000")
+    admin.reset_configs([ConfigResource(ConfigResourceType.TOPIC, topic, ["retention.ms"])])
+    eventually(lambda: "retention.ms" not in settings())
+
+
+def a_broker_is_throttled_and_released(admin):
+    key = "leader.replication.throttled.rate"
+
+    def rate():
+        settings = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "3")])["broker"]["3"]
+        return settings.get(key, {}).get("value")
+
+    # The name is not among a broker's settings until it is set, so the client has to be told that it exists.
+    throttled = ConfigResource(ConfigResourceType.BROKER, "3", {key: "10000000"})
+    admin.alter_configs([throttled], raise_on_unknown=False)
+    eventually(lambda: rate() == "10000000")
+    admin.reset_configs([ConfigResource(ConfigResourceType.BROKER, "3", [key])], raise_on_unknown=False)
+    eventually(lambda: rate() is None)
+
+
+def it_grows(admin, topic):
+    admin.create_partitions({topic: NewPartitions(3, [[2, 3]])})
+    eventually(lambda: replicas(admin, topic) == {0: [0, 1], 1: [1, 2], 2: [2, 3]})
+    refused(lambda: admin.create_partitions({topic: NewPartitions(2)}), 37)
+
+
+def it_moves(admin, topic):
+    first = TopicPartition(topic, 0)
+    admin.alter_partition_reassignments({first: [2, 3]})
+    eventually(lambda: not admin.list_partition_reassignments({topic: [0]}) and replicas(admin, topic)[0] == [2, 3])
+    outcome = admin.alter_partition_reassignments({first: None, TopicPartition(topic, 1): [1, 99]})
+    codes = {partition.partition: error.errno for partition, error in outcome.items()}
+    assert codes == {0: 85, 1: 39}, outcome
+
+
+def its_leader_is_elected(admin, topic):
+    # A pure change of order moves no data and no leadership.
+    admin.alter_partition_reassignments({TopicPartition(topic, 0): [3, 2]})
+    eventually(lambda: replicas(admin, topic)[0] == [3, 2])
+    assert partitions(admin, topic)[0]["leader_id"] == 2
+    admin.elect_leaders(PREFERRED, {topic: [0]})
+    eventually(lambda: partitions(admin, topic)[0]["leader_id"] == 3)
+
+
+def a_replica_changes_its_directory(admin, topic):
+    def where():
+        described = admin.describe_log_dirs({topic: [0]}, brokers=[3])[0]["log_dirs"]
+        held = [entry["log_dir"] for entry in described for held in entry["topics"] if held["name"] == topic]
+        return [entry["log_dir"] for entry in described], held
+
+    eventually(lambda: len(where()[1]) == 1)
+    all_of_them, held = where()
+    assert len(all_of_them) == 2, all_of_them
+    other = next(folder for folder in all_of_them if folder != held[0])
+    replica = TopicPartitionReplica(topic, 0, 3)
+    assert admin.alter_replica_log_dirs({replica: other}) == {replica: NoError}
+    eventually(lambda: where()[1] == [other])
+
+
+def it_is_deleted(admin, topic):
+    admin.delete_topics([topic])
+    eventually(lambda: topic not in admin.list_topics())
+    refused(lambda: admin.delete_topics([topic]), 3)
+
+
+def partitions(admin, topic):
+    described = admin.describe_topics([topic])[0]
+    return {partition["partition_index"]: partition for partition in described["partitions"]}
+
+
+def replicas(admin, topic):
+    return {index: partition["replica_nodes"] for index, partition in partitions(admin, topic).items()}
+
+
+def refused(call, code):
+    """The call fails, and with this error code."""
+    try:
+        answer = call()
+    except KafkaError as error:
+        assert error.errno == code, repr(error)
+    else:
+        raise AssertionError(f"not refused: {answer}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
