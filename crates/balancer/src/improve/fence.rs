@@ -78,14 +78,16 @@ impl Fences {
         for gauge in 0..GAUGES {
             let (post, before) = (&row[gauge], levels[gauge]);
             let after = before + change[gauge];
+            // Outside on either side: from too little to too much may be no worse than it was.
+            let outside = before > post.high || before < post.low;
             if after > post.high && change[gauge] > 0.0 {
-                if before > post.high {
+                if outside {
                     answer = Quick::Unsure;
                 } else {
                     return Quick::Leaves(usize::from(post.high_goal));
                 }
             } else if after < post.low && change[gauge] < 0.0 {
-                if before < post.low {
+                if outside {
                     answer = Quick::Unsure;
                 } else {
                     return Quick::Leaves(usize::from(post.low_goal));

@@ -39,7 +39,9 @@ impl Search<'_, '_> {
         led.dedup();
         for part in led {
             let slot = self.state.first_leader(part);
-            if self.state.leader(part) != slot && self.rules.may_lead(&self.state, slot) {
+            // A replica that has yet to be copied elsewhere is no better a leader than one that is in place.
+            let in_place = self.state.seat(slot) == self.state.home(slot);
+            if in_place && self.state.leader(part) != slot && self.rules.may_lead(&self.state, slot) {
                 self.undo(Action::Lead { part, slot });
             }
         }

@@ -370,9 +370,13 @@ fn a_goal_is_fixed_by_what_leaves_higher_ones_as_they_are() {
     // Two leaders on three brokers: traffic out is as uneven on any two. CPU is even if b1, which holds two, leads none.
     let goals = [Goal::NetworkOutboundUsageDistribution, Goal::CpuUsageDistribution];
     let uneven = "rack a: b3[t1]\nrack b: b1[t0 t1*]\nrack c: b2[t0*]";
-    check(uneven, &goals, expect![[r#"
-        t0: b1 -> b3
+    check(
+        uneven,
+        &goals,
+        expect![[r#"
+        t1: leader b1 -> b3
         NetworkOutboundUsageDistributionGoal violated
         CpuUsageDistributionGoal fixed
-    "#]]);
+    "#]],
+    );
 }
