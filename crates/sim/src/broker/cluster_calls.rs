@@ -176,12 +176,13 @@ impl Call<'_> {
     pub(super) fn describe_quorum(&mut self, request: DescribeQuorumRequest) -> DescribeQuorumResponse {
         let end = self.cluster.metadata_offset();
         let time = self.cluster.wall_clock();
+        let version = self.raw.version;
         let state = |id: i32| {
-            ReplicaState::default()
-                .with_replica_id(broker(Some(BrokerId(id))))
-                .with_log_end_offset(end)
-                .with_last_fetch_timestamp(time)
-                .with_last_caught_up_timestamp(time)
+            let state = ReplicaState::default().with_replica_id(broker(Some(BrokerId(id)))).with_log_end_offset(end);
+            if version == 0 {
+                return state;
+            }
+            state.with_last_fetch_timestamp(time).with_last_caught_up_timestamp(time)
         };
         let observers =
             self.cluster.describe_brokers(self.me, false).into_iter().map(|view| state(view.id.0)).collect();
@@ -203,9 +204,12 @@ impl Call<'_> {
             });
             TopicData::default().with_topic_name(wanted.topic_name.clone()).with_partitions(partitions.collect())
         });
-        DescribeQuorumResponse::default()
-            .with_topics(topics.collect())
-            .with_nodes(vec![Node::default().with_node_id(broker(Some(BrokerId(CONTROLLER))))])
+        let controller = Node::default().with_node_id(broker(Some(BrokerId(CONTROLLER))));
+        DescribeQuorumResponse::default().with_topics(topics.collect()).with_nodes(if version >= 2 {
+            vec![controller]
+        } else {
+            Vec::new()
+        })
     }
 
     pub(super) fn unregister_broker(&mut self, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse {

@@ -130,6 +130,7 @@ impl Call<'_> {
 
     pub(super) fn list_offsets(&mut self, request: ListOffsetsRequest) -> ListOffsetsResponse {
         let isolation = isolation(request.isolation_level);
+        let knows_epochs = self.raw.version >= 4;
         let topics = request.topics.iter().map(|wanted| {
             let partitions = wanted.partitions.iter().map(|it| {
                 let tp = partition(&wanted.name, it.partition_index);
@@ -150,7 +151,7 @@ impl Call<'_> {
                     .with_error_code(code)
                     .with_timestamp(timestamp)
                     .with_offset(offset)
-                    .with_leader_epoch(leader_epoch)
+                    .with_leader_epoch(if knows_epochs { leader_epoch } else { -1 })
             });
             ListOffsetsTopicResponse::default().with_name(wanted.name.clone()).with_partitions(partitions.collect())
         });
@@ -207,7 +208,8 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
                     let answer = answer.with_error_code(refusal.code.number()).with_high_watermark(-1);
                     let answer =
                         answer.with_last_stable_offset(-1).with_log_start_offset(-1).with_records(Some(Bytes::new()));
-                    let stale = matches!(refusal.code, Code::NotLeaderOrFollower | Code::FencedLeaderEpoch);
+                    let stale =
+                        version >= 12 && matches!(refusal.code, Code::NotLeaderOrFollower | Code::FencedLeaderEpoch);
                     let present = tp.filter(|_| stale).and_then(|tp| cluster.registration(&tp.topic, tp.partition));
                     match present {
                         Some(present) => answer.with_current_leader(

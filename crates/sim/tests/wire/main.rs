@@ -134,7 +134,7 @@ async fn a_crash_ends_connections_and_a_cut_link_leaves_them_hanging() {
     let silent = tokio::time::timeout(Duration::from_secs(3), peer.call(&metadata, 12)).await;
     assert!(silent.is_err(), "no answer");
     world.with(|cluster| cluster.suffer(&Fault::MendedLink(B0)));
-    assert!(peer.call(&metadata, 12).await.is_some(), "the link is mended");
+    assert!(peer.frames.next().await.is_ok_and(|late| late.is_some()), "the answer comes when the link is mended");
     world.with(|cluster| cluster.suffer(&Fault::Crash(B0)));
     assert!(peer.call(&metadata, 12).await.is_none());
     world.with(|cluster| cluster.suffer(&Fault::Return(B0)));
@@ -145,7 +145,7 @@ async fn a_crash_ends_connections_and_a_cut_link_leaves_them_hanging() {
 async fn an_unknown_version_is_told_which_there_are() {
     let world = World::new(cluster());
     let mut peer = Peer::new(&world);
-    let mut frame = BytesMut::from(&encode_request(&ApiVersionsRequest::default(), 0, 7, "test").expect("written")[..]);
+    let mut frame = BytesMut::from(&encode_request(&ApiVersionsRequest::default(), 3, 7, "test").expect("written")[..]);
     frame[6..8].copy_from_slice(&99_i16.to_be_bytes());
     peer.writer.write_all(&frame).await.expect("the broker reads");
     let answer = peer.frames.next().await.expect("a frame").expect("an answer");
@@ -154,8 +154,9 @@ async fn an_unknown_version_is_told_which_there_are() {
     assert_eq!(answer.api_keys.len(), served().count());
 }
 
+/// A request that has something to say, in the words of a version.
 macro_rules! answered {
-    ($($request:ty),+ $(,)?) => {
+    ($($request:ty => $of:expr),+ $(,)?) => {
         #[test]
         fn every_call_is_answered_in_every_version_it_is_announced_in() {
             let mut keys: Vec<i16> = Vec::new();
@@ -165,16 +166,14 @@ macro_rules! answered {
                 let (_, oldest, newest) = served().find(|(served, _, _)| *served as i16 == key).expect("announced");
                 for version in oldest..=newest {
                     let mut cluster = cluster();
-                    let frame = encode_request(&<$request>::default(), version, 7, "test").expect("written");
-                    match handle(&mut cluster, B0, &addresses(), frame.slice(4..)) {
-                        Reply::Answer(answer) => {
-                            let body = response_body::<$request>(answer.slice(4..), version, Limits::KNOWN_PEER);
-                            body.unwrap_or_else(|error| panic!("{key} in version {version}: {error:?}"));
-                        }
-                        // A produce request with acks 0 wants no answer.
-                        Reply::Silence => assert_eq!(key, ApiKey::Produce as i16),
-                        other => panic!("{key} in version {version}: {other:?}"),
-                    }
+                    let of: fn(i16, &Cluster) -> $request = $of;
+                    let request = of(version, &cluster);
+                    let frame = encode_request(&request, version, 7, "test").expect("written");
+                    let Reply::Answer(answer) = handle(&mut cluster, B0, &addresses(), frame.slice(4..)) else {
+                        panic!("{key} in version {version} is not answered");
+                    };
+                    let body = response_body::<$request>(answer.slice(4..), version, Limits::KNOWN_PEER);
+                    body.unwrap_or_else(|error| panic!("{key} in version {version}: {error:?}"));
                 }
             )+
             let login = [ApiKey::SaslHandshake as i16, ApiKey::SaslAuthenticate as i16];
@@ -185,31 +184,124 @@ macro_rules! answered {
     };
 }
 
+fn word(text: &'static str) -> StrBytes {
+    StrBytes::from_static_str(text)
+}
+
+fn metadata(version: i16, _: &Cluster) -> MetadataRequest {
+    let request = MetadataRequest::default();
+    let request = if version == 0 { request.with_topics(Some(vec![])) } else { request.with_topics(None) };
+    let request = if version >= 8 { request.with_include_topic_authorized_operations(true) } else { request };
+    if (8..=10).contains(&version) { request.with_include_cluster_authorized_operations(true) } else { request }
+}
+
+fn delete_topics(version: i16, cluster: &Cluster) -> DeleteTopicsRequest {
+    let id = uuid::Uuid::from_u128(cluster.topic_id("t").expect("the topic").0);
+    let by_id = delete_topics_request::DeleteTopicState::default().with_name(None).with_topic_id(id);
+    let request = DeleteTopicsRequest::default();
+    if version >= 6 {
+        request.with_topics(vec![by_id])
+    } else {
+        request.with_topic_names(vec![name("t"), name("nope")])
+    }
+}
+
+fn add_partitions(_: i16, _: &Cluster) -> AddPartitionsToTxnRequest {
+    let topic =
+        add_partitions_to_txn_request::AddPartitionsToTxnTopic::default().with_name(name("t")).with_partitions(vec![0]);
+    AddPartitionsToTxnRequest::default().with_v3_and_below_topics(vec![topic])
+}
+
+fn find_coordinator(version: i16, _: &Cluster) -> FindCoordinatorRequest {
+    let request = FindCoordinatorRequest::default();
+    if version >= 4 { request.with_coordinator_keys(vec![word("tx")]) } else { request.with_key(word("tx")) }
+}
+
+fn fetch_in(version: i16, cluster: &Cluster) -> FetchRequest {
+    let mut request = fetch(0, 0);
+    if version >= 13 {
+        request.topics[0].topic = TopicName::default();
+        request.topics[0].topic_id = uuid::Uuid::from_u128(cluster.topic_id("t").expect("the topic").0);
+    }
+    request
+}
+
 answered!(
-    ApiVersionsRequest,
-    MetadataRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    DescribeQuorumRequest,
-    UnregisterBrokerRequest,
-    FindCoordinatorRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    CreatePartitionsRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    DescribeLogDirsRequest,
-    AlterReplicaLogDirsRequest,
-    ListOffsetsRequest,
-    InitProducerIdRequest,
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    ProduceRequest,
-    FetchRequest,
+    ApiVersionsRequest => |_, _| ApiVersionsRequest::default(),
+    MetadataRequest => metadata,
+    DescribeClusterRequest => |_, _| DescribeClusterRequest::default().with_include_cluster_authorized_operations(true),
+    DescribeTopicPartitionsRequest => |_, _| DescribeTopicPartitionsRequest::default(),
+    DescribeQuorumRequest => |_, _| {
+        let partition = describe_quorum_request::PartitionData::default();
+        let topic = describe_quorum_request::TopicData::default().with_topic_name(name("__cluster_metadata"));
+        DescribeQuorumRequest::default().with_topics(vec![topic.with_partitions(vec![partition])])
+    },
+    UnregisterBrokerRequest => |_, _| UnregisterBrokerRequest::default().with_broker_id(9.into()),
+    FindCoordinatorRequest => find_coordinator,
+    CreateTopicsRequest => |_, _| {
+        let topic = CreatableTopic::default().with_name(name("new")).with_num_partitions(2).with_replication_factor(9);
+        CreateTopicsRequest::default().with_topics(vec![topic.clone().with_replication_factor(2), topic.with_name(name("bad"))])
+    },
+    DeleteTopicsRequest => delete_topics,
+    CreatePartitionsRequest => |_, _| {
+        let topic = create_partitions_request::CreatePartitionsTopic::default().with_name(name("t")).with_count(3);
+        CreatePartitionsRequest::default().with_topics(vec![topic.with_assignments(None)])
+    },
+    DescribeConfigsRequest => |_, _| {
+        let of = |kind, name| describe_configs_request::DescribeConfigsResource::default()
+            .with_resource_type(kind).with_resource_name(word(name)).with_configuration_keys(None);
+        DescribeConfigsRequest::default().with_resources(vec![of(2, "t"), of(4, "0"), of(4, "1")]).with_include_synonyms(true)
+    },
+    IncrementalAlterConfigsRequest => |_, _| {
+        let config = incremental_alter_configs_request::AlterableConfig::default()
+            .with_name(word("retention.ms")).with_value(Some(word("1000")));
+        let topic = incremental_alter_configs_request::AlterConfigsResource::default().with_resource_type(2);
+        IncrementalAlterConfigsRequest::default()
+            .with_resources(vec![topic.with_resource_name(word("t")).with_configs(vec![config])])
+    },
+    AlterPartitionReassignmentsRequest => |_, _| {
+        let partition = alter_partition_reassignments_request::ReassignablePartition::default();
+        let partition = partition.with_replicas(Some(vec![1.into(), 2.into()]));
+        let topic = alter_partition_reassignments_request::ReassignableTopic::default().with_name(name("t"));
+        AlterPartitionReassignmentsRequest::default().with_topics(vec![topic.with_partitions(vec![partition])])
+    },
+    ListPartitionReassignmentsRequest => |_, _| ListPartitionReassignmentsRequest::default().with_topics(None),
+    ElectLeadersRequest => |_, _| {
+        let topic = elect_leaders_request::TopicPartitions::default().with_topic(name("t")).with_partitions(vec![0, 7]);
+        ElectLeadersRequest::default().with_topic_partitions(Some(vec![topic]))
+    },
+    DescribeLogDirsRequest => |_, _| DescribeLogDirsRequest::default().with_topics(None),
+    AlterReplicaLogDirsRequest => |_, _| {
+        let topic = alter_replica_log_dirs_request::AlterReplicaLogDirTopic::default().with_name(name("t")).with_partitions(vec![0]);
+        let dir = alter_replica_log_dirs_request::AlterReplicaLogDir::default().with_path(word("/nowhere"));
+        AlterReplicaLogDirsRequest::default().with_dirs(vec![dir.with_topics(vec![topic])])
+    },
+    ListOffsetsRequest => |_, _| {
+        let latest = list_offsets_request::ListOffsetsPartition::default().with_timestamp(-1);
+        let topic = list_offsets_request::ListOffsetsTopic::default().with_name(name("t")).with_partitions(vec![latest]);
+        ListOffsetsRequest::default().with_topics(vec![topic])
+    },
+    InitProducerIdRequest => |_, _| InitProducerIdRequest::default().with_transactional_id(None),
+    AddPartitionsToTxnRequest => add_partitions,
+    EndTxnRequest => |_, _| EndTxnRequest::default(),
+    ProduceRequest => |_, _| produce(-1),
+    FetchRequest => fetch_in,
 );
+
+#[test]
+fn a_fetch_from_another_than_the_leader_is_refused_in_every_version() {
+    let (_, oldest, newest) = served().find(|(key, _, _)| *key == ApiKey::Fetch).expect("announced");
+    for version in oldest..=newest {
+        let mut cluster = cluster();
+        let frame = encode_request(&fetch_in(version, &cluster), version, 7, "test").expect("written");
+        let reply = handle(&mut cluster, BrokerId(2), &addresses(), frame.slice(4..));
+        let Reply::Answer(answer) = reply else { panic!("version {version} is not answered") };
+        let answer = decode_response::<FetchRequest>(answer.slice(4..), version, Limits::KNOWN_PEER).expect("read");
+        let partition = &answer.responses[0].partitions[0];
+        assert_eq!(partition.error_code, 6);
+        assert_eq!(partition.current_leader.leader_id.0, if version >= 12 { 0 } else { -1 });
+    }
+}
 
 #[test]
 fn log_dirs_in_version_5_say_what_is_cordoned() {
