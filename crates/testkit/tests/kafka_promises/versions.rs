@@ -116,14 +116,6 @@ async fn cluster(calls: &mut Calls, topic: &str) {
         })
         .await;
     calls.each(|_| UnregisterBrokerRequest::default().with_broker_id(BrokerId(4711))).await;
-    calls
-        .each(|_| {
-            let deletion = alter_user_scram_credentials_request::ScramCredentialDeletion::default()
-                .with_name(text("nobody"))
-                .with_mechanism(1);
-            AlterUserScramCredentialsRequest::default().with_deletions(vec![deletion])
-        })
-        .await;
 }
 
 async fn configs(calls: &mut Calls, topic: &str) {

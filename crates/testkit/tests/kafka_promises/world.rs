@@ -79,7 +79,7 @@ pub(crate) async fn real_own(promise: &str, brokers: u8) -> World {
 
 impl World {
     fn new(cluster: Brokers, promise: &str) -> Self {
-        let client = client(&cluster);
+        let client = client(&cluster.bootstrap(Listener::Plaintext));
         Self { cluster, client, name: promise.replace('_', "-") }
     }
 
@@ -100,10 +100,25 @@ impl World {
     }
 
     /// A topic with data, of which no further copy gets far until [`World::release`].
+    ///
+    /// Throttled only once it is full: a throttle holds for every follower that is behind, if only for a moment, and
+    /// then nobody could write.
     pub(crate) async fn stalled_topic(&self, replicas: &[&[i32]]) -> String {
-        let name = self.topic_with("stalled", replicas, &THROTTLED.map(|key| (key, "*"))).await;
+        let name = self.topic_with("stalled", replicas, &[]).await;
         for partition in 0..replicas.len() {
             self.fill(&TopicPartition::new(&name, i32::try_from(partition).unwrap())).await;
+        }
+        let topic = Resource::Topic(name.clone());
+        let changes = THROTTLED.map(|key| (key.to_owned(), Change::Set("*".to_owned())));
+        self.configure(topic.clone(), BTreeMap::from(changes)).await;
+        for broker in self.alive().await {
+            eventually("every broker knows the throttle", async || {
+                let client = self.client_of(broker).await;
+                let [leader, follower] = THROTTLED;
+                let both = [setting(&client, &topic, leader).await, setting(&client, &topic, follower).await];
+                both.iter().all(|one| one.as_deref() == Some("*")).then_some(())
+            })
+            .await;
         }
         name
     }
@@ -133,8 +148,8 @@ impl World {
         eventually("all brokers know the topic", async || {
             let mut known = true;
             for broker in self.alive().await {
-                let view = view_of(self, broker, &name).await;
-                known &= view.is_some_and(|partitions| partitions.iter().all(|one| one.in_sync == one.replicas));
+                let view = look(&self.client_of(broker).await, &name).await;
+                known &= view.is_some_and(|topic| topic.partitions.iter().all(|one| one.in_sync == one.replicas));
             }
             known.then_some(())
         })
@@ -149,18 +164,19 @@ impl World {
         assert!(answers.values().all(Result::is_ok), "{answers:?}");
     }
 
-    /// What one broker's settings are, as far as they are set.
-    pub(crate) async fn setting(&self, resource: Resource, name: &str) -> Option<String> {
-        let answers = self.client.describe_configs(&[resource], Some(&[name])).await.expect("an answer");
-        let settings = answers.into_values().next().expect("the resource").expect("its settings");
-        settings.get(name).and_then(|setting| setting.value.clone())
-    }
-
     /// The topic as some broker sees it now.
     pub(crate) async fn look(&self, topic: &str) -> Option<Topic> {
-        let names = [topic.to_owned()];
-        let mut topics = self.client.topics(Which::Named(&names)).await.expect("an answer");
-        topics.remove(topic).expect("the topic that was asked for").ok()
+        look(&self.client, topic).await
+    }
+
+    /// The value of a setting.
+    pub(crate) async fn setting(&self, resource: &Resource, name: &str) -> Option<String> {
+        setting(&self.client, resource, name).await
+    }
+
+    /// A client that knows but one broker, and so asks it first.
+    async fn client_of(&self, broker: i32) -> Client {
+        client(&self.cluster.address(broker, Listener::Plaintext).await.expect("a broker of this cluster"))
     }
 
     /// Waits until a partition looks as it should, whoever is asked.
@@ -199,7 +215,7 @@ impl World {
             self.configure(resource.clone(), BTreeMap::from(changes)).await;
             for key in RATES {
                 eventually("the rate is set", async || {
-                    (self.setting(resource.clone(), key).await.as_deref() == Some("1")).then_some(())
+                    (self.setting(&resource, key).await.as_deref() == Some("1")).then_some(())
                 })
                 .await;
             }
@@ -208,19 +224,22 @@ impl World {
 }
 
 /// A client of the open door.
-fn client(cluster: &Cluster) -> Client {
-    let bootstrap = cluster.bootstrap(Listener::Plaintext);
+fn client(bootstrap: &str) -> Client {
     let addresses = bootstrap.split(',').map(|address| address.parse().expect("an address")).collect();
     Client::new(Arc::new(Tcp), Settings { patience: PATIENCE, ..Settings::new(addresses) })
 }
 
-/// What one broker says of a topic.
-async fn view_of(world: &World, broker: i32, topic: &str) -> Option<Vec<Partition>> {
-    let address = world.cluster.address(broker, Listener::Plaintext).await.ok()?.parse().ok()?;
-    let client = Client::new(Arc::new(Tcp), Settings::new(vec![address]));
+async fn look(client: &Client, topic: &str) -> Option<Topic> {
     let names = [topic.to_owned()];
-    let mut topics = client.topics(Which::Named(&names)).await.ok()?;
-    Some(topics.remove(topic)?.ok()?.partitions)
+    let mut topics = client.topics(Which::Named(&names)).await.expect("an answer");
+    topics.remove(topic).expect("the topic that was asked for").ok()
+}
+
+async fn setting(client: &Client, resource: &Resource, name: &str) -> Option<String> {
+    let asked = std::slice::from_ref(resource);
+    let mut answers = client.describe_configs(asked, Some(&[name])).await.expect("an answer");
+    let settings = answers.remove(resource).expect("the resource that was asked for").expect("its settings");
+    settings.get(name)?.value.clone()
 }
 
 /// Looks until there is something to see.
