@@ -25,7 +25,7 @@ pub(crate) enum Refusal {
     },
     /// A goal nobody knows.
     #[error("--goals: {0}")]
-    Goal(#[from] UnknownGoal),
+    Goal(UnknownGoal),
     /// The cluster cannot be changed as asked.
     #[error("the cluster asked about cannot be: {0}")]
     WhatIf(Invalid),

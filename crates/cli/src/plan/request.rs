@@ -209,7 +209,7 @@ fn disks(text: &str) -> Result<BTreeSet<(BrokerId, String)>, Refusal> {
 fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
     let mut goals = Vec::new();
     for name in text.split(',') {
-        let goal = Goal::from_name(name)?;
+        let goal = Goal::from_name(name).map_err(Refusal::Goal)?;
         if goals.contains(&goal) {
             return Err(Refusal::value("--goals", text, format!("{goal} is listed twice")));
         }
