@@ -381,8 +381,9 @@ impl Inspector<'_> {
         for (between, told, counted) in
             [("between brokers", change.megabytes, gone), ("between disks", change.disk_megabytes, shifted)]
         {
-            // Sums of the same numbers in another order.
-            if !((told - counted).abs() <= 1e-6 * counted.max(1.0)) {
+            // Sums of the same numbers in another order; what is not a number is never right.
+            let right = (told - counted).abs() <= 1e-6 * counted.max(1.0);
+            if !right {
                 self.find(change, Wrong::Bytes { between, told, counted });
             }
         }

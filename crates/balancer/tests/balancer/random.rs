@@ -52,11 +52,11 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                 let request = Request {
                     operation,
                     goals,
-                    destinations: or_none(knobs.restricts % 5 == 0, destinations),
-                    excluded_for_leadership: or_none(knobs.restricts % 3 == 0, leadership),
-                    excluded_for_replica_moves: or_none(knobs.restricts % 4 == 0, moves),
-                    excluded_topics: (knobs.restricts % 7 == 0).then(|| TopicPattern::new("a|c").unwrap()),
-                    only_immigrants: knobs.restricts % 11 == 0,
+                    destinations: or_none(knobs.restricts.is_multiple_of(5), destinations),
+                    excluded_for_leadership: or_none(knobs.restricts.is_multiple_of(3), leadership),
+                    excluded_for_replica_moves: or_none(knobs.restricts.is_multiple_of(4), moves),
+                    excluded_topics: (knobs.restricts.is_multiple_of(7)).then(|| TopicPattern::new("a|c").unwrap()),
+                    only_immigrants: knobs.restricts.is_multiple_of(11),
                     ..Request::default()
                 };
                 Case { picture, request, settings: knobs.settings() }
@@ -105,17 +105,17 @@ impl Arbitrary for Knobs {
 impl Knobs {
     fn settings(self) -> Settings {
         let mut settings = Settings::default();
-        if self.tunes % 3 == 0 {
+        if self.tunes.is_multiple_of(3) {
             settings.max_replicas_per_broker = 12;
         }
-        if self.tunes % 5 == 0 {
+        if self.tunes.is_multiple_of(5) {
             settings.topics_with_min_leaders_per_broker = Some(TopicPattern::new("b").unwrap());
         }
-        if self.tunes % 4 == 0 {
+        if self.tunes.is_multiple_of(4) {
             settings.topic_replica_count_balance_threshold = 1.2;
             settings.topic_replica_count_balance_min_gap = 0;
         }
-        if self.tunes % 7 == 0 {
+        if self.tunes.is_multiple_of(7) {
             settings.low_utilization_thresholds = [0.3; 4];
         }
         settings
