@@ -62,8 +62,7 @@ fn a_plan_is_printed_in_every_format() {
     assert!(print(&["--output", "yaml"]).contains("mode: rebalance"));
     assert!(print(&["--output", "snapshot"]).starts_with("evenkeel-snapshot v1 brokers=3"));
     let there: serde_json::Value = serde_json::from_str(&print(&["--output", "reassignment"])).unwrap();
-    let back: serde_json::Value =
-        serde_json::from_str(&print(&["--output", "reassignment", "--rollback"])).unwrap();
+    let back: serde_json::Value = serde_json::from_str(&print(&["--output", "reassignment", "--rollback"])).unwrap();
     assert_eq!(back["partitions"][0]["replicas"], serde_json::json!([0, 1]));
     assert_eq!(there["partitions"][0]["topic"], "T");
     assert_ne!(there["partitions"][0]["replicas"], back["partitions"][0]["replicas"]);

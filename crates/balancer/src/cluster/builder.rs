@@ -383,8 +383,11 @@ impl ClusterBuilder {
     }
 }
 
+/// Racks and hosts by name, and the brokers that refer to them.
+type Places = (Vec<String>, Vec<String>, Vec<Broker>);
+
 /// Numbers racks and hosts by name, and brokers by id.
-fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<(Vec<String>, Vec<String>, Vec<Broker>), Invalid> {
+fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<Places, Invalid> {
     let mut rack_of_host: BTreeMap<String, String> = BTreeMap::new();
     for spec in specs.values() {
         let rack = rack_name(spec);

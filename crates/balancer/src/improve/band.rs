@@ -111,8 +111,10 @@ impl Search<'_, '_> {
         let Some(&neediest) = under.first() else { return };
         let lack =
             |search: &Self, seat: Seat| search.aims.limit(band, seat).low - search.state.levels(seat)[gauge as usize];
+        let room =
+            |search: &Self, seat: Seat| search.aims.limit(band, seat).high - search.state.levels(seat)[gauge as usize];
         let givers = self.givers(gauge, neediest);
-        let most = lack(self, neediest);
+        let most = room(self, neediest);
         let offers =
             self.survey(&givers, OFFERS, |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest));
         let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
@@ -125,7 +127,7 @@ impl Search<'_, '_> {
                 let open = |(seat, enough): (&Seat, &f64)| (lack(self, *seat) > *enough).then_some(*seat);
                 let open: Vec<Seat> = under.iter().zip(&enough).filter_map(open).collect();
                 let Some(&seat) = open.first() else { break };
-                let most = lack(self, seat);
+                let most = room(self, seat);
                 let next = greedy.next(|slot| {
                     let fits = crowds || !self.is_crowded(slot, seat);
                     if fits { self.worth_pulling(goal, (gauge, most), slot, self.state.seat(slot), seat) } else { None }
@@ -154,14 +156,14 @@ impl Search<'_, '_> {
     fn worth_pulling(
         &self,
         goal: usize,
-        (gauge, lack): (Gauge, f64),
+        (gauge, room): (Gauge, f64),
         slot: Slot,
         giver: Seat,
         seat: Seat,
     ) -> Option<f64> {
         let weight = self.state.weight(slot);
         let value = weight[gauge as usize];
-        if value <= 0.0 || value > lack * 1.5 || !self.may_move(slot, goal) {
+        if value <= 0.0 || value > room || !self.may_move(slot, goal) {
             return None;
         }
         let worth = self.worth(slot, &weight, giver, Some(seat));

@@ -1,18 +1,17 @@
 //! What may be asked of disks: removal, exclusions, goals of both kinds, and what is refused.
 
 use expect_test::expect;
-use regex::Regex;
 
 use super::{broker, check, cluster, disks, remove};
 use crate::cluster::{BrokerId, ClusterBuilder, Resource};
 use crate::goal::Goal;
-use crate::options::{Operation, Request};
+use crate::options::{Operation, Request, TopicPattern};
 use crate::planner::{Status, plan};
 use crate::settings::Settings;
 
 #[test]
 fn removed_disks_are_emptied_largest_first_even_of_empty_and_excluded_replicas() {
-    let request = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..remove(&[(0, "c")]) };
+    let request = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..remove(&[(0, "c")]) };
     check(
         &["a/100: 20 | b/100: 30 | c/100: 10 5 25 0", "a/100: 70 | b/100: 1"],
         &request,
@@ -113,7 +112,7 @@ fn goals_have_their_place() {
 #[test]
 fn excluded_topics_and_other_brokers_than_those_named_stay() {
     let picture = ["a/100: 30 30 | b/100: ", "a/100: 30 30 | b/100: "];
-    let excluded = Request { excluded_topics: Some(Regex::new("t").unwrap()), ..disks() };
+    let excluded = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..disks() };
     check(
         &picture,
         &excluded,
