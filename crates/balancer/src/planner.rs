@@ -144,7 +144,10 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
         demote::demote(&mut search.state, &rules, request.demotion)
     } else {
-        search.run();
+        // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
+        if !goals.is_empty() {
+            search.run();
+        }
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
         (changes(&search.state, &aims, &search.steps), Vec::new())
     };
