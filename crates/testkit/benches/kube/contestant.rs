@@ -26,7 +26,7 @@ pub(crate) struct Running {
     /// From the moment its first process was started until it said that it is ready.
     pub(crate) start: Duration,
     kubeconfig: PathBuf,
-    processes: Vec<(&'static str, u32)>,
+    processes: Vec<(String, u32)>,
     _server: Server,
 }
 
@@ -61,7 +61,7 @@ impl Contestant {
                 Running {
                     start: started.elapsed(),
                     kubeconfig: server.kubeconfig(),
-                    processes: vec![server.process()],
+                    processes: owned([server.process()]),
                     _server: Server::Ours(server),
                 }
             }
@@ -70,7 +70,7 @@ impl Contestant {
                 Running {
                     start: started.elapsed(),
                     kubeconfig: server.kubeconfig(),
-                    processes: server.processes().to_vec(),
+                    processes: owned(server.processes()),
                     _server: Server::Real(Box::new(server)),
                 }
             }
@@ -94,7 +94,7 @@ impl Running {
 
     /// What each of its processes costs up to now, by role.
     pub(crate) fn costs(&self) -> Result<Vec<(&'static str, Cost)>> {
-        self.processes.iter().map(|&(role, process)| Ok((role, Cost::of(process)?))).collect()
+        self.processes.iter().map(|(role, process)| Ok((role.as_str(), Cost::of(*process)?))).collect()
     }
 
     /// What all of them cost together.
@@ -108,4 +108,8 @@ fn path_in(variable: &str) -> Result<PathBuf> {
         env::var_os(variable).with_context(|| format!("{variable} is not set; `cargo xtask bench kube` sets it"))?;
     // `cargo bench` starts us in the package's folder, not where the caller was.
     std::path::absolute(Path::new(&path)).context("a binary has no usable path")
+}
+
+fn owned<const N: usize>(processes: [(&str, u32); N]) -> Vec<(String, u32)> {
+    processes.map(|(role, process)| (role.to_owned(), process)).into()
 }
