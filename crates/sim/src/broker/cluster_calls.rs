@@ -1,0 +1,282 @@
+//! Who is there, and what topics look like.
+
+use evenkeel_kafka::message::{MessageError, encode_response};
+use kafka_protocol::messages::api_versions_response::{
+    ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey,
+};
+use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
+use kafka_protocol::messages::describe_quorum_response::{Node, PartitionData, ReplicaState, TopicData};
+use kafka_protocol::messages::describe_topic_partitions_response::{
+    Cursor, DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
+};
+use kafka_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use kafka_protocol::messages::{
+    ApiVersionsRequest, DescribeClusterRequest, DescribeClusterResponse, DescribeQuorumRequest, DescribeQuorumResponse,
+    DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, MetadataRequest, MetadataResponse,
+    UnregisterBrokerRequest, UnregisterBrokerResponse,
+};
+
+use super::convert::{broker, brokers, outcome, text, topic, topic_id, uuid};
+use super::{Call, Reply, served};
+use crate::cluster::{PartitionView, TopicView};
+use crate::code::{Code, Refusal};
+use crate::ids::BrokerId;
+
+/// The controller's node id, which no client gets to see but in DescribeQuorum.
+const CONTROLLER: i32 = 100;
+/// What anybody may do with a topic, and with the cluster, where that is asked.
+const TOPIC_OPERATIONS: i32 = 0xdf8;
+const CLUSTER_OPERATIONS: i32 = 0x1fa0;
+/// max.request.partition.size.limit
+const PARTITIONS_AT_ONCE: i32 = 2_000;
+/// The metadata version of 4.3, and the feature that keeps eligible leader replicas.
+const FEATURES: [(&str, i16, i16, i16); 2] =
+    [("metadata.version", 7, 30, 30), ("eligible.leader.replicas.version", 0, 1, 1)];
+
+impl Call<'_> {
+    pub(super) fn api_versions(&self) -> Result<Reply, MessageError> {
+        self.decode::<ApiVersionsRequest>()?;
+        self.encode(&versions(0))
+    }
+
+    /// A version we do not speak is answered in version 0, so that the client can choose another.
+    pub(super) fn unsupported_version(&self) -> Result<Reply, MessageError> {
+        let response = versions(Code::UnsupportedVersion.number());
+        encode_response(&response, 0, self.raw.correlation).map(Reply::Answer)
+    }
+
+    pub(super) fn metadata(&mut self, request: MetadataRequest) -> MetadataResponse {
+        // In version 0 an empty list stood for all topics.
+        let wanted = request.topics.filter(|topics| self.raw.version > 0 || !topics.is_empty());
+        let operations = request.include_topic_authorized_operations;
+        let topics = match wanted {
+            None => self.cluster.describe_topics(self.me).iter().map(|view| metadata_topic(view, operations)).collect(),
+            Some(wanted) => wanted
+                .into_iter()
+                .map(|wanted| {
+                    let by_id = wanted.name.is_none();
+                    let name = match &wanted.name {
+                        Some(name) => Some(name.to_string()),
+                        None => self.cluster.topic_name(topic_id(&wanted.topic_id)).map(|name| name.to_string()),
+                    };
+                    let view = name.as_deref().map(|name| self.cluster.describe_topic(self.me, name));
+                    match view {
+                        Some(Ok(view)) => metadata_topic(&view, operations),
+                        _ => MetadataResponseTopic::default()
+                            .with_error_code(unknown(by_id).number())
+                            .with_name(wanted.name)
+                            .with_topic_id(wanted.topic_id),
+                    }
+                })
+                .collect(),
+        };
+        let seen = self.cluster.describe_brokers(self.me, false);
+        let nodes = seen.into_iter().filter_map(|view| {
+            let (host, port) = self.address(view.id)?;
+            let node = MetadataResponseBroker::default().with_node_id(broker(Some(view.id)));
+            Some(node.with_host(host).with_port(port).with_rack(view.rack.as_deref().map(text)))
+        });
+        let response = MetadataResponse::default()
+            .with_brokers(nodes.collect())
+            .with_cluster_id(Some(text(self.cluster.cluster_id())))
+            .with_controller_id(broker(self.cluster.shown_controller()))
+            .with_topics(topics);
+        if request.include_cluster_authorized_operations {
+            return response.with_cluster_authorized_operations(CLUSTER_OPERATIONS);
+        }
+        response
+    }
+
+    pub(super) fn describe_cluster(&mut self, request: DescribeClusterRequest) -> DescribeClusterResponse {
+        let response = DescribeClusterResponse::default();
+        if request.endpoint_type == 2 {
+            // Brokers speak of brokers; controllers are asked elsewhere.
+            let text_of =
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER";
+            return response
+                .with_error_code(Code::MismatchedEndpointType.number())
+                .with_error_message(Some(text(text_of)));
+        }
+        let seen = self.cluster.describe_brokers(self.me, request.include_fenced_brokers);
+        let nodes = seen.into_iter().filter_map(|view| {
+            let (host, port) = self.address(view.id)?;
+            let node =
+                DescribeClusterBroker::default().with_broker_id(broker(Some(view.id))).with_is_fenced(view.fenced);
+            Some(node.with_host(host).with_port(port).with_rack(view.rack.as_deref().map(text)))
+        });
+        let response = response
+            .with_brokers(nodes.collect())
+            .with_endpoint_type(1)
+            .with_cluster_id(text(self.cluster.cluster_id()))
+            .with_controller_id(broker(self.cluster.shown_controller()));
+        if request.include_cluster_authorized_operations {
+            return response.with_cluster_authorized_operations(CLUSTER_OPERATIONS);
+        }
+        response
+    }
+
+    /// Page by page, ordered by topic and partition.
+    pub(super) fn describe_topic_partitions(
+        &mut self,
+        request: DescribeTopicPartitionsRequest,
+    ) -> DescribeTopicPartitionsResponse {
+        let mut views: Vec<Result<TopicView, (String, Refusal)>> = if request.topics.is_empty() {
+            self.cluster.describe_topics(self.me).into_iter().map(Ok).collect()
+        } else {
+            let mut names: Vec<String> = request.topics.iter().map(|wanted| wanted.name.to_string()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let view = |name: String| self.cluster.describe_topic(self.me, &name).map_err(|refusal| (name, refusal));
+            names.into_iter().map(view).collect()
+        };
+        let (first_topic, first_partition) =
+            request.cursor.map_or((String::new(), 0), |cursor| (cursor.topic_name.to_string(), cursor.partition_index));
+        let name_of = |view: &Result<TopicView, (String, Refusal)>| match view {
+            Ok(view) => view.name.to_string(),
+            Err((name, _)) => name.clone(),
+        };
+        views.retain(|view| name_of(view) >= first_topic);
+        let mut left = request.response_partition_limit.clamp(1, PARTITIONS_AT_ONCE) as usize;
+        let mut topics = Vec::new();
+        let mut next = None;
+        for view in views {
+            let name = name_of(&view);
+            if left == 0 {
+                next = Some(Cursor::default().with_topic_name(topic(&name)).with_partition_index(0));
+                break;
+            }
+            let shown = DescribeTopicPartitionsResponseTopic::default().with_name(Some(topic(&name)));
+            let Ok(view) = view else {
+                topics.push(shown.with_error_code(Code::UnknownTopicOrPartition.number()));
+                continue;
+            };
+            let from = if name == first_topic { first_partition } else { 0 };
+            let mut rest = view.partitions.iter().filter(|it| it.partition >= from).peekable();
+            let page: Vec<_> = rest.by_ref().take(left).map(described_partition).collect();
+            left -= page.len();
+            next = rest
+                .next()
+                .map(|it| Cursor::default().with_topic_name(topic(&name)).with_partition_index(it.partition));
+            topics.push(
+                shown
+                    .with_topic_id(uuid(view.id))
+                    .with_is_internal(view.internal)
+                    .with_topic_authorized_operations(TOPIC_OPERATIONS)
+                    .with_partitions(page),
+            );
+            if next.is_some() {
+                break;
+            }
+        }
+        DescribeTopicPartitionsResponse::default().with_topics(topics).with_next_cursor(next)
+    }
+
+    pub(super) fn describe_quorum(&mut self, request: DescribeQuorumRequest) -> DescribeQuorumResponse {
+        let end = self.cluster.metadata_offset();
+        let time = self.cluster.wall_clock();
+        let version = self.raw.version;
+        let state = |id: i32| {
+            let state = ReplicaState::default().with_replica_id(broker(Some(BrokerId(id)))).with_log_end_offset(end);
+            if version == 0 {
+                return state;
+            }
+            state.with_last_fetch_timestamp(time).with_last_caught_up_timestamp(time)
+        };
+        let observers =
+            self.cluster.describe_brokers(self.me, false).into_iter().map(|view| state(view.id.0)).collect();
+        let quorum = PartitionData::default()
+            .with_leader_id(broker(Some(BrokerId(CONTROLLER))))
+            .with_leader_epoch(1)
+            .with_high_watermark(end)
+            .with_current_voters(vec![state(CONTROLLER)])
+            .with_observers(observers);
+        let topics = request.topics.into_iter().map(|wanted| {
+            let metadata_log = wanted.topic_name.as_str() == "__cluster_metadata";
+            let partitions = wanted.partitions.iter().map(|it| {
+                if metadata_log && it.partition_index == 0 {
+                    quorum.clone()
+                } else {
+                    let unknown = PartitionData::default().with_partition_index(it.partition_index);
+                    unknown.with_error_code(Code::UnknownTopicOrPartition.number())
+                }
+            });
+            TopicData::default().with_topic_name(wanted.topic_name.clone()).with_partitions(partitions.collect())
+        });
+        let controller = Node::default().with_node_id(broker(Some(BrokerId(CONTROLLER))));
+        DescribeQuorumResponse::default().with_topics(topics.collect()).with_nodes(if version >= 2 {
+            vec![controller]
+        } else {
+            Vec::new()
+        })
+    }
+
+    pub(super) fn unregister_broker(&mut self, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse {
+        let result = self.cluster.unregister_broker(BrokerId(request.broker_id.0));
+        let (code, message) = outcome(&result);
+        UnregisterBrokerResponse::default().with_error_code(code).with_error_message(message)
+    }
+}
+
+pub(super) fn versions(error: i16) -> ApiVersionsResponse {
+    let keys = served().map(|(key, oldest, newest)| {
+        ApiVersion::default().with_api_key(key as i16).with_min_version(oldest).with_max_version(newest)
+    });
+    let response = ApiVersionsResponse::default().with_error_code(error).with_api_keys(keys.collect());
+    if error != 0 {
+        return response;
+    }
+    let supported = FEATURES.map(|(name, oldest, newest, _)| {
+        SupportedFeatureKey::default().with_name(text(name)).with_min_version(oldest).with_max_version(newest)
+    });
+    let finalized = FEATURES.map(|(name, _, _, level)| {
+        FinalizedFeatureKey::default().with_name(text(name)).with_max_version_level(level).with_min_version_level(level)
+    });
+    response
+        .with_supported_features(supported.to_vec())
+        .with_finalized_features_epoch(1)
+        .with_finalized_features(finalized.to_vec())
+}
+
+fn unknown(by_id: bool) -> Code {
+    if by_id { Code::UnknownTopicId } else { Code::UnknownTopicOrPartition }
+}
+
+fn partition_error(view: &PartitionView) -> i16 {
+    view.registration.leader.map_or(Code::LeaderNotAvailable.number(), |_| 0)
+}
+
+fn metadata_topic(view: &TopicView, operations: bool) -> MetadataResponseTopic {
+    let partitions = view.partitions.iter().map(|it| {
+        MetadataResponsePartition::default()
+            .with_error_code(partition_error(it))
+            .with_partition_index(it.partition)
+            .with_leader_id(broker(it.registration.leader))
+            .with_leader_epoch(it.registration.leader_epoch)
+            .with_replica_nodes(brokers(&it.registration.replicas))
+            .with_isr_nodes(brokers(&it.registration.isr))
+            .with_offline_replicas(brokers(&it.offline))
+    });
+    let shown = MetadataResponseTopic::default()
+        .with_name(Some(topic(&view.name)))
+        .with_topic_id(uuid(view.id))
+        .with_is_internal(view.internal)
+        .with_partitions(partitions.collect());
+    if operations { shown.with_topic_authorized_operations(TOPIC_OPERATIONS) } else { shown }
+}
+
+fn described_partition(view: &PartitionView) -> DescribeTopicPartitionsResponsePartition {
+    let registration = &view.registration;
+    let last: Vec<BrokerId> = registration.last_known_leader.into_iter().collect();
+    DescribeTopicPartitionsResponsePartition::default()
+        .with_error_code(partition_error(view))
+        .with_partition_index(view.partition)
+        .with_leader_id(broker(registration.leader))
+        .with_leader_epoch(registration.leader_epoch)
+        .with_replica_nodes(brokers(&registration.replicas))
+        .with_isr_nodes(brokers(&registration.isr))
+        .with_eligible_leader_replicas(Some(brokers(&registration.eligible)))
+        .with_last_known_elr(Some(brokers(&last)))
+        .with_offline_replicas(brokers(&view.offline))
+}

@@ -1,0 +1,203 @@
+//! Topics are made, grown, deleted and configured.
+
+use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
+use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
+use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+use kafka_protocol::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
+use kafka_protocol::messages::{
+    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
+    DeleteTopicsResponse, DescribeConfigsRequest, DescribeConfigsResponse, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse, TopicName,
+};
+use uuid::Uuid;
+
+use super::Call;
+use super::convert::{ids, outcome, text, topic, topic_id, uuid};
+use crate::cluster::{Alteration, ConfigEntry, ConfigSource, NewTopic, Operation, Placement, Resource};
+use crate::code::{Code, Refusal};
+use crate::ids::BrokerId;
+
+impl Call<'_> {
+    pub(super) fn create_topics(&mut self, request: CreateTopicsRequest) -> CreateTopicsResponse {
+        let mut results = Vec::new();
+        for (n, wanted) in request.topics.iter().enumerate() {
+            let twice = request.topics.iter().enumerate().any(|(m, other)| m != n && other.name == wanted.name);
+            if twice {
+                if !results.iter().any(|result: &CreatableTopicResult| result.name == wanted.name) {
+                    let text_of = text("Duplicate topic name.");
+                    let result = CreatableTopicResult::default().with_name(wanted.name.clone());
+                    results
+                        .push(result.with_error_code(Code::InvalidRequest.number()).with_error_message(Some(text_of)));
+                }
+                continue;
+            }
+            results.push(self.create_topic(wanted, request.validate_only));
+        }
+        CreateTopicsResponse::default().with_topics(results)
+    }
+
+    fn create_topic(&mut self, wanted: &CreatableTopic, validate_only: bool) -> CreatableTopicResult {
+        let result = new_topic(wanted).and_then(|new| self.cluster.create_topic(&new, validate_only));
+        let (code, message) = outcome(&result);
+        let answer = CreatableTopicResult::default()
+            .with_name(wanted.name.clone())
+            .with_error_code(code)
+            .with_error_message(message);
+        let Ok(made) = result else { return answer };
+        let resource = Resource::Topic(wanted.name.to_string());
+        let entries = self.cluster.describe_configs(self.me, &resource).unwrap_or_default();
+        let configs = entries.iter().map(|entry| {
+            CreatableTopicConfigs::default()
+                .with_name(text(&entry.name))
+                .with_value(entry.value.as_deref().map(text))
+                .with_config_source(entry.source.number())
+                .with_is_sensitive(entry.sensitive)
+        });
+        answer
+            .with_topic_id(uuid(made.id))
+            .with_num_partitions(made.partitions)
+            .with_replication_factor(made.factor)
+            .with_configs(Some(configs.collect()))
+    }
+
+    pub(super) fn delete_topics(&mut self, request: DeleteTopicsRequest) -> DeleteTopicsResponse {
+        let by_name = request.topic_names.into_iter().map(|name| (Some(name), Uuid::nil()));
+        let wanted: Vec<(Option<TopicName>, Uuid)> =
+            by_name.chain(request.topics.into_iter().map(|state| (state.name, state.topic_id))).collect();
+        let responses = wanted.into_iter().map(|(name, id)| {
+            let by_id = name.is_none();
+            let found = if by_id { self.cluster.topic_name(topic_id(&id)).map(|name| topic(&name)) } else { name };
+            let result = match &found {
+                Some(name) => self.cluster.delete_topic(name),
+                None => Err(Code::UnknownTopicId.plain()),
+            };
+            let (code, message) = outcome(&result);
+            let id = result.map_or(id, uuid);
+            let answer = DeletableTopicResult::default().with_name(found).with_topic_id(id);
+            answer.with_error_code(code).with_error_message(message)
+        });
+        DeleteTopicsResponse::default().with_responses(responses.collect())
+    }
+
+    pub(super) fn create_partitions(&mut self, request: CreatePartitionsRequest) -> CreatePartitionsResponse {
+        let results = request.topics.iter().map(|wanted| {
+            let lists: Option<Vec<Vec<BrokerId>>> =
+                wanted.assignments.as_ref().map(|lists| lists.iter().map(|list| ids(&list.broker_ids)).collect());
+            let result =
+                self.cluster.create_partitions(&wanted.name, wanted.count, lists.as_deref(), request.validate_only);
+            let (code, message) = outcome(&result);
+            let answer = CreatePartitionsTopicResult::default().with_name(wanted.name.clone());
+            answer.with_error_code(code).with_error_message(message)
+        });
+        CreatePartitionsResponse::default().with_results(results.collect())
+    }
+
+    pub(super) fn describe_configs(&mut self, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
+        let results = request.resources.iter().map(|wanted| {
+            let result = resource(wanted.resource_type, &wanted.resource_name)
+                .and_then(|resource| self.cluster.describe_configs(self.me, &resource));
+            let (code, message) = outcome(&result);
+            let entries = result.unwrap_or_default();
+            let shown = entries.iter().filter(|entry| is_wanted(wanted, entry));
+            DescribeConfigsResult::default()
+                .with_error_code(code)
+                .with_error_message(message)
+                .with_resource_type(wanted.resource_type)
+                .with_resource_name(wanted.resource_name.clone())
+                .with_configs(shown.map(|entry| described(entry, request.include_synonyms)).collect())
+        });
+        DescribeConfigsResponse::default().with_results(results.collect())
+    }
+
+    pub(super) fn incremental_alter_configs(
+        &mut self,
+        request: IncrementalAlterConfigsRequest,
+    ) -> IncrementalAlterConfigsResponse {
+        let responses = request.resources.iter().map(|wanted| {
+            let result = self.alter_resource(wanted, request.validate_only);
+            let (code, message) = outcome(&result);
+            AlterConfigsResourceResponse::default()
+                .with_error_code(code)
+                .with_error_message(message)
+                .with_resource_type(wanted.resource_type)
+                .with_resource_name(wanted.resource_name.clone())
+        });
+        IncrementalAlterConfigsResponse::default().with_responses(responses.collect())
+    }
+
+    fn alter_resource(&mut self, wanted: &AlterConfigsResource, validate_only: bool) -> Result<(), Refusal> {
+        let resource = resource(wanted.resource_type, &wanted.resource_name)?;
+        let alterations: Vec<Alteration> = wanted.configs.iter().map(alteration).collect();
+        self.cluster.incremental_alter_configs(&resource, &alterations, validate_only)
+    }
+}
+
+fn new_topic(wanted: &CreatableTopic) -> Result<NewTopic, Refusal> {
+    let placement = if wanted.assignments.is_empty() {
+        Placement::Automatic { partitions: wanted.num_partitions, factor: wanted.replication_factor }
+    } else if wanted.num_partitions != -1 || wanted.replication_factor != -1 {
+        let both = "A manual partition assignment was specified, but ";
+        let (code, what) = if wanted.replication_factor != -1 {
+            (Code::InvalidRequest, "replication factor was not set to -1.")
+        } else {
+            (Code::InvalidRequest, "numPartitions was not set to -1.")
+        };
+        return Err(code.because(format!("{both}{what}")));
+    } else {
+        Placement::Manual(wanted.assignments.iter().map(|it| (it.partition_index, ids(&it.broker_ids))).collect())
+    };
+    let configs = wanted.configs.iter().filter_map(|it| Some((it.name.to_string(), it.value.as_ref()?.to_string())));
+    let configs = configs.collect();
+    Ok(NewTopic { configs, ..NewTopic::placed(&wanted.name, placement) })
+}
+
+/// Type 2 is a topic; 4 a broker, and all of them where no name is given.
+fn resource(kind: i8, name: &str) -> Result<Resource, Refusal> {
+    match (kind, name) {
+        (2, name) => Ok(Resource::Topic(name.to_owned())),
+        (4, "") => Ok(Resource::EveryBroker),
+        (4, name) => name
+            .parse()
+            .map(|id| Resource::Broker(BrokerId(id)))
+            .map_err(|_| Code::InvalidRequest.because(format!("Broker id must be an integer, but it is: {name}"))),
+        (kind, _) => Err(Code::InvalidRequest.because(format!("Unsupported resource type: {kind}"))),
+    }
+}
+
+fn alteration(config: &AlterableConfig) -> Alteration {
+    let operation = match config.config_operation {
+        0 => Operation::Set,
+        1 => Operation::Delete,
+        2 => Operation::Append,
+        3 => Operation::Subtract,
+        _ => Operation::Unknown,
+    };
+    Alteration { name: config.name.to_string(), operation, value: config.value.as_ref().map(|value| value.to_string()) }
+}
+
+fn is_wanted(wanted: &DescribeConfigsResource, entry: &ConfigEntry) -> bool {
+    wanted.configuration_keys.as_ref().is_none_or(|keys| keys.iter().any(|key| key.as_str() == entry.name))
+}
+
+fn described(entry: &ConfigEntry, synonyms: bool) -> DescribeConfigsResourceResult {
+    let value = entry.value.as_deref().map(text);
+    let synonym = DescribeConfigsSynonym::default()
+        .with_name(text(&entry.name))
+        .with_value(value.clone())
+        .with_source(entry.source.number());
+    let own = synonyms && entry.source != ConfigSource::Default;
+    DescribeConfigsResourceResult::default()
+        .with_name(text(&entry.name))
+        .with_value(value)
+        .with_read_only(entry.read_only)
+        .with_config_source(entry.source.number())
+        .with_is_sensitive(entry.sensitive)
+        .with_config_type(entry.kind)
+        .with_synonyms(if own { vec![synonym] } else { Vec::new() })
+}

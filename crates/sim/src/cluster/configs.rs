@@ -1,0 +1,428 @@
+//! Settings of topics and brokers: what is shown, what may be altered, and what follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Cluster;
+use super::topic::{Rules, Throttled};
+use crate::code::{Code, Refusal};
+use crate::ids::BrokerId;
+use crate::traffic::Keep;
+
+/// Whose settings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// A topic's.
+    Topic(String),
+    /// One broker's.
+    Broker(BrokerId),
+    /// All brokers'.
+    EveryBroker,
+}
+
+/// Where a value comes from; the numbers are those on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigSource {
+    /// Set on the topic (1).
+    Topic,
+    /// Set on the broker (2).
+    Broker,
+    /// Set for all brokers (3).
+    EveryBroker,
+    /// In the broker's file (4).
+    File,
+    /// Nobody set it (5).
+    Default,
+}
+
+impl ConfigSource {
+    /// The number on the wire.
+    pub fn number(self) -> i8 {
+        match self {
+            Self::Topic => 1,
+            Self::Broker => 2,
+            Self::EveryBroker => 3,
+            Self::File => 4,
+            Self::Default => 5,
+        }
+    }
+}
+
+/// One setting as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// Its key.
+    pub name: String,
+    /// Its value; hidden if it is sensitive.
+    pub value: Option<String>,
+    /// Where it comes from.
+    pub source: ConfigSource,
+    /// Whether it is a secret; keys that nobody knows count as such.
+    pub sensitive: bool,
+    /// Whether it cannot be altered.
+    pub read_only: bool,
+    /// The type's number on the wire.
+    pub kind: i8,
+}
+
+/// What is done to a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Gives it a value (0).
+    Set,
+    /// Takes it away (1).
+    Delete,
+    /// Adds to a list (2).
+    Append,
+    /// Takes from a list (3).
+    Subtract,
+    /// Something that Kafka does not know.
+    Unknown,
+}
+
+/// One altered setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alteration {
+    /// The key.
+    pub name: String,
+    /// What is done.
+    pub operation: Operation,
+    /// The value, where one is needed.
+    pub value: Option<String>,
+}
+
+const BOOLEAN: i8 = 1;
+const STRING: i8 = 2;
+const INT: i8 = 3;
+const LONG: i8 = 5;
+const DOUBLE: i8 = 6;
+const LIST: i8 = 7;
+const PASSWORD: i8 = 9;
+
+/// A topic's keys: name, default, type.
+const TOPIC_KEYS: [(&str, &str, i8); 31] = [
+    ("cleanup.policy", "delete", LIST),
+    ("compression.gzip.level", "-1", INT),
+    ("compression.lz4.level", "9", INT),
+    ("compression.type", "producer", STRING),
+    ("compression.zstd.level", "3", INT),
+    ("delete.retention.ms", "86400000", LONG),
+    ("file.delete.delay.ms", "60000", LONG),
+    ("flush.messages", "9223372036854775807", LONG),
+    ("flush.ms", "9223372036854775807", LONG),
+    ("follower.replication.throttled.replicas", "", LIST),
+    ("index.interval.bytes", "4096", INT),
+    ("leader.replication.throttled.replicas", "", LIST),
+    ("local.retention.bytes", "-2", LONG),
+    ("local.retention.ms", "-2", LONG),
+    ("max.compaction.lag.ms", "9223372036854775807", LONG),
+    ("max.message.bytes", "1048588", INT),
+    ("message.timestamp.after.max.ms", "3600000", LONG),
+    ("message.timestamp.before.max.ms", "9223372036854775807", LONG),
+    ("message.timestamp.type", "CreateTime", STRING),
+    ("min.cleanable.dirty.ratio", "0.5", DOUBLE),
+    ("min.compaction.lag.ms", "0", LONG),
+    ("min.insync.replicas", "1", INT),
+    ("preallocate", "false", BOOLEAN),
+    ("remote.storage.enable", "false", BOOLEAN),
+    ("retention.bytes", "-1", LONG),
+    ("retention.ms", "604800000", LONG),
+    ("segment.bytes", "1073741824", INT),
+    ("segment.index.bytes", "10485760", INT),
+    ("segment.jitter.ms", "0", LONG),
+    ("segment.ms", "604800000", LONG),
+    ("unclean.leader.election.enable", "false", BOOLEAN),
+];
+
+/// A broker's keys that are always shown: name, default, type, read-only.
+const BROKER_KEYS: [(&str, &str, i8, bool); 14] = [
+    ("auto.create.topics.enable", "false", BOOLEAN, true),
+    ("background.threads", "10", INT, false),
+    ("default.replication.factor", "1", INT, true),
+    ("log.cleanup.policy", "delete", LIST, false),
+    ("log.retention.bytes", "-1", LONG, false),
+    ("log.retention.ms", "604800000", LONG, false),
+    ("log.segment.bytes", "1073741824", INT, false),
+    ("message.max.bytes", "1048588", INT, false),
+    ("min.insync.replicas", "1", INT, false),
+    ("num.io.threads", "8", INT, false),
+    ("num.network.threads", "3", INT, false),
+    ("num.partitions", "1", INT, true),
+    ("num.replica.fetchers", "1", INT, false),
+    ("unclean.leader.election.enable", "false", BOOLEAN, false),
+];
+
+/// The most a broker sends as a leader to throttled replicas.
+pub(super) const LEADER_RATE: &str = "leader.replication.throttled.rate";
+/// The most a broker takes in as a follower.
+pub(super) const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
+/// The most it copies between its own directories.
+pub(super) const DIR_RATE: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
+const CORDONED: &str = "cordoned.log.dirs";
+
+/// Known, and shown only once they are set.
+const SHOWN_WHEN_SET: [(&str, i8); 4] =
+    [(LEADER_RATE, LONG), (FOLLOWER_RATE, LONG), (DIR_RATE, LONG), (CORDONED, LIST)];
+
+impl Cluster {
+    /// A resource's settings as `asked` shows them. A broker speaks for itself only.
+    pub fn describe_configs(&self, asked: BrokerId, resource: &Resource) -> Result<Vec<ConfigEntry>, Refusal> {
+        match resource {
+            Resource::Topic(name) => {
+                let topic = self.topics.get(name.as_str()).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
+                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs)).collect())
+            }
+            Resource::EveryBroker => Ok(self
+                .broker_defaults
+                .iter()
+                .map(|(key, value)| entry(key, value, ConfigSource::EveryBroker))
+                .collect()),
+            Resource::Broker(id) => {
+                if *id != asked {
+                    let text = format!("Unexpected broker id, expected {asked}, but received {id}");
+                    return Err(Code::InvalidRequest.because(text));
+                }
+                Ok(self.broker_entries(*id))
+            }
+        }
+    }
+
+    fn broker_entries(&self, id: BrokerId) -> Vec<ConfigEntry> {
+        let Some(broker) = self.brokers.get(&id) else { return Vec::new() };
+        let mut entries: BTreeMap<String, ConfigEntry> = BTreeMap::new();
+        let mut put = |shown: ConfigEntry| entries.insert(shown.name.clone(), shown);
+        for (name, value, kind, read_only) in BROKER_KEYS {
+            let shown = entry(name, value, ConfigSource::Default);
+            put(ConfigEntry { kind, read_only, ..shown });
+        }
+        let paths: Vec<&str> = broker.dirs.iter().map(|dir| dir.spec.path.as_str()).collect();
+        let id = broker.spec.id.to_string();
+        let in_file = [
+            ("node.id", Some(id.as_str())),
+            ("broker.rack", broker.spec.rack.as_deref()),
+            ("log.dirs", Some(&paths.join(","))),
+        ]
+        .map(|(name, value)| value.map(|value| entry(name, value, ConfigSource::File)));
+        for shown in in_file.into_iter().flatten() {
+            put(ConfigEntry { read_only: true, ..shown });
+        }
+        self.broker_defaults.iter().for_each(|(key, value)| drop(put(entry(key, value, ConfigSource::EveryBroker))));
+        broker.configs.iter().for_each(|(key, value)| drop(put(entry(key, value, ConfigSource::Broker))));
+        entries.into_values().collect()
+    }
+
+    /// Alters a resource's settings, all of them or none.
+    pub fn incremental_alter_configs(
+        &mut self,
+        resource: &Resource,
+        alterations: &[Alteration],
+        validate_only: bool,
+    ) -> Result<(), Refusal> {
+        let mut keys = BTreeSet::new();
+        if !alterations.iter().all(|alteration| keys.insert(&alteration.name)) {
+            return Err(Code::InvalidRequest.because("Error due to duplicate config keys"));
+        }
+        let present = match resource {
+            Resource::Topic(name) => {
+                self.topics.get(name.as_str()).map(|topic| &topic.configs).ok_or_else(|| {
+                    Code::UnknownTopicOrPartition.because(format!("The topic '{name}' does not exist."))
+                })?
+            }
+            Resource::EveryBroker => &self.broker_defaults,
+            Resource::Broker(id) => self
+                .brokers
+                .get(id)
+                .filter(|broker| broker.registered)
+                .map(|broker| &broker.configs)
+                .ok_or_else(|| Code::BrokerIdNotRegistered.because(format!("No broker with id {id} found.")))?,
+        };
+        let mut next = present.clone();
+        for alteration in alterations {
+            apply(&mut next, alteration, matches!(resource, Resource::Topic(_)))?;
+        }
+        match resource {
+            Resource::Topic(name) => {
+                let rules = topic_rules(&next)?;
+                if !validate_only {
+                    self.set_topic_configs(name, next, rules);
+                }
+            }
+            Resource::EveryBroker => {
+                check_rates(&next)?;
+                if !validate_only {
+                    self.broker_defaults = next;
+                }
+            }
+            Resource::Broker(id) => {
+                check_rates(&next)?;
+                let cordoned = self.cordoned_dirs(*id, &next)?;
+                if let Some(broker) = self.brokers.get_mut(id).filter(|_| !validate_only) {
+                    broker.configs = next;
+                    broker.dirs.iter_mut().zip(cordoned).for_each(|(dir, cordoned)| dir.cordoned = cordoned);
+                }
+            }
+        }
+        self.next_metadata_offset();
+        Ok(())
+    }
+
+    fn set_topic_configs(&mut self, name: &str, configs: BTreeMap<String, String>, rules: Rules) {
+        self.changing_shares(name, |topic| {
+            topic.configs = configs;
+            topic.rules = rules;
+        });
+    }
+
+    fn cordoned_dirs(&self, id: BrokerId, configs: &BTreeMap<String, String>) -> Result<Vec<bool>, Refusal> {
+        let Some(broker) = self.brokers.get(&id) else { return Ok(Vec::new()) };
+        let list = configs.get(CORDONED).map_or("", String::as_str);
+        let wanted: Vec<&str> = list.split(',').map(str::trim).filter(|path| !path.is_empty()).collect();
+        if let Some(unknown) = wanted.iter().find(|path| **path != "*" && broker.dir_at(path).is_none()) {
+            let text = format!("Invalid value {unknown} for configuration {CORDONED}: not one of the log directories");
+            return Err(Code::InvalidRequest.because(text));
+        }
+        Ok(broker.dirs.iter().map(|dir| wanted.iter().any(|path| *path == "*" || *path == dir.spec.path)).collect())
+    }
+
+    /// A broker's rate limit: its own, else that of all brokers.
+    pub(super) fn broker_rate(&self, id: BrokerId, key: &str) -> Option<f64> {
+        let own = self.brokers.get(&id).and_then(|broker| broker.number(key));
+        own.or_else(|| self.broker_defaults.get(key).and_then(|value| value.parse().ok()))
+    }
+}
+
+fn topic_entry((name, default, kind): &(&str, &str, i8), configs: &BTreeMap<String, String>) -> ConfigEntry {
+    let shown = match configs.get(*name) {
+        Some(value) => entry(name, value, ConfigSource::Topic),
+        None => entry(name, default, ConfigSource::Default),
+    };
+    ConfigEntry { kind: *kind, sensitive: false, value: shown.value.or_else(|| configs.get(*name).cloned()), ..shown }
+}
+
+fn entry(name: &str, value: &str, source: ConfigSource) -> ConfigEntry {
+    let kind = kind_of(name, false);
+    let sensitive = kind.is_none() && matches!(source, ConfigSource::Broker | ConfigSource::EveryBroker);
+    ConfigEntry {
+        name: name.to_owned(),
+        value: (!sensitive).then(|| value.to_owned()),
+        source,
+        sensitive,
+        read_only: false,
+        kind: kind.unwrap_or(if sensitive { PASSWORD } else { STRING }),
+    }
+}
+
+fn kind_of(name: &str, of_topic: bool) -> Option<i8> {
+    if of_topic {
+        return TOPIC_KEYS.iter().find(|key| key.0 == name).map(|key| key.2);
+    }
+    let fixed = BROKER_KEYS.iter().find(|key| key.0 == name).map(|key| key.2);
+    fixed.or_else(|| SHOWN_WHEN_SET.iter().find(|key| key.0 == name).map(|key| key.1))
+}
+
+fn apply(configs: &mut BTreeMap<String, String>, alteration: &Alteration, of_topic: bool) -> Result<(), Refusal> {
+    let Alteration { name, operation, value } = alteration;
+    if name.is_empty() {
+        return Err(Code::InvalidRequest.because("Config key name is empty."));
+    }
+    let kind = kind_of(name, of_topic);
+    let value =
+        || value.clone().ok_or_else(|| Code::InvalidRequest.because(format!("Null value not supported for : {name}")));
+    let list = |op: &str| {
+        if kind != Some(LIST) {
+            return Err(Code::InvalidConfig.because(format!("Can't {op} to key {name} because its type is not LIST.")));
+        }
+        let default = TOPIC_KEYS.iter().find(|key| of_topic && key.0 == name).map_or("", |key| key.1);
+        let present = configs.get(name).map_or(default, String::as_str);
+        Ok(present.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<String>>())
+    };
+    match operation {
+        Operation::Set => drop(configs.insert(name.clone(), value()?)),
+        Operation::Delete => drop(configs.remove(name)),
+        Operation::Append => {
+            let mut parts = list("APPEND")?;
+            for part in value()?.split(',') {
+                if !parts.iter().any(|known| known == part) {
+                    parts.push(part.to_owned());
+                }
+            }
+            configs.insert(name.clone(), parts.join(","));
+        }
+        Operation::Subtract => {
+            let taken = value()?;
+            let mut parts = list("SUBTRACT")?;
+            parts.retain(|part| !taken.split(',').any(|gone| gone == part));
+            configs.insert(name.clone(), parts.join(","));
+        }
+        Operation::Unknown => return Err(Code::UnknownServerError.plain()),
+    }
+    Ok(())
+}
+
+fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    for key in [LEADER_RATE, FOLLOWER_RATE, DIR_RATE] {
+        if let Some(value) = configs.get(key)
+            && !value.parse::<i64>().is_ok_and(|rate| rate >= 0)
+        {
+            return Err(Code::InvalidRequest
+                .because(format!("Invalid value {value} for configuration {key}: Not a number of type LONG")));
+        }
+    }
+    Ok(())
+}
+
+/// What a topic's settings come to; refuses keys and values that Kafka refuses.
+pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, Refusal> {
+    for (name, value) in configs {
+        let bad = |why: String| Err(Code::InvalidConfig.because(why));
+        let wrong = |what: &str| bad(format!("Invalid value {value} for configuration {name}: {what}"));
+        match kind_of(name, true) {
+            None => return bad(format!("Unknown topic config name: {name}")),
+            Some(INT) if value.parse::<i32>().is_err() => return wrong("Not a number of type INT"),
+            Some(LONG) if value.parse::<i64>().is_err() => return wrong("Not a number of type LONG"),
+            Some(DOUBLE) if value.parse::<f64>().is_err() => return wrong("Not a number of type DOUBLE"),
+            Some(BOOLEAN) if value.parse::<bool>().is_err() => {
+                return wrong("Expected value to be either true or false");
+            }
+            _ => {}
+        }
+    }
+    let text = |name: &str| {
+        let default = TOPIC_KEYS.iter().find(|key| key.0 == name).map_or("", |key| key.1);
+        configs.get(name).map_or(default, String::as_str)
+    };
+    let number = |name: &str| text(name).parse::<i64>().unwrap_or(-1);
+    let throttled = |name: &str| {
+        Throttled::parse(text(name)).ok_or_else(|| {
+            Code::InvalidConfig.because(format!(
+                "Invalid value {} for configuration {name}: {name} must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+                text(name)
+            ))
+        })
+    };
+    let policies: Vec<&str> = text("cleanup.policy").split(',').map(str::trim).collect();
+    if let Some(unknown) = policies.iter().find(|policy| !matches!(**policy, "delete" | "compact" | "")) {
+        return Err(Code::InvalidConfig.because(format!(
+            "Invalid value {unknown} for configuration cleanup.policy: String must be one of: compact, delete"
+        )));
+    }
+    if number("min.insync.replicas") < 1 {
+        return Err(Code::InvalidConfig.because(format!(
+            "Invalid value {} for configuration min.insync.replicas: Value must be at least 1",
+            number("min.insync.replicas")
+        )));
+    }
+    let deletes = policies.contains(&"delete");
+    let limit = |name: &str| Some(number(name)).filter(|limit| deletes && *limit >= 0);
+    Ok(Rules {
+        keep: Keep {
+            millis: limit("retention.ms"),
+            bytes: limit("retention.bytes").map(|bytes| bytes as f64),
+            compact: policies.contains(&"compact"),
+        },
+        min_isr: number("min.insync.replicas") as usize,
+        unclean: text("unclean.leader.election.enable") == "true",
+        max_message: usize::try_from(number("max.message.bytes")).unwrap_or(0),
+        leader_throttled: throttled("leader.replication.throttled.replicas")?,
+        follower_throttled: throttled("follower.replication.throttled.replicas")?,
+    })
+}

@@ -1,0 +1,217 @@
+//! The heart: a whole cluster as one value.
+//!
+//! ```text
+//! calls (alter_reassignments, create_topics, produce, …)      faults
+//!        │                                                      │
+//!        ▼                                                      ▼
+//!   registration::Change ── the controller's next record ──▶ change::install
+//!        ▲                                                      │ replicas appear, vanish, lead
+//!        │ caught up: joins the ISR                             ▼
+//!   copy: flows share links, disks, quotas  ◀── tick ── timeline: fencing, returns, disk checks
+//! ```
+//!
+//! A tick touches what changes: running copies and due events. Sizes are formulas of time, and
+//! what brokers show of the cluster is the controller's record as it was a moment ago.
+
+mod broker;
+mod change;
+mod configs;
+mod copy;
+mod elect;
+mod fault;
+mod life;
+mod load;
+mod log_dirs;
+mod placement;
+mod quota;
+mod reassign;
+mod records;
+mod registration;
+mod share;
+mod topic;
+mod topics;
+mod txn;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use broker::{BrokerSpec, DirSpec};
+pub use configs::{Alteration, ConfigEntry, ConfigSource, Operation, Resource};
+pub use elect::ElectionKind;
+pub use fault::Fault;
+pub use load::BrokerLoad;
+pub use log_dirs::{DirView, ReplicaView};
+pub use reassign::{MoveView, Reassignment};
+pub use records::{Appended, FetchRequest, Fetched, Isolation, OffsetQuery};
+pub use registration::Registration;
+pub use topics::{NewTopic, Placement, TopicMade};
+pub use view::{BrokerView, PartitionView, TopicView};
+
+use crate::dice::Dice;
+use crate::ids::{BrokerId, Millis, TopicId};
+use broker::{Broker, Process};
+use topic::Topic;
+
+/// What a cluster is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Where all chance comes from.
+    pub seed: u64,
+    /// How long a broker may be silent before it is fenced (broker.session.timeout.ms).
+    pub session_timeout: Millis,
+    /// How long a broker takes from its start until it is unfenced.
+    pub start_time: Millis,
+    /// The least and the most by which brokers' metadata trails the controller.
+    pub metadata_lag: (Millis, Millis),
+    /// Whether replicas that may lead without loss are kept on record (on in clusters of 4.1 and later).
+    pub eligible_leader_replicas: bool,
+    /// The wall-clock time, in milliseconds since 1970, at which the story begins.
+    pub wall_start: i64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            session_timeout: 9_000,
+            start_time: 300,
+            metadata_lag: (20, 300),
+            eligible_leader_replicas: true,
+            wall_start: 1_767_225_600_000,
+        }
+    }
+}
+
+/// A simulated Kafka cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    options: Options,
+    cluster_id: String,
+    dice: Dice,
+    now: Millis,
+    /// Grows with all that goes into the metadata log; broker epochs are taken from it.
+    metadata_offset: i64,
+    brokers: BTreeMap<BrokerId, Broker>,
+    topics: BTreeMap<Arc<str>, Topic>,
+    topic_names: BTreeMap<TopicId, Arc<str>>,
+    /// Deleted topics that some broker may still show: when, and what they were.
+    gone: Vec<(Millis, Topic)>,
+    /// Settings for all brokers.
+    broker_defaults: BTreeMap<String, String>,
+    timeline: BTreeMap<(Millis, u64), Event>,
+    events_made: u64,
+    transactions: txn::Coordinator,
+    /// The broker that passes for the controller.
+    shown_controller: Option<BrokerId>,
+}
+
+/// What happens by itself at a moment.
+#[derive(Clone, Debug)]
+enum Event {
+    /// The broker's session ends unless it has been heard of (its epoch is another, or it is back).
+    SessionEnds(BrokerId, i64),
+    /// The broker has caught up with the metadata.
+    Unfence(BrokerId, i64),
+    /// Retention, full disks and transactions that nobody ended.
+    Housekeeping,
+}
+
+/// How often brokers look at retention, disks and old transactions.
+const HOUSEKEEPING: Millis = 10_000;
+
+impl Cluster {
+    /// A cluster of these brokers, all up and unfenced.
+    pub fn new(options: Options, brokers: impl IntoIterator<Item = BrokerSpec>) -> Self {
+        let mut cluster = Self {
+            dice: Dice::new(options.seed),
+            cluster_id: name_from(options.seed),
+            options,
+            now: 0,
+            metadata_offset: 0,
+            brokers: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            topic_names: BTreeMap::new(),
+            gone: Vec::new(),
+            broker_defaults: BTreeMap::new(),
+            timeline: BTreeMap::new(),
+            events_made: 0,
+            transactions: txn::Coordinator::default(),
+            shown_controller: None,
+        };
+        for spec in brokers {
+            let id = spec.id;
+            cluster.add_broker(spec);
+            cluster.unfence(id);
+        }
+        // These were there before the story began.
+        cluster.timeline.clear();
+        for broker in cluster.brokers.values_mut() {
+            broker.past.clear();
+        }
+        cluster.at(HOUSEKEEPING, Event::Housekeeping);
+        cluster
+    }
+
+    /// Milliseconds since the story began.
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// The wall-clock time of the present moment, in milliseconds since 1970.
+    pub fn wall_clock(&self) -> i64 {
+        self.options.wall_start + self.now
+    }
+
+    /// Lets `millis` pass.
+    pub fn tick(&mut self, millis: Millis) {
+        let until = self.now + millis.max(0);
+        loop {
+            while let Some(entry) = self.timeline.first_entry().filter(|entry| entry.key().0 <= self.now) {
+                let event = entry.remove();
+                self.happen(event);
+            }
+            if self.now >= until {
+                return;
+            }
+            let next = self.timeline.first_key_value().map_or(until, |((when, _), _)| *when).min(until);
+            self.copy_until(next);
+        }
+    }
+
+    fn at(&mut self, when: Millis, event: Event) {
+        self.events_made += 1;
+        self.timeline.insert((when, self.events_made), event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::SessionEnds(broker, epoch) => self.end_session(broker, epoch),
+            Event::Unfence(broker, epoch) => {
+                let still_meant =
+                    self.brokers.get(&broker).is_some_and(|it| it.epoch == epoch && it.registered && it.is_running());
+                if still_meant {
+                    self.unfence(broker);
+                }
+            }
+            Event::Housekeeping => {
+                self.keep_house();
+                self.at(self.now + HOUSEKEEPING, Event::Housekeeping);
+            }
+        }
+    }
+
+    fn next_metadata_offset(&mut self) -> i64 {
+        self.metadata_offset += 1;
+        self.metadata_offset
+    }
+}
+
+/// A cluster id as Kafka's look: 22 characters that pass for base64.
+fn name_from(seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    // Dice of its own: the name of the cluster is no part of its story.
+    let mut dice = Dice::new(!seed);
+    // Sixteen bytes leave four bits of the last letter unused.
+    (0..22).map(|n| char::from(LETTERS[if n < 21 { dice.below(64) } else { 16 * dice.below(4) }])).collect()
+}

@@ -1,0 +1,196 @@
+//! Producing, fetching and finding offsets: real records in real batches.
+
+use bytes::Bytes;
+
+use super::Cluster;
+use super::topic::{Partition, Topic};
+use crate::code::{Code, Refusal};
+use crate::ids::{BrokerId, TopicPartition};
+use crate::log::{Aborted, Batch};
+
+/// What became of produced batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The offset of the first record.
+    pub base_offset: i64,
+    /// Once the high watermark is here, every replica in sync has them.
+    pub end_offset: i64,
+    /// The first offset of the log.
+    pub log_start_offset: i64,
+}
+
+/// What a reader may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Everything below the high watermark.
+    ReadUncommitted,
+    /// Only what lies below the first open transaction.
+    ReadCommitted,
+}
+
+/// A request for the records of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// Which partition.
+    pub partition: TopicPartition,
+    /// From where.
+    pub offset: i64,
+    /// At most so much, beyond the first batch.
+    pub max_bytes: usize,
+    /// What may be seen.
+    pub isolation: Isolation,
+    /// The leader epoch the reader knows, if it does.
+    pub leader_epoch: Option<i32>,
+}
+
+/// The records of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// Below this, every replica in sync has the records.
+    pub high_watermark: i64,
+    /// Below this, no transaction is open.
+    pub last_stable_offset: i64,
+    /// The first offset there is.
+    pub log_start_offset: i64,
+    /// Transactions to be left out by a reader of committed records.
+    pub aborted: Vec<Aborted>,
+    /// Whole batches.
+    pub records: Bytes,
+}
+
+/// Which offset is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetQuery {
+    /// The next to be written, as far as readers may see (-1).
+    Latest,
+    /// The first there is (-2).
+    Earliest,
+    /// That of the youngest record (-3).
+    Youngest,
+    /// The first at or after this wall-clock time.
+    At(i64),
+}
+
+impl Cluster {
+    /// Appends batches to a partition that `asked` must lead. With `all_acks` the ISR must be large
+    /// enough; the caller waits until the high watermark has reached the end offset.
+    pub fn produce(
+        &mut self,
+        asked: BrokerId,
+        tp: &TopicPartition,
+        records: Bytes,
+        all_acks: bool,
+        transactional_id: Option<&str>,
+    ) -> Result<Appended, Refusal> {
+        let (topic, partition) = self.led_by(asked, tp)?;
+        let registration = &partition.registration;
+        if all_acks && registration.isr.len() < topic.rules.min_isr {
+            return Err(Code::NotEnoughReplicas.because(format!(
+                "The size of the current ISR : {} is insufficient to satisfy the min.isr requirement of {} for partition {tp}",
+                registration.isr.len(),
+                topic.rules.min_isr
+            )));
+        }
+        let batches = Batch::read_all(records)?;
+        let largest = batches.iter().map(|batch| batch.bytes.len()).max().unwrap_or(0);
+        if largest > topic.rules.max_message {
+            return Err(Code::MessageTooLarge.because(format!(
+                "The record batch size in the append to {tp} is {largest} bytes which exceeds the maximum configured value of {}.",
+                topic.rules.max_message
+            )));
+        }
+        let epoch = registration.leader_epoch;
+        for batch in &batches {
+            if batch.is_control() {
+                return Err(Code::InvalidRecord.because("Clients must not write control batches."));
+            }
+            if batch.is_transactional() {
+                self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
+            }
+        }
+        let partition = self
+            .topics
+            .get_mut(&tp.topic)
+            .and_then(|topic| topic.partition_mut(tp.partition))
+            .ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
+        let mut base_offset = -1;
+        for batch in batches {
+            let offset = partition.log.append(batch, epoch)?;
+            base_offset = if base_offset < 0 { offset } else { base_offset };
+        }
+        let log = &partition.log;
+        Ok(Appended { base_offset, end_offset: log.end_offset(), log_start_offset: log.start_offset() })
+    }
+
+    /// How far all replicas in sync are.
+    pub fn high_watermark(&self, tp: &TopicPartition) -> Option<i64> {
+        self.lookup(tp).map(|(_, partition)| partition.high_watermark())
+    }
+
+    /// Reads from a partition that `asked` must lead.
+    pub fn fetch(&self, asked: BrokerId, request: &FetchRequest) -> Result<Fetched, Refusal> {
+        let (_, partition) = self.led_by(asked, &request.partition)?;
+        check_epoch(partition, request.leader_epoch)?;
+        let log = &partition.log;
+        let high_watermark = partition.high_watermark();
+        let last_stable_offset = log.last_stable_offset(high_watermark);
+        if request.offset < log.start_offset() || request.offset > log.end_offset() {
+            return Err(Code::OffsetOutOfRange.plain());
+        }
+        let (limit, aborted) = match request.isolation {
+            Isolation::ReadUncommitted => (high_watermark, Vec::new()),
+            Isolation::ReadCommitted => (last_stable_offset, log.aborted(request.offset, last_stable_offset)),
+        };
+        Ok(Fetched {
+            high_watermark,
+            last_stable_offset,
+            log_start_offset: log.start_offset(),
+            aborted,
+            records: log.read(request.offset, limit, request.max_bytes),
+        })
+    }
+
+    /// Timestamp, offset and leader epoch of what is asked for; -1 where there is nothing.
+    pub fn list_offset(
+        &self,
+        asked: BrokerId,
+        tp: &TopicPartition,
+        query: OffsetQuery,
+        isolation: Isolation,
+        leader_epoch: Option<i32>,
+    ) -> Result<(i64, i64, i32), Refusal> {
+        let (_, partition) = self.led_by(asked, tp)?;
+        check_epoch(partition, leader_epoch)?;
+        let log = &partition.log;
+        let high_watermark = partition.high_watermark();
+        let limit = match isolation {
+            Isolation::ReadUncommitted => high_watermark,
+            Isolation::ReadCommitted => log.last_stable_offset(high_watermark),
+        };
+        let found = match query {
+            OffsetQuery::Latest => Some((-1, limit)),
+            OffsetQuery::Earliest => Some((-1, log.start_offset())),
+            OffsetQuery::Youngest => log.find_youngest(),
+            OffsetQuery::At(timestamp) => log.find_time(timestamp).filter(|(_, offset)| *offset < limit),
+        };
+        let epoch = partition.registration.leader_epoch;
+        Ok(found.map_or((-1, -1, -1), |(timestamp, offset)| (timestamp, offset, epoch)))
+    }
+
+    fn led_by(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(&Topic, &Partition), Refusal> {
+        let (topic, partition) = self.lookup(tp).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
+        if partition.registration.leader != Some(asked) {
+            return Err(Code::NotLeaderOrFollower.plain());
+        }
+        Ok((topic, partition))
+    }
+}
+
+fn check_epoch(partition: &Partition, known: Option<i32>) -> Result<(), Refusal> {
+    let present = partition.registration.leader_epoch;
+    match known {
+        Some(known) if known < present => Err(Code::FencedLeaderEpoch.plain()),
+        Some(known) if known > present => Err(Code::UnknownLeaderEpoch.plain()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,212 @@
+//! Topics, partitions and replicas as the heart keeps them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::broker::Broker;
+use super::registration::Registration;
+use crate::ids::{BrokerId, Millis, TopicId};
+use crate::log::Log;
+use crate::traffic::{History, Keep, Load, Tape};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: TopicId,
+    pub(crate) created_at: Millis,
+    pub(crate) partitions: Vec<Partition>,
+    pub(crate) configs: BTreeMap<String, String>,
+    /// What the settings above come to.
+    pub(crate) rules: Rules,
+    pub(crate) history: History,
+    /// How much of the topic each broker leads and follows; made anew when somebody asks after a change.
+    pub(crate) weights: Option<BTreeMap<BrokerId, Weight>>,
+}
+
+/// A broker's part of a topic's load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Weight {
+    /// Share led.
+    pub(crate) leads: f64,
+    /// Share followed, in sync.
+    pub(crate) follows: f64,
+    /// Share led, times its followers in sync.
+    pub(crate) feeds: f64,
+}
+
+/// A topic's settings, parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub(crate) keep: Keep,
+    pub(crate) min_isr: usize,
+    pub(crate) unclean: bool,
+    pub(crate) max_message: usize,
+    pub(crate) leader_throttled: Throttled,
+    pub(crate) follower_throttled: Throttled,
+}
+
+/// Which replicas of a topic a throttle is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Throttled {
+    #[default]
+    None,
+    All,
+    These(BTreeSet<(i32, BrokerId)>),
+}
+
+impl Throttled {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.trim() {
+            "" | "none" => return Some(Self::None),
+            "*" => return Some(Self::All),
+            _ => {}
+        }
+        let pair = |part: &str| {
+            let (partition, broker) = part.trim().split_once(':')?;
+            Some((partition.parse().ok()?, BrokerId(broker.parse().ok()?)))
+        };
+        text.split(',').map(pair).collect::<Option<_>>().map(Self::These)
+    }
+
+    pub(crate) fn has(&self, partition: i32, broker: BrokerId) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(these) => these.contains(&(partition, broker)),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partition {
+    pub(crate) registration: Registration,
+    /// What it was until the given moments, for brokers whose metadata trails.
+    pub(crate) past: Vec<(Millis, Registration)>,
+    pub(crate) created_at: Millis,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) log: Log,
+    pub(crate) tape: Tape,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Replica {
+    pub(crate) broker: BrokerId,
+    pub(crate) dir: usize,
+    pub(crate) progress: Progress,
+    /// The broker has heard of it from then on.
+    pub(crate) appears_at: Millis,
+    pub(crate) future: Option<Future>,
+}
+
+/// How far a replica is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Progress {
+    /// At its leader's end, always.
+    Following,
+    /// At this position of the log, with the records below this offset.
+    Behind { position: f64, offset: i64 },
+}
+
+/// A replica on its way to another directory of its broker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Future {
+    pub(crate) dir: usize,
+    pub(crate) position: f64,
+}
+
+/// Where a log begins and ends at a moment, in bytes ever written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+}
+
+impl Extent {
+    pub(crate) fn size_up_to(&self, position: f64) -> f64 {
+        (position.min(self.end) - self.start).max(0.0)
+    }
+}
+
+impl Topic {
+    pub(crate) fn load(&self) -> &Load {
+        self.history.present()
+    }
+
+    pub(crate) fn partition(&self, number: i32) -> Option<&Partition> {
+        usize::try_from(number).ok().and_then(|n| self.partitions.get(n))
+    }
+
+    pub(crate) fn partition_mut(&mut self, number: i32) -> Option<&mut Partition> {
+        usize::try_from(number).ok().and_then(|n| self.partitions.get_mut(n))
+    }
+
+    pub(crate) fn share(&self, number: i32) -> f64 {
+        self.load().share(number, self.partitions.len() as i32)
+    }
+
+    /// Where the log of partition `number` begins and ends: simulated bytes and real ones.
+    pub(crate) fn extent(&self, number: i32, now: Millis) -> Extent {
+        let Some(partition) = self.partition(number) else { return Extent { start: 0.0, end: 0.0 } };
+        let log = &partition.log;
+        Extent {
+            start: partition.tape.start(&self.history, self.rules.keep, now) + log.trimmed_bytes() as f64,
+            end: partition.tape.end(&self.history, now) + log.appended_bytes() as f64,
+        }
+    }
+
+    /// A partition to be changed, and the load that its tape is read with.
+    pub(crate) fn with_history(&mut self, number: i32) -> Option<(&History, &mut Partition)> {
+        let partition = usize::try_from(number).ok().and_then(|n| self.partitions.get_mut(n))?;
+        Some((&self.history, partition))
+    }
+
+    /// Each broker's part of the load.
+    pub(crate) fn weigh(&self) -> BTreeMap<BrokerId, Weight> {
+        let mut weights: BTreeMap<BrokerId, Weight> = BTreeMap::new();
+        for (number, partition) in self.partitions.iter().enumerate() {
+            let share = self.share(number as i32);
+            let registration = &partition.registration;
+            let Some(leader) = registration.leader else { continue };
+            let followers = registration.isr.iter().filter(|broker| **broker != leader);
+            for follower in followers.clone() {
+                weights.entry(*follower).or_default().follows += share;
+            }
+            let weight = weights.entry(leader).or_default();
+            weight.leads += share;
+            weight.feeds += share * followers.count() as f64;
+        }
+        weights
+    }
+}
+
+impl Partition {
+    pub(crate) fn replica(&self, broker: BrokerId) -> Option<&Replica> {
+        self.replicas.iter().find(|replica| replica.broker == broker)
+    }
+
+    pub(crate) fn replica_mut(&mut self, broker: BrokerId) -> Option<&mut Replica> {
+        self.replicas.iter_mut().find(|replica| replica.broker == broker)
+    }
+
+    /// Whether the replica on `broker` could lead: the broker is active and its disk is well.
+    pub(crate) fn may_lead(&self, broker: BrokerId, brokers: &BTreeMap<BrokerId, Broker>) -> bool {
+        brokers.get(&broker).is_some_and(Broker::is_active) && !self.is_offline(broker, brokers)
+    }
+
+    /// Whether the replica's directory has failed.
+    pub(crate) fn is_offline(&self, broker: BrokerId, brokers: &BTreeMap<BrokerId, Broker>) -> bool {
+        let dir = self.replica(broker).map(|replica| replica.dir);
+        let failed = |dir: usize| brokers.get(&broker).and_then(|broker| broker.dirs.get(dir)).map(|dir| dir.failed);
+        dir.and_then(failed).unwrap_or(false)
+    }
+
+    /// Records below this offset are on every replica in sync.
+    pub(crate) fn high_watermark(&self) -> i64 {
+        let end = self.log.end_offset();
+        let behind = self.registration.isr.iter().filter_map(|broker| match self.replica(*broker)?.progress {
+            Progress::Following => None,
+            Progress::Behind { offset, .. } => Some(offset),
+        });
+        behind.fold(end, i64::min).max(self.log.start_offset())
+    }
+}

@@ -1,0 +1,241 @@
+//! The records of one partition that somebody really produced: batches, offsets, producers'
+//! states, open and aborted transactions. Simulated load has no records; see [`crate::traffic`].
+//!
+//! One log serves all replicas: a replica is a position in it, so a thousand followers cost nothing.
+
+mod batch;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+
+pub use batch::Batch;
+
+use crate::code::{Code, Refusal};
+
+/// How many batches of a producer are remembered to recognise one sent again.
+const REMEMBERED: usize = 5;
+
+/// A transaction that was aborted, as readers are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aborted {
+    /// Whose.
+    pub producer_id: i64,
+    /// Its first record.
+    pub first_offset: i64,
+    /// Its marker.
+    pub last_offset: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Producer {
+    epoch: i16,
+    /// First sequence, last sequence and offset of the latest batches.
+    recent: VecDeque<(i32, i32, i64)>,
+    /// Where its open transaction began.
+    open_since: Option<i64>,
+}
+
+/// The records of one partition.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    batches: VecDeque<Batch>,
+    start_offset: i64,
+    end_offset: i64,
+    appended_bytes: u64,
+    trimmed_bytes: u64,
+    producers: BTreeMap<i64, Producer>,
+    aborted: Vec<Aborted>,
+}
+
+impl Log {
+    /// The first offset that can be read.
+    pub fn start_offset(&self) -> i64 {
+        self.start_offset
+    }
+
+    /// The offset the next record gets.
+    pub fn end_offset(&self) -> i64 {
+        self.end_offset
+    }
+
+    /// All bytes ever appended.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        self.appended_bytes
+    }
+
+    /// Those of them that retention took away again.
+    pub(crate) fn trimmed_bytes(&self) -> u64 {
+        self.trimmed_bytes
+    }
+
+    /// Appends a batch; answers its offset. A batch sent twice is answered as the first time.
+    pub(crate) fn append(&mut self, batch: Batch, leader_epoch: i32) -> Result<i64, Refusal> {
+        if let Some(offset) = self.check_producer(&batch)? {
+            return Ok(offset);
+        }
+        let batch = batch.placed(self.end_offset, leader_epoch);
+        let offset = batch.base_offset;
+        self.note_producer(&batch);
+        self.end_offset = batch.last_offset + 1;
+        self.appended_bytes += batch.bytes.len() as u64;
+        self.batches.push_back(batch);
+        Ok(offset)
+    }
+
+    /// The offset of an earlier copy of the same batch, nothing for a new one.
+    fn check_producer(&self, batch: &Batch) -> Result<Option<i64>, Refusal> {
+        let Some(known) = self.producers.get(&batch.producer_id).filter(|_| batch.producer_id >= 0) else {
+            return Ok(None);
+        };
+        if batch.producer_epoch < known.epoch {
+            return Err(Code::InvalidProducerEpoch.because(format!(
+                "Epoch of producer {} is {}, which is smaller than the last seen epoch {}",
+                batch.producer_id, batch.producer_epoch, known.epoch
+            )));
+        }
+        if batch.is_control() {
+            return Ok(None);
+        }
+        let sequences = (batch.base_sequence, batch.last_sequence());
+        if batch.producer_epoch == known.epoch
+            && let Some((_, _, offset)) = known.recent.iter().find(|(first, last, _)| (*first, *last) == sequences)
+        {
+            return Ok(Some(*offset));
+        }
+        let expected = match known.recent.back() {
+            Some((_, last, _)) if batch.producer_epoch == known.epoch => last.checked_add(1).unwrap_or(0),
+            _ if batch.producer_epoch > known.epoch => 0,
+            _ => return Ok(None),
+        };
+        if batch.base_sequence == expected {
+            return Ok(None);
+        }
+        Err(Code::OutOfOrderSequenceNumber.because(format!(
+            "Out of order sequence number for producer {} at offset {}: {} (incoming seq. number), {} (expected)",
+            batch.producer_id, self.end_offset, batch.base_sequence, expected
+        )))
+    }
+
+    fn note_producer(&mut self, batch: &Batch) {
+        if batch.producer_id < 0 {
+            return;
+        }
+        let producer = self.producers.entry(batch.producer_id).or_default();
+        if batch.producer_epoch != producer.epoch {
+            producer.epoch = batch.producer_epoch;
+            producer.recent.clear();
+        }
+        if batch.is_control() {
+            if let Some(first_offset) = producer.open_since.take()
+                && batch.bytes.last_chunk::<12>().is_some_and(|tail| tail[3] == 0)
+            {
+                let (producer_id, last_offset) = (batch.producer_id, batch.last_offset);
+                self.aborted.push(Aborted { producer_id, first_offset, last_offset });
+            }
+            return;
+        }
+        producer.recent.push_back((batch.base_sequence, batch.last_sequence(), batch.base_offset));
+        if producer.recent.len() > REMEMBERED {
+            producer.recent.pop_front();
+        }
+        if batch.is_transactional() {
+            producer.open_since.get_or_insert(batch.base_offset);
+        }
+    }
+
+    /// Ends a producer's transaction here. From now on `epoch` is the least that may write.
+    pub(crate) fn end_transaction(
+        &mut self,
+        producer: (i64, i16),
+        commit: bool,
+        timestamp: i64,
+        leader_epoch: i32,
+    ) -> Result<(), Refusal> {
+        let (id, epoch) = producer;
+        let marker = Batch::marker(timestamp, id, epoch, commit)?;
+        self.append(marker, leader_epoch).map(drop)
+    }
+
+    /// Below this offset no transaction is open.
+    pub(crate) fn last_stable_offset(&self, high_watermark: i64) -> i64 {
+        self.producers.values().filter_map(|producer| producer.open_since).fold(high_watermark, i64::min)
+    }
+
+    /// The aborted transactions that readers from `from` up to `to` must leave out.
+    pub(crate) fn aborted(&self, from: i64, to: i64) -> Vec<Aborted> {
+        self.aborted.iter().copied().filter(|txn| txn.last_offset >= from && txn.first_offset < to).collect()
+    }
+
+    /// Batches from `offset` on that end before `limit`: at least one if there is any, and no more
+    /// than `max_bytes` beyond that.
+    pub(crate) fn read(&self, offset: i64, limit: i64, max_bytes: usize) -> Bytes {
+        let first = self.batches.partition_point(|batch| batch.last_offset < offset);
+        let mut found: Vec<&Bytes> = Vec::new();
+        let mut size = 0;
+        for batch in self.batches.range(first..).take_while(|batch| batch.last_offset < limit) {
+            if !found.is_empty() && size + batch.bytes.len() > max_bytes {
+                break;
+            }
+            size += batch.bytes.len();
+            found.push(&batch.bytes);
+        }
+        match found[..] {
+            [] => Bytes::new(),
+            [one] => one.clone(),
+            _ => found
+                .into_iter()
+                .fold(BytesMut::with_capacity(size), |mut all, batch| {
+                    all.extend_from_slice(batch);
+                    all
+                })
+                .freeze(),
+        }
+    }
+
+    /// Timestamp and offset of the first record at or after `timestamp`.
+    pub(crate) fn find_time(&self, timestamp: i64) -> Option<(i64, i64)> {
+        self.batches.iter().find(|batch| batch.max_timestamp >= timestamp).map(|batch| batch.find(timestamp))
+    }
+
+    /// Timestamp and offset of the youngest record.
+    pub(crate) fn find_youngest(&self) -> Option<(i64, i64)> {
+        // The first of equals, as a broker answers.
+        let youngest = self.batches.iter().rev().max_by_key(|batch| batch.max_timestamp)?;
+        Some((youngest.max_timestamp, youngest.find(youngest.max_timestamp).1))
+    }
+
+    /// Takes away what is older than `before`, or more than `keep_bytes`.
+    pub(crate) fn trim(&mut self, before: i64, keep_bytes: u64) {
+        while let Some(first) = self.batches.front() {
+            let kept = self.appended_bytes - self.trimmed_bytes;
+            if first.max_timestamp >= before && kept.saturating_sub(first.bytes.len() as u64) < keep_bytes {
+                break;
+            }
+            self.trimmed_bytes += first.bytes.len() as u64;
+            self.start_offset = first.last_offset + 1;
+            self.batches.pop_front();
+        }
+        let start = self.start_offset;
+        self.aborted.retain(|txn| txn.last_offset >= start);
+    }
+
+    /// Forgets everything from `offset` on: a new leader never had it.
+    pub(crate) fn truncate(&mut self, offset: i64) {
+        if offset >= self.end_offset {
+            return;
+        }
+        let kept = self.batches.partition_point(|batch| batch.last_offset < offset);
+        let lost: u64 = self.batches.drain(kept..).map(|batch| batch.bytes.len() as u64).sum();
+        self.appended_bytes -= lost;
+        self.end_offset = self.batches.back().map_or(offset.max(self.start_offset), |last| last.last_offset + 1);
+        self.producers.clear();
+        self.aborted.clear();
+        for batch in self.batches.clone() {
+            self.note_producer(&batch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

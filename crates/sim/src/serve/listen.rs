@@ -1,0 +1,219 @@
+//! Listening, and one conversation after the other has been accepted.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use evenkeel_kafka::frame::FrameReader;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::{World, lock, millis};
+use crate::broker::login::{Login, Users};
+use crate::broker::{Addresses, Pending, Reply, handle};
+use crate::ids::{BrokerId, Millis};
+
+/// A waiting answer is looked at this often even if nothing was reported: copies go on by themselves.
+const LOOK_AGAIN: Millis = 50;
+/// What a client may send before it has logged in.
+const STRANGERS_CAP: usize = 64 * 1024;
+
+/// Why a broker could not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("broker {broker} could not listen on {address}")]
+pub struct ListenError {
+    /// Which broker.
+    pub broker: BrokerId,
+    /// Where.
+    pub address: SocketAddr,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// One way into all brokers: plain, or with TLS, or with a login, or both.
+#[derive(Clone)]
+pub struct Listener {
+    world: World,
+    addresses: Arc<Mutex<Addresses>>,
+    tls: Option<TlsAcceptor>,
+    users: Option<Arc<Users>>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// A way in for anybody.
+    pub fn plain(world: World) -> Self {
+        Self { world, addresses: Arc::default(), tls: None, users: None }
+    }
+
+    /// The same through TLS.
+    pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
+        self.tls = Some(acceptor);
+        self
+    }
+
+    /// The same for users with a password only.
+    pub fn with_users(mut self, users: Users) -> Self {
+        self.users = Some(Arc::new(users));
+        self
+    }
+
+    /// Tells clients of this listener where a broker is found.
+    pub fn announce(&self, broker: BrokerId, host: &str, port: u16) {
+        lock(&self.addresses).insert(broker, (host.to_owned(), port));
+    }
+
+    /// Where the brokers are found, as `host:port,…`.
+    pub fn bootstrap(&self) -> String {
+        let addresses = lock(&self.addresses);
+        addresses.values().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
+    }
+
+    /// Opens a loopback port for a broker, any free one if `port` is 0, and serves it for as long
+    /// as the runtime lives. A broker that is down drops whoever connects.
+    pub async fn open_tcp(&self, broker: BrokerId, port: u16) -> Result<u16, ListenError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let failed = |source| ListenError { broker, address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        self.announce(broker, "127.0.0.1", port);
+        let this = self.clone();
+        tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => drop(tokio::spawn(this.clone().accepted(broker, stream))),
+                    // Out of file handles, most likely: others may close theirs meanwhile.
+                    Err(_) => sleep(millis(LOOK_AGAIN)).await,
+                }
+            }
+        });
+        Ok(port)
+    }
+
+    async fn accepted(self, broker: BrokerId, stream: TcpStream) {
+        if !self.world.look(|cluster| cluster.is_reachable(broker)) {
+            return;
+        }
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection was gone before it began");
+            return;
+        }
+        match &self.tls {
+            None => self.serve(broker, stream).await,
+            Some(acceptor) => match acceptor.accept(stream).await {
+                Ok(stream) => self.serve(broker, stream).await,
+                Err(error) => tracing::debug!(%broker, %error, "a client failed the TLS handshake"),
+            },
+        }
+    }
+
+    /// Serves one connection to a broker, over any stream, until either side ends it.
+    pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(&self, broker: BrokerId, stream: S) {
+        let incarnation = self.world.look(|cluster| cluster.broker_epoch(broker));
+        let conversation = self.converse(broker, stream);
+        tokio::select! {
+            () = conversation => {}
+            () = self.gone(broker, incarnation) => {}
+        }
+    }
+
+    async fn converse<S: AsyncRead + AsyncWrite + Unpin>(&self, broker: BrokerId, stream: S) {
+        let (reader, mut writer) = tokio::io::split(stream);
+        let mut login = self.users.as_ref().map(|users| Login::new(users.clone()));
+        let cap = if login.is_some() { STRANGERS_CAP } else { evenkeel_kafka::frame::DEFAULT_CAP };
+        let mut frames = FrameReader::with_cap(reader, cap);
+        loop {
+            let frame = match frames.next().await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::debug!(%broker, error = &error as &dyn std::error::Error, "a client sent no frame");
+                    return;
+                }
+            };
+            self.reachable(broker).await;
+            let key = frame.first_chunk().map_or(-1, |bytes| i16::from_be_bytes(*bytes));
+            let reply = match &mut login {
+                Some(unfinished) => {
+                    let reply = unfinished.handle(frame);
+                    if unfinished.is_done() {
+                        login = None;
+                        frames.set_cap(evenkeel_kafka::frame::DEFAULT_CAP);
+                    }
+                    reply
+                }
+                None => self.handle(broker, frame),
+            };
+            let reply = match reply {
+                Reply::Later(pending) => self.later(*pending).await,
+                reply => reply,
+            };
+            self.reachable(broker).await;
+            let lost = self.world.is_lost(broker, key);
+            match reply {
+                Reply::Answer(bytes) if !lost => {
+                    if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
+                        return;
+                    }
+                }
+                Reply::Silence => {}
+                Reply::Close(Some(error)) => {
+                    tracing::debug!(%broker, key, error = &error as &dyn std::error::Error, "a request cannot be answered");
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn handle(&self, broker: BrokerId, frame: Bytes) -> Reply {
+        let addresses = lock(&self.addresses).clone();
+        self.world.with(|cluster| handle(cluster, broker, &addresses, frame))
+    }
+
+    /// Waits until the answer can be given, or its time is up.
+    async fn later(&self, mut pending: Pending) -> Reply {
+        let deadline = Instant::now() + millis(pending.patience);
+        let mut changes = self.world.changes();
+        loop {
+            let time_is_up = Instant::now() >= deadline;
+            if let Some(reply) = self.world.look(|cluster| pending.try_answer(cluster, time_is_up)) {
+                return reply;
+            }
+            let patience = millis(LOOK_AGAIN).min(deadline.saturating_duration_since(Instant::now()));
+            // Either way it is looked at again.
+            let _either = timeout(patience, changes.changed()).await;
+        }
+    }
+
+    /// Returns when the process that was spoken to is no more.
+    async fn gone(&self, broker: BrokerId, incarnation: Option<i64>) {
+        let is_gone = || {
+            let now = self.world.look(|cluster| (cluster.is_down(broker), cluster.broker_epoch(broker)));
+            now.0 || now.1 != incarnation
+        };
+        wait_until(self.world.changes(), is_gone).await;
+    }
+
+    /// Returns when the broker can be reached; at once if nobody has cut its link.
+    async fn reachable(&self, broker: BrokerId) {
+        wait_until(self.world.changes(), || self.world.look(|cluster| cluster.is_reachable(broker))).await;
+    }
+}
+
+async fn wait_until(mut changes: watch::Receiver<u64>, holds: impl Fn() -> bool) {
+    while !holds() {
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The shell: a cluster that lives in tokio's time, and connections to its brokers over any stream.
+//!
+//! Nothing ticks in the background. Whoever touches the cluster first moves it on to the present
+//! moment, so an idle cluster costs nothing and paused time works. The lock is held for one call
+//! into the heart and never while waiting.
+
+mod listen;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub use listen::{ListenError, Listener};
+
+use crate::cluster::Cluster;
+use crate::ids::{BrokerId, Millis};
+
+/// A cluster in tokio's time, shared by all that serve it or tamper with it.
+#[derive(Clone, Debug)]
+pub struct World(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    cluster: Mutex<Cluster>,
+    /// The moment that was the cluster's `began` milliseconds.
+    start: Instant,
+    began: Millis,
+    changes: watch::Sender<u64>,
+    /// Answers to be lost after the deed: whose, and to which call.
+    losses: Mutex<VecDeque<(BrokerId, i16)>>,
+}
+
+impl World {
+    /// From now on the cluster's time is tokio's.
+    pub fn new(cluster: Cluster) -> Self {
+        let began = cluster.now();
+        let (changes, _) = watch::channel(0);
+        Self(Arc::new(Inner {
+            cluster: Mutex::new(cluster),
+            start: Instant::now(),
+            began,
+            changes,
+            losses: Mutex::default(),
+        }))
+    }
+
+    /// Does something with the cluster as it is at this moment; everybody who waits looks again.
+    pub fn with<T>(&self, deed: impl FnOnce(&mut Cluster) -> T) -> T {
+        let done = deed(&mut self.present());
+        self.0.changes.send_modify(|count| *count += 1);
+        done
+    }
+
+    /// Looks at the cluster as it is at this moment.
+    pub fn look<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> T {
+        look(&mut self.present())
+    }
+
+    /// The next answer of `broker` to a call with this API key is lost, and the connection with it;
+    /// what was asked for is done all the same.
+    pub fn lose_answer(&self, broker: BrokerId, api_key: i16) {
+        lock(&self.0.losses).push_back((broker, api_key));
+    }
+
+    fn present(&self) -> MutexGuard<'_, Cluster> {
+        let mut cluster = lock(&self.0.cluster);
+        let passed = Millis::try_from(self.0.start.elapsed().as_millis()).unwrap_or(Millis::MAX);
+        let now = self.0.began.saturating_add(passed);
+        let since = now - cluster.now();
+        cluster.tick(since);
+        cluster
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Whether this answer is one of those to be lost.
+    fn is_lost(&self, broker: BrokerId, api_key: i16) -> bool {
+        let mut losses = lock(&self.0.losses);
+        let at = losses.iter().position(|loss| *loss == (broker, api_key));
+        at.and_then(|at| losses.remove(at)).is_some()
+    }
+}
+
+/// What is behind the lock is consistent between calls, even if a caller of ours panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn millis(millis: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
