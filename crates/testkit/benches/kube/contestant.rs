@@ -93,7 +93,7 @@ impl Running {
     }
 
     /// What each of its processes costs up to now, by role.
-    pub(crate) fn costs(&self) -> Result<Vec<(&'static str, Cost)>> {
+    pub(crate) fn costs(&self) -> Result<Vec<(&str, Cost)>> {
         self.processes.iter().map(|(role, process)| Ok((role.as_str(), Cost::of(*process)?))).collect()
     }
 
