@@ -1,11 +1,12 @@
-    use expect_test::expect;
 
-    use super::super::testing;
+use expect_test::expect;
 
-    #[test]
-    fn the_fields_are_those_documented() {
-        let json = testing::with_report(|report| serde_json::to_string_pretty(report).unwrap());
-        expect![[r#"
+use super::super::testing;
+
+#[test]
+fn the_fields_are_those_documented() {
+    let json = testing::with_report(|report| serde_json::to_string_pretty(report).unwrap());
+    expect![[r#"
             {
               "version": 1,
               "planId": "a331dde8d879242b1eaa0a274d9fe1ef",
@@ -534,4 +535,4 @@
                 }
               ]
             }"#]].assert_eq(&json);
-    }
+}
