@@ -1,4 +1,3 @@
-
 use expect_test::expect;
 
 use super::super::testing;
