@@ -2,7 +2,7 @@
 //!
 //! `docs/snapshot.md` describes the format: a line of text per record, canonical, and checked when it
 //! is read, so that a file that was cut off or edited badly is refused with the line where it happened.
-//! [`read`] and [`write`] are its two sides; [`generate`] makes clusters to plan for from a handful of
+//! [`read`] and [`write()`] are its two sides; [`generate`] makes clusters to plan for from a handful of
 //! parameters, always the same ones from the same parameters.
 
 mod error;
