@@ -14,7 +14,7 @@ use crate::guard::{Direction, shape};
 pub type Versions = RangeInclusive<i16>;
 
 /// What the client speaks.
-pub const CLIENT: [(ApiKey, Versions); 25] = [
+pub const CLIENT: [(ApiKey, Versions); 24] = [
     (ApiKey::Produce, 3..=11),
     (ApiKey::Fetch, 4..=12),
     (ApiKey::ListOffsets, 2..=8),
@@ -36,7 +36,6 @@ pub const CLIENT: [(ApiKey, Versions); 25] = [
     (ApiKey::IncrementalAlterConfigs, 0..=1),
     (ApiKey::AlterPartitionReassignments, 0..=1),
     (ApiKey::ListPartitionReassignments, 0..=0),
-    (ApiKey::AlterUserScramCredentials, 0..=0),
     (ApiKey::DescribeCluster, 0..=2),
     (ApiKey::UnregisterBroker, 0..=0),
     (ApiKey::DescribeTopicPartitions, 0..=0),
@@ -53,7 +52,8 @@ pub fn common(ours: &Versions, theirs: &Versions) -> Option<i16> {
     (newest >= *ours.start() && newest >= *theirs.start()).then_some(newest)
 }
 
-/// What a broker of ours may announce: every version whose request and response the guard knows.
+/// What a broker of ours may announce, of the calls it answers: every version whose request and
+/// response the guard knows.
 pub fn served() -> impl Iterator<Item = (ApiKey, Versions)> {
     shape::all().filter(|(_, direction, _)| *direction == Direction::Request).filter_map(|(key, _, request)| {
         let response = shape::of(key, Direction::Response)?;

@@ -1,0 +1,218 @@
+//! Settings of topics and brokers.
+
+use std::collections::BTreeMap;
+
+use kafka_protocol::messages::{
+    self, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+    describe_configs_request::DescribeConfigsResource,
+    incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig},
+};
+
+use crate::{
+    client::{Call, Client, Effect, To},
+    error::{Error, Refusal},
+    types::{BrokerId, message, text},
+};
+
+/// Topics asked for in one request; all their settings come back.
+const RESOURCES_AT_ONCE: usize = 500;
+
+/// Whose settings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// A topic's.
+    Topic(String),
+    /// A broker's.
+    Broker(BrokerId),
+    /// What all brokers have in common, set at run time.
+    AllBrokers,
+}
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its value; `None` if it has none, or is a secret.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub source: Source,
+    /// Whether its value is kept from everybody.
+    pub sensitive: bool,
+    /// Whether it can only be changed by restarting.
+    pub read_only: bool,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Set for this topic.
+    Topic,
+    /// Set at run time for this broker.
+    Broker,
+    /// Set at run time for all brokers.
+    AllBrokers,
+    /// From the broker's file.
+    File,
+    /// Nobody has set it.
+    Default,
+    /// Something that later versions know.
+    Other(i8),
+}
+
+/// What to do with one setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Give it this value.
+    Set(String),
+    /// Back to what it is without this resource's value.
+    Delete,
+    /// Put these into the list that it is.
+    Append(String),
+    /// Take these out of the list that it is.
+    Subtract(String),
+}
+
+/// Settings by name.
+pub type Settings = BTreeMap<String, Setting>;
+
+/// What came of each resource.
+pub type ConfigAnswers<T = ()> = BTreeMap<Resource, Result<T, Refusal>>;
+
+impl Resource {
+    fn to_wire(&self) -> (i8, String) {
+        match self {
+            Self::Topic(name) => (2, name.clone()),
+            Self::Broker(id) => (4, id.to_string()),
+            Self::AllBrokers => (4, String::new()),
+        }
+    }
+
+    fn of_wire(kind: i8, name: &str) -> Option<Self> {
+        match (kind, name) {
+            (2, name) => Some(Self::Topic(name.to_owned())),
+            (4, "") => Some(Self::AllBrokers),
+            (4, id) => id.parse().ok().map(|id| Self::Broker(BrokerId(id))),
+            _ => None,
+        }
+    }
+
+    /// A broker's own settings are known to, and changed at, that broker alone.
+    fn asked_at(&self) -> To<'static> {
+        match self {
+            Self::Broker(id) => To::Broker(*id),
+            _ => To::Any,
+        }
+    }
+}
+
+impl Source {
+    fn of(wire: i8) -> Self {
+        match wire {
+            1 => Self::Topic,
+            2 => Self::Broker,
+            3 => Self::AllBrokers,
+            4 => Self::File,
+            5 => Self::Default,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl Client {
+    /// Settings of resources: those in `names`, or all.
+    pub async fn describe_configs(
+        &self,
+        resources: &[Resource],
+        names: Option<&[&str]>,
+    ) -> Result<ConfigAnswers<Settings>, Error> {
+        let keys = || names.map(|names| names.iter().map(|name| text(name)).collect::<Vec<_>>());
+        let mut found = ConfigAnswers::new();
+        for (to, some) in pieces(resources.iter().map(|resource| (resource.asked_at(), resource))) {
+            let call = Call { operation: "describe configurations", to, effect: Effect::Repeatable };
+            let request = |_| {
+                let wanted = some.iter().map(|resource| {
+                    let (kind, name) = resource.to_wire();
+                    DescribeConfigsResource::default()
+                        .with_resource_type(kind)
+                        .with_resource_name(text(&name))
+                        .with_configuration_keys(keys())
+                });
+                DescribeConfigsRequest::default().with_resources(wanted.collect())
+            };
+            let answer: messages::DescribeConfigsResponse = self.ask(call, request, |_| Ok(())).await?;
+            for result in answer.results {
+                let Some(resource) = Resource::of_wire(result.resource_type, &result.resource_name) else { continue };
+                let settings = result.configs.into_iter().map(|config| {
+                    let setting = Setting {
+                        value: config.value.map(|value| value.to_string()),
+                        source: Source::of(config.config_source),
+                        sensitive: config.is_sensitive,
+                        read_only: config.read_only,
+                    };
+                    (config.name.to_string(), setting)
+                });
+                let answer = Refusal::check(result.error_code, message(result.error_message));
+                found.insert(resource, answer.map(|()| settings.collect()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Changes some settings and leaves the others; `dry_run` only asks whether it could be done.
+    pub async fn alter_configs(
+        &self,
+        changes: &BTreeMap<Resource, BTreeMap<String, Change>>,
+        dry_run: bool,
+    ) -> Result<ConfigAnswers, Error> {
+        let mut found = ConfigAnswers::new();
+        // Who is asked passes it on to the controller, but refuses what is another broker's: the settings of one that
+        // is down cannot be changed.
+        for (to, some) in pieces(changes.iter().map(|change| (change.0.asked_at(), change))) {
+            // Set and Delete can be repeated; lists would not grow twice either, as members are unique.
+            let call = Call { operation: "alter configurations", to, effect: Effect::Repeatable };
+            let request = |_| {
+                let resources = some.iter().map(|(resource, changes)| {
+                    let (kind, name) = resource.to_wire();
+                    AlterConfigsResource::default()
+                        .with_resource_type(kind)
+                        .with_resource_name(text(&name))
+                        .with_configs(changes.iter().map(|(name, change)| alterable(name, change)).collect())
+                });
+                IncrementalAlterConfigsRequest::default()
+                    .with_resources(resources.collect())
+                    .with_validate_only(dry_run)
+            };
+            let answer: messages::IncrementalAlterConfigsResponse = self.ask(call, request, |_| Ok(())).await?;
+            for result in answer.responses {
+                if let Some(resource) = Resource::of_wire(result.resource_type, &result.resource_name) {
+                    found.insert(resource, Refusal::check(result.error_code, message(result.error_message)));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn alterable(name: &str, change: &Change) -> AlterableConfig {
+    let (operation, value) = match change {
+        Change::Set(value) => (0, Some(value)),
+        Change::Delete => (1, None),
+        Change::Append(value) => (2, Some(value)),
+        Change::Subtract(value) => (3, Some(value)),
+    };
+    AlterableConfig::default()
+        .with_name(text(name))
+        .with_config_operation(operation)
+        .with_value(value.map(|value| text(value)))
+}
+
+/// What goes to whom, in pieces of a request each.
+fn pieces<'a, T>(things: impl Iterator<Item = (To<'a>, T)>) -> Vec<(To<'a>, Vec<T>)> {
+    let mut pieces: Vec<(To<'a>, Vec<T>)> = Vec::new();
+    for (to, thing) in things {
+        match pieces.iter_mut().find(|(known, some)| *known == to && some.len() < RESOURCES_AT_ONCE) {
+            Some((_, some)) => some.push(thing),
+            None => pieces.push((to, vec![thing])),
+        }
+    }
+    pieces
+}

@@ -1,0 +1,127 @@
+//! Moving partitions between brokers.
+
+use std::collections::BTreeMap;
+
+use kafka_protocol::messages::{
+    self, AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest,
+    alter_partition_reassignments_request::{ReassignablePartition, ReassignableTopic},
+    list_partition_reassignments_request::ListPartitionReassignmentsTopics,
+};
+
+use super::in_pieces;
+use crate::{
+    client::{Call, Client, Effect, To},
+    error::{Error, Refusal},
+    types::{Answers, BrokerId, Changes, TopicPartition, by_topic, message, topic_name},
+};
+
+/// What is to become of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// These replicas, the preferred leader first.
+    Replicas(Vec<BrokerId>),
+    /// The move under way is taken back. The order that the replicas had is lost with it: send the
+    /// wanted order afterwards.
+    Cancel,
+}
+
+/// A move under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reassignment {
+    /// The target, then what will be removed.
+    pub replicas: Vec<BrokerId>,
+    /// What is being added.
+    pub adding: Vec<BrokerId>,
+    /// What will be removed.
+    pub removing: Vec<BrokerId>,
+}
+
+impl Client {
+    /// Starts or cancels moves. The answer to each is given at once; the data follows. Unless
+    /// `may_change_factor`, a target with another number of replicas is refused (by brokers of Kafka
+    /// 4.1 and later; earlier ones do not look).
+    pub async fn alter_reassignments(
+        &self,
+        targets: &BTreeMap<TopicPartition, Target>,
+        may_change_factor: bool,
+    ) -> Changes {
+        let targets: Vec<_> = targets.iter().collect();
+        in_pieces(&targets, async |some| {
+            // The same target again changes nothing.
+            let call = Call { operation: "alter reassignments", to: To::Controller, effect: Effect::Repeatable };
+            let request = |version| {
+                let topics = by_topic(some.iter().map(|(partition, target)| {
+                    let replicas = match target {
+                        Target::Replicas(ids) => Some(BrokerId::to_wire(ids)),
+                        Target::Cancel => None,
+                    };
+                    let index = partition.partition;
+                    let wanted = ReassignablePartition::default().with_partition_index(index).with_replicas(replicas);
+                    (partition.topic.as_str(), wanted)
+                }));
+                let topics = topics.into_iter().map(|(name, partitions)| {
+                    ReassignableTopic::default().with_name(topic_name(name)).with_partitions(partitions)
+                });
+                let request = AlterPartitionReassignmentsRequest::default()
+                    .with_timeout_ms(self.broker_patience_ms())
+                    .with_topics(topics.collect());
+                if version >= 1 { request.with_allow_replication_factor_change(may_change_factor) } else { request }
+            };
+            let answer = self
+                .ask(call, request, |answer: &messages::AlterPartitionReassignmentsResponse| {
+                    Refusal::check(answer.error_code, message(answer.error_message.clone()))
+                })
+                .await?;
+            let mut answers = Answers::new();
+            for topic in answer.responses {
+                for partition in topic.partitions {
+                    answers.insert(
+                        TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                        Refusal::check(partition.error_code, message(partition.error_message)),
+                    );
+                }
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
+    /// Moves under way: of these partitions, or all.
+    pub async fn list_reassignments(
+        &self,
+        partitions: Option<&[TopicPartition]>,
+    ) -> Result<BTreeMap<TopicPartition, Reassignment>, Error> {
+        let call = Call { operation: "list reassignments", to: To::Controller, effect: Effect::Repeatable };
+        let request = |_| {
+            let topics = partitions.map(|partitions| {
+                let topics = by_topic(partitions.iter().map(|one| (one.topic.as_str(), one.partition)));
+                let asked = |(name, indexes): (&str, Vec<i32>)| {
+                    ListPartitionReassignmentsTopics::default()
+                        .with_name(topic_name(name))
+                        .with_partition_indexes(indexes)
+                };
+                topics.into_iter().map(asked).collect()
+            });
+            ListPartitionReassignmentsRequest::default().with_timeout_ms(self.broker_patience_ms()).with_topics(topics)
+        };
+        let answer = self
+            .ask(call, request, |answer: &messages::ListPartitionReassignmentsResponse| {
+                Refusal::check(answer.error_code, message(answer.error_message.clone()))
+            })
+            .await?;
+        let mut moves = BTreeMap::new();
+        for topic in answer.topics {
+            for partition in topic.partitions {
+                moves.insert(
+                    TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                    Reassignment {
+                        replicas: BrokerId::list(&partition.replicas),
+                        adding: BrokerId::list(&partition.adding_replicas),
+                        removing: BrokerId::list(&partition.removing_replicas),
+                    },
+                );
+            }
+        }
+        Ok(moves)
+    }
+}

@@ -1,0 +1,208 @@
+//! Calls that go to the leaders of partitions: grouped by broker, in pieces, and once more for the
+//! partitions whose leader turned out to be another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+use kafka_protocol::{
+    messages::{MetadataRequest, metadata_request::MetadataRequestTopic, metadata_response::MetadataResponsePartition},
+    protocol::Request,
+};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Call, Client, Effect, To, is_refused_undone};
+use crate::{
+    error::{Error, ErrorCode, Refusal, Remedy},
+    types::{Answers, BrokerId, TopicPartition, topic_name},
+};
+
+/// Partitions in one request, topics in one question for leaders.
+const PARTITIONS_AT_ONCE: usize = 1000;
+const TOPICS_AT_ONCE: usize = 500;
+/// Leaders asked at the same time.
+const LEADERS_AT_ONCE: usize = 16;
+/// Attempts before a topic that nobody knows is taken to be none. A new topic takes some tenths of a
+/// second to be known everywhere.
+const ATTEMPTS_FOR_UNKNOWN: u32 = 5;
+
+impl Client {
+    /// Asks each partition's leader. `request` builds a request for some of the partitions, `split`
+    /// takes an answer apart. A partition that the answer leaves out counts as timed out.
+    pub(crate) async fn ask_leaders<Q: Request, In, Out>(
+        &self,
+        operation: &'static str,
+        effect: Effect,
+        work: &BTreeMap<TopicPartition, In>,
+        request: impl Fn(i16, &[(&TopicPartition, &In)]) -> Q,
+        split: impl Fn(Q::Response) -> Answers<Out>,
+    ) -> Result<Answers<Out>, Error> {
+        let until = self.deadline();
+        let mut answers: Answers<Out> = BTreeMap::new();
+        let mut open: BTreeSet<&TopicPartition> = work.keys().collect();
+        let mut failures = 0;
+        loop {
+            let (pieces, leaderless) = self.pieces(&open, until).await?;
+            let (request, split) = (&request, &split);
+            let asked = stream::iter(pieces.iter().map(|(leader, partitions)| async move {
+                let some: Vec<_> = partitions.iter().map(|partition| (*partition, &work[*partition])).collect();
+                let call = Call { operation, to: To::Broker(*leader), effect };
+                let answer = self.ask_once::<Q>(call, until, |version| request(version, &some)).await;
+                (partitions, answer)
+            }))
+            .buffered(LEADERS_AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+
+            let mut failed: Answers<Out> = leaderless;
+            let mut lost = None;
+            for (partitions, answer) in asked {
+                match answer {
+                    Ok(answer) => {
+                        let mut said = split(answer);
+                        for partition in partitions {
+                            let silence = || Err(Refusal { code: ErrorCode(7), message: None });
+                            let result = said.remove(*partition).unwrap_or_else(silence);
+                            let into = if result.is_ok() { &mut answers } else { &mut failed };
+                            into.insert((*partition).clone(), result);
+                        }
+                    }
+                    Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
+                    Err(error) if effect == Effect::Once && !super::may_repeat(&error, effect) => return Err(error),
+                    Err(error) => lost = Some(error),
+                }
+            }
+
+            failures += 1;
+            let again = Instant::now() + self.inner.pool.pause(failures);
+            let hopeless = |code: ErrorCode| match code {
+                ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => failures >= ATTEMPTS_FOR_UNKNOWN,
+                code => !is_worth_repeating(code, effect),
+            };
+            for (partition, result) in failed {
+                let Err(refusal) = &result else { continue };
+                if hopeless(refusal.code) || again >= until {
+                    answers.insert(partition, result);
+                }
+            }
+            open.retain(|partition| !answers.contains_key(*partition));
+            if open.is_empty() {
+                return Ok(answers);
+            }
+            if again >= until {
+                return Err(lost.unwrap_or_else(|| no_leader(open.first().expect("some are open"))));
+            }
+            self.forget_leaders(open.iter().copied());
+            sleep_until(again).await;
+        }
+    }
+
+    async fn ask_once<Q: Request>(
+        &self,
+        call: Call<'_>,
+        until: Instant,
+        request: impl Fn(i16) -> Q,
+    ) -> Result<Q::Response, Error> {
+        let make = async |connection: &crate::connection::Connection, patience| {
+            let version = connection.version_of::<Q>()?;
+            connection.call_in(&request(version), version, patience).await
+        };
+        let result = self.attempt(call, until, &make, &|_| Ok(())).await;
+        if result.is_err() {
+            self.inner.routes.doubt(call.to);
+        }
+        result
+    }
+
+    /// Partitions by leader, in pieces of a request each; and those that have none.
+    async fn pieces<'a, Out>(
+        &self,
+        open: &BTreeSet<&'a TopicPartition>,
+        until: Instant,
+    ) -> Result<(Vec<(BrokerId, Vec<&'a TopicPartition>)>, Answers<Out>), Error> {
+        let refusals = self.learn_leaders(open, until).await?;
+        let mut by_leader: BTreeMap<BrokerId, Vec<&TopicPartition>> = BTreeMap::new();
+        let mut leaderless: Answers<Out> = BTreeMap::new();
+        {
+            let known = self.inner.routes.lock();
+            for partition in open {
+                let code = match known.leaders.get(&partition.topic).map(|topic| topic.get(&partition.partition)) {
+                    Some(Some(Some(leader))) => {
+                        by_leader.entry(*leader).or_default().push(partition);
+                        continue;
+                    }
+                    Some(Some(None)) => ErrorCode::LEADER_NOT_AVAILABLE,
+                    Some(None) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                    None => refusals.get(&partition.topic).copied().unwrap_or(ErrorCode::LEADER_NOT_AVAILABLE),
+                };
+                leaderless.insert((*partition).clone(), Err(Refusal { code, message: None }));
+            }
+        }
+        let pieces = by_leader
+            .into_iter()
+            .flat_map(|(leader, partitions)| {
+                partitions.chunks(PARTITIONS_AT_ONCE).map(|piece| (leader, piece.to_vec())).collect::<Vec<_>>()
+            })
+            .collect();
+        Ok((pieces, leaderless))
+    }
+
+    /// Asks for the leaders of topics that are not known; tells what was refused.
+    async fn learn_leaders(
+        &self,
+        open: &BTreeSet<&TopicPartition>,
+        until: Instant,
+    ) -> Result<BTreeMap<String, ErrorCode>, Error> {
+        let unknown: BTreeSet<&str> = {
+            let known = self.inner.routes.lock();
+            let is_unknown = |partition: &&&TopicPartition| !known.leaders.contains_key(&partition.topic);
+            open.iter().filter(is_unknown).map(|partition| partition.topic.as_str()).collect()
+        };
+        let mut refusals = BTreeMap::new();
+        let unknown: Vec<&str> = unknown.into_iter().collect();
+        for names in unknown.chunks(TOPICS_AT_ONCE) {
+            let topics =
+                names.iter().map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name)))).collect();
+            let request = MetadataRequest::default().with_topics(Some(topics)).with_allow_auto_topic_creation(false);
+            let call = Call { operation: "find the leaders", to: To::Any, effect: Effect::Repeatable };
+            let answer = match self.ask_once(call, until, |_| request.clone()).await {
+                Ok(answer) => answer,
+                Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
+                // The next round asks again, of another broker if this one is gone.
+                Err(_) => continue,
+            };
+            let mut known = self.inner.routes.lock();
+            known.learn(&answer);
+            for topic in answer.topics {
+                let Some(name) = topic.name.map(|name| name.0.to_string()) else { continue };
+                if topic.error_code != 0 {
+                    refusals.insert(name, ErrorCode(topic.error_code));
+                    continue;
+                }
+                let leader_of = |partition: &MetadataResponsePartition| BrokerId::of(partition.leader_id);
+                let leaders =
+                    topic.partitions.iter().map(|partition| (partition.partition_index, leader_of(partition)));
+                known.leaders.insert(name, leaders.collect());
+            }
+        }
+        Ok(refusals)
+    }
+
+    fn forget_leaders<'a>(&self, partitions: impl Iterator<Item = &'a TopicPartition>) {
+        let mut known = self.inner.routes.lock();
+        for partition in partitions {
+            known.leaders.remove(&partition.topic);
+        }
+    }
+}
+
+fn is_worth_repeating(code: ErrorCode, effect: Effect) -> bool {
+    match effect {
+        Effect::Repeatable => code.remedy() != Remedy::AskUser,
+        // Whoever says so has not written anything.
+        Effect::Once => is_refused_undone(code) || matches!(code.0, 3 | 5 | 6 | 74 | 75 | 100),
+    }
+}
+
+fn no_leader(partition: &TopicPartition) -> Error {
+    Error::NoLeader { topic: partition.topic.clone(), partition: partition.partition }
+}

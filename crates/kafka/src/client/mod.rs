@@ -1,0 +1,210 @@
+//! The client: finds the right broker for a call, makes it, and tries again where that is safe.
+//!
+//! What was surely not done is repeated until the client's patience ends; a change whose answer was
+//! lost is not: the caller hears of it and looks at the cluster. The calls themselves are in
+//! [`crate::calls`], a file for each family.
+
+mod backoff;
+mod leaders;
+mod pool;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use kafka_protocol::protocol::Request;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    connect::{Address, Connector},
+    connection::{CallError, Connection},
+    error::{Error, ErrorCode, Refusal, Remedy},
+    frame,
+    login::Credentials,
+    types::BrokerId,
+};
+
+/// How a client behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where to ask for the cluster first.
+    pub bootstrap: Vec<Address>,
+    /// What brokers call us in their logs and quotas.
+    pub client_id: String,
+    /// How to log in, where that is wanted.
+    pub credentials: Option<Credentials>,
+    /// How long one request may take, and opening a connection.
+    pub request_patience: Duration,
+    /// How long a call may take with all its repetitions.
+    pub patience: Duration,
+    /// The longest answer to accept.
+    pub frame_cap: usize,
+    /// Where the randomness of pauses comes from.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// The usual settings, with these brokers to ask first.
+    pub fn new(bootstrap: Vec<Address>) -> Self {
+        Self {
+            bootstrap,
+            client_id: "evenkeel".to_owned(),
+            credentials: None,
+            request_patience: Duration::from_secs(10),
+            patience: Duration::from_secs(30),
+            frame_cap: frame::DEFAULT_CAP,
+            seed: 0,
+        }
+    }
+}
+
+/// A client of one cluster; clones share its connections and what it knows.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Arc<Settings>,
+    pool: pool::Pool,
+    routes: routes::Routes,
+}
+
+/// Whom to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To<'a> {
+    /// Whoever answers.
+    Any,
+    /// The broker that passes changes on to the controller.
+    Controller,
+    /// This one and no other.
+    Broker(BrokerId),
+    /// The coordinator of this transactional id.
+    Coordinator(&'a str),
+}
+
+/// Whether a request may be sent again when its answer was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Twice is as good as once.
+    Repeatable,
+    /// The second time would be another deed.
+    Once,
+}
+
+/// A call, as far as sending it matters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    /// Completes the sentence "could not …".
+    pub(crate) operation: &'static str,
+    pub(crate) to: To<'a>,
+    pub(crate) effect: Effect,
+}
+
+impl Client {
+    /// A client that reaches brokers through `connector`. It connects when it is first asked something.
+    pub fn new(connector: Arc<dyn Connector>, settings: Settings) -> Self {
+        let settings = Arc::new(settings);
+        let pool = pool::Pool::new(connector, Arc::clone(&settings));
+        Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }) }
+    }
+
+    /// How the client behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// What brokers are given to finish a change before they answer that they need longer.
+    pub(crate) fn broker_patience_ms(&self) -> i32 {
+        let millis = self.inner.settings.request_patience.mul_f64(0.75).as_millis();
+        i32::try_from(millis).unwrap_or(i32::MAX)
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.inner.settings.patience
+    }
+
+    /// Makes a call: `request` builds it for a version, `verdict` tells whether the answer as a whole
+    /// is a refusal.
+    pub(crate) async fn ask<Q: Request>(
+        &self,
+        call: Call<'_>,
+        request: impl Fn(i16) -> Q,
+        verdict: impl Fn(&Q::Response) -> Result<(), Refusal>,
+    ) -> Result<Q::Response, Error> {
+        self.ask_with(
+            call,
+            async |connection: &Connection, patience| {
+                let version = connection.version_of::<Q>()?;
+                connection.call_in(&request(version), version, patience).await
+            },
+            verdict,
+        )
+        .await
+    }
+
+    /// [`Client::ask`] for calls that talk to the connection themselves.
+    pub(crate) async fn ask_with<T>(
+        &self,
+        call: Call<'_>,
+        make: impl AsyncFn(&Connection, Duration) -> Result<T, CallError>,
+        verdict: impl Fn(&T) -> Result<(), Refusal>,
+    ) -> Result<T, Error> {
+        let until = self.deadline();
+        let mut failures = 0;
+        loop {
+            let error = match self.attempt(call, until, &make, &verdict).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            failures += 1;
+            let again = Instant::now() + self.inner.pool.pause(failures);
+            if !may_repeat(&error, call.effect) || again >= until {
+                return Err(error);
+            }
+            tracing::debug!(operation = call.operation, failures, error = %error, "trying again");
+            self.inner.routes.doubt(call.to);
+            sleep_until(again).await;
+        }
+    }
+
+    async fn attempt<T>(
+        &self,
+        call: Call<'_>,
+        until: Instant,
+        make: &impl AsyncFn(&Connection, Duration) -> Result<T, CallError>,
+        verdict: &impl Fn(&T) -> Result<(), Refusal>,
+    ) -> Result<T, Error> {
+        let (address, connection) = self.connect(call.to, until).await?;
+        let patience = self.inner.settings.request_patience.min(until.saturating_duration_since(Instant::now()));
+        let answer = make(&connection, patience).await.map_err(|source| Error::Call {
+            operation: call.operation,
+            address,
+            source,
+        })?;
+        verdict(&answer).map_err(|refusal| Error::Refused { operation: call.operation, refusal })?;
+        Ok(answer)
+    }
+}
+
+/// Whether the same call may be made again, given what came of it.
+fn may_repeat(error: &Error, effect: Effect) -> bool {
+    match error {
+        Error::Connect { source, .. } => source.remedy() != Remedy::AskUser,
+        Error::Call { source: CallError::NotSent(_), .. } => error.remedy() != Remedy::AskUser,
+        Error::Call { .. } => effect == Effect::Repeatable && error.remedy() != Remedy::AskUser,
+        Error::Refused { refusal, .. } => {
+            is_refused_undone(refusal.code) || effect == Effect::Repeatable && refusal.code.remedy() != Remedy::AskUser
+        }
+        _ => false,
+    }
+}
+
+/// Refusals of somebody who was the wrong one to ask, or was not ready: nothing was done.
+fn is_refused_undone(code: ErrorCode) -> bool {
+    // Coordinator loading or not there, not the coordinator, not the controller, an earlier
+    // transaction of the same id ending, the quota of changes used up.
+    matches!(code.0, 14 | 15 | 16 | 41 | 51 | 89)
+}

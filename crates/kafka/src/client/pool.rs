@@ -1,0 +1,117 @@
+//! One connection for each address, opened when it is needed and again when it has ended.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{Settings, backoff::Backoff};
+use crate::{
+    connect::{Address, ConnectError, Connector},
+    connection::Connection,
+    error::Error,
+    login,
+};
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    connector: Arc<dyn Connector>,
+    settings: Arc<Settings>,
+    slots: Mutex<BTreeMap<Address, Arc<tokio::sync::Mutex<Slot>>>>,
+    backoff: Mutex<Backoff>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    connection: Option<Live>,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Live {
+    connection: Connection,
+    /// When the broker will want a new login.
+    until: Option<Instant>,
+}
+
+impl Slot {
+    fn live(&self) -> Option<&Connection> {
+        let live = self.connection.as_ref()?;
+        let fresh = live.connection.ended().is_none() && live.until.is_none_or(|until| Instant::now() < until);
+        fresh.then_some(&live.connection)
+    }
+}
+
+impl Pool {
+    pub(super) fn new(connector: Arc<dyn Connector>, settings: Arc<Settings>) -> Self {
+        let backoff = Mutex::new(Backoff::new(settings.seed));
+        Self { connector, settings, slots: Mutex::default(), backoff }
+    }
+
+    /// A pause after so many failures in a row.
+    pub(super) fn pause(&self, failures: u32) -> Duration {
+        self.backoff.lock().unwrap_or_else(PoisonError::into_inner).pause(failures)
+    }
+
+    /// Whether there is a connection that could be used at once.
+    pub(super) fn is_live(&self, address: &Address) -> bool {
+        // A slot that is locked is being opened: not yet.
+        self.slot(address).try_lock().is_ok_and(|slot| slot.live().is_some())
+    }
+
+    /// The connection to `address`, opened if need be, not before its pause is over.
+    pub(super) async fn connection(&self, address: &Address, until: Instant) -> Result<Connection, Error> {
+        let slot = self.slot(address);
+        let late = || Error::Connect {
+            address: address.clone(),
+            source: ConnectError::TimedOut(self.settings.request_patience),
+        };
+        let mut slot = timeout_at(until, slot.lock()).await.map_err(|_| late())?;
+        if let Some(connection) = slot.live() {
+            return Ok(connection.clone());
+        }
+        slot.connection = None;
+        if let Some(not_before) = slot.not_before {
+            timeout_at(until, sleep_until(not_before)).await.map_err(|_| late())?;
+        }
+        match self.open(address, until).await {
+            Ok(live) => {
+                let connection = live.connection.clone();
+                *slot = Slot { connection: Some(live), ..Slot::default() };
+                Ok(connection)
+            }
+            Err(source) => {
+                slot.failures = slot.failures.saturating_add(1);
+                slot.not_before = Some(Instant::now() + self.pause(slot.failures));
+                Err(Error::Connect { address: address.clone(), source })
+            }
+        }
+    }
+
+    async fn open(&self, address: &Address, until: Instant) -> Result<Live, ConnectError> {
+        let patience = self.settings.request_patience.min(until.saturating_duration_since(Instant::now()));
+        let opening = async {
+            let stream = self.connector.open(address).await?;
+            let connection = Connection::open(stream, &self.settings.client_id, self.settings.frame_cap, patience)
+                .await
+                .map_err(ConnectError::Greeting)?;
+            let lifetime = match &self.settings.credentials {
+                Some(credentials) => login::log_in(&connection, credentials, patience).await?,
+                None => None,
+            };
+            // Renewed well before the broker would close it.
+            let until = lifetime.map(|lifetime| Instant::now() + lifetime.mul_f64(0.8));
+            Ok(Live { connection, until })
+        };
+        tokio::time::timeout(patience, opening).await.unwrap_or(Err(ConnectError::TimedOut(patience)))
+    }
+
+    fn slot(&self, address: &Address) -> Arc<tokio::sync::Mutex<Slot>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(address.clone()).or_default())
+    }
+}

@@ -1,0 +1,171 @@
+//! Who is where: brokers' addresses, the controller, coordinators. What is known may be old; a call
+//! that fails casts doubt on its route, and the next attempt asks anew.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use kafka_protocol::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+use tokio::time::Instant;
+
+use super::{Client, To};
+use crate::{
+    connect::Address,
+    connection::Connection,
+    error::{Error, Refusal},
+    types::{BrokerId, message, text},
+};
+
+/// Kafka's number for coordinators of transactions.
+const TRANSACTIONS: i8 = 1;
+
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    brokers: BTreeMap<BrokerId, Address>,
+    controller: Option<BrokerId>,
+    coordinators: BTreeMap<String, Address>,
+    /// The leader, or none, of every partition of some topics.
+    pub(super) leaders: BTreeMap<String, BTreeMap<i32, Option<BrokerId>>>,
+    /// What is known of brokers is to be asked for anew.
+    doubtful: bool,
+}
+
+impl Routes {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets what a failed call relied on.
+    pub(super) fn doubt(&self, to: To<'_>) {
+        let mut known = self.lock();
+        known.doubtful = true;
+        if let To::Coordinator(id) = to {
+            known.coordinators.remove(id);
+        }
+    }
+}
+
+impl Known {
+    /// Takes over brokers and controller.
+    pub(super) fn learn(&mut self, answer: &MetadataResponse) {
+        self.brokers = answer
+            .brokers
+            .iter()
+            .filter_map(|broker| {
+                let port = u16::try_from(broker.port).ok()?;
+                Some((BrokerId(broker.node_id.0), Address { host: broker.host.to_string(), port }))
+            })
+            .collect();
+        self.controller = BrokerId::of(answer.controller_id);
+        self.doubtful = false;
+    }
+}
+
+impl Client {
+    /// A connection to whoever is to be asked.
+    pub(super) async fn connect(&self, to: To<'_>, until: Instant) -> Result<(Address, Connection), Error> {
+        let address = match to {
+            To::Any => return self.connect_any(until).await,
+            To::Broker(id) => self.address_of(id, until).await?,
+            To::Controller => match self.controller(until).await? {
+                Some(address) => address,
+                None => return self.connect_any(until).await,
+            },
+            To::Coordinator(id) => self.coordinator(id, until).await?,
+        };
+        let connection = self.inner.pool.connection(&address, until).await?;
+        Ok((address, connection))
+    }
+
+    /// Any broker that can be reached: those with a live connection first, then those the cluster
+    /// named, then the bootstrap addresses.
+    async fn connect_any(&self, until: Instant) -> Result<(Address, Connection), Error> {
+        let mut addresses: Vec<Address> = self.inner.routes.lock().brokers.values().cloned().collect();
+        for address in &self.inner.settings.bootstrap {
+            if !addresses.contains(address) {
+                addresses.push(address.clone());
+            }
+        }
+        addresses.sort_by_key(|address| !self.inner.pool.is_live(address));
+        let mut last = Error::UnknownBroker { broker: -1 };
+        for address in addresses {
+            match self.inner.pool.connection(&address, until).await {
+                Ok(connection) => return Ok((address, connection)),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn address_of(&self, id: BrokerId, until: Instant) -> Result<Address, Error> {
+        let trusted = {
+            let known = self.inner.routes.lock();
+            known.brokers.get(&id).filter(|_| !known.doubtful).cloned()
+        };
+        if let Some(address) = trusted {
+            return Ok(address);
+        }
+        self.refresh_brokers(until).await?;
+        self.inner.routes.lock().brokers.get(&id).cloned().ok_or(Error::UnknownBroker { broker: id.0 })
+    }
+
+    async fn controller(&self, until: Instant) -> Result<Option<Address>, Error> {
+        let known_one = |known: &Known| known.controller.and_then(|id| known.brokers.get(&id).cloned());
+        let trusted = {
+            let known = self.inner.routes.lock();
+            known_one(&known).filter(|_| !known.doubtful)
+        };
+        if trusted.is_some() {
+            return Ok(trusted);
+        }
+        self.refresh_brokers(until).await?;
+        Ok(known_one(&self.inner.routes.lock()))
+    }
+
+    /// Asks for the live brokers and nothing else.
+    async fn refresh_brokers(&self, until: Instant) -> Result<(), Error> {
+        let operation = "read the cluster's brokers";
+        let (address, connection) = self.connect_any(until).await?;
+        let request = MetadataRequest::default().with_topics(Some(Vec::new())).with_allow_auto_topic_creation(false);
+        let answer = connection
+            .call(&request, self.inner.settings.request_patience)
+            .await
+            .map_err(|source| Error::Call { operation, address, source })?;
+        Refusal::check(answer.error_code, None).map_err(|refusal| Error::Refused { operation, refusal })?;
+        self.inner.routes.lock().learn(&answer);
+        Ok(())
+    }
+
+    async fn coordinator(&self, id: &str, until: Instant) -> Result<Address, Error> {
+        if let Some(address) = self.inner.routes.lock().coordinators.get(id) {
+            return Ok(address.clone());
+        }
+        let operation = "find a coordinator";
+        let (address, connection) = self.connect_any(until).await?;
+        let failed = |source| Error::Call { operation, address: address.clone(), source };
+        let version = connection.version_of::<FindCoordinatorRequest>().map_err(failed)?;
+        // Since version 4 several can be asked for at once.
+        let batched = version >= 4;
+        let request = FindCoordinatorRequest::default().with_key_type(TRANSACTIONS);
+        let request = if batched { request.with_coordinator_keys(vec![text(id)]) } else { request.with_key(text(id)) };
+        let mut answer =
+            connection.call_in(&request, version, self.inner.settings.request_patience).await.map_err(failed)?;
+        let (code, why, host, port) = match answer.coordinators.pop() {
+            Some(found) => (found.error_code, found.error_message, found.host, found.port),
+            None => (answer.error_code, answer.error_message, answer.host, answer.port),
+        };
+        Refusal::check(code, message(why)).map_err(|refusal| Error::Refused { operation, refusal })?;
+        // A coordinator at no port is none.
+        let nobody = Refusal { code: crate::ErrorCode(15), message: None };
+        let port = u16::try_from(port).map_err(|_| Error::Refused { operation, refusal: nobody })?;
+        let address = Address { host: host.to_string(), port };
+        self.inner.routes.lock().coordinators.insert(id.to_owned(), address.clone());
+        Ok(address)
+    }
+}

@@ -1,0 +1,129 @@
+//! Batches survive the way there and back, agree with the codec, and hostile ones end in an error.
+
+use kafka_protocol::records::RecordBatchDecoder;
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: [Compression; 5] =
+    [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+fn options(compression: Compression) -> BatchOptions {
+    BatchOptions { compression, producer: Producer { id: 7, epoch: 3, sequence: 40 }, transactional: true }
+}
+
+fn bytes() -> impl Strategy<Value = Bytes> {
+    prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from)
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let headers = prop::collection::vec((bytes(), prop::option::of(bytes())), 0..3);
+    (prop::option::of(bytes()), prop::option::of(bytes()), headers, 0..2_000_000_000_000_i64)
+        .prop_map(|(key, value, headers, timestamp)| Record { key, value, headers, timestamp })
+}
+
+fn read(bytes: Bytes) -> Vec<Batch> {
+    decode_batches(bytes).collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_batch_that_the_fetch_cut_off_waits_for_the_next() {
+    let whole = encode_batch(&[Record::default(), Record::default()], &options(Compression::None)).unwrap();
+    let mut two = BytesMut::from(&whole[..]);
+    two.extend_from_slice(&whole);
+    for length in whole.len()..two.len() {
+        assert_eq!(read(two.clone().freeze().slice(..length)).len(), 1);
+    }
+    assert_eq!(read(two.freeze()).len(), 2);
+}
+
+#[test]
+fn a_changed_byte_is_noticed() {
+    let whole = encode_batch(&[Record { value: Some("abc".into()), ..Record::default() }], &options(Compression::None));
+    let mut changed = BytesMut::from(&whole.unwrap()[..]);
+    let last = changed.len() - 2;
+    changed[last] ^= 1;
+    assert!(matches!(decode_batches(changed.freeze()).next(), Some(Err(RecordsError::Checksum))));
+}
+
+#[test]
+fn old_formats_are_called_by_their_number() {
+    let mut old = BytesMut::from(&encode_batch(&[Record::default()], &options(Compression::None)).unwrap()[..]);
+    old[16] = 1;
+    assert!(matches!(decode_batches(old.freeze()).next(), Some(Err(RecordsError::Format(1)))));
+}
+
+#[test]
+fn bytes_that_grow_without_end_are_refused() {
+    for compression in [Compression::Gzip, Compression::Lz4, Compression::Zstd, Compression::Snappy] {
+        let bomb = compression.compress(Bytes::from(vec![0; 129 * 1024 * 1024])).unwrap();
+        let result = compression.decompress(bomb);
+        assert!(matches!(result, Err(RecordsError::TooLarge(_))), "{compression:?}");
+    }
+}
+
+#[test]
+fn bare_snappy_is_read_too() {
+    let bare = snap::raw::Encoder::new().compress_vec(b"hello hello hello").unwrap();
+    assert_eq!(Compression::Snappy.decompress(bare.into()).unwrap(), "hello hello hello");
+}
+
+/// As the codec writes and reads it: a second opinion about the layout.
+#[test]
+fn the_codec_reads_our_batches() {
+    let records = [
+        Record { key: Some("k".into()), value: Some("v".into()), headers: vec![("h".into(), None)], timestamp: 5 },
+        Record { key: None, value: None, headers: vec![], timestamp: 3 },
+    ];
+    let mut batch = encode_batch(&records, &options(Compression::None)).unwrap();
+    let set = RecordBatchDecoder::decode(&mut batch).unwrap();
+    assert_eq!(set.records.len(), 2);
+    for (ours, theirs) in records.iter().zip(&set.records) {
+        assert_eq!((&ours.key, &ours.value, ours.timestamp), (&theirs.key, &theirs.value, theirs.timestamp));
+        assert!(theirs.transactional && !theirs.control);
+        assert_eq!((theirs.producer_id, theirs.producer_epoch), (7, 3));
+    }
+    assert_eq!(set.records.iter().map(|record| record.sequence).collect::<Vec<_>>(), [40, 41]);
+    assert!(set.records[0].headers.contains_key("h".as_bytes()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_written_is_read(records in prop::collection::vec(record(), 1..6)) {
+        for compression in ALL {
+            let batches = read(encode_batch(&records, &options(compression)).unwrap());
+            prop_assert_eq!(batches.len(), 1);
+            let head = batches[0].head;
+            prop_assert_eq!((head.compression, head.transactional, head.control), (compression, true, false));
+            prop_assert_eq!(head.producer, options(compression).producer);
+            prop_assert_eq!(head.last_offset, records.len() as i64 - 1);
+            let read: Vec<_> = batches[0].records.iter().map(|stored| stored.record.clone()).collect();
+            prop_assert_eq!(&read, &records);
+        }
+    }
+
+    /// The checksum is made right again, or nothing would get past it.
+    #[test]
+    fn hostile_batches_end_in_an_error(
+        records in prop::collection::vec(record(), 1..4),
+        wounds in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        for compression in ALL {
+            let mut batch = BytesMut::from(&encode_batch(&records, &options(compression)).unwrap()[..]);
+            for (place, byte) in &wounds {
+                let place = CHECKED_FROM + place.index(batch.len() - CHECKED_FROM);
+                batch[place] = *byte;
+            }
+            let checksum = crc32c::crc32c(&batch[CHECKED_FROM..]);
+            batch[17..CHECKED_FROM].copy_from_slice(&checksum.to_be_bytes());
+            for _ in decode_batches(batch.freeze()) {}
+        }
+    }
+
+    #[test]
+    fn noise_ends(noise in prop::collection::vec(any::<u8>(), 0..200)) {
+        for _ in decode_batches(Bytes::from(noise)) {}
+    }
+}

@@ -1,0 +1,88 @@
+//! The few words that all calls share.
+
+use std::{collections::BTreeMap, fmt};
+
+use kafka_protocol::{messages, protocol::StrBytes};
+
+use crate::error::{Error, Refusal};
+
+/// A broker's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BrokerId(pub i32);
+
+impl fmt::Display for BrokerId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+impl BrokerId {
+    /// The wire says -1 for nobody.
+    pub(crate) fn of(wire: messages::BrokerId) -> Option<Self> {
+        (wire.0 >= 0).then_some(Self(wire.0))
+    }
+
+    pub(crate) fn list(wire: &[messages::BrokerId]) -> Vec<Self> {
+        wire.iter().map(|id| Self(id.0)).collect()
+    }
+
+    pub(crate) fn to_wire(ids: &[Self]) -> Vec<messages::BrokerId> {
+        ids.iter().map(|id| messages::BrokerId(id.0)).collect()
+    }
+}
+
+/// One partition of one topic.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicPartition {
+    /// The topic's name.
+    pub topic: String,
+    /// The partition's index.
+    pub partition: i32,
+}
+
+impl TopicPartition {
+    /// One partition of `topic`.
+    pub fn new(topic: impl Into<String>, partition: i32) -> Self {
+        Self { topic: topic.into(), partition }
+    }
+}
+
+impl fmt::Display for TopicPartition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.topic, self.partition)
+    }
+}
+
+/// What a broker said about each partition of a call.
+pub type Answers<T = ()> = BTreeMap<TopicPartition, Result<T, Refusal>>;
+
+/// What came of a change that goes out in several requests. A partition without an answer may or
+/// may not have been changed if its request was interrupted: look at the cluster.
+#[derive(Debug)]
+pub struct Changes {
+    /// What the brokers answered.
+    pub answers: Answers,
+    /// Why the rest was not asked for, or has no answer.
+    pub interrupted: Option<Error>,
+}
+
+pub(crate) fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+pub(crate) fn topic_name(name: &str) -> messages::TopicName {
+    messages::TopicName(text(name))
+}
+
+pub(crate) fn message(wire: Option<StrBytes>) -> Option<String> {
+    wire.map(|text| text.to_string()).filter(|text| !text.is_empty())
+}
+
+/// Things by topic, in the order of topics and, inside, as they came.
+pub(crate) fn by_topic<'a, T>(things: impl IntoIterator<Item = (&'a str, T)>) -> BTreeMap<&'a str, Vec<T>> {
+    let mut topics: BTreeMap<&str, Vec<T>> = BTreeMap::new();
+    for (topic, thing) in things {
+        topics.entry(topic).or_default().push(thing);
+    }
+    topics
+}
