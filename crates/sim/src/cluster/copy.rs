@@ -16,6 +16,8 @@ const STEP: Millis = 100;
 const BURST: f64 = 4e6;
 /// Copies get at least this part of a link or disk, however busy clients keep it.
 const LEAST_PART: f64 = 0.05;
+/// How long copies go by the same picture of clients' load.
+const FELT_FOR: Millis = 5_000;
 
 /// One running copy.
 struct Copy {
@@ -113,7 +115,8 @@ impl Cluster {
     }
 
     fn resources(&mut self, seconds: f64) -> Resources {
-        let loads = self.loads();
+        self.feel_loads();
+        let loads = &self.felt_loads.1;
         let mut resources = Resources { first: BTreeMap::new(), capacity: Vec::new() };
         for (id, broker) in &self.brokers {
             let load = loads.get(id).copied().unwrap_or_default();
@@ -136,6 +139,13 @@ impl Cluster {
             resources.capacity.extend(broker.dirs.iter().map(|dir| left(dir.spec.disk_bytes * dir.pace, written)));
         }
         resources
+    }
+
+    /// Clients' load changes over hours; copies need not look at every topic in every step.
+    fn feel_loads(&mut self) {
+        if self.now >= self.felt_loads.0 {
+            self.felt_loads = (self.now + FELT_FOR, self.loads());
+        }
     }
 
     fn flow(&self, copy: &Copy, resources: &Resources) -> Flow {
@@ -238,8 +248,8 @@ impl Cluster {
         Some((topic, topic.partition(tp.partition)?))
     }
 
-    /// Retention, full disks, and transactions that took too long.
-    pub(super) fn keep_house(&mut self) {
+    /// Retention, and disks that are full.
+    pub(super) fn look_at_logs(&mut self) {
         let wall_clock = self.wall_clock();
         for topic in self.topics.values_mut() {
             let keep = topic.rules.keep;
@@ -250,7 +260,6 @@ impl Cluster {
             }
         }
         self.fail_full_dirs();
-        self.abort_old_transactions();
         // What no broker shows any more need not be kept.
         let oldest = self.oldest_view();
         self.gone.retain(|(when, _)| *when >= oldest);
@@ -258,17 +267,13 @@ impl Cluster {
 
     /// A directory that is full fails, as it does in Kafka.
     fn fail_full_dirs(&mut self) {
-        let ids: Vec<BrokerId> =
-            self.brokers.iter().filter(|(_, it)| it.process != Process::Down).map(|(id, _)| *id).collect();
-        for id in ids {
-            for (dir, used) in self.used_bytes(id).into_iter().enumerate() {
-                let full = self
-                    .brokers
-                    .get(&id)
-                    .is_some_and(|it| !it.dirs[dir].failed && used >= it.dirs[dir].spec.capacity as f64);
-                if full {
-                    self.fail_dir(id, dir);
-                }
+        for ((id, dir), used) in self.used_bytes() {
+            let full = self.brokers.get(&id).is_some_and(|broker| {
+                let dir = &broker.dirs[dir];
+                broker.process != Process::Down && !dir.failed && used >= dir.spec.capacity as f64
+            });
+            if full {
+                self.fail_dir(id, dir);
             }
         }
     }

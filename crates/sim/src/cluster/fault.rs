@@ -98,6 +98,9 @@ impl Cluster {
         let Some(broker) = self.brokers.get_mut(&id) else { return };
         let Some(it) = broker.dirs.get_mut(dir).filter(|it| !it.failed) else { return };
         it.failed = true;
+        if broker.process == Process::Down {
+            return;
+        }
         if broker.dirs.iter().all(|dir| dir.failed) {
             self.crash_broker(id);
             return;

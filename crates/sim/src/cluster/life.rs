@@ -19,7 +19,8 @@ impl Cluster {
     pub fn start_broker(&mut self, id: BrokerId) {
         let epoch = self.next_metadata_offset();
         let Some(broker) = self.brokers.get_mut(&id) else { return };
-        if broker.process != Process::Down {
+        // Without a single directory that works a broker does not start.
+        if broker.process != Process::Down || broker.dirs.iter().all(|dir| dir.failed) {
             return;
         }
         broker.process = Process::Running;

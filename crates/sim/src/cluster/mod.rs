@@ -102,6 +102,8 @@ pub struct Cluster {
     timeline: BTreeMap<(Millis, u64), Event>,
     events_made: u64,
     transactions: txn::Coordinator,
+    /// What clients ask of each broker, as copies feel it, and until when that is good enough.
+    felt_loads: (Millis, BTreeMap<BrokerId, BrokerLoad>),
     /// The broker that passes for the controller.
     shown_controller: Option<BrokerId>,
 }
@@ -117,8 +119,10 @@ enum Event {
     Housekeeping,
 }
 
-/// How often brokers look at retention, disks and old transactions.
+/// How often the coordinator looks for old transactions.
 const HOUSEKEEPING: Millis = 10_000;
+/// How often brokers look at retention and full disks, which means looking at every log.
+const LOOK_AT_LOGS: Millis = 60_000;
 
 impl Cluster {
     /// A cluster of these brokers, all up and unfenced.
@@ -137,6 +141,7 @@ impl Cluster {
             timeline: BTreeMap::new(),
             events_made: 0,
             transactions: txn::Coordinator::default(),
+            felt_loads: (0, BTreeMap::new()),
             shown_controller: None,
         };
         for spec in brokers {
@@ -195,7 +200,10 @@ impl Cluster {
                 }
             }
             Event::Housekeeping => {
-                self.keep_house();
+                self.abort_old_transactions();
+                if self.now % LOOK_AT_LOGS == 0 {
+                    self.look_at_logs();
+                }
                 self.at(self.now + HOUSEKEEPING, Event::Housekeeping);
             }
         }

@@ -44,9 +44,10 @@ impl Cluster {
             if !registration.is_moving() {
                 return Err(Code::NoReassignmentInProgress.plain());
             }
-            if !self.alter(topic, number, |change| change.cancel()) {
+            let unclean = self.topics.get(topic).is_some_and(|topic| topic.rules.unclean);
+            if !self.alter(topic, number, |change| change.cancel(unclean)) {
                 return Err(Code::InvalidReplicaAssignment.because(format!(
-                    "Unable to revert partition reassignment for {topic}:{number} because all of the in-sync replicas are new."
+                    "Unable to revert partition reassignment for {topic}:{number} because it would require an unclean leader election."
                 )));
             }
             return Ok(());

@@ -111,21 +111,19 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Back to the replicas there were; their order is not remembered by anybody.
-    /// `None` when only added replicas are in sync, so that going back would lose data.
-    pub(crate) fn cancel(mut self) -> Option<Self> {
-        let kept = |list: &[BrokerId]| -> Vec<BrokerId> {
-            list.iter().copied().filter(|broker| !self.before.adding.contains(broker)).collect()
-        };
-        let (replicas, isr) = (kept(&self.before.replicas), kept(&self.before.isr));
-        if isr.is_empty() && !self.before.isr.is_empty() {
-            return None;
+    /// Back to the replicas there were; their order is not remembered by anybody. `None` if nothing
+    /// but added replicas could lead: going back may lose data then, and needs `unclean`.
+    pub(crate) fn cancel(mut self, unclean: bool) -> Option<Self> {
+        let replicas = without(&self.before.replicas, &self.before.adding);
+        let mut isr = without(&self.before.isr, &self.before.adding);
+        if isr.is_empty() {
+            isr.extend(replicas.first().filter(|_| unclean));
         }
         self.after.replicas = replicas;
         self.after.isr = isr;
         self.after.adding.clear();
         self.after.removing.clear();
-        Some(self)
+        (!self.after.isr.is_empty()).then_some(self)
     }
 
     /// The next record, or `None` if nothing changes.

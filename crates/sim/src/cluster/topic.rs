@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::broker::Broker;
+use super::broker::{Broker, Process};
 use super::registration::Registration;
 use crate::ids::{BrokerId, Millis, TopicId};
 use crate::log::Log;
@@ -193,11 +193,12 @@ impl Partition {
         brokers.get(&broker).is_some_and(Broker::is_active) && !self.is_offline(broker, brokers)
     }
 
-    /// Whether the replica's directory has failed.
+    /// Whether the controller has heard that the replica's directory has failed; of a process that is
+    /// down it hears nothing.
     pub(crate) fn is_offline(&self, broker: BrokerId, brokers: &BTreeMap<BrokerId, Broker>) -> bool {
-        let dir = self.replica(broker).map(|replica| replica.dir);
-        let failed = |dir: usize| brokers.get(&broker).and_then(|broker| broker.dirs.get(dir)).map(|dir| dir.failed);
-        dir.and_then(failed).unwrap_or(false)
+        let Some(replica) = self.replica(broker) else { return false };
+        let reporter = brokers.get(&broker).filter(|broker| broker.process != Process::Down);
+        reporter.and_then(|broker| broker.dirs.get(replica.dir)).is_some_and(|dir| dir.failed)
     }
 
     /// Records below this offset are on every replica in sync.

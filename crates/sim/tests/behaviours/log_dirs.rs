@@ -115,7 +115,7 @@ fn a_directory_that_fills_up_fails() {
     let mut cluster = Cluster::new(Options::default(), [spec, broker(1)]);
     create(&mut cluster, &NewTopic::manual("t", &[&[0, 1]]));
     cluster.fill(&t0(), 2_000_000);
-    cluster.tick(20_000);
+    cluster.tick(60_000);
     assert_eq!(cluster.describe_log_dirs(BrokerId(0), None)[0].error, Some(Code::KafkaStorageError));
     assert_eq!(now(&cluster).leader, Some(BrokerId(1)));
 }

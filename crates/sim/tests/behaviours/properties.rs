@@ -122,7 +122,7 @@ fn picture(cluster: &mut Cluster) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn replicas_stay_whole_whatever_happens(steps in prop::collection::vec(step(), 1..60), seed in any::<u64>()) {

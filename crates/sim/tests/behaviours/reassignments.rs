@@ -229,3 +229,20 @@ fn a_fenced_broker_is_accepted_as_a_target() {
     cluster.start_broker(BrokerId(3));
     assert!(settle(&mut cluster));
 }
+
+#[test]
+fn a_cancel_that_would_lose_data_is_refused_and_the_move_goes_on() {
+    let mut cluster = with_partition(5, &[0]);
+    cluster.suffer(&Fault::SlowLink(BrokerId(3), 0.001));
+    reassign(&mut cluster, &[2, 3]).expect("accepted");
+    while !now(&cluster).isr.contains(&BrokerId(2)) {
+        cluster.tick(100);
+    }
+    cluster.stop_broker(BrokerId(0));
+    let refusal = cancel(&mut cluster).expect_err("only an added replica is in sync");
+    assert_eq!(refusal.code.number(), 39);
+    assert!(refusal.message.ends_with("because it would require an unclean leader election."));
+    cluster.suffer(&Fault::SlowLink(BrokerId(3), 1.0));
+    assert!(settle(&mut cluster));
+    assert_eq!(now(&cluster).replicas, ids(&[2, 3]));
+}

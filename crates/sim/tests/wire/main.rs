@@ -306,7 +306,7 @@ fn a_fetch_from_another_than_the_leader_is_refused_in_every_version() {
 #[test]
 fn log_dirs_in_version_5_say_what_is_cordoned() {
     let mut cluster = cluster();
-    let mut ask = |cluster: &mut Cluster| {
+    let ask = |cluster: &mut Cluster| {
         let request = DescribeLogDirsRequest::default().with_topics(None);
         let frame = encode_request(&request, 5, 7, "test").expect("written");
         let Reply::Answer(answer) = handle(cluster, B0, &addresses(), frame.slice(4..)) else { panic!("no answer") };
