@@ -74,11 +74,11 @@ impl Wire {
     }
 
     async fn exchange<Q: Request>(&mut self, request: &Q, version: i16) -> Bytes {
-        let request = message::encode_request(request, version, CORRELATION, "wire").expect("a request");
-        self.writing.write_all(&request).await.expect("a broker that listens");
+        let bytes = message::encode_request(request, version, CORRELATION, "wire").expect("a request");
+        self.writing.write_all(&bytes).await.expect("a broker that listens");
         self.writing.flush().await.expect("a broker that listens");
         let answer = timeout(PATIENCE, self.reading.next()).await.expect("an answer in time");
-        answer.expect("a frame").expect("an answer before the end")
+        answer.expect("a frame").unwrap_or_else(|| panic!("no answer to {} {version}", std::any::type_name::<Q>()))
     }
 }
 
