@@ -133,6 +133,12 @@ impl Call<'_> {
 
     fn alter_resource(&mut self, wanted: &AlterConfigsResource, validate_only: bool) -> Result<(), Refusal> {
         let resource = resource(wanted.resource_type, &wanted.resource_name)?;
+        if let Resource::Broker(id) = resource
+            && id != self.me
+        {
+            let text = format!("Unexpected broker id, expected {}, but received {id}", self.me);
+            return Err(Code::InvalidRequest.because(text));
+        }
         let alterations: Vec<Alteration> = wanted.configs.iter().map(alteration).collect();
         self.cluster.incremental_alter_configs(&resource, &alterations, validate_only)
     }

@@ -321,6 +321,24 @@ fn log_dirs_in_version_5_say_what_is_cordoned() {
     assert_eq!(changed, [(0, 1)]);
 }
 
+#[test]
+fn a_broker_alters_its_own_settings_only() {
+    let ask = |id: &'static str| {
+        let config = incremental_alter_configs_request::AlterableConfig::default();
+        let config = config.with_name(word("leader.replication.throttled.rate")).with_value(Some(word("1000")));
+        let broker = incremental_alter_configs_request::AlterConfigsResource::default().with_resource_type(4);
+        let broker = broker.with_resource_name(word(id)).with_configs(vec![config]);
+        let request = IncrementalAlterConfigsRequest::default().with_resources(vec![broker]);
+        let frame = encode_request(&request, 1, 7, "test").expect("written");
+        let Reply::Answer(answer) = handle(&mut cluster(), B0, &addresses(), frame.slice(4..)) else {
+            panic!("silent")
+        };
+        let answer = decode_response::<IncrementalAlterConfigsRequest>(answer.slice(4..), 1, Limits::KNOWN_PEER);
+        answer.expect("read").responses[0].error_code
+    };
+    assert_eq!([ask("0"), ask("1"), ask("")], [0, 42, 0]);
+}
+
 proptest! {
     #[test]
     fn hostile_bytes_are_refused_and_nothing_else_is_disturbed(
