@@ -50,6 +50,10 @@ macro_rules! on {
 }
 
 impl Brokers {
+    pub(crate) fn are_real(&self) -> bool {
+        on!(self, _simulated => false, _real => true)
+    }
+
     /// What reaches them through the open door.
     pub(crate) fn connector(&self) -> Arc<dyn Connector> {
         on!(self, simulated => simulated.connector(), _real => Arc::new(Tcp))
