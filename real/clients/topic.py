@@ -3,6 +3,7 @@
     topic.py BOOTSTRAP create TOPIC "0,1 1,2"     makes it, with these replicas of its partitions
     topic.py BOOTSTRAP move TOPIC "1,2 2,3"       gives its partitions these replicas, and waits until they have them
     topic.py BOOTSTRAP in-sync TOPIC              waits until all replicas of all partitions are in sync
+    topic.py BOOTSTRAP missing TOPIC              waits until some replica is not
 """
 
 import sys
@@ -33,6 +34,8 @@ def main(bootstrap, deed, topic, wanted=""):
         eventually(lambda: not admin.list_partition_reassignments() and partitions("replica_nodes") == wanted)
     elif deed == "in-sync":
         eventually(all_in_sync)
+    elif deed == "missing":
+        eventually(lambda: not all_in_sync())
     else:
         sys.exit(__doc__)
     admin.close()

@@ -10,6 +10,7 @@ use crate::{readiness, server::Server};
 /// The environment variable with the path of the `evenkeel` binary.
 pub const EVENKEEL: &str = "EVENKEEL_BINARY";
 
+const ROLE: &str = "kube";
 const KUBECONFIG: &str = "kubeconfig";
 
 /// A running `evenkeel kube`; it is killed when this is dropped.
@@ -33,7 +34,7 @@ impl EvenkeelKube {
             .context("could not make a folder for the kubeconfig")?;
         let kubeconfig = folder.path().join(KUBECONFIG);
         let flags = ["--listen=127.0.0.1:0".to_owned(), format!("--kubeconfig={}", kubeconfig.display())];
-        let mut server = Server::start(binary, folder.path(), "kube", &flags)?;
+        let mut server = Server::start(binary, folder.path(), ROLE, &flags)?;
         readiness::quick_api(&mut server, &kubeconfig).await?;
         Ok(Self { server, folder })
     }
@@ -44,7 +45,7 @@ impl EvenkeelKube {
     }
 
     /// The server's role and process id.
-    pub fn process(&self) -> (&str, u32) {
-        (self.server.role(), self.server.id())
+    pub fn process(&self) -> (&'static str, u32) {
+        (ROLE, self.server.id())
     }
 }

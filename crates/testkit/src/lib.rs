@@ -1,5 +1,6 @@
 //! What tests and benches of several crates share. Never part of the product.
 
+pub mod certificates;
 pub mod client;
 mod embedded;
 pub mod evenkeel_kube;

@@ -11,9 +11,10 @@ use anyhow::{Context, Result};
 
 use crate::{process, workspace::Workspace};
 
-/// What the tests that need the real server have in their path, whatever the suite: against the real control plane, and
-/// against the real API server with our controllers.
-const REAL_ARMS: [&str; 2] = ["real_arm", "node_arm"];
+/// What the tests that need something real have in their path, whatever the suite: against the real control plane or real
+/// brokers, against the real API server with our controllers, and against simulated brokers with clients that are not
+/// ours.
+const REAL_ARMS: [&str; 3] = ["real_arm", "node_arm", "sim_with_clients_arm"];
 /// Their twins against our own server, and against simulated brokers; a user's filter would match both.
 const OUR_ARMS: [&str; 2] = ["embedded_arm", "sim_arm"];
 
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_real_arm_runs_unless_a_filter_is_given() {
-        assert_eq!(test_arguments(&[]), ["real_arm", "node_arm"]);
+        assert_eq!(test_arguments(&[]), ["real_arm", "node_arm", "sim_with_clients_arm"]);
         assert_eq!(
             test_arguments(&["stale".to_owned(), "--nocapture".to_owned()]),
             ["stale", "--nocapture", "--skip", "embedded_arm", "--skip", "sim_arm"]
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn the_suites_have_no_other_arms() {
         let suites = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/tests");
-        for suite in ["promises", "kubectl", "kafka_promises"] {
+        for suite in ["promises", "kubectl", "kafka_promises", "kafka_clients"] {
             let text = fs::read_to_string(suites.join(suite).join("main.rs")).expect("the suite's root");
             let arms: Vec<_> = text
                 .lines()

@@ -192,6 +192,18 @@ impl Login {
     }
 }
 
+/// What a handshake gets where there is nothing to log in to, or not any more.
+pub(super) fn no_handshake() -> SaslHandshakeResponse {
+    SaslHandshakeResponse::default().with_error_code(Code::IllegalSaslState.number())
+}
+
+/// What a login gets there.
+pub(super) fn no_login() -> SaslAuthenticateResponse {
+    SaslAuthenticateResponse::default()
+        .with_error_code(Code::IllegalSaslState.number())
+        .with_error_message(Some(text("SaslAuthenticate request received after successful authentication")))
+}
+
 /// `c=BINDING,r=NONCE,p=PROOF`: the broker's own proof if the client's is good.
 fn check_proof(mechanism: Mechanism, nonce: &str, transcript: &str, salted: &[u8], said: &str) -> Option<Bytes> {
     let (without_proof, proof) = said.rsplit_once(",p=")?;

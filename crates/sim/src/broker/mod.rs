@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use evenkeel_kafka::guard::{Hostile, Limits};
 use evenkeel_kafka::message::{MessageError, RawRequest, encode_response};
-use kafka_protocol::messages::ApiKey;
+use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
 use kafka_protocol::protocol::{Encodable, HeaderVersion, Request};
 
 pub use record_calls::Pending;
@@ -139,7 +139,9 @@ impl Call<'_> {
             ApiKey::EndTxn => self.answer(Self::end_txn),
             ApiKey::Produce => self.produce(),
             ApiKey::Fetch => self.fetch(),
-            // The shell logs clients in before they get here; one that is in has no business with this.
+            // The shell logs clients in before they get here; one that is in has no business with these.
+            ApiKey::SaslHandshake => self.answer(|_, _: SaslHandshakeRequest| login::no_handshake()),
+            ApiKey::SaslAuthenticate => self.answer(|_, _: SaslAuthenticateRequest| login::no_login()),
             _ => Ok(Reply::Close(None)),
         }
     }

@@ -151,6 +151,9 @@ const BROKER_KEYS: [(&str, &str, i8, bool); 14] = [
     ("unclean.leader.election.enable", "false", BOOLEAN, false),
 ];
 
+/// A broker's keys that are in its file and nowhere else: its id, its rack, its directories.
+const FILE_KEYS: [&str; 3] = ["node.id", "broker.rack", "log.dirs"];
+
 /// The most a broker sends as a leader to throttled replicas.
 pub(super) const LEADER_RATE: &str = "leader.replication.throttled.rate";
 /// The most a broker takes in as a follower.
@@ -196,13 +199,9 @@ impl Cluster {
         }
         let paths: Vec<&str> = broker.dirs.iter().map(|dir| dir.spec.path.as_str()).collect();
         let id = broker.spec.id.to_string();
-        let in_file = [
-            ("node.id", Some(id.as_str())),
-            ("broker.rack", broker.spec.rack.as_deref()),
-            ("log.dirs", Some(&paths.join(","))),
-        ]
-        .map(|(name, value)| value.map(|value| entry(name, value, ConfigSource::File)));
-        for shown in in_file.into_iter().flatten() {
+        let values = [Some(id), broker.spec.rack.clone(), Some(paths.join(","))];
+        let in_file = FILE_KEYS.iter().zip(values).map(|(name, value)| Some(entry(name, &value?, ConfigSource::File)));
+        for shown in in_file.flatten() {
             put(ConfigEntry { read_only: true, ..shown });
         }
         self.broker_defaults.iter().for_each(|(key, value)| drop(put(entry(key, value, ConfigSource::EveryBroker))));
@@ -248,12 +247,14 @@ impl Cluster {
             }
             Resource::EveryBroker => {
                 check_rates(&next)?;
+                check_dynamic(alterations)?;
                 if !validate_only {
                     self.broker_defaults = next;
                 }
             }
             Resource::Broker(id) => {
                 check_rates(&next)?;
+                check_dynamic(alterations)?;
                 let cordoned = self.cordoned_dirs(*id, &next)?;
                 if let Some(broker) = self.brokers.get_mut(id).filter(|_| !validate_only) {
                     broker.configs = next;
@@ -356,6 +357,19 @@ fn apply(configs: &mut BTreeMap<String, String>, alteration: &Alteration, of_top
         Operation::Unknown => return Err(Code::UnknownServerError.plain()),
     }
     Ok(())
+}
+
+/// What is read from the file alone cannot be altered while the broker runs.
+fn check_dynamic(alterations: &[Alteration]) -> Result<(), Refusal> {
+    let fixed = BROKER_KEYS.iter().filter(|key| key.3).map(|key| key.0).chain(FILE_KEYS);
+    let fixed: BTreeSet<&str> = fixed.collect();
+    let wrong: Vec<&str> =
+        alterations.iter().map(|alteration| alteration.name.as_str()).filter(|name| fixed.contains(name)).collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let text = format!("Cannot update these configs dynamically: Set({})", wrong.join(", "));
+    Err(Code::InvalidRequest.because(text))
 }
 
 fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {

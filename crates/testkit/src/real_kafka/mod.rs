@@ -10,7 +10,6 @@
 //! names of its own in each test. A test that hurts brokers brings its own: [`Cluster::add_broker`] beside the shared
 //! ones, or a whole cluster.
 
-mod certificates;
 mod kit;
 mod node;
 mod properties;
@@ -27,11 +26,10 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures::future::try_join_all;
 use tokio::sync::{Mutex, OnceCell};
 
-pub use certificates::{Certificates, Identity};
 pub use kit::{KIT, Kit};
 pub use properties::{BrokerSpec, Listener};
 
-use crate::{ports::lasting_ports, run_folder::RunFolder, server::EarlyExit};
+use crate::{certificates::Certificates, ports::lasting_ports, run_folder::RunFolder, server::EarlyExit};
 use node::Node;
 use properties::{Addresses, CONTROLLER, Shared};
 

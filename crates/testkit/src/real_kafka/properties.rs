@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::certificates::{ADMIN, Certificates};
+use crate::certificates::{ADMIN, Certificates};
 
 /// The id of the controller, which is no broker.
 pub(super) const CONTROLLER: i32 = 100;

@@ -34,6 +34,10 @@ use crate::{
 /// The environment variable with the path of the kubetest binary.
 pub const KUBETEST: &str = "EVENKEEL_KUBETEST";
 
+/// Roles of the binary.
+const APISERVER: &str = "apiserver";
+const ETCD: &str = "etcd";
+
 /// A running control plane with one administrator.
 ///
 /// No kubelet and no scheduler: pods stay pending, and a test that needs a status writes it.
@@ -139,8 +143,8 @@ impl ControlPlane {
     }
 
     /// The servers that every control plane has, by role, with their process ids.
-    pub fn processes(&self) -> [(&str, u32); 2] {
-        [&self.apiserver, &self.etcd].map(|server| (server.role(), server.id()))
+    pub fn processes(&self) -> [(&'static str, u32); 2] {
+        [(APISERVER, self.apiserver.id()), (ETCD, self.etcd.id())]
     }
 
     async fn try_start(kubetest: &Path) -> Result<Self> {
@@ -149,10 +153,10 @@ impl ControlPlane {
         let url = format!("https://127.0.0.1:{api_port}");
         kubeconfig::write_all(folder.path(), &url)?;
         let servers = async {
-            let mut etcd = Server::start(kubetest, folder.path(), "etcd", &etcd_flags(etcd_port, peer_port))?;
+            let mut etcd = Server::start(kubetest, folder.path(), ETCD, &etcd_flags(etcd_port, peer_port))?;
             readiness::port(&mut etcd, etcd_port).await?;
             let flags = apiserver_flags(etcd_port, api_port);
-            let mut apiserver = Server::start(kubetest, folder.path(), "apiserver", &flags)?;
+            let mut apiserver = Server::start(kubetest, folder.path(), APISERVER, &flags)?;
             readiness::api(&mut apiserver, &folder.path().join(Credentials::ADMIN.kubeconfig)).await?;
             Ok((etcd, apiserver))
         };

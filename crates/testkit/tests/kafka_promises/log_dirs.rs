@@ -104,7 +104,7 @@ async fn bad_choices_are_refused(world: &World) {
 
 /// A broker's directories, in order.
 pub(crate) async fn paths(world: &World, broker: i32) -> Vec<String> {
-    let dirs = world.cluster.log_dirs(broker).await.expect("a broker of this cluster");
+    let dirs = world.brokers.log_dirs(broker).await;
     let mut paths: Vec<_> = dirs.iter().map(|dir| dir.to_str().expect("UTF-8").to_owned()).collect();
     paths.sort();
     paths

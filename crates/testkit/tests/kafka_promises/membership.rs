@@ -4,7 +4,6 @@ use evenkeel_kafka::{
     BrokerId, Error, ErrorCode,
     calls::{cluster::Broker, reassignments::Target},
 };
-use evenkeel_testkit::real_kafka::BrokerSpec;
 
 use crate::{
     elections::elect,
@@ -21,14 +20,14 @@ promises_on_own_brokers!(
 
 async fn a_broker_that_stops_hands_over_and_comes_back(world: &World) {
     let topic = world.topic(&[&[0, 1, 2]]).await;
-    world.cluster.stop_broker(0).await.unwrap();
+    world.brokers.stop(0).await;
     let fenced = broker(world, 0, |broker| broker.fenced).await;
     assert_eq!(fenced.rack.as_deref(), Some("a"), "its rack is remembered");
     let seen = world.until(&topic, 0, "it is missed", |one| one.offline == ids(&[0])).await;
     assert_eq!((seen.leader, seen.leader_epoch), (Some(BrokerId(1)), 1));
     assert_eq!((seen.replicas, seen.in_sync), (ids(&[0, 1, 2]), ids(&[1, 2])));
 
-    world.cluster.start_broker(0).await.unwrap();
+    world.brokers.start(0).await;
     broker(world, 0, |broker| !broker.fenced).await;
     let seen = world.until(&topic, 0, "it is back", |one| one.in_sync.len() == 3).await;
     assert_eq!((seen.leader, seen.leader_epoch, seen.offline), (Some(BrokerId(1)), 1, vec![]));
@@ -37,14 +36,14 @@ async fn a_broker_that_stops_hands_over_and_comes_back(world: &World) {
 
 async fn a_broker_that_dies_is_missed_after_a_while(world: &World) {
     let topic = world.topic(&[&[2, 0]]).await;
-    world.cluster.kill_broker(2).await.unwrap();
+    world.brokers.kill(2).await;
     broker(world, 2, |broker| broker.fenced).await;
     let seen = world.until(&topic, 0, "another leads", |one| one.leader == Some(BrokerId(0))).await;
     assert_eq!((seen.leader_epoch, seen.in_sync), (1, ids(&[0])));
     let refused = elect(world, &topic, 0).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::PREFERRED_LEADER_NOT_AVAILABLE);
 
-    world.cluster.start_broker(2).await.unwrap();
+    world.brokers.start(2).await;
     world.until(&topic, 0, "it is back", |one| one.in_sync == ids(&[0, 2])).await;
 }
 
@@ -52,7 +51,7 @@ async fn moves_do_not_ask_whether_brokers_are_alive(world: &World) {
     let kept = world.topic_with("kept", &[&[2, 0]], &[]).await;
     let wide = world.topic_with("wide", &[&[0, 1, 2]], &[]).await;
     let moved = world.topic_with("moved", &[&[0, 1]], &[]).await;
-    world.cluster.kill_broker(2).await.unwrap();
+    world.brokers.kill(2).await;
     broker(world, 2, |broker| broker.fenced).await;
 
     // To the dead one: accepted, and it waits.
@@ -66,13 +65,13 @@ async fn moves_do_not_ask_whether_brokers_are_alive(world: &World) {
     change(world, &wide, Target::Replicas(ids(&[0, 2])), true).await.expect("a move");
     assert!(listed(world, &wide).await.is_some());
 
-    world.cluster.start_broker(2).await.unwrap();
+    world.brokers.start(2).await;
     finished(world, &moved).await;
     finished(world, &wide).await;
 }
 
 async fn brokers_join_and_are_struck_off(world: &World) {
-    world.cluster.add_broker(&BrokerSpec::new(7, "z")).await.unwrap();
+    world.brokers.add(7, "z").await;
     let joined = broker(world, 7, |broker| !broker.fenced).await;
     assert_eq!(joined.rack.as_deref(), Some("z"));
     let topic = world.topic(&[&[0, 7]]).await;
@@ -81,7 +80,7 @@ async fn brokers_join_and_are_struck_off(world: &World) {
     assert_eq!(refused.refusal().map(|refusal| refusal.code), Some(ErrorCode::BROKER_ID_NOT_REGISTERED), "{refused}");
 
     // Nobody asks whether it holds anything.
-    world.cluster.kill_broker(7).await.unwrap();
+    world.brokers.kill(7).await;
     broker(world, 7, |broker| broker.fenced).await;
     world.client.unregister_broker(BrokerId(7)).await.expect("struck off");
     eventually("nobody knows it", async || {
@@ -97,7 +96,7 @@ async fn brokers_join_and_are_struck_off(world: &World) {
     ));
 
     // It registers again when it starts.
-    world.cluster.start_broker(7).await.unwrap();
+    world.brokers.start(7).await;
     broker(world, 7, |broker| !broker.fenced).await;
     world.until(&topic, 0, "its replica is back", |one| one.in_sync == ids(&[0, 7])).await;
 }

@@ -26,7 +26,7 @@ const MINUTE_MS: i32 = 60_000;
 
 async fn every_version_the_client_speaks_is_answered(world: &World) {
     let topic = world.name("topic");
-    let mut calls = Calls { wire: Wire::over(world.open(LEADER).await), made: Made::new() };
+    let mut calls = Calls { wire: Wire::open(world, LEADER).await, made: Made::new() };
     session(&mut calls).await;
     topics(&mut calls, &topic).await;
     cluster(&mut calls, &topic).await;
@@ -236,7 +236,7 @@ async fn transactions(world: &World, calls: &mut Calls, topic: &str) {
             |answer| answer.error_code == 0 && answer.coordinators.iter().all(|found| found.error_code == 0),
         )
         .await;
-    let leader = std::mem::replace(&mut calls.wire, Wire::over(world.open(found[0].node_id.0).await));
+    let leader = std::mem::replace(&mut calls.wire, Wire::open(world, found[0].node_id.0).await);
     let producer = InitProducerIdRequest::default()
         .with_transactional_id(Some(TransactionalId(text(&id))))
         .with_transaction_timeout_ms(MINUTE_MS);

@@ -1,23 +1,22 @@
 //! Brokers to talk to, names that belong to one promise, and topics whose moves stand still until they are told to go.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use evenkeel_kafka::{
-    BrokerId, Client, Settings, TopicPartition,
+    Address, BrokerId, Client, Settings, TopicPartition,
     calls::{
         configs::{Change, Resource},
         produce::Writing,
         topics::{Layout, NewTopic, Partition, Topic, Which},
     },
-    connect::{Connector, Stream, Tcp},
+    connect::Stream,
     records::{self, BatchOptions, Compression, Producer, Record},
 };
-use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit, Listener};
-use tokio::{
-    sync::OnceCell,
-    time::{sleep, timeout},
-};
+use evenkeel_testkit::real_kafka::Listener;
+use tokio::time::{sleep, timeout};
+
+use crate::{brokers::Brokers, simulated::Simulated};
 
 /// How long something may take that the other side does on its own time. Generous, because the real arm shares a
 /// small machine with compilers; nothing waits this long unless it fails.
@@ -33,54 +32,48 @@ pub(crate) const THROTTLED: [&str; 2] =
 const STALLING_BATCHES: usize = 10;
 const STALLING_BATCH: usize = 500_000;
 
-/// A cluster, and a name of the promise's own.
+/// A cluster, and a name of the promise's own. Every copy of a throttled topic stands still there.
 pub(crate) struct World {
-    pub(crate) cluster: Brokers,
+    pub(crate) brokers: Brokers,
     pub(crate) client: Client,
     name: String,
 }
 
-/// Whose brokers they are.
-pub(crate) enum Brokers {
-    /// Four brokers, 0 to 3, in the racks a, b, c and a, with two log directories each; for promises that leave them as
-    /// they are. Every copy of a throttled topic stands still there.
-    Shared(&'static Cluster),
-    /// For promises that stop brokers or change their settings.
-    Own(Box<Cluster>),
+/// Simulated brokers, for one promise under paused time.
+pub(crate) async fn simulated(promise: &str, brokers: u8) -> World {
+    World::with_stalled_copies(Brokers::Simulated(Simulated::over_pipes(brokers)), promise).await
 }
 
-impl std::ops::Deref for Brokers {
-    type Target = Cluster;
-
-    fn deref(&self) -> &Cluster {
-        match self {
-            Self::Shared(cluster) => cluster,
-            Self::Own(cluster) => cluster,
-        }
-    }
+/// Four simulated brokers on sockets, with doors for those who are asked who they are.
+pub(crate) async fn simulated_with_doors(promise: &str) -> World {
+    World::new(Brokers::Simulated(Simulated::with_doors(4).await), promise)
 }
 
-/// Real brokers, shared by all promises of one run.
+/// Four real brokers, shared by all promises of one run.
+#[cfg(feature = "real-kafka")]
 pub(crate) async fn real(promise: &str) -> World {
-    static READY: OnceCell<()> = OnceCell::const_new();
-    let world = World::new(Brokers::Shared(Cluster::shared().await.expect("real brokers")), promise);
-    READY.get_or_init(|| world.stall_throttled_copies(&[0, 1, 2, 3])).await;
+    static READY: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    let world = World::new(Brokers::shared().await, promise);
+    READY.get_or_init(|| world.stall_throttled_copies()).await;
     world
 }
 
 /// Real brokers for one promise.
+#[cfg(feature = "real-kafka")]
 pub(crate) async fn real_own(promise: &str, brokers: u8) -> World {
-    let kit = Kit::from_env().expect("a kit");
-    let cluster = Cluster::start(kit, &BrokerSpec::several(brokers)).await.expect("real brokers");
-    let world = World::new(Brokers::Own(Box::new(cluster)), promise);
-    world.stall_throttled_copies(&(0..i32::from(brokers)).collect::<Vec<_>>()).await;
-    world
+    World::with_stalled_copies(Brokers::own(brokers).await, promise).await
 }
 
 impl World {
-    fn new(cluster: Brokers, promise: &str) -> Self {
-        let client = client(&cluster.bootstrap(Listener::Plaintext));
-        Self { cluster, client, name: promise.replace('_', "-") }
+    fn new(brokers: Brokers, promise: &str) -> Self {
+        let client = Client::new(brokers.connector(), settings(brokers.bootstrap(Listener::Plaintext)));
+        Self { brokers, client, name: promise.replace('_', "-") }
+    }
+
+    async fn with_stalled_copies(brokers: Brokers, promise: &str) -> Self {
+        let world = Self::new(brokers, promise);
+        world.stall_throttled_copies().await;
+        world
     }
 
     /// A name for a topic or another thing that no other promise uses.
@@ -90,8 +83,8 @@ impl World {
 
     /// A stream to a broker, for what no client would do.
     pub(crate) async fn open(&self, broker: i32) -> Stream {
-        let address = self.cluster.address(broker, Listener::Plaintext).await.expect("a broker of this cluster");
-        Tcp.open(&address.parse().expect("an address")).await.expect("a broker that listens")
+        let address = self.brokers.address(broker).await;
+        self.brokers.connector().open(&address).await.expect("a broker that listens")
     }
 
     /// Makes a topic with these replicas, and returns once whoever is asked knows all of it.
@@ -176,7 +169,7 @@ impl World {
 
     /// A client that knows but one broker, and so asks it first.
     async fn client_of(&self, broker: i32) -> Client {
-        client(&self.cluster.address(broker, Listener::Plaintext).await.expect("a broker of this cluster"))
+        Client::new(self.brokers.connector(), settings(vec![self.brokers.address(broker).await]))
     }
 
     /// Waits until a partition looks as it should, whoever is asked.
@@ -208,9 +201,9 @@ impl World {
     }
 
     /// From now on a throttled copy makes no way: one byte a second is the least that a throttle takes.
-    async fn stall_throttled_copies(&self, brokers: &[i32]) {
-        for broker in brokers {
-            let resource = Resource::Broker(BrokerId(*broker));
+    async fn stall_throttled_copies(&self) {
+        for broker in self.alive().await {
+            let resource = Resource::Broker(BrokerId(broker));
             let changes = RATES.map(|key| (key.to_owned(), Change::Set("1".to_owned())));
             self.configure(resource.clone(), BTreeMap::from(changes)).await;
             for key in RATES {
@@ -223,10 +216,8 @@ impl World {
     }
 }
 
-/// A client of the open door.
-fn client(bootstrap: &str) -> Client {
-    let addresses = bootstrap.split(',').map(|address| address.parse().expect("an address")).collect();
-    Client::new(Arc::new(Tcp), Settings { patience: PATIENCE, ..Settings::new(addresses) })
+fn settings(bootstrap: Vec<Address>) -> Settings {
+    Settings { patience: PATIENCE, ..Settings::new(bootstrap) }
 }
 
 async fn look(client: &Client, topic: &str) -> Option<Topic> {

@@ -1,4 +1,4 @@
-//! Certificates of one cluster: an authority, the brokers', two clients', and one of an authority nobody trusts.
+//! Certificates of one Kafka cluster: an authority, the brokers', two clients', and one of an authority nobody trusts.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use rcgen::{
 };
 
 /// The common name of the client that may do everything; the user of this name may as well.
-pub(super) const ADMIN: &str = "admin";
+pub(crate) const ADMIN: &str = "admin";
 const GUEST: &str = "guest";
 const STRANGER: &str = "stranger";
 
-/// Files in PEM; they live as long as the cluster.
+/// Files in PEM; they live as long as their folder.
 #[derive(Debug, Clone)]
 pub struct Certificates {
     folder: PathBuf,
@@ -57,11 +57,16 @@ impl Certificates {
     }
 
     /// A broker's key and certificate in one file, as Kafka wants them.
-    pub(super) fn keystore(&self) -> PathBuf {
+    pub fn keystore(&self) -> PathBuf {
         self.folder.join("broker.pem")
     }
 
-    pub(super) fn make(folder: &Path) -> Result<Self> {
+    /// Makes all of them in a folder.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn make(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).context("could not make a folder for certificates")?;
         let files = Self { folder: folder.to_owned() };
         let (authority, ours) = new_authority("evenkeel-test")?;

@@ -1,0 +1,180 @@
+//! Simulated brokers in this process: over pipes, under paused time; and, for promises about certificates and
+//! passwords, over sockets in real time.
+
+use std::{path::PathBuf, sync::Arc};
+
+use evenkeel_kafka::{
+    Address,
+    connect::{Connector, Memory, Tcp},
+};
+use evenkeel_sim::{
+    BrokerId, Cluster, Options,
+    broker::login::Users,
+    cluster::BrokerSpec,
+    serve::{Listener, World},
+};
+use evenkeel_testkit::{certificates::Certificates, real_kafka};
+use tempfile::TempDir;
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        RootCertStore, ServerConfig,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        server::{WebPkiClientVerifier, danger::ClientCertVerifier},
+    },
+};
+
+const USERS: [(&str, &str); 2] = [("admin", "admin-of-the-simulation"), ("guest", "guest-of-the-simulation")];
+/// As the real ones are told.
+const SESSION_MS: i64 = 2_000;
+/// Long enough for all to be registered.
+const WARM_UP_MS: i64 = 1_000;
+
+pub(crate) struct Simulated {
+    world: World,
+    open: Listener,
+    pipes: Memory,
+    doors: Option<Doors>,
+}
+
+/// Listeners on sockets.
+struct Doors {
+    plaintext: Listener,
+    sasl: Listener,
+    mtls: Listener,
+    certificates: Certificates,
+    _folder: TempDir,
+}
+
+impl Simulated {
+    /// Reached over pipes.
+    pub(crate) fn over_pipes(count: u8) -> Self {
+        let options = Options { session_timeout: SESSION_MS, ..Options::default() };
+        let specs = (0..i32::from(count)).zip(["a", "b", "c"].into_iter().cycle());
+        let mut cluster = Cluster::new(options, specs.map(|(id, rack)| spec(id, rack)));
+        cluster.tick(WARM_UP_MS);
+        let world = World::new(cluster);
+        let simulated = Self { open: Listener::plain(world.clone()), world, pipes: Memory::default(), doors: None };
+        (0..i32::from(count)).for_each(|id| simulated.listen(id));
+        simulated
+    }
+
+    /// Reached over sockets as well, with and without certificates and passwords.
+    pub(crate) async fn with_doors(count: u8) -> Self {
+        let mut simulated = Self::over_pipes(count);
+        let folder = tempfile::tempdir().expect("a folder");
+        let certificates = Certificates::make(folder.path()).expect("certificates");
+        let plain = || Listener::plain(simulated.world.clone());
+        let users = USERS.iter().fold(Users::default(), |users, (name, password)| users.with(name, password));
+        let doors = Doors {
+            plaintext: plain(),
+            sasl: plain().with_tls(acceptor(&certificates, WebPkiClientVerifier::no_client_auth())).with_users(users),
+            mtls: plain().with_tls(acceptor(&certificates, asks_for_certificates(&certificates))),
+            certificates,
+            _folder: folder,
+        };
+        for listener in [&doors.plaintext, &doors.sasl, &doors.mtls] {
+            for id in 0..i32::from(count) {
+                listener.open_tcp(BrokerId(id), 0).await.expect("a free port");
+            }
+        }
+        simulated.doors = Some(doors);
+        simulated
+    }
+
+    pub(crate) fn connector(&self) -> Arc<dyn Connector> {
+        if self.doors.is_some() { Arc::new(Tcp) } else { Arc::new(self.pipes.clone()) }
+    }
+
+    pub(crate) fn address(&self, broker: i32) -> Address {
+        Address { host: "sim".to_owned(), port: u16::try_from(9_000 + broker).expect("a small id") }
+    }
+
+    pub(crate) fn bootstrap(&self, listener: real_kafka::Listener) -> String {
+        use real_kafka::Listener::{Mtls, Plaintext, SaslSsl};
+        match (&self.doors, listener) {
+            (None, Plaintext) => self.open.bootstrap(),
+            (Some(doors), Plaintext) => doors.plaintext.bootstrap(),
+            (Some(doors), SaslSsl) => doors.sasl.bootstrap(),
+            (Some(doors), Mtls) => doors.mtls.bootstrap(),
+            (None, _) => panic!("this cluster has one door"),
+        }
+    }
+
+    pub(crate) fn log_dirs(broker: i32) -> Vec<PathBuf> {
+        dirs(broker).map(PathBuf::from).to_vec()
+    }
+
+    pub(crate) fn stop(&self, broker: i32) {
+        self.world.with(|cluster| cluster.stop_broker(BrokerId(broker)));
+    }
+
+    pub(crate) fn kill(&self, broker: i32) {
+        self.world.with(|cluster| cluster.crash_broker(BrokerId(broker)));
+    }
+
+    pub(crate) fn start(&self, broker: i32) {
+        self.world.with(|cluster| cluster.start_broker(BrokerId(broker)));
+    }
+
+    pub(crate) fn add(&self, broker: i32, rack: &str) {
+        self.listen(broker);
+        self.world.with(|cluster| cluster.add_broker(spec(broker, rack)));
+    }
+
+    pub(crate) fn certificates(&self) -> &Certificates {
+        &self.doors.as_ref().expect("a cluster with doors").certificates
+    }
+
+    pub(crate) fn password(&self, user: &str) -> &'static str {
+        USERS.iter().find(|(name, _)| *name == user).expect("a user").1
+    }
+
+    fn listen(&self, broker: i32) {
+        let address = self.address(broker);
+        self.open.announce(BrokerId(broker), &address.host, address.port);
+        let mut arriving = self.pipes.listen(address);
+        let (listener, world) = (self.open.clone(), self.world.clone());
+        tokio::spawn(async move {
+            while let Some(stream) = arriving.accept().await {
+                // Nobody answers at the port of a broker that is down.
+                if world.look(|cluster| cluster.is_reachable(BrokerId(broker))) {
+                    let listener = listener.clone();
+                    tokio::spawn(async move { listener.serve(BrokerId(broker), stream).await });
+                }
+            }
+        });
+    }
+}
+
+fn spec(id: i32, rack: &str) -> BrokerSpec {
+    let dirs = dirs(id);
+    BrokerSpec::new(id).in_rack(rack).with_dirs(dirs.iter().map(String::as_str))
+}
+
+fn dirs(broker: i32) -> [String; 2] {
+    ["d0", "d1"].map(|dir| format!("/simulated/{broker}/{dir}"))
+}
+
+fn acceptor(certificates: &Certificates, clients: Arc<dyn ClientCertVerifier>) -> TlsAcceptor {
+    let keystore = certificates.keystore();
+    let chain = CertificateDer::pem_file_iter(&keystore).expect("a file").map(|one| one.expect("a certificate"));
+    let key = PrivateKeyDer::from_pem_file(&keystore).expect("a key");
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(clients)
+        .with_single_cert(chain.collect(), key)
+        .expect("a certificate with its key");
+    TlsAcceptor::from(Arc::new(config))
+}
+
+fn asks_for_certificates(certificates: &Certificates) -> Arc<dyn ClientCertVerifier> {
+    let mut authorities = RootCertStore::empty();
+    authorities
+        .add(CertificateDer::from_pem_file(certificates.authority()).expect("an authority"))
+        .expect("a good one");
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider).build().expect("a verifier")
+}
