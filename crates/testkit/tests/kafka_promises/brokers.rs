@@ -2,10 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use evenkeel_kafka::{
-    Address,
-    connect::{Connector, Tcp},
-};
+use evenkeel_kafka::{Address, connect::Connector};
 #[cfg(feature = "real-kafka")]
 use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit};
 use evenkeel_testkit::{certificates::Certificates, real_kafka::Listener};
@@ -56,7 +53,7 @@ impl Brokers {
 
     /// What reaches them through the open door.
     pub(crate) fn connector(&self) -> Arc<dyn Connector> {
-        on!(self, simulated => simulated.connector(), _real => Arc::new(Tcp))
+        on!(self, simulated => simulated.connector(), _real => Arc::new(evenkeel_kafka::connect::Tcp))
     }
 
     /// Where one of them listens for everybody.
