@@ -163,8 +163,25 @@ mod tests {
         }
         cluster.tick(10_000);
         let status = status(&cluster.broker_status(), &cluster.copy_status(), Some(BrokerId(0)));
-        expect![[""]].assert_eq(&status);
-        expect![[""]].assert_eq(&topics(&cluster.topic_status()));
-        expect![[""]].assert_eq(&moves(&cluster.list_reassignments(None)));
+        expect![[r#"
+            broker  rack  state                    replicas  leaders  behind  disks
+            0       a     running (controller)     1         1        0       /d0 306 MB (0.0 %); /d1 0 B (0.0 %), disk at 50 %
+            1       b     running                  2         1        0       /d0 306 MB (0.0 %); /d1 306 MB (0.0 %)
+            2       a     running                  1         0        0       /d0 306 MB (0.0 %); /d1 failed
+            3       b     running, link at 12.5 %  1         0        1       /d0 148 MB (0.0 %); /d1 0 B (0.0 %)
+
+            copy      from  to                        done
+            orders-0  0     3   ██████████░░░░░░░░░░  48 %, 148 MB of 306 MB
+        "#]].assert_eq(&status);
+        expect![[r#"
+            topic   partitions  factor  size    in         records  under-replicated  leaderless
+            orders  2           3       611 MB  1.00 MB/s  640,678  1                 0
+        "#]]
+        .assert_eq(&topics(&cluster.topic_status()));
+        expect![[r#"
+            partition  replicas  adding  removing
+            orders-0   0,3,1     3       1
+        "#]]
+        .assert_eq(&moves(&cluster.list_reassignments(None)));
     }
 }
