@@ -235,6 +235,7 @@ fn options_that_make_no_cluster_are_refused_with_exit_code_2() {
         (&["--brokers", "4", "--port", "65534"], "--port 65534 leaves no port for broker 3"),
         (&["--user", "a b"], "--user a b"),
         (&["--user", "a", "--password-file", "/nowhere"], "--password-file /nowhere"),
+        (&["--dir", "/tmp"], "--dir /tmp would stay empty"),
         (&["--brokers", "0"], "--brokers"),
         (&["--load", "much"], "--load"),
         (&["--speed", "0"], "--speed"),

@@ -44,6 +44,10 @@ impl Doors {
     ) -> anyhow::Result<Self> {
         let user = user.map(|name| User::make(name, password_file)).transpose()?;
         if !tls && user.is_none() {
+            if let Some(dir) = dir {
+                let what = format!("--dir {} would stay empty; add --tls or --user, or leave it out", dir.display());
+                return Err(Misuse::Simulation { what }.into());
+            }
             return Ok(Self { tls: None, user: None, dir: None, _temporary: None });
         }
         let (dir, temporary) = match dir {

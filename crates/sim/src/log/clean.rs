@@ -76,12 +76,8 @@ impl Log {
     }
 
     fn sweep(&mut self, end: usize, last: &BTreeMap<Bytes, i64>, how: &Cleaning, wall_clock: i64) {
-        let last_of_producer: BTreeMap<i64, i64> = self
-            .batches
-            .iter()
-            .filter(|batch| batch.producer_id >= 0 && !batch.is_control())
-            .map(|batch| (batch.producer_id, batch.base_offset))
-            .collect();
+        let data = self.batches.iter().filter(|batch| batch.producer_id >= 0 && !batch.is_control());
+        let last_of_producer: BTreeMap<i64, i64> = data.map(|batch| (batch.producer_id, batch.base_offset)).collect();
         let young = self.batches.split_off(end);
         let old = std::mem::replace(&mut self.batches, young);
         let mut kept: VecDeque<Batch> = VecDeque::with_capacity(old.len());
@@ -90,55 +86,65 @@ impl Log {
         for batch in old {
             let horizon = self.horizons.remove(&batch.last_offset);
             let due = horizon.is_some_and(|horizon| horizon <= wall_clock);
-            let before = (batch.bytes.len() as u64, kept.len());
-            let mut waits = false;
-            if batch.is_control() {
-                let has_batches = with_batches.remove(&batch.producer_id);
-                waits = !has_batches;
-                if has_batches || !due {
-                    kept.push_back(batch.clone());
-                } else {
-                    let marker = batch.last_offset;
-                    self.aborted.retain(|txn| txn.producer_id != batch.producer_id || txn.last_offset != marker);
-                }
-            } else if let Some(stored) = records_of(&batch) {
-                let count = stored.len();
-                let stays = |stored: &StoredRecord| {
-                    let Some(key) = &stored.record.key else { return false };
-                    let superseded = last.get(key).is_some_and(|offset| *offset > stored.offset);
-                    !superseded && !self.is_aborted(batch.producer_id, stored.offset)
-                };
-                let left: Vec<StoredRecord> = stored.into_iter().filter(stays).collect();
-                waits = left.iter().any(|stored| stored.record.value.is_none());
-                let left: Vec<StoredRecord> =
-                    left.into_iter().filter(|stored| !due || stored.record.value.is_some()).collect();
+            let left = if batch.is_control() {
+                self.left_of_mark(&batch, with_batches.remove(&batch.producer_id), due)
+            } else {
                 let is_last = last_of_producer.get(&batch.producer_id) == Some(&batch.base_offset);
-                if left.len() == count {
-                    kept.push_back(batch.clone());
-                } else if left.is_empty() && is_last {
-                    kept.push_back(emptied(&batch, epoch_of(&batch)));
-                } else {
-                    kept.extend(runs(&batch, &left));
-                }
-                if kept.len() > before.1 && batch.is_transactional() {
+                let left = self.left_of_data(&batch, last, is_last, due);
+                if batch.is_transactional() && !left.batches.is_empty() {
                     with_batches.insert(batch.producer_id);
                 }
-            } else {
-                // What cannot be read is left as it is.
-                kept.push_back(batch.clone());
-            }
-            if waits && !due {
+                left
+            };
+            if left.waits && !due {
                 let horizon = horizon.unwrap_or_else(|| wall_clock.saturating_add(how.delete_retention));
-                self.horizons.extend(kept.range(before.1..).map(|batch| (batch.last_offset, horizon)));
+                self.horizons.extend(left.batches.iter().map(|batch| (batch.last_offset, horizon)));
             }
-            let after: u64 = kept.range(before.1..).map(|batch| batch.bytes.len() as u64).sum();
-            self.trimmed_bytes += before.0.saturating_sub(after);
+            let (before, after) = (batch.bytes.len() as u64, left.batches.iter().map(|it| it.bytes.len() as u64).sum());
+            self.trimmed_bytes += before.saturating_sub(after);
             // Several heads may be more than the hole between them.
-            self.appended_bytes += after.saturating_sub(before.0);
+            self.appended_bytes += after.saturating_sub(before);
+            kept.extend(left.batches);
         }
         kept.append(&mut self.batches);
         self.batches = kept;
     }
+
+    /// The mark of a transaction stays while a batch of it does, and then until it is `due`.
+    fn left_of_mark(&mut self, mark: &Batch, has_batches: bool, due: bool) -> Left {
+        if has_batches || !due {
+            return Left { batches: vec![mark.clone()], waits: !has_batches };
+        }
+        self.aborted.retain(|txn| txn.producer_id != mark.producer_id || txn.last_offset != mark.last_offset);
+        Left { batches: Vec::new(), waits: false }
+    }
+
+    fn left_of_data(&self, batch: &Batch, last: &BTreeMap<Bytes, i64>, is_last: bool, due: bool) -> Left {
+        let Some(mut records) = records_of(batch) else {
+            // What cannot be read is left as it is.
+            return Left { batches: vec![batch.clone()], waits: false };
+        };
+        let count = records.len();
+        records.retain(|stored| {
+            let Some(key) = &stored.record.key else { return false };
+            let superseded = last.get(key).is_some_and(|offset| *offset > stored.offset);
+            !superseded && !self.is_aborted(batch.producer_id, stored.offset)
+        });
+        let waits = records.iter().any(|stored| stored.record.value.is_none());
+        records.retain(|stored| !due || stored.record.value.is_some());
+        let batches = match records.len() {
+            left if left == count => vec![batch.clone()],
+            0 if is_last => vec![emptied(batch, epoch_of(batch))],
+            _ => runs(batch, &records),
+        };
+        Left { batches, waits }
+    }
+}
+
+/// What the cleaner leaves of a batch, and whether there is something in it that goes with time.
+struct Left {
+    batches: Vec<Batch>,
+    waits: bool,
 }
 
 /// A batch's records; nothing if they cannot be read.

@@ -314,6 +314,15 @@ fn a_fetch_from_another_than_the_leader_is_refused_in_every_version() {
 }
 
 #[test]
+fn a_broker_asked_for_controllers_says_that_it_is_none() {
+    let request = DescribeClusterRequest::default().with_endpoint_type(2);
+    let frame = encode_request(&request, 2, 7, "test").expect("written");
+    let Reply::Answer(answer) = handle(&mut cluster(), B0, &addresses(), frame.slice(4..)) else { panic!("silent") };
+    let answer = decode_response::<DescribeClusterRequest>(answer.slice(4..), 2, Limits::KNOWN_PEER).expect("read");
+    assert_eq!(answer.error_code, 114);
+}
+
+#[test]
 fn the_announced_versions_are_those_of_a_real_broker() {
     let of = |key: ApiKey| served().find(|(served, _, _)| *served == key).map(|(_, oldest, newest)| (oldest, newest));
     for (key, versions) in [
