@@ -27,7 +27,8 @@ fn until_isr(cluster: &mut Cluster, members: usize) -> i64 {
 
 #[test]
 fn a_follower_that_cannot_keep_up_leaves_the_isr_after_its_time_and_returns_when_it_has_caught_up() {
-    let slow: [(&str, fn(&Cluster, f64) -> Fault); 3] = [
+    type Slow = fn(&Cluster, f64) -> Fault;
+    let slow: [(&str, Slow); 3] = [
         ("its link", |_, pace| Fault::SlowLink(BrokerId(1), pace)),
         ("its disk", |cluster, pace| Fault::SlowDisk(BrokerId(1), dir_of(cluster, 1), pace)),
         ("its leader's link", |_, pace| Fault::SlowLink(BrokerId(0), pace)),
