@@ -156,7 +156,8 @@ impl Cluster {
     /// Replicas that fetch what they lack, and replicas on their way between directories.
     pub fn copy_status(&self) -> Vec<CopyStatus> {
         let mut copies = Vec::new();
-        for (to, broker) in &self.brokers {
+        // A broker that is down or cut off lacks much and copies nothing.
+        for (to, broker) in self.brokers.iter().filter(|(_, broker)| broker.is_running()) {
             let mut show = |tp: &TopicPartition, to_dir: Option<String>, position: Option<f64>| {
                 let (Some((topic, partition)), Some(position)) = (self.lookup(tp), position) else { return };
                 let extent = topic.extent(tp.partition, self.now);
