@@ -5,6 +5,7 @@ mod generate;
 mod kube;
 mod misuse;
 mod plan;
+mod sim;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Kube(kube::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
+    /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
+    Sim(Box<sim::Args>),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Sim(args) => sim::run(*args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

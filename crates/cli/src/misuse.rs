@@ -41,6 +41,12 @@ pub(crate) enum Misuse {
         /// What is wrong with it.
         why: NoVersion,
     },
+    /// No such cluster can be simulated.
+    #[error("{what}")]
+    Simulation {
+        /// Which options do not go together, or what is wrong with one.
+        what: String,
+    },
 }
 
 fn holder(pid: Option<u32>) -> String {

@@ -12,7 +12,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod timings;
-mod units;
+pub(crate) mod units;
 mod what_if;
 mod why;
 

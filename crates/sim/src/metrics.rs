@@ -2,6 +2,7 @@
 //!
 //! Layout, big-endian: class (0 broker, 1 topic, 2 partition), version 0, type, time in
 //! milliseconds, broker id; then a topic's length and name, a partition's number, and the value.
+//! The plug-in takes topics' names from JMX tags, where a dot has become an underscore.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -68,6 +69,11 @@ fn broker_metrics(load: &BrokerLoad, cores: f64) -> Vec<(u8, f64)> {
     metrics
 }
 
+/// A topic's name as a JMX tag has it.
+fn tag(topic: &str) -> String {
+    topic.replace('.', "_")
+}
+
 impl Cluster {
     /// The records that a broker's reporter sends at this moment. A broker that is down sends none.
     pub fn metrics(&mut self, broker: BrokerId) -> Vec<MetricRecord> {
@@ -93,10 +99,11 @@ impl Cluster {
         };
         for (name, load) in self.topic_loads(broker) {
             total.add(&load);
+            let name = tag(&name);
             records.extend(topic_metrics(&load).map(|(kind, value)| write(1, kind, Some(&name), None, value)));
         }
-        for (tp, size) in self.led_sizes(broker) {
-            records.push(write(2, 4, Some(&tp.topic), Some(tp.partition), size));
+        for (tp, size) in self.log_sizes(broker) {
+            records.push(write(2, 4, Some(&tag(&tp.topic)), Some(tp.partition), size));
         }
         records
             .extend(broker_metrics(&total, cores).into_iter().map(|(kind, value)| write(0, kind, None, None, value)));

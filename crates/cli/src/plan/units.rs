@@ -12,12 +12,12 @@ const UNITS: [(&str, f64); 6] = [
 ];
 
 /// What a size may look like, for errors.
-pub(super) const SIZE: &str = "not a size with its unit, such as 500MB or 1.5TB";
+pub(crate) const SIZE: &str = "not a size with its unit, such as 500MB or 1.5TB";
 /// What a rate may look like, for errors.
-pub(super) const RATE: &str = "not a rate with its unit, such as 50MB/s";
+pub(crate) const RATE: &str = "not a rate with its unit, such as 50MB/s";
 
 /// A size in MB: `500MB`, `1.5 GiB`, `2t`.
-pub(super) fn size(text: &str) -> Option<f64> {
+pub(crate) fn size(text: &str) -> Option<f64> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
@@ -28,14 +28,14 @@ pub(super) fn size(text: &str) -> Option<f64> {
 }
 
 /// A rate in KB per second, with or without `/s`.
-pub(super) fn rate(text: &str) -> Option<f64> {
+pub(crate) fn rate(text: &str) -> Option<f64> {
     let text = text.trim();
     let megabytes = size(text.strip_suffix("/s").unwrap_or(text)).filter(|rate| *rate > 0.0);
     megabytes.map(|megabytes| megabytes * 1024.0)
 }
 
 /// MB for people: three digits, in the largest unit that leaves something before the point.
-pub(super) fn megabytes(size: f64) -> String {
+pub(crate) fn megabytes(size: f64) -> String {
     let (name, factor) = UNITS.iter().rev().find(|(_, factor)| size >= *factor).unwrap_or(&UNITS[0]);
     let size = size / factor;
     match size {
@@ -46,7 +46,7 @@ pub(super) fn megabytes(size: f64) -> String {
 }
 
 /// A count with its thousands told apart.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

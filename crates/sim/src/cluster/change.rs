@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Cluster;
 use super::registration::{Change, Registration};
-use super::topic::{Progress, Replica};
+use super::topic::{Lag, Progress, Replica};
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
 /// A new replica shows up on its broker this much later.
@@ -50,6 +50,7 @@ impl Cluster {
         let Some(topic) = self.topics.get_mut(&tp.topic) else { return };
         topic.weights = None;
         let extent = topic.extent(tp.partition, now);
+        let start_offset = topic.start_offset(tp.partition, now);
         let Some((history, partition)) = topic.with_history(tp.partition) else { return };
 
         let before = std::mem::replace(&mut partition.registration, next);
@@ -75,27 +76,29 @@ impl Cluster {
             let dir = broker.dir_for(tp);
             broker.dirs[dir].logs += 1;
             broker.behind.insert(tp.clone());
-            let progress = Progress::Behind { position: extent.start, offset: partition.log.start_offset() };
+            let progress = Progress::Behind(Lag::at(extent.start, start_offset, now));
             let appears_at = now + APPEARS_AFTER;
             partition.replicas.push(Replica { broker: *new, dir, progress, appears_at, future: None });
         }
 
         if let Some(leader) = after.leader
             && let Some(replica) = partition.replica_mut(leader)
-            && let Progress::Behind { position, offset } = replica.progress
+            && let Progress::Behind(lag) = replica.progress
         {
             // A leader is never behind: what it does not have is lost.
             replica.progress = Progress::Following;
             let real_lost = partition.log.appended_bytes();
-            partition.log.truncate(offset);
+            partition.log.truncate(lag.offset);
             let real_lost = (real_lost - partition.log.appended_bytes()) as f64;
-            partition.tape.add(-(extent.end - position - real_lost).max(0.0), history, now);
+            let simulated_lost = (extent.end - lag.position - real_lost).max(0.0);
+            partition.tape.cut(simulated_lost, lag.offset - partition.log.records(), history, now);
             let end = partition.tape.end(history, now) + partition.log.appended_bytes() as f64;
-            let end_offset = partition.log.end_offset();
+            let records = partition.tape.records(history, now) + partition.log.records();
+            let end_offset = records.max(partition.log.end_offset());
             for replica in &mut partition.replicas {
-                if let Progress::Behind { position, offset } = &mut replica.progress {
-                    *position = position.min(end);
-                    *offset = (*offset).min(end_offset);
+                if let Progress::Behind(lag) = &mut replica.progress {
+                    lag.position = lag.position.min(end);
+                    lag.offset = lag.offset.min(end_offset);
                 }
             }
             if let Some(broker) = self.brokers.get_mut(&leader) {
@@ -111,15 +114,17 @@ impl Cluster {
         let now = self.now;
         let Some(topic) = self.topics.get_mut(&tp.topic) else { return };
         let position = topic.extent(tp.partition, now).end;
+        let offset = topic.end_offset(tp.partition, now);
+        topic.weights = None;
+        self.felt_loads.0 = now;
         let Some((history, partition)) = topic.with_history(tp.partition) else { return };
-        let offset = partition.log.end_offset();
         if partition.registration.leader == Some(broker) {
             partition.tape.set_silent(true, history, now);
         }
         if let Some(replica) = partition.replica_mut(broker)
             && replica.progress == Progress::Following
         {
-            replica.progress = Progress::Behind { position, offset };
+            replica.progress = Progress::Behind(Lag::at(position, offset, now));
             if let Some(broker) = self.brokers.get_mut(&broker) {
                 broker.behind.insert(tp.clone());
             }

@@ -6,6 +6,7 @@ use super::Cluster;
 use super::topic::{Rules, Throttled};
 use crate::code::{Code, Refusal};
 use crate::ids::BrokerId;
+use crate::log::{Cleaning, Roll};
 use crate::traffic::Keep;
 
 /// Whose settings.
@@ -432,6 +433,13 @@ pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, R
             millis: limit("retention.ms"),
             bytes: limit("retention.bytes").map(|bytes| bytes as f64),
             compact: policies.contains(&"compact"),
+        },
+        roll: Roll { bytes: u64::try_from(number("segment.bytes")).unwrap_or(u64::MAX), millis: number("segment.ms") },
+        cleaning: Cleaning {
+            dirty_ratio: text("min.cleanable.dirty.ratio").parse().unwrap_or(0.5),
+            delete_retention: number("delete.retention.ms"),
+            least_lag: number("min.compaction.lag.ms"),
+            most_lag: number("max.compaction.lag.ms"),
         },
         min_isr: number("min.insync.replicas") as usize,
         unclean: text("unclean.leader.election.enable") == "true",

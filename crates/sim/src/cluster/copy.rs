@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::Cluster;
 use super::broker::Broker;
 use super::configs::{DIR_RATE, FOLLOWER_RATE, LEADER_RATE};
 use super::share::{Flow, share};
-use super::topic::Progress;
-use super::{Cluster, Process};
+use super::topic::{Lag, Progress};
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
 /// The longest step while something is copied; also the time from one look at a quota to the next.
@@ -18,6 +18,9 @@ const BURST: f64 = 4e6;
 const LEAST_PART: f64 = 0.05;
 /// How long copies go by the same picture of clients' load.
 const FELT_FOR: Millis = 5_000;
+
+/// Sums of fractions are not exact.
+const LESS_THAN_A_BYTE: f64 = 0.5;
 
 /// One running copy.
 struct Copy {
@@ -68,7 +71,7 @@ impl Cluster {
             return;
         }
         let resources = self.resources(seconds);
-        let flows: Vec<Flow> = copies.iter().map(|copy| self.flow(copy, &resources)).collect();
+        let flows: Vec<Flow> = copies.iter().map(|copy| self.flow(copy, &resources, step)).collect();
         let given = share(resources.capacity, &flows);
         self.now += step;
         for (copy, bytes) in copies.iter().zip(given) {
@@ -83,7 +86,7 @@ impl Cluster {
             for tp in &broker.behind {
                 let Some((topic, partition)) = self.lookup(tp) else { continue };
                 let Some(replica) = partition.replica(*to) else { continue };
-                let Progress::Behind { position, .. } = replica.progress else { continue };
+                let Progress::Behind(Lag { position, .. }) = replica.progress else { continue };
                 let Some(from) = partition.registration.leader.filter(|leader| leader != to) else { continue };
                 let source_is_well = self.brokers.get(&from).is_some_and(Broker::is_running);
                 if !source_is_well || broker.dirs[replica.dir].failed || replica.appears_at > self.now {
@@ -148,12 +151,13 @@ impl Cluster {
         }
     }
 
-    fn flow(&self, copy: &Copy, resources: &Resources) -> Flow {
+    fn flow(&self, copy: &Copy, resources: &Resources, step: Millis) -> Flow {
         let at = |broker: BrokerId, what: usize| resources.first.get(&broker).map(|first| first + what);
         let mut uses: Vec<Option<usize>> = Vec::with_capacity(6);
         let mut want = 0.0;
         if let Some((topic, partition)) = self.lookup(&copy.partition) {
-            let extent = topic.extent(copy.partition.partition, self.now);
+            // What comes in during the step is wanted too: who gets all of it keeps up from then on.
+            let extent = topic.extent(copy.partition.partition, self.now + step);
             want = extent.end - copy.position.max(extent.start);
             let disk = |broker: BrokerId| partition.replica(broker).and_then(|it| at(broker, DISKS + it.dir));
             match copy.from {
@@ -191,9 +195,9 @@ impl Cluster {
         let Some(topic) = self.topics.get_mut(&tp.topic) else { return };
         let extent = topic.extent(tp.partition, now);
         let position = copy.position.max(extent.start) + bytes;
-        // New bytes come in during the step; who has kept up to within a step's worth has caught up.
-        let slack = (topic.load().rate(now) * topic.share(tp.partition) * STEP as f64 / 1_000.0).max(0.5);
-        let complete = position + slack >= extent.end;
+        let complete = position + LESS_THAN_A_BYTE >= extent.end;
+        let end = (extent.end, topic.end_offset(tp.partition, now));
+        topic.weights = topic.weights.take().filter(|_| !complete);
         let Some(partition) = topic.partition_mut(tp.partition) else { return };
         let Some(replica) = partition.replica_mut(copy.to) else { return };
         match (copy.from, complete) {
@@ -210,8 +214,8 @@ impl Cluster {
                 to.dir_moves.remove(tp);
             }
             (Some(_), false) => {
-                if let Progress::Behind { position: here, .. } = &mut replica.progress {
-                    *here = position;
+                if let Progress::Behind(lag) = &mut replica.progress {
+                    lag.fetch(position, end, now);
                 }
             }
             (Some(_), true) => {
@@ -222,9 +226,8 @@ impl Cluster {
                 } else {
                     // It waits for the controller, and is looked at again in the next step.
                     to.behind.insert(tp.clone());
-                    let offset = partition.log.end_offset();
                     if let Some(replica) = partition.replica_mut(copy.to) {
-                        replica.progress = Progress::Behind { position: extent.end, offset };
+                        replica.progress = Progress::Behind(Lag::at(end.0, end.1, now));
                     }
                 }
             }
@@ -246,35 +249,5 @@ impl Cluster {
     pub(super) fn lookup(&self, tp: &TopicPartition) -> Option<(&super::topic::Topic, &super::topic::Partition)> {
         let topic = self.topics.get(&tp.topic)?;
         Some((topic, topic.partition(tp.partition)?))
-    }
-
-    /// Retention, and disks that are full.
-    pub(super) fn look_at_logs(&mut self) {
-        let wall_clock = self.wall_clock();
-        for topic in self.topics.values_mut() {
-            let keep = topic.rules.keep;
-            let oldest = keep.millis.map_or(i64::MIN, |millis| wall_clock.saturating_sub(millis));
-            let bytes = keep.bytes.map_or(u64::MAX, |bytes| bytes as u64);
-            for partition in topic.partitions.iter_mut().filter(|partition| partition.log.end_offset() > 0) {
-                partition.log.trim(oldest, bytes);
-            }
-        }
-        self.fail_full_dirs();
-        // What no broker shows any more need not be kept.
-        let oldest = self.oldest_view();
-        self.gone.retain(|(when, _)| *when >= oldest);
-    }
-
-    /// A directory that is full fails, as it does in Kafka.
-    fn fail_full_dirs(&mut self) {
-        for ((id, dir), used) in self.used_bytes() {
-            let full = self.brokers.get(&id).is_some_and(|broker| {
-                let dir = &broker.dirs[dir];
-                broker.process != Process::Down && !dir.failed && used >= dir.spec.capacity as f64
-            });
-            if full {
-                self.fail_dir(id, dir);
-            }
-        }
     }
 }

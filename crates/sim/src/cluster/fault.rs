@@ -60,6 +60,7 @@ impl Cluster {
                 if let Some(dir) = self.brokers.get_mut(id).and_then(|broker| broker.dirs.get_mut(*dir)) {
                     dir.pace = pace.clamp(0.0, 1.0);
                 }
+                self.slow_followers_fall_behind();
             }
             Fault::FullDisk(id, dir) | Fault::FailedDir(id, dir) => self.fail_dir(*id, *dir),
             Fault::MendedDir(id, dir) => self.mend_dir(*id, *dir),
@@ -67,6 +68,7 @@ impl Cluster {
                 if let Some(broker) = self.brokers.get_mut(id) {
                     broker.pace = pace.clamp(0.0, 1.0);
                 }
+                self.slow_followers_fall_behind();
             }
             Fault::CutLink(id) => self.isolate_broker(*id),
             Fault::MendedLink(id) => self.reconnect_broker(*id),

@@ -34,6 +34,7 @@ impl Cluster {
             }
         }
         self.at(self.now + self.options.start_time, Event::Unfence(id, epoch));
+        self.schedule_report(id);
     }
 
     /// Stops a broker as SIGTERM does: its partitions are led elsewhere first, and it is fenced at once.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Cluster;
-use super::topic::{Topic, Weight};
+use super::topic::{Replica, Topic, Weight};
 use crate::ids::{BrokerId, TopicPartition};
 use crate::traffic::{Load, Tape};
 
@@ -113,7 +113,7 @@ impl Cluster {
         for (n, (partition, share)) in topic.partitions.iter_mut().zip(shares).enumerate() {
             match starts.get(n) {
                 Some(start) => partition.tape.set_share(share, &topic.history, now, *start),
-                None => partition.tape = Tape::begin(now, share),
+                None => partition.tape = Tape::begin(now, share, &topic.history),
             }
         }
     }
@@ -136,15 +136,17 @@ impl Cluster {
         weighed.collect()
     }
 
-    /// The sizes of the partitions that `broker` leads.
-    pub(crate) fn led_sizes(&self, broker: BrokerId) -> Vec<(TopicPartition, f64)> {
+    /// The sizes of the logs that `broker` has, led or followed; not those on a failed disk.
+    pub(crate) fn log_sizes(&self, broker: BrokerId) -> Vec<(TopicPartition, f64)> {
+        let Some(it) = self.brokers.get(&broker) else { return Vec::new() };
         let mut sizes = Vec::new();
         for (name, topic) in &self.topics {
             for (number, partition) in (0..).zip(&topic.partitions) {
-                if partition.registration.leader == Some(broker) {
+                let there = |replica: &&Replica| replica.appears_at <= self.now && !it.dirs[replica.dir].failed;
+                if let Some(replica) = partition.replica(broker).filter(there) {
                     let extent = topic.extent(number, self.now);
                     let tp = TopicPartition { topic: name.clone(), partition: number };
-                    sizes.push((tp, extent.size_up_to(extent.end).round()));
+                    sizes.push((tp, extent.size_up_to(replica.position(&extent)).round()));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Cluster;
-use super::topic::{Future, Progress};
+use super::topic::Future;
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, TopicPartition};
 
@@ -59,10 +59,7 @@ impl Cluster {
                     continue;
                 };
                 let extent = topic.extent(number, self.now);
-                let position = match replica.progress {
-                    Progress::Following => extent.end,
-                    Progress::Behind { position, .. } => position,
-                };
+                let position = replica.position(&extent);
                 let tp = TopicPartition { topic: name.clone(), partition: number };
                 let wanted = among.is_none_or(|among| among.contains(&tp));
                 let mut show = |dir: usize, position: f64, future: bool| {
@@ -135,10 +132,7 @@ impl Cluster {
             for (number, partition) in (0..).zip(&topic.partitions) {
                 let extent = topic.extent(number, self.now);
                 for replica in &partition.replicas {
-                    let position = match replica.progress {
-                        Progress::Following => extent.end,
-                        Progress::Behind { position, .. } => position,
-                    };
+                    let position = replica.position(&extent);
                     *used.entry((replica.broker, replica.dir)).or_default() += extent.size_up_to(position);
                     if let Some(future) = replica.future {
                         *used.entry((replica.broker, future.dir)).or_default() += extent.size_up_to(future.position);

@@ -22,15 +22,19 @@ mod fault;
 mod life;
 mod load;
 mod log_dirs;
+mod offsets;
 mod placement;
 mod quota;
 mod reassign;
 mod records;
 mod registration;
+mod report;
 mod share;
+mod status;
 mod topic;
 mod topics;
 mod txn;
+mod upkeep;
 mod view;
 
 use std::collections::BTreeMap;
@@ -45,6 +49,8 @@ pub use log_dirs::{DirView, ReplicaView};
 pub use reassign::{MoveView, Reassignment};
 pub use records::{Appended, FetchRequest, Fetched, Isolation, OffsetQuery};
 pub use registration::Registration;
+pub use report::Reporter;
+pub use status::{BrokerState, BrokerStatus, CopyStatus, DirStatus, TopicStatus};
 pub use topics::{NewTopic, Placement, TopicMade};
 pub use view::{BrokerView, PartitionView, TopicView};
 
@@ -68,6 +74,8 @@ pub struct Options {
     pub eligible_leader_replicas: bool,
     /// The wall-clock time, in milliseconds since 1970, at which the story begins.
     pub wall_start: i64,
+    /// The metrics reporter that every broker has, if they have one.
+    pub reporter: Option<Reporter>,
 }
 
 impl Default for Options {
@@ -79,6 +87,7 @@ impl Default for Options {
             metadata_lag: (20, 300),
             eligible_leader_replicas: true,
             wall_start: 1_767_225_600_000,
+            reporter: None,
         }
     }
 }
@@ -115,11 +124,13 @@ enum Event {
     SessionEnds(BrokerId, i64),
     /// The broker has caught up with the metadata.
     Unfence(BrokerId, i64),
-    /// Retention, full disks and transactions that nobody ended.
+    /// The broker's reporter sends its metrics, unless the process was another.
+    Report(BrokerId, i64),
+    /// Retention, full disks, slow followers and transactions that nobody ended.
     Housekeeping,
 }
 
-/// How often the coordinator looks for old transactions.
+/// How often the coordinator looks for old transactions, and leaders for slow followers.
 const HOUSEKEEPING: Millis = 10_000;
 /// How often brokers look at retention and full disks, which means looking at every log.
 const LOOK_AT_LOGS: Millis = 60_000;
@@ -154,6 +165,7 @@ impl Cluster {
         for broker in cluster.brokers.values_mut() {
             broker.past.clear();
         }
+        cluster.broker_ids().into_iter().for_each(|id| cluster.schedule_report(id));
         cluster.at(HOUSEKEEPING, Event::Housekeeping);
         cluster
     }
@@ -199,8 +211,11 @@ impl Cluster {
                     self.unfence(broker);
                 }
             }
+            Event::Report(broker, epoch) => self.report(broker, epoch),
             Event::Housekeeping => {
                 self.abort_old_transactions();
+                self.slow_followers_fall_behind();
+                self.shrink_isrs();
                 if self.now % LOOK_AT_LOGS == 0 {
                     self.look_at_logs();
                 }

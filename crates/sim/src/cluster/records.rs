@@ -6,7 +6,7 @@ use super::Cluster;
 use super::topic::{Partition, Topic};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, TopicPartition};
-use crate::log::{Aborted, Batch};
+use crate::log::{Aborted, Batch, all_have_keys};
 
 /// What became of produced batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,42 +99,46 @@ impl Cluster {
                 topic.rules.max_message
             )));
         }
-        let epoch = registration.leader_epoch;
+        let compacted = topic.rules.keep.compact;
         for batch in &batches {
             if batch.is_control() {
                 return Err(Code::InvalidRecord.because("Clients must not write control batches."));
+            }
+            if compacted && !all_have_keys(batch) {
+                return Err(Code::InvalidRecord
+                    .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
             }
             if batch.is_transactional() {
                 self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
             }
         }
-        let partition = self
-            .topics
-            .get_mut(&tp.topic)
-            .and_then(|topic| topic.partition_mut(tp.partition))
-            .ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
+        let now = self.now;
+        let unknown = || Code::UnknownTopicOrPartition.plain();
+        let topic = self.topics.get_mut(&tp.topic).ok_or_else(unknown)?;
         let mut base_offset = -1;
         for batch in batches {
-            let offset = partition.log.append(batch, epoch)?;
+            let place = topic.next_place(tp.partition, now);
+            let offset = topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.append(batch, place)?;
             base_offset = if base_offset < 0 { offset } else { base_offset };
         }
-        let log = &partition.log;
-        Ok(Appended { base_offset, end_offset: log.end_offset(), log_start_offset: log.start_offset() })
+        let end_offset = topic.end_offset(tp.partition, now);
+        Ok(Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) })
     }
 
     /// How far all replicas in sync are.
     pub fn high_watermark(&self, tp: &TopicPartition) -> Option<i64> {
-        self.lookup(tp).map(|(_, partition)| partition.high_watermark())
+        self.lookup(tp).map(|(topic, _)| topic.high_watermark(tp.partition, self.now))
     }
 
     /// Reads from a partition that `asked` must lead.
     pub fn fetch(&self, asked: BrokerId, request: &FetchRequest) -> Result<Fetched, Refusal> {
-        let (_, partition) = self.led_by(asked, &request.partition)?;
+        let (topic, partition) = self.led_by(asked, &request.partition)?;
         check_epoch(partition, request.leader_epoch)?;
-        let log = &partition.log;
-        let high_watermark = partition.high_watermark();
+        let (log, number) = (&partition.log, request.partition.partition);
+        let high_watermark = topic.high_watermark(number, self.now);
         let last_stable_offset = log.last_stable_offset(high_watermark);
-        if request.offset < log.start_offset() || request.offset > log.end_offset() {
+        let log_start_offset = topic.start_offset(number, self.now);
+        if request.offset < log_start_offset || request.offset > topic.end_offset(number, self.now) {
             return Err(Code::OffsetOutOfRange.plain());
         }
         let (limit, aborted) = match request.isolation {
@@ -144,9 +148,9 @@ impl Cluster {
         Ok(Fetched {
             high_watermark,
             last_stable_offset,
-            log_start_offset: log.start_offset(),
+            log_start_offset,
             aborted,
-            records: log.read(request.offset, limit, request.max_bytes),
+            records: log.read(request.offset, limit, request.max_bytes, partition.registration.leader_epoch),
         })
     }
 
@@ -159,19 +163,22 @@ impl Cluster {
         isolation: Isolation,
         leader_epoch: Option<i32>,
     ) -> Result<(i64, i64, i32), Refusal> {
-        let (_, partition) = self.led_by(asked, tp)?;
+        let (topic, partition) = self.led_by(asked, tp)?;
         check_epoch(partition, leader_epoch)?;
-        let log = &partition.log;
-        let high_watermark = partition.high_watermark();
+        let (log, number) = (&partition.log, tp.partition);
+        let high_watermark = topic.high_watermark(number, self.now);
         let limit = match isolation {
             Isolation::ReadUncommitted => high_watermark,
             Isolation::ReadCommitted => log.last_stable_offset(high_watermark),
         };
         let found = match query {
             OffsetQuery::Latest => Some((-1, limit)),
-            OffsetQuery::Earliest => Some((-1, log.start_offset())),
-            OffsetQuery::Youngest => log.find_youngest(),
-            OffsetQuery::At(timestamp) => log.find_time(timestamp).filter(|(_, offset)| *offset < limit),
+            OffsetQuery::Earliest => Some((-1, topic.start_offset(number, self.now))),
+            OffsetQuery::Youngest => topic.find_youngest(number, self.wall_clock(), self.now),
+            OffsetQuery::At(timestamp) => {
+                let then = timestamp.saturating_sub(self.options.wall_start);
+                topic.find_time(number, timestamp, then, self.now).filter(|(_, offset)| *offset < limit)
+            }
         };
         let epoch = partition.registration.leader_epoch;
         Ok(found.map_or((-1, -1, -1), |(timestamp, offset)| (timestamp, offset, epoch)))

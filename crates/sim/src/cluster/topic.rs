@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::broker::{Broker, Process};
 use super::registration::Registration;
 use crate::ids::{BrokerId, Millis, TopicId};
-use crate::log::Log;
+use crate::log::{Cleaning, Log, Roll};
 use crate::traffic::{History, Keep, Load, Tape};
 
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub(crate) struct Weight {
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) keep: Keep,
+    pub(crate) roll: Roll,
+    pub(crate) cleaning: Cleaning,
     pub(crate) min_isr: usize,
     pub(crate) unclean: bool,
     pub(crate) max_message: usize,
@@ -98,13 +100,55 @@ pub(crate) struct Replica {
     pub(crate) future: Option<Future>,
 }
 
+impl Replica {
+    /// Where in the log it is.
+    pub(crate) fn position(&self, extent: &Extent) -> f64 {
+        match self.progress {
+            Progress::Following => extent.end,
+            Progress::Behind(lag) => lag.position,
+        }
+    }
+}
+
 /// How far a replica is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Progress {
     /// At its leader's end, always.
     Following,
-    /// At this position of the log, with the records below this offset.
-    Behind { position: f64, offset: i64 },
+    /// Behind it.
+    Behind(Lag),
+}
+
+/// How far behind its leader a replica is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lag {
+    /// Where in the log it is, in bytes ever written.
+    pub(crate) position: f64,
+    /// It has the records below this offset.
+    pub(crate) offset: i64,
+    /// When it last had all that its leader had at its last fetch but one.
+    pub(crate) caught_up_at: Millis,
+    /// When it last fetched, and where the leader's log ended then.
+    pub(crate) fetched: (Millis, f64),
+}
+
+impl Lag {
+    /// A replica that has stopped, or starts, here.
+    pub(crate) fn at(position: f64, offset: i64, now: Millis) -> Self {
+        Self { position, offset, caught_up_at: now, fetched: (now, position) }
+    }
+
+    /// Has fetched up to `position` of a log that ends at `end`. Offsets are taken to lie evenly
+    /// between where it was and the end.
+    pub(crate) fn fetch(&mut self, position: f64, end: (f64, i64), now: Millis) {
+        if position >= self.fetched.1 {
+            self.caught_up_at = self.fetched.0;
+        }
+        self.fetched = (now, end.0);
+        let part = (position - self.position) / (end.0 - self.position).max(1.0);
+        self.offset += ((end.1 - self.offset) as f64 * part.clamp(0.0, 1.0)) as i64;
+        self.position = position;
+    }
 }
 
 /// A replica on its way to another directory of its broker.
@@ -167,9 +211,11 @@ impl Topic {
             let share = self.share(number as i32);
             let registration = &partition.registration;
             let Some(leader) = registration.leader else { continue };
-            let followers = registration.isr.iter().filter(|broker| **broker != leader);
+            // One that is behind fetches what it can get; see `copy`.
+            let in_step = |replica: &&Replica| replica.progress == Progress::Following && replica.broker != leader;
+            let followers = partition.replicas.iter().filter(in_step);
             for follower in followers.clone() {
-                weights.entry(*follower).or_default().follows += share;
+                weights.entry(follower.broker).or_default().follows += share;
             }
             let weight = weights.entry(leader).or_default();
             weight.leads += share;
@@ -199,15 +245,5 @@ impl Partition {
         let Some(replica) = self.replica(broker) else { return false };
         let reporter = brokers.get(&broker).filter(|broker| broker.process != Process::Down);
         reporter.and_then(|broker| broker.dirs.get(replica.dir)).is_some_and(|dir| dir.failed)
-    }
-
-    /// Records below this offset are on every replica in sync.
-    pub(crate) fn high_watermark(&self) -> i64 {
-        let end = self.log.end_offset();
-        let behind = self.registration.isr.iter().filter_map(|broker| match self.replica(*broker)?.progress {
-            Progress::Following => None,
-            Progress::Behind { offset, .. } => Some(offset),
-        });
-        behind.fold(end, i64::min).max(self.log.start_offset())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Cluster;
 use super::broker::Broker;
 use super::registration::Registration;
-use super::topic::{Partition, Progress, Replica, Topic};
+use super::topic::{Lag, Partition, Progress, Replica, Topic};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, TopicId, TopicPartition};
 use crate::traffic::{History, Load, Tape};
@@ -128,8 +128,9 @@ impl Cluster {
             .zip(lists)
             .map(|(partition, list)| self.new_partition(&TopicPartition { topic: name.clone(), partition }, list))
             .collect();
+        let history = History::new(since, new.load.clone());
         for (number, partition) in (0..).zip(&mut partitions) {
-            partition.tape = Tape::begin(since, new.load.share(number, count));
+            partition.tape = Tape::begin(since, new.load.share(number, count), &history);
         }
         let topic = Topic {
             name: name.clone(),
@@ -138,7 +139,7 @@ impl Cluster {
             partitions,
             configs: new.configs.clone(),
             rules,
-            history: History::new(since, new.load.clone()),
+            history,
             weights: None,
         };
         self.topics.insert(name, topic);
@@ -287,7 +288,7 @@ impl Cluster {
             let dir = broker.dir_for(tp);
             broker.dirs[dir].logs += 1;
             let in_sync = isr.contains(id) && broker.is_running();
-            let progress = if in_sync { Progress::Following } else { Progress::Behind { position: 0.0, offset: 0 } };
+            let progress = if in_sync { Progress::Following } else { Progress::Behind(Lag::at(0.0, 0, now)) };
             if !in_sync {
                 broker.behind.insert(tp.clone());
             }

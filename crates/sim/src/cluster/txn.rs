@@ -176,17 +176,17 @@ impl Cluster {
     }
 
     fn finish(&mut self, transactional_id: &str, commit: bool) {
-        let wall_clock = self.wall_clock();
+        let (now, wall_clock) = (self.now, self.wall_clock());
         let Some(transaction) = self.transactions.transactions.get_mut(transactional_id) else { return };
         let producer = (transaction.producer_id, transaction.epoch);
         transaction.open_since = None;
         transaction.ended = Some(commit);
         for tp in std::mem::take(&mut transaction.partitions) {
-            let found = self.topics.get_mut(&tp.topic).and_then(|topic| topic.partition_mut(tp.partition));
-            if let Some(partition) = found {
-                let epoch = partition.registration.leader_epoch;
+            let Some(topic) = self.topics.get_mut(&tp.topic) else { continue };
+            let place = topic.next_place(tp.partition, now);
+            if let Some(partition) = topic.partition_mut(tp.partition) {
                 // An epoch older than the log's was fenced there already: it has nothing left to end.
-                let _fenced = partition.log.end_transaction(producer, commit, wall_clock, epoch);
+                let _fenced = partition.log.end_transaction(producer, commit, wall_clock, place);
             }
         }
     }

@@ -1,15 +1,23 @@
 //! The records of one partition that somebody really produced: batches, offsets, producers'
-//! states, open and aborted transactions. Simulated load has no records; see [`crate::traffic`].
+//! states, open and aborted transactions, retention and compaction.
 //!
 //! One log serves all replicas: a replica is a position in it, so a thousand followers cost nothing.
+//! Simulated records ([`crate::traffic`]) take offsets too and hold nothing: the caller says at which
+//! offset a batch goes, and a reader who finds only simulated ones gets a batch without records.
 
 mod batch;
+mod clean;
+mod gap;
+mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 
 pub use batch::Batch;
+pub(crate) use clean::{Cleaning, all_have_keys};
+pub(crate) use segments::Roll;
+use segments::Segment;
 
 use crate::code::{Code, Refusal};
 
@@ -40,8 +48,18 @@ struct Producer {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     batches: VecDeque<Batch>,
-    start_offset: i64,
+    segments: VecDeque<Segment>,
+    /// Behind the last record.
     end_offset: i64,
+    /// Retention has taken everything below this, which was so many records.
+    deleted_to: i64,
+    deleted_records: i64,
+    /// All records ever appended.
+    records: i64,
+    /// Below this the cleaner has been, and since when it waits to take what it marked: by the last
+    /// offset of each batch.
+    cleaned_to: i64,
+    horizons: BTreeMap<i64, i64>,
     appended_bytes: u64,
     trimmed_bytes: u64,
     producers: BTreeMap<i64, Producer>,
@@ -49,14 +67,30 @@ pub struct Log {
 }
 
 impl Log {
-    /// The first offset that can be read.
-    pub fn start_offset(&self) -> i64 {
-        self.start_offset
-    }
-
-    /// The offset the next record gets.
+    /// Behind the last record that is there.
     pub fn end_offset(&self) -> i64 {
         self.end_offset
+    }
+
+    /// All records ever appended.
+    pub(crate) fn records(&self) -> i64 {
+        self.records
+    }
+
+    /// Records that retention took away, and the offset below which it took everything.
+    pub(crate) fn deleted(&self) -> (i64, i64) {
+        (self.deleted_records, self.deleted_to)
+    }
+
+    /// The offset of the first record that is there.
+    pub(crate) fn first_offset(&self) -> Option<i64> {
+        self.batches.front().map(|batch| batch.base_offset)
+    }
+
+    /// Records that retention left, in batches with nothing as young as `timestamp`.
+    pub(crate) fn records_before(&self, timestamp: i64) -> i64 {
+        let older = self.batches.iter().take_while(|batch| batch.max_timestamp < timestamp);
+        self.deleted_records + older.map(length).sum::<i64>()
     }
 
     /// All bytes ever appended.
@@ -70,14 +104,16 @@ impl Log {
     }
 
     /// Appends a batch; answers its offset. A batch sent twice is answered as the first time.
-    pub(crate) fn append(&mut self, batch: Batch, leader_epoch: i32) -> Result<i64, Refusal> {
+    pub(crate) fn append(&mut self, batch: Batch, place: Place) -> Result<i64, Refusal> {
         if let Some(offset) = self.check_producer(&batch)? {
             return Ok(offset);
         }
-        let batch = batch.placed(self.end_offset, leader_epoch);
+        let batch = batch.placed(place.offset.max(self.end_offset), place.leader_epoch);
         let offset = batch.base_offset;
         self.note_producer(&batch);
+        self.enter_segment(&batch, place.roll);
         self.end_offset = batch.last_offset + 1;
+        self.records += length(&batch);
         self.appended_bytes += batch.bytes.len() as u64;
         self.batches.push_back(batch);
         Ok(offset)
@@ -150,11 +186,11 @@ impl Log {
         producer: (i64, i16),
         commit: bool,
         timestamp: i64,
-        leader_epoch: i32,
+        place: Place,
     ) -> Result<(), Refusal> {
         let (id, epoch) = producer;
         let marker = Batch::marker(timestamp, id, epoch, commit)?;
-        self.append(marker, leader_epoch).map(drop)
+        self.append(marker, place).map(drop)
     }
 
     /// Below this offset no transaction is open.
@@ -168,8 +204,8 @@ impl Log {
     }
 
     /// Batches from `offset` on that end before `limit`: at least one if there is any, and no more
-    /// than `max_bytes` beyond that.
-    pub(crate) fn read(&self, offset: i64, limit: i64, max_bytes: usize) -> Bytes {
+    /// than `max_bytes` beyond that. Where there are only offsets, a batch without records.
+    pub(crate) fn read(&self, offset: i64, limit: i64, max_bytes: usize, leader_epoch: i32) -> Bytes {
         let first = self.batches.partition_point(|batch| batch.last_offset < offset);
         let mut found: Vec<&Bytes> = Vec::new();
         let mut size = 0;
@@ -181,6 +217,11 @@ impl Log {
             found.push(&batch.bytes);
         }
         match found[..] {
+            [] if offset < limit => {
+                // A batch that ends beyond the limit is not touched.
+                let next = self.batches.get(first).map_or(limit, |batch| batch.base_offset.min(limit));
+                if offset < next { gap::gap(offset, next - 1, leader_epoch) } else { Bytes::new() }
+            }
             [] => Bytes::new(),
             [one] => one.clone(),
             _ => found
@@ -205,36 +246,39 @@ impl Log {
         Some((youngest.max_timestamp, youngest.find(youngest.max_timestamp).1))
     }
 
-    /// Takes away what is older than `before`, or more than `keep_bytes`.
-    pub(crate) fn trim(&mut self, before: i64, keep_bytes: u64) {
-        while let Some(first) = self.batches.front() {
-            let kept = self.appended_bytes - self.trimmed_bytes;
-            if first.max_timestamp >= before && kept.saturating_sub(first.bytes.len() as u64) < keep_bytes {
-                break;
-            }
-            self.trimmed_bytes += first.bytes.len() as u64;
-            self.start_offset = first.last_offset + 1;
-            self.batches.pop_front();
-        }
-        let start = self.start_offset;
-        self.aborted.retain(|txn| txn.last_offset >= start);
-    }
-
     /// Forgets everything from `offset` on: a new leader never had it.
     pub(crate) fn truncate(&mut self, offset: i64) {
         if offset >= self.end_offset {
             return;
         }
         let kept = self.batches.partition_point(|batch| batch.last_offset < offset);
-        let lost: u64 = self.batches.drain(kept..).map(|batch| batch.bytes.len() as u64).sum();
-        self.appended_bytes -= lost;
-        self.end_offset = self.batches.back().map_or(offset.max(self.start_offset), |last| last.last_offset + 1);
+        for lost in self.batches.drain(kept..) {
+            self.appended_bytes -= lost.bytes.len() as u64;
+            self.records -= length(&lost);
+        }
+        self.end_offset = self.batches.back().map_or(self.deleted_to, |last| last.last_offset + 1);
+        self.cleaned_to = self.cleaned_to.min(self.end_offset);
+        self.recount_segments();
         self.producers.clear();
         self.aborted.clear();
         for batch in self.batches.clone() {
             self.note_producer(&batch);
         }
     }
+}
+
+/// Where a batch goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The next free offset, simulated records counted.
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) roll: Roll,
+}
+
+/// How many records a batch had when it came.
+fn length(batch: &Batch) -> i64 {
+    batch.last_offset - batch.base_offset + 1
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ struct Inner {
     /// The moment that was the cluster's `began` milliseconds.
     start: Instant,
     began: Millis,
+    /// Milliseconds of the cluster in each of ours.
+    speed: f64,
     changes: watch::Sender<u64>,
     /// Answers to be lost after the deed: whose, and to which call.
     losses: Mutex<VecDeque<(BrokerId, i16)>>,
@@ -36,12 +38,19 @@ struct Inner {
 impl World {
     /// From now on the cluster's time is tokio's.
     pub fn new(cluster: Cluster) -> Self {
+        Self::with_speed(cluster, 1.0)
+    }
+
+    /// The same, with so many of the cluster's seconds in each of ours. What clients and brokers wait
+    /// for on a connection is not simulated, and takes its own time.
+    pub fn with_speed(cluster: Cluster, speed: f64) -> Self {
         let began = cluster.now();
         let (changes, _) = watch::channel(0);
         Self(Arc::new(Inner {
             cluster: Mutex::new(cluster),
             start: Instant::now(),
             began,
+            speed,
             changes,
             losses: Mutex::default(),
         }))
@@ -67,7 +76,7 @@ impl World {
 
     fn present(&self) -> MutexGuard<'_, Cluster> {
         let mut cluster = lock(&self.0.cluster);
-        let passed = Millis::try_from(self.0.start.elapsed().as_millis()).unwrap_or(Millis::MAX);
+        let passed = (self.0.start.elapsed().as_secs_f64() * 1_000.0 * self.0.speed) as Millis;
         let now = self.0.began.saturating_add(passed);
         let since = now - cluster.now();
         cluster.tick(since);

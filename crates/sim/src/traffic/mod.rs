@@ -104,6 +104,10 @@ impl History {
         &self.eras[self.eras.len() - 1].1
     }
 
+    fn record_bytes(&self) -> f64 {
+        self.present().record_bytes.max(1.0)
+    }
+
     pub(crate) fn change(&mut self, now: Millis, load: Load) {
         let total = self.total(now);
         self.eras.push((now, load, total));
@@ -144,14 +148,19 @@ struct Era {
     since: Millis,
     share: f64,
     end: f64,
+    /// Records on the tape when the era began, and the size of those that come in it.
+    records: f64,
+    record_bytes: f64,
 }
 
 /// More eras than this are not remembered: the oldest are long beyond any retention by then.
 const ERAS: usize = 64;
 
 impl Tape {
-    pub(crate) fn begin(since: Millis, share: f64) -> Self {
-        Self { eras: vec![Era { since, share, end: 0.0 }], share, silent: false, floor: 0.0 }
+    pub(crate) fn begin(since: Millis, share: f64, history: &History) -> Self {
+        let record_bytes = history.record_bytes();
+        let era = Era { since, share, end: 0.0, records: 0.0, record_bytes };
+        Self { eras: vec![era], share, silent: false, floor: 0.0 }
     }
 
     /// Where the tape ends at `now`.
@@ -162,6 +171,28 @@ impl Tape {
             return era.end;
         }
         era.end + era.share * (history.total(now) - history.total(era.since))
+    }
+
+    /// How many records have come onto it until `now`.
+    pub(crate) fn records(&self, history: &History, now: Millis) -> i64 {
+        self.records_below(self.end(history, now), |era| era.since <= now)
+    }
+
+    /// How many records lie before what retention has left.
+    pub(crate) fn deleted_records(&self, history: &History, keep: Keep, now: Millis) -> i64 {
+        if keep.millis.is_none() && keep.bytes.is_none() {
+            // A compacted log gets holes; it begins where it always began.
+            return 0;
+        }
+        let start = self.start(history, Keep { compact: false, ..keep }, now);
+        self.records_below(start, |era| era.end <= start).min(self.records(history, now))
+    }
+
+    /// The records below `position`, which lies in the last era that `fits`.
+    fn records_below(&self, position: f64, fits: impl Fn(&Era) -> bool) -> i64 {
+        let era = self.eras.iter().rev().find(|era| fits(era)).or(self.eras.first());
+        let records = era.map_or(0.0, |era| era.records + (position - era.end) / era.record_bytes);
+        records.max(0.0) as i64
     }
 
     /// Where it begins: what lies before is deleted or compacted away.
@@ -195,18 +226,30 @@ impl Tape {
         self.turn(history, now, 0.0);
     }
 
-    /// Puts bytes there at once, or takes them from its end.
+    /// Puts bytes there at once.
     pub(crate) fn add(&mut self, bytes: f64, history: &History, now: Millis) {
         self.turn(history, now, bytes);
     }
 
+    /// Takes bytes from its end, so that so many records are left.
+    pub(crate) fn cut(&mut self, bytes: f64, records_left: i64, history: &History, now: Millis) {
+        self.turn(history, now, -bytes);
+        if let Some(era) = self.eras.last_mut() {
+            era.records = records_left.max(0) as f64;
+        }
+    }
+
     fn turn(&mut self, history: &History, now: Millis, more: f64) {
-        let end = (self.end(history, now) + more).max(0.0);
+        let before = self.end(history, now);
+        let end = (before + more).max(0.0);
         let share = if self.silent { 0.0 } else { self.share };
+        let record_bytes = history.record_bytes();
+        let records = self.eras.last().map_or(0.0, |era| era.records + (before - era.end) / era.record_bytes);
+        let records = (records + (end - before) / record_bytes).max(0.0);
         if self.eras.last().is_some_and(|era| era.since == now) {
             self.eras.pop();
         }
-        self.eras.push(Era { since: now, share, end });
+        self.eras.push(Era { since: now, share, end, records, record_bytes });
         if self.eras.len() > ERAS {
             self.eras.remove(0);
         }
@@ -259,7 +302,7 @@ mod tests {
     #[test]
     fn retention_by_time_and_by_size_bounds_the_log() {
         let history = History::new(0, Load::steady(100.0));
-        let tape = Tape::begin(0, 1.0);
+        let tape = Tape::begin(0, 1.0, &history);
         let size = |keep, now| tape.end(&history, now) - tape.start(&history, keep, now);
         let by_time = Keep { millis: Some(HOUR), bytes: None, compact: false };
         assert_eq!([size(by_time, HOUR / 2), size(by_time, 5 * HOUR)], [180_000.0, 360_000.0]);
@@ -278,7 +321,7 @@ mod tests {
     #[test]
     fn nothing_comes_in_while_nobody_leads() {
         let history = History::new(0, Load::steady(100.0));
-        let mut tape = Tape::begin(0, 1.0);
+        let mut tape = Tape::begin(0, 1.0, &history);
         tape.set_silent(true, &history, 10_000);
         assert_eq!(tape.end(&history, 60_000), 1_000.0);
         tape.set_silent(false, &history, 60_000);
@@ -288,10 +331,25 @@ mod tests {
     #[test]
     fn bytes_put_there_at_once_go_when_their_time_has_come() {
         let history = History::new(0, Load::default());
-        let mut tape = Tape::begin(0, 1.0);
+        let mut tape = Tape::begin(0, 1.0, &history);
         tape.add(500.0, &history, 1_000);
         let keep = Keep { millis: Some(HOUR), bytes: None, compact: false };
         let size = |now| tape.end(&history, now) - tape.start(&history, keep, now);
         assert_eq!([size(1_000), size(HOUR), size(HOUR + 1_000)], [500.0, 500.0, 0.0]);
+    }
+
+    #[test]
+    fn records_are_counted_by_their_size_and_go_with_the_bytes() {
+        let mut history = History::new(0, Load::steady(1_000.0));
+        let mut tape = Tape::begin(0, 1.0, &history);
+        assert_eq!(tape.records(&history, 10_500), 10);
+        history.change(10_000, Load { record_bytes: 100.0, ..Load::steady(1_000.0) });
+        tape.set_share(1.0, &history, 10_000, 0.0);
+        assert_eq!([tape.records(&history, 10_000), tape.records(&history, 11_000)], [10, 20], "smaller ones since");
+        let keep = Keep { millis: Some(5_000), bytes: None, compact: false };
+        let deleted = |now| tape.deleted_records(&history, keep, now);
+        assert_eq!([deleted(4_000), deleted(10_000), deleted(16_000)], [0, 5, 20]);
+        let compacted = Keep { millis: None, bytes: None, compact: true };
+        assert_eq!(tape.deleted_records(&history, compacted, 60_000), 0);
     }
 }

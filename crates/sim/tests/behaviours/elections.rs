@@ -72,3 +72,16 @@ fn an_unclean_election_takes_who_is_there() {
     assert_eq!(cluster.elect_leaders(Unclean, Some(&[t0()])).remove(0).1, Ok(()));
     assert_eq!((now(&cluster).leader, &now(&cluster).isr), (Some(BrokerId(1)), &ids(&[1])));
 }
+
+#[test]
+fn without_eligible_replicas_the_last_one_in_sync_stays_on_record() {
+    let options = Options { eligible_leader_replicas: false, ..Options::default() };
+    let mut cluster = Cluster::new(options, (0..3).map(broker));
+    create(&mut cluster, &NewTopic::manual("t", &[&[0, 1]]));
+    cluster.stop_broker(BrokerId(1));
+    cluster.stop_broker(BrokerId(0));
+    assert_eq!((now(&cluster).leader, &now(&cluster).isr), (None, &ids(&[0])));
+    cluster.start_broker(BrokerId(0));
+    cluster.tick(5_000);
+    assert_eq!(now(&cluster).leader, Some(BrokerId(0)));
+}

@@ -3,6 +3,7 @@
 mod brokers;
 mod configs;
 mod elections;
+mod followers;
 mod log_dirs;
 mod properties;
 mod reassignments;

@@ -51,6 +51,7 @@ fn live(steps: &[Step], seed: u64) -> Cluster {
     let mut cluster = Cluster::new(Options { seed, ..Options::default() }, (0..BROKERS).map(broker));
     let load = Load { swing: 0.5, ..Load::steady(5e6) };
     create(&mut cluster, &NewTopic::new("t", 4, 3).loaded(load, 60_000));
+    let mut seen: Vec<i64> = Vec::new();
     for step in steps {
         let tp = |partition: i32| TopicPartition::new("t", partition);
         match step {
@@ -78,6 +79,9 @@ fn live(steps: &[Step], seed: u64) -> Cluster {
             Step::Unregister(id) => drop(cluster.unregister_broker(BrokerId(*id))),
         }
         check(&cluster);
+        let marks: Vec<i64> = (0..).map_while(|n| cluster.high_watermark(&tp(n))).collect();
+        assert!(seen.iter().zip(&marks).all(|(before, now)| before <= now), "back in time: {seen:?}, {marks:?}");
+        seen = marks;
     }
     cluster
 }

@@ -1,10 +1,20 @@
 use crate::*;
 use bytes::Bytes;
+use evenkeel_kafka::records::decode_batches;
 use evenkeel_sim::cluster::{FetchRequest, Isolation, OffsetQuery};
 use evenkeel_sim::log::Batch;
+use evenkeel_sim::traffic::Load;
 
 /// Young enough for any retention.
 const STAMP: i64 = 1_767_225_600_000;
+
+/// Topic `t` of one partition with these replicas, and nothing in it.
+fn empty_partition(count: i32, replicas: &[i32]) -> Cluster {
+    let mut cluster = cluster(count);
+    create(&mut cluster, &NewTopic::manual("t", &[replicas]));
+    cluster.tick(1_000);
+    cluster
+}
 
 fn plain(value: &'static str) -> Bytes {
     Batch::of_records(STAMP, &[(None, Some(Bytes::from_static(value.as_bytes())))])
@@ -22,7 +32,7 @@ fn read(cluster: &Cluster, from: i32, offset: i64, isolation: Isolation) -> Resu
 
 #[test]
 fn records_are_written_to_and_read_from_the_leader() -> Result<(), Refusal> {
-    let mut cluster = with_partition(3, &[0, 1]);
+    let mut cluster = empty_partition(3, &[0, 1]);
     assert_eq!([produce(&mut cluster, 0, plain("a"))?, produce(&mut cluster, 0, plain("b"))?], [0, 1]);
     assert_eq!(read(&cluster, 0, 0, Isolation::ReadUncommitted)?, [0, 1]);
     assert_eq!(produce(&mut cluster, 1, plain("c")).map_err(|it| it.code), Err(Code::NotLeaderOrFollower));
@@ -37,7 +47,7 @@ fn records_are_written_to_and_read_from_the_leader() -> Result<(), Refusal> {
 
 #[test]
 fn a_leader_epoch_from_the_future_or_the_past_is_refused() {
-    let mut cluster = with_partition(3, &[0, 1]);
+    let mut cluster = empty_partition(3, &[0, 1]);
     reassign(&mut cluster, &[0]).expect("accepted");
     let ask = |epoch| {
         let query = OffsetQuery::Latest;
@@ -48,7 +58,7 @@ fn a_leader_epoch_from_the_future_or_the_past_is_refused() {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_leader_dies_or_the_partition_moves() -> Result<(), Refusal> {
-    let mut cluster = with_partition(5, &[0, 1]);
+    let mut cluster = empty_partition(5, &[0, 1]);
     produce(&mut cluster, 0, plain("a"))?;
     cluster.crash_broker(BrokerId(0));
     cluster.tick(10_000);
@@ -62,7 +72,7 @@ fn nothing_acknowledged_is_lost_when_the_leader_dies_or_the_partition_moves() ->
 
 #[test]
 fn a_dead_follower_holds_back_the_high_watermark_until_it_is_fenced() -> Result<(), Refusal> {
-    let mut cluster = with_partition(3, &[0, 1]);
+    let mut cluster = empty_partition(3, &[0, 1]);
     produce(&mut cluster, 0, plain("a"))?;
     cluster.crash_broker(BrokerId(1));
     produce(&mut cluster, 0, plain("b"))?;
@@ -100,7 +110,7 @@ fn an_unclean_leader_loses_what_it_never_had() -> Result<(), Refusal> {
 
 #[test]
 fn a_transaction_is_seen_when_committed_and_never_when_aborted() -> Result<(), Refusal> {
-    let mut cluster = with_partition(3, &[0, 1]);
+    let mut cluster = empty_partition(3, &[0, 1]);
     let producer = cluster.init_producer_id(Some("tx"), 60_000, None)?;
     let write = |cluster: &mut Cluster, producer: (i64, i16), sequence| {
         let batch = Batch::of_producer(STAMP, (producer.0, producer.1, sequence), true, &[(None, None)]);
@@ -138,12 +148,138 @@ fn a_transaction_is_seen_when_committed_and_never_when_aborted() -> Result<(), R
 
 #[test]
 fn a_transaction_left_open_is_aborted_after_its_time() -> Result<(), Refusal> {
-    let mut cluster = with_partition(3, &[0, 1]);
+    let mut cluster = empty_partition(3, &[0, 1]);
     let producer = cluster.init_producer_id(Some("tx"), 60_000, None)?;
     cluster.add_partitions_to_txn("tx", producer, &[t0()]);
     let batch = Batch::of_producer(STAMP, (producer.0, producer.1, 0), true, &[(None, None)]);
     cluster.produce(BrokerId(0), &t0(), batch, true, Some("tx"))?;
     cluster.tick(80_000);
     assert_eq!(code(cluster.end_txn("tx", producer, true)), 90);
+    Ok(())
+}
+
+fn offset(cluster: &Cluster, query: OffsetQuery) -> Result<(i64, i64), Refusal> {
+    let found = cluster.list_offset(BrokerId(0), &t0(), query, Isolation::ReadUncommitted, None)?;
+    Ok((found.0, found.1))
+}
+
+/// First and last offset of each batch from `from` on, and how many records are in it.
+fn batches(cluster: &Cluster, from: i64) -> Result<Vec<(i64, i64, usize)>, Refusal> {
+    let request = FetchRequest {
+        partition: t0(),
+        offset: from,
+        max_bytes: usize::MAX,
+        isolation: Isolation::ReadCommitted,
+        leader_epoch: None,
+    };
+    let read = decode_batches(cluster.fetch(BrokerId(0), &request)?.records);
+    Ok(read
+        .map(|it| it.expect("well formed"))
+        .map(|it| (it.head.base_offset, it.head.last_offset, it.records.len()))
+        .collect())
+}
+
+/// A thousand records a second, of a thousand bytes.
+fn loaded(settings: &[(&str, &str)]) -> Cluster {
+    let mut cluster = cluster(3);
+    let topic = NewTopic::manual("t", &[&[0, 1]]).loaded(Load::steady(1e6), 10_000);
+    create(&mut cluster, &settings.iter().fold(topic, |topic, (key, value)| topic.config(key, value)));
+    cluster
+}
+
+#[test]
+fn offsets_move_on_with_simulated_load_and_real_records_lie_between() -> Result<(), Refusal> {
+    let mut cluster = loaded(&[]);
+    assert_eq!(offset(&cluster, OffsetQuery::Latest)?.1, 10_000);
+    cluster.tick(5_000);
+    assert_eq!((offset(&cluster, OffsetQuery::Latest)?.1, cluster.high_watermark(&t0())), (15_000, Some(15_000)));
+    assert_eq!(produce(&mut cluster, 0, plain("a"))?, 15_000);
+    cluster.tick(1_000);
+    assert_eq!(produce(&mut cluster, 0, plain("b"))?, 16_001);
+    assert_eq!(batches(&cluster, 0)?, [(15_000, 15_000, 1), (16_001, 16_001, 1)], "readers find what is real");
+    cluster.tick(1_000);
+    assert_eq!(batches(&cluster, 16_002)?, [(16_002, 17_001, 0)], "and get past what is not");
+    assert_eq!(batches(&cluster, 17_002)?, []);
+    assert_eq!(offset(&cluster, OffsetQuery::Youngest)?.1, 17_001);
+    Ok(())
+}
+
+#[test]
+fn simulated_records_are_found_by_their_time_and_go_with_retention() -> Result<(), Refusal> {
+    let mut cluster = loaded(&[("retention.ms", "60000")]);
+    cluster.tick(100_000);
+    assert_eq!(offset(&cluster, OffsetQuery::Earliest)?.1, 50_000);
+    assert_eq!(offset(&cluster, OffsetQuery::At(STAMP + 90_000))?, (STAMP + 90_000, 100_000));
+    assert_eq!(offset(&cluster, OffsetQuery::At(STAMP + 200_000))?, (-1, -1));
+    assert_eq!(batches(&cluster, 49_999).map_err(|it| it.code), Err(Code::OffsetOutOfRange));
+    let mut by_size = loaded(&[("retention.bytes", "4000000")]);
+    by_size.tick(100_000);
+    assert_eq!(offset(&by_size, OffsetQuery::Earliest)?.1, 106_000);
+    Ok(())
+}
+
+#[test]
+fn an_open_transaction_holds_back_readers_of_committed_records_though_the_load_goes_on() -> Result<(), Refusal> {
+    let mut cluster = loaded(&[]);
+    let producer = cluster.init_producer_id(Some("tx"), 60_000, None)?;
+    cluster.add_partitions_to_txn("tx", producer, &[t0()]);
+    let batch = Batch::of_producer(STAMP, (producer.0, producer.1, 0), true, &[(None, None)]);
+    cluster.produce(BrokerId(0), &t0(), batch, true, Some("tx"))?;
+    cluster.tick(1_000);
+    assert_eq!(batches(&cluster, 0)?, [(0, 9_999, 0)]);
+    assert_eq!(batches(&cluster, 10_000)?, []);
+    cluster.end_txn("tx", producer, true)?;
+    assert_eq!(batches(&cluster, 10_000)?, [(10_000, 10_000, 1), (11_001, 11_001, 1)], "the record and the mark");
+    Ok(())
+}
+
+fn pair(key: &'static str, value: Option<&'static str>) -> Bytes {
+    let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
+    Batch::of_records(STAMP, &[(Some(bytes(key)), value.map(bytes))])
+}
+
+#[test]
+fn a_compacted_topic_keeps_the_last_record_of_each_key() -> Result<(), Refusal> {
+    let mut cluster = cluster(3);
+    let settings = [("cleanup.policy", "compact"), ("segment.bytes", "100"), ("delete.retention.ms", "100000")];
+    let topic = settings.iter().fold(NewTopic::manual("t", &[&[0, 1]]), |topic, (key, value)| topic.config(key, value));
+    create(&mut cluster, &topic);
+    for (key, value) in [("a", Some("1")), ("b", Some("1")), ("a", Some("2")), ("b", None), ("x", Some("."))] {
+        produce(&mut cluster, 0, pair(key, value))?;
+    }
+    let refused = produce(&mut cluster, 0, plain("no key")).expect_err("a compacted topic wants keys");
+    assert_eq!(refused.code, Code::InvalidRecord);
+    cluster.tick(60_000);
+    let there = |cluster: &Cluster| Ok::<_, Refusal>(batches(cluster, 0)?.iter().map(|it| it.0).collect::<Vec<_>>());
+    assert_eq!(there(&cluster)?, [2, 3, 4], "the tombstone stays for a while");
+    produce(&mut cluster, 0, pair("x", Some(".")))?;
+    cluster.tick(120_000);
+    produce(&mut cluster, 0, pair("x", Some(".")))?;
+    produce(&mut cluster, 0, pair("x", Some(".")))?;
+    cluster.tick(60_000);
+    let left = there(&cluster)?;
+    assert!(left.starts_with(&[2]) && !left.contains(&3), "{left:?}");
+    assert_eq!(offset(&cluster, OffsetQuery::Earliest)?.1, 0, "a compacted log begins where it began");
+    assert_eq!(read(&cluster, 0, 3, Isolation::ReadUncommitted)?.first().copied(), left.get(1).copied());
+    Ok(())
+}
+
+#[test]
+fn retention_deletes_real_records_by_segments() -> Result<(), Refusal> {
+    let mut cluster = cluster(3);
+    let topic = NewTopic::manual("t", &[&[0, 1]]).config("retention.ms", "90000").config("segment.bytes", "100");
+    create(&mut cluster, &topic);
+    produce(&mut cluster, 0, plain("old"))?;
+    cluster.tick(60_000);
+    let young = Batch::of_records(STAMP + 60_000, &[(None, None)]);
+    produce(&mut cluster, 0, young)?;
+    assert_eq!(read(&cluster, 0, 0, Isolation::ReadUncommitted)?, [0, 1]);
+    cluster.tick(60_000);
+    assert_eq!(
+        (offset(&cluster, OffsetQuery::Earliest)?.1, read(&cluster, 0, 1, Isolation::ReadUncommitted)?),
+        (1, vec![1])
+    );
+    cluster.tick(60_000);
+    assert_eq!((offset(&cluster, OffsetQuery::Earliest)?.1, offset(&cluster, OffsetQuery::Latest)?.1), (2, 2));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The brokers over the wire: in-memory streams, paused time, and hostile bytes.
 
+mod metrics;
+
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,7 +9,7 @@ use evenkeel_kafka::frame::FrameReader;
 use evenkeel_kafka::guard::Limits;
 use evenkeel_kafka::message::{decode_response, encode_request, response_body};
 use evenkeel_sim::broker::{Addresses, Reply, handle, served};
-use evenkeel_sim::cluster::{Alteration, BrokerSpec, Fault, NewTopic, Operation, Resource};
+use evenkeel_sim::cluster::{Alteration, BrokerSpec, Fault, NewTopic, Operation, Reporter, Resource};
 use evenkeel_sim::log::Batch;
 use evenkeel_sim::serve::{Listener, World};
 use evenkeel_sim::{BrokerId, Cluster, Options};
@@ -33,7 +35,7 @@ fn addresses() -> Addresses {
     (0..3).map(|id| (BrokerId(id), ("sim".to_owned(), 9_092))).collect()
 }
 
-/// A client's end of a connection to broker 0.
+/// A client's end of a connection to a broker.
 struct Peer {
     frames: FrameReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
@@ -41,10 +43,14 @@ struct Peer {
 
 impl Peer {
     fn new(world: &World) -> Self {
+        Self::of(world, B0)
+    }
+
+    fn of(world: &World, broker: BrokerId) -> Self {
         let listener = Listener::plain(world.clone());
         (0..3).for_each(|id| listener.announce(BrokerId(id), "sim", 9_092));
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        tokio::spawn(async move { listener.serve(B0, theirs).await });
+        tokio::spawn(async move { listener.serve(broker, theirs).await });
         let (reader, writer) = tokio::io::split(ours);
         Self { frames: FrameReader::new(reader), writer }
     }
@@ -63,8 +69,12 @@ fn name(name: &'static str) -> TopicName {
 }
 
 fn fetch(offset: i64, patience: i32) -> FetchRequest {
+    fetch_of("t", offset, patience)
+}
+
+fn fetch_of(topic: &'static str, offset: i64, patience: i32) -> FetchRequest {
     let partition = FetchPartition::default().with_fetch_offset(offset).with_partition_max_bytes(1 << 20);
-    let topic = FetchTopic::default().with_topic(name("t")).with_partitions(vec![partition]);
+    let topic = FetchTopic::default().with_topic(name(topic)).with_partitions(vec![partition]);
     FetchRequest::default()
         .with_max_wait_ms(patience)
         .with_min_bytes(1)
@@ -300,6 +310,36 @@ fn a_fetch_from_another_than_the_leader_is_refused_in_every_version() {
         let partition = &answer.responses[0].partitions[0];
         assert_eq!(partition.error_code, 6);
         assert_eq!(partition.current_leader.leader_id.0, if version >= 12 { 0 } else { -1 });
+    }
+}
+
+#[test]
+fn a_broker_asked_for_controllers_says_that_it_is_none() {
+    let request = DescribeClusterRequest::default().with_endpoint_type(2);
+    let frame = encode_request(&request, 2, 7, "test").expect("written");
+    let Reply::Answer(answer) = handle(&mut cluster(), B0, &addresses(), frame.slice(4..)) else { panic!("silent") };
+    let answer = decode_response::<DescribeClusterRequest>(answer.slice(4..), 2, Limits::KNOWN_PEER).expect("read");
+    assert_eq!(answer.error_code, 114);
+}
+
+#[test]
+fn the_announced_versions_are_those_of_a_real_broker() {
+    let of = |key: ApiKey| served().find(|(served, _, _)| *served == key).map(|(_, oldest, newest)| (oldest, newest));
+    for (key, versions) in [
+        (ApiKey::CreateTopics, (2, 7)),
+        (ApiKey::Metadata, (0, 13)),
+        (ApiKey::DescribeConfigs, (1, 4)),
+        (ApiKey::AlterReplicaLogDirs, (1, 2)),
+        (ApiKey::DescribeLogDirs, (1, 5)),
+        (ApiKey::ElectLeaders, (0, 2)),
+        (ApiKey::IncrementalAlterConfigs, (0, 1)),
+        (ApiKey::AlterPartitionReassignments, (0, 1)),
+        (ApiKey::ListPartitionReassignments, (0, 0)),
+        (ApiKey::DescribeCluster, (0, 2)),
+        (ApiKey::UnregisterBroker, (0, 0)),
+        (ApiKey::DescribeTopicPartitions, (0, 0)),
+    ] {
+        assert_eq!(of(key), Some(versions), "{key:?}");
     }
 }
 

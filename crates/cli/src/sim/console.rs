@@ -1,0 +1,101 @@
+//! Reads commands from standard input while the cluster runs. A prompt is drawn on a terminal only.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+
+use evenkeel_sim::BrokerId;
+use evenkeel_sim::serve::{Listener, World};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::command::{Command, parse};
+use super::{Args, deed};
+
+/// Why no more commands come.
+pub(super) enum Ending {
+    /// Somebody said so.
+    Quit,
+    /// There is nothing left to read, and nobody at a terminal who closed it.
+    InputOver,
+}
+
+/// Someone who obeys.
+pub(super) struct Console {
+    world: World,
+    listener: Listener,
+    args: Args,
+    /// Names and keys of the calls that brokers serve.
+    apis: BTreeMap<String, i16>,
+}
+
+impl Console {
+    pub(super) fn new(world: World, listener: Listener, args: Args) -> Self {
+        let apis = evenkeel_sim::broker::served().map(|(key, _, _)| (format!("{key:?}"), key as i16)).collect();
+        Self { world, listener, args, apis }
+    }
+
+    /// Obeys until told to quit, or until there is nothing left to read.
+    pub(super) async fn run(&self) -> io::Result<Ending> {
+        let at_a_terminal = io::stdin().is_terminal();
+        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        loop {
+            if at_a_terminal {
+                say("> ")?;
+            }
+            let line = match lines.next_line().await {
+                Ok(Some(line)) => line,
+                Ok(None) if at_a_terminal => return Ok(Ending::Quit),
+                Ok(None) => return Ok(Ending::InputOver),
+                // Not text: the line is lost, the next may be better.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    say("that was not text; help lists the commands\n")?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let answer = match parse(&line, &self.apis) {
+                Ok(None) => continue,
+                Ok(Some(Command::Quit)) => return Ok(Ending::Quit),
+                Ok(Some(command)) => self.obey(command).await,
+                Err(complaint) => Err(complaint.to_string()),
+            };
+            say(&answer.unwrap_or_else(|refusal| refusal + "\n"))?;
+        }
+    }
+
+    async fn obey(&self, command: Command) -> Result<String, String> {
+        match command {
+            Command::Add { id, rack } => self.add(id, rack).await,
+            Command::LoseAnswer { broker, api_key } => {
+                self.world.look(|cluster| deed::known(cluster, broker))?;
+                self.world.lose_answer(broker, api_key);
+                Ok("done\n".to_owned())
+            }
+            other => self.world.with(|cluster| deed::obey(cluster, &other)),
+        }
+    }
+
+    async fn add(&self, id: Option<BrokerId>, rack: Option<String>) -> Result<String, String> {
+        let ids = self.world.look(|cluster| cluster.broker_ids());
+        let next = ids.iter().map(|id| id.0 + 1).max().unwrap_or(0);
+        let id = id.unwrap_or(BrokerId(next));
+        if ids.contains(&id) {
+            return Err(format!("there is a broker {id} already; the next free id is {next}"));
+        }
+        let port = self.args.port_of(id.0).map_err(|error| format!("{error:#}"))?;
+        let opened = self.listener.open_tcp(id, port).await;
+        let port = opened.map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+        let spec = self.args.spec(id, rack);
+        let place = spec.rack.as_ref().map(|rack| format!(" in rack {rack}")).unwrap_or_default();
+        self.world.with(|cluster| cluster.add_broker(spec));
+        Ok(format!("broker {id} listens on 127.0.0.1:{port}{place}\n"))
+    }
+}
+
+/// A reader that has gone is no reason to end the cluster.
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome,
+    }
+}

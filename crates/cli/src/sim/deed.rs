@@ -1,0 +1,213 @@
+//! Commands are done to the cluster. What cannot be done is said in one line, and nothing is disturbed.
+
+use evenkeel_sim::cluster::{BrokerState, Fault, NewTopic, Reassignment};
+use evenkeel_sim::traffic::Load;
+use evenkeel_sim::{BrokerId, Cluster, TopicPartition};
+
+use super::command::Command;
+use super::show;
+
+/// Does what is asked of the cluster itself; answers what there is to say.
+pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, String> {
+    match command {
+        Command::Help => return Ok(show::help()),
+        Command::Status => {
+            return Ok(show::status(&cluster.broker_status(), &cluster.copy_status(), cluster.shown_controller()));
+        }
+        Command::Topics => return Ok(show::topics(&cluster.topic_status())),
+        Command::Moves => return Ok(show::moves(&cluster.list_reassignments(None))),
+        Command::Stop(id) => {
+            up(cluster, *id)?;
+            cluster.suffer(&Fault::Stop(*id));
+        }
+        Command::Kill(id) => {
+            up(cluster, *id)?;
+            cluster.suffer(&Fault::Crash(*id));
+        }
+        Command::Start(id) => {
+            known(cluster, *id)?;
+            if !cluster.is_down(*id) {
+                return Err(format!("broker {id} is up; stop or kill it first"));
+            }
+            cluster.suffer(&Fault::Return(*id));
+            if cluster.is_down(*id) {
+                return Err(format!("broker {id} has no directory that works; mend-dir {id} 0 mends one"));
+            }
+        }
+        Command::Remove(id) => {
+            known(cluster, *id)?;
+            cluster.unregister_broker(*id).map_err(|refusal| refusal.to_string())?;
+        }
+        Command::LoseRack(rack) => {
+            let racks: Vec<String> = cluster.broker_status().into_iter().filter_map(|broker| broker.rack).collect();
+            if !racks.contains(rack) {
+                return Err(format!("there is no rack {rack}; there are {}", list(&racks)));
+            }
+            cluster.suffer(&Fault::RackLost(rack.clone()));
+        }
+        Command::SlowDisk { broker, dir, pace } => {
+            disk(cluster, *broker, *dir)?;
+            cluster.suffer(&Fault::SlowDisk(*broker, *dir, *pace));
+        }
+        Command::FullDisk { broker, dir } => {
+            disk(cluster, *broker, *dir)?;
+            cluster.suffer(&Fault::FullDisk(*broker, *dir));
+        }
+        Command::FailDir { broker, dir } => {
+            disk(cluster, *broker, *dir)?;
+            cluster.suffer(&Fault::FailedDir(*broker, *dir));
+        }
+        Command::MendDir { broker, dir } => {
+            disk(cluster, *broker, *dir)?;
+            cluster.suffer(&Fault::MendedDir(*broker, *dir));
+        }
+        Command::SlowLink { broker, pace } => {
+            known(cluster, *broker)?;
+            cluster.suffer(&Fault::SlowLink(*broker, *pace));
+        }
+        Command::Cut(id) => {
+            up(cluster, *id)?;
+            cluster.suffer(&Fault::CutLink(*id));
+        }
+        Command::Mend(id) => {
+            if known(cluster, *id)? != BrokerState::CutOff {
+                return Err(format!("the link of broker {id} is not cut"));
+            }
+            cluster.suffer(&Fault::MendedLink(*id));
+        }
+        Command::Stale { broker, seconds } => {
+            up(cluster, *broker)?;
+            cluster.suffer(&Fault::StaleMetadata(*broker, seconds * 1_000));
+        }
+        Command::ChangeController => {
+            cluster.suffer(&Fault::ControllerChange);
+            let now = cluster.shown_controller().map_or_else(|| "nobody".to_owned(), |id| format!("broker {id}"));
+            return Ok(format!("{now} passes for the controller now\n"));
+        }
+        Command::Move { topic, partition, to } => {
+            let (partition, target) = (TopicPartition::new(topic.as_str(), *partition), Some(to.clone()));
+            reassign(cluster, Reassignment { partition, target })?;
+        }
+        Command::Cancel { topic, partition } => {
+            let partition = TopicPartition::new(topic.as_str(), *partition);
+            reassign(cluster, Reassignment { partition, target: None })?;
+        }
+        Command::Create { topic, partitions, factor, bytes_in } => {
+            let topic = NewTopic::new(topic, *partitions, *factor).loaded(Load::steady(*bytes_in), 0);
+            cluster.create_topic(&topic, false).map_err(|refusal| refusal.to_string())?;
+        }
+        Command::Delete(topic) => {
+            cluster.delete_topic(topic).map_err(|_| format!("there is no topic {topic}; topics lists them"))?;
+        }
+        Command::Load { topic, bytes_in } => {
+            if cluster.topic_id(topic).is_none() {
+                return Err(format!("there is no topic {topic}; topics lists them"));
+            }
+            cluster.set_load(topic, Load::steady(*bytes_in));
+        }
+        // What needs more than the cluster is the console's.
+        Command::Add { .. } | Command::LoseAnswer { .. } | Command::Quit => {}
+    }
+    Ok("done\n".to_owned())
+}
+
+/// How a broker is, or that there is none.
+pub(super) fn known(cluster: &Cluster, id: BrokerId) -> Result<BrokerState, String> {
+    let brokers = cluster.broker_status();
+    let found = brokers.iter().find(|broker| broker.id == id);
+    found.map(|broker| broker.state).ok_or_else(|| {
+        let ids: Vec<String> = brokers.iter().map(|broker| broker.id.to_string()).collect();
+        format!("there is no broker {id}; there are {}", list(&ids))
+    })
+}
+
+fn up(cluster: &Cluster, id: BrokerId) -> Result<(), String> {
+    known(cluster, id)?;
+    if cluster.is_down(id) { Err(format!("broker {id} is down already; start {id} starts it")) } else { Ok(()) }
+}
+
+fn disk(cluster: &Cluster, id: BrokerId, dir: usize) -> Result<(), String> {
+    known(cluster, id)?;
+    let brokers = cluster.broker_status();
+    let count = brokers.iter().find(|broker| broker.id == id).map_or(0, |broker| broker.dirs.len());
+    if dir < count {
+        return Ok(());
+    }
+    Err(format!(
+        "broker {id} has no directory {dir}; it has {}",
+        list(&(0..count).map(|n| n.to_string()).collect::<Vec<_>>())
+    ))
+}
+
+fn reassign(cluster: &mut Cluster, line: Reassignment) -> Result<(), String> {
+    let answers = cluster.alter_reassignments(&[line], true);
+    answers.into_iter().collect::<Result<(), _>>().map_err(|refusal| refusal.to_string())
+}
+
+/// Names without repetition, with an end to them.
+fn list(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let mut seen: Vec<&str> = Vec::new();
+    for name in names.iter().map(String::as_str) {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    let more = if seen.len() > MOST { ", …" } else { "" };
+    seen.truncate(MOST);
+    if seen.is_empty() { "none".to_owned() } else { seen.join(", ") + more }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_sim::Options;
+    use evenkeel_sim::cluster::BrokerSpec;
+
+    fn cluster() -> Cluster {
+        let specs = (0..3).map(|id| BrokerSpec::new(id).in_rack(["a", "b", "c"][id as usize]));
+        let mut cluster = Cluster::new(Options::default(), specs);
+        cluster.create_topic(&NewTopic::manual("t", &[&[0, 1]]), false).expect("made");
+        cluster
+    }
+
+    #[test]
+    fn what_is_not_there_or_not_so_is_refused_in_one_line_and_nothing_is_disturbed() {
+        let id = BrokerId;
+        let t = || "t".to_owned();
+        let refused = [
+            (Command::Kill(id(9)), "there is no broker 9; there are 0, 1, 2"),
+            (Command::Start(id(1)), "broker 1 is up; stop or kill it first"),
+            (Command::Mend(id(1)), "the link of broker 1 is not cut"),
+            (Command::LoseRack("z".to_owned()), "there is no rack z; there are a, b, c"),
+            (Command::FailDir { broker: id(0), dir: 1 }, "broker 0 has no directory 1; it has 0"),
+            (Command::Delete("nope".to_owned()), "there is no topic nope; topics lists them"),
+            (Command::Load { topic: "nope".to_owned(), bytes_in: 1.0 }, "there is no topic nope; topics lists them"),
+            (
+                Command::Cancel { topic: t(), partition: 0 },
+                "No partition reassignment is in progress. (NoReassignmentInProgress, 85)",
+            ),
+            (
+                Command::Move { topic: t(), partition: 0, to: vec![id(9)] },
+                "The manual partition assignment includes broker 9, but no such broker is registered. \
+                 (InvalidReplicaAssignment, 39)",
+            ),
+        ];
+        let mut cluster = cluster();
+        let before = (cluster.broker_status(), cluster.topic_status());
+        for (command, says) in refused {
+            assert_eq!(obey(&mut cluster, &command), Err(says.to_owned()));
+        }
+        assert_eq!((cluster.broker_status(), cluster.topic_status()), before);
+    }
+
+    #[test]
+    fn a_broker_without_a_directory_that_works_does_not_start() {
+        let mut cluster = cluster();
+        assert!(obey(&mut cluster, &Command::FailDir { broker: BrokerId(2), dir: 0 }).is_ok());
+        let refused = obey(&mut cluster, &Command::Start(BrokerId(2))).expect_err("no directory");
+        assert!(refused.contains("mend-dir 2 0"), "{refused}");
+        assert!(obey(&mut cluster, &Command::MendDir { broker: BrokerId(2), dir: 0 }).is_ok());
+        assert!(!cluster.is_down(BrokerId(2)));
+    }
+}

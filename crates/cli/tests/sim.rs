@@ -1,0 +1,254 @@
+//! `evenkeel sim`, as a program: driven through its standard input, watched by our own Kafka client.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use evenkeel_kafka::calls::offsets::{Isolation, Place};
+use evenkeel_kafka::calls::topics::Which;
+use evenkeel_kafka::client::{Client, Settings};
+use evenkeel_kafka::connect::{Connector, Tcp, Tls, TlsFiles};
+use evenkeel_kafka::login::scram::Hash;
+use evenkeel_kafka::login::{Credentials, Secret};
+use evenkeel_kafka::topic::{Start, TopicReader, Until};
+use evenkeel_kafka::types::TopicPartition;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A line that no command answers with but this word's complaint: the end of any answer before it.
+const MARK: &str = "xyzzy";
+
+struct Sim {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: Lines<BufReader<ChildStdout>>,
+    greeting: serde_json::Value,
+}
+
+impl Sim {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(["sim", "--output", "json"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let greeting = serde_json::from_str(&stdout.next().unwrap().unwrap()).unwrap();
+        Self { child, stdin, stdout, greeting }
+    }
+
+    /// What is answered to a line.
+    fn say(&mut self, line: &str) -> Vec<String> {
+        writeln!(self.stdin, "{line}\n{MARK}").unwrap();
+        let lines = self.stdout.by_ref().map(Result::unwrap);
+        lines.take_while(|line| !line.starts_with(&format!("there is no command {MARK}"))).collect()
+    }
+
+    fn obeys(&mut self, line: &str) {
+        assert_eq!(self.say(line), ["done"], "{line}");
+    }
+
+    fn client(&self, connector: Arc<dyn Connector>, credentials: Option<Credentials>) -> Client {
+        let bootstrap = self.greeting["bootstrapServers"].as_str().unwrap();
+        let bootstrap = bootstrap.split(',').map(|address| address.parse().unwrap()).collect();
+        Client::new(connector, Settings { credentials, ..Settings::new(bootstrap) })
+    }
+
+    fn quit(mut self) {
+        writeln!(self.stdin, "quit").unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// Asks until it holds.
+async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut again = tokio::time::interval(Duration::from_millis(20));
+    while !holds().await {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        again.tick().await;
+    }
+}
+
+/// Ids of the brokers, fenced ones negative less one.
+async fn brokers(client: &Client) -> Vec<i32> {
+    let Ok(cluster) = client.describe_cluster().await else { return Vec::new() };
+    cluster.brokers.iter().map(|it| if it.fenced { -1 - it.id.0 } else { it.id.0 }).collect()
+}
+
+async fn partition_of(client: &Client, topic: &str) -> Option<Vec<i32>> {
+    let mut found = client.topics(Which::Named(&[topic.to_owned()])).await.ok()?;
+    let topic = found.remove(topic)?.ok()?;
+    topic.partitions.first().map(|it| it.replicas.iter().map(|id| id.0).collect())
+}
+
+async fn end_of(client: &Client, topic: &str) -> i64 {
+    let tp = TopicPartition::new(topic, 0);
+    let places = BTreeMap::from([(tp.clone(), Place::Latest)]);
+    let Ok(mut found) = client.list_offsets(&places, Isolation::Uncommitted).await else { return -1 };
+    found.remove(&tp).and_then(Result::ok).flatten().unwrap_or(-1)
+}
+
+async fn read_all(client: &Client, topic: &str) -> Vec<Vec<u8>> {
+    let mut reader =
+        TopicReader::open(client.clone(), topic, &Start::Earliest, Until::End, Isolation::Committed).await.unwrap();
+    let mut values = Vec::new();
+    while let Some(records) = reader.next().await.unwrap() {
+        values.extend(records.into_iter().filter_map(|it| it.stored.record.value).map(|value| value.to_vec()));
+    }
+    values
+}
+
+#[tokio::test]
+async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
+    let mut sim = Sim::start(&[
+        "--brokers",
+        "4",
+        "--racks",
+        "2",
+        "--dirs",
+        "2",
+        "--topics",
+        "1",
+        "--load",
+        "1MB/s",
+        "--speed",
+        "20",
+        "--metrics-interval",
+        "5",
+    ]);
+    let client = sim.client(Arc::new(Tcp), None);
+    let cluster = client.describe_cluster().await.unwrap();
+    let racks: Vec<_> = cluster.brokers.iter().filter_map(|broker| broker.rack.as_deref()).collect();
+    assert_eq!(racks, ["a", "b", "a", "b"]);
+
+    // The load has offsets, and a reader gets through them.
+    let first = end_of(&client, "topic-0").await;
+    eventually("offsets move on", async || end_of(&client, "topic-0").await > first.max(0)).await;
+    assert_eq!(read_all(&client, "topic-0").await, [] as [Vec<u8>; 0]);
+
+    // Each broker reports its metrics.
+    eventually("the metrics topic", async || end_of(&client, "__CruiseControlMetrics").await > 0).await;
+    let metrics = read_all(&client, "__CruiseControlMetrics").await;
+    assert!(!metrics.is_empty() && metrics.iter().all(|value| value[0] <= 2 && value[1] == 0));
+
+    // Brokers come and go.
+    sim.obeys("kill 3");
+    eventually("3 is fenced", async || brokers(&client).await == [0, 1, 2, -4]).await;
+    sim.obeys("start 3");
+    eventually("3 is back", async || brokers(&client).await == [0, 1, 2, 3]).await;
+    let added = sim.say("add");
+    assert!(added.len() == 1 && added[0].starts_with("broker 4 listens on 127.0.0.1:"), "{added:?}");
+    eventually("4 is there", async || brokers(&client).await == [0, 1, 2, 3, 4]).await;
+    sim.obeys("stop 4");
+    eventually("4 is fenced", async || brokers(&client).await == [0, 1, 2, 3, -5]).await;
+    sim.obeys("remove 4");
+    eventually("4 is forgotten", async || brokers(&client).await == [0, 1, 2, 3]).await;
+
+    // Topics come, move and go.
+    sim.obeys("create made 1 2 1MB/s");
+    eventually("the topic", async || partition_of(&client, "made").await.is_some()).await;
+    let from = partition_of(&client, "made").await.unwrap();
+    let to: Vec<i32> = (0..4).filter(|id| !from.contains(id)).collect();
+    sim.obeys(&format!("move made 0 {},{}", to[0], to[1]));
+    eventually("the move", async || partition_of(&client, "made").await == Some(to.clone())).await;
+    sim.obeys("delete made");
+    eventually("no topic", async || partition_of(&client, "made").await.is_none()).await;
+
+    // What cannot be is said in one line, and nothing is disturbed.
+    for bad in ["reboot", "kill", "kill 99", "slow-disk 0 7 50", "move nope 0 1", "create topic-0 1 1", "start 0"] {
+        let answer = sim.say(bad);
+        assert!(answer.len() == 1 && answer[0] != "done", "{bad}: {answer:?}");
+    }
+    assert_eq!(brokers(&client).await, [0, 1, 2, 3]);
+
+    // Every other fault.
+    for fault in [
+        "slow-disk 0 1 10",
+        "slow-link 1 10",
+        "cut 2",
+        "mend 2",
+        "stale 0 1",
+        "lose-answer 1 Metadata",
+        "fail-dir 1 0",
+        "mend-dir 1 0",
+        "full-disk 1 1",
+        "mend-dir 1 1",
+        "load topic-0 2MB/s",
+        "lose-rack b",
+        "# a remark",
+        "",
+    ] {
+        let answer = sim.say(fault);
+        assert!(answer.is_empty() || answer == ["done"], "{fault}: {answer:?}");
+    }
+    assert!(sim.say("change-controller")[0].contains("passes for the controller"));
+    let status = sim.say("status");
+    assert!(status[0].starts_with("broker  rack  state") && status.len() > 5, "{status:#?}");
+    assert!(status[2].contains("down") && status[1].contains("disk at 10 %"), "{status:#?}");
+    assert!(sim.say("topics").iter().any(|line| line.starts_with("topic-0")));
+    assert_eq!(sim.say("moves"), ["no reassignment is under way"]);
+    assert_eq!(sim.say("help").len(), 26);
+    sim.quit();
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_the_password_and_the_authority() {
+    let dir = tempfile::tempdir().unwrap();
+    let sim = Sim::start(&["--tls", "--user", "alice", "--dir", dir.path().to_str().unwrap(), "--no-metrics"]);
+    assert_eq!(sim.greeting["securityProtocol"], "SASL_SSL");
+    let path = sim.greeting["clientProperties"].as_str().unwrap();
+    assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    let settings = std::fs::read_to_string(path).unwrap();
+    let password = settings.split("password=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(!sim.greeting.to_string().contains(password));
+    let authorities = Some(sim.greeting["authority"].as_str().unwrap().into());
+    let tls = || Arc::new(Tls::new(TlsFiles { authorities: authorities.clone(), identity: None }).unwrap());
+    let scram = |password: &str| {
+        Some(Credentials::Scram { hash: Hash::Sha512, username: "alice".to_owned(), password: Secret::new(password) })
+    };
+    assert_eq!(brokers(&sim.client(tls(), scram(password))).await, [0, 1, 2]);
+    assert!(sim.client(tls(), scram("guessed")).describe_cluster().await.is_err());
+    sim.quit();
+}
+
+#[test]
+fn an_interrupt_ends_it_cleanly_and_the_end_of_the_input_does_not() {
+    let sim = Sim::start(&["--brokers", "1", "--topics", "0"]);
+    let Sim { mut child, stdin, .. } = sim;
+    drop(stdin);
+    assert!(child.try_wait().unwrap().is_none());
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn options_that_make_no_cluster_are_refused_with_exit_code_2() {
+    for (arguments, says) in [
+        (&["--brokers", "2", "--replication-factor", "3"][..], "--replication-factor 3 needs as many brokers"),
+        (&["--brokers", "4", "--port", "65534"], "--port 65534 leaves no port for broker 3"),
+        (&["--user", "a b"], "--user a b"),
+        (&["--user", "a", "--password-file", "/nowhere"], "--password-file /nowhere"),
+        (&["--dir", "/tmp"], "--dir /tmp would stay empty"),
+        (&["--brokers", "0"], "--brokers"),
+        (&["--load", "much"], "--load"),
+        (&["--speed", "0"], "--speed"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .arg("sim")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(says), "{said}");
+        assert_eq!(output.stdout, b"");
+    }
+}
