@@ -1,0 +1,6 @@
+//! A drop-in Cruise Control that forgets nothing.
+//!
+//! What decides is pure and knows no clock, no Kafka and no HTTP; shells around it look, record and
+//! act. [`executor`] carries plans out.
+
+pub mod executor;
