@@ -1,6 +1,7 @@
 //! A drop-in Cruise Control that forgets nothing.
 //!
 //! What decides is pure and knows no clock, no Kafka and no HTTP; shells around it look, record and
-//! act. [`executor`] carries plans out.
+//! act. [`monitor`] knows what the cluster carries, [`executor`] carries plans out.
 
 pub mod executor;
+pub mod monitor;
