@@ -25,6 +25,8 @@ pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
 /// A wish. Each may be carried out twice without harm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
+    /// Look which brokers have a rate already. Answer with [`Execution::rates_were_found`].
+    LookForRates(BTreeSet<BrokerId>),
     /// Hold replication back. Confirm with [`Execution::throttle_is_set`].
     Throttle(Throttle),
     /// Say in which directory a replica is to be made that its broker does not have yet.
@@ -70,7 +72,7 @@ pub enum Ending {
 pub enum Throttling {
     /// Nothing is, or is to be, throttled.
     Off,
-    /// To be set before the first move.
+    /// To be set before the first move; nobody has looked yet what is set already.
     Wanted,
     /// Being set: some of it may be.
     Setting,
@@ -88,6 +90,7 @@ pub struct Execution {
     stopping: bool,
     throttle: Option<Throttle>,
     throttling: Throttling,
+    rates_of_others: BTreeSet<BrokerId>,
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
@@ -123,6 +126,7 @@ impl Execution {
             stopping: false,
             throttle,
             throttling,
+            rates_of_others: BTreeSet::new(),
             care: Care::default(),
             cleared: BTreeMap::new(),
             vanished: BTreeMap::new(),
@@ -134,6 +138,7 @@ impl Execution {
         order: Order,
         stages: impl IntoIterator<Item = (usize, Stage)>,
         throttling: Throttling,
+        rates_of_others: &BTreeSet<BrokerId>,
         stopping: bool,
     ) -> Execution {
         let mut execution = Execution::new(order);
@@ -142,6 +147,7 @@ impl Execution {
                 task.stage = stage;
             }
         }
+        execution.rates_were_found(rates_of_others);
         execution.throttling = if execution.throttle.is_some() { throttling } else { Throttling::Off };
         execution.stopping = stopping;
         execution
@@ -176,6 +182,20 @@ impl Execution {
     /// Asks it to stop: nothing new begins, and what is in flight is taken back.
     pub fn stop(&mut self) {
         self.stopping = true;
+    }
+
+    /// These brokers have a rate that somebody else has set: theirs is left alone, now and at the end.
+    pub fn rates_were_found(&mut self, on: &BTreeSet<BrokerId>) {
+        if let Some(throttle) = self.throttle.as_mut().filter(|_| self.throttling == Throttling::Wanted) {
+            throttle.brokers.retain(|broker| !on.contains(broker));
+            self.rates_of_others = on.clone();
+            self.throttling = Throttling::Setting;
+        }
+    }
+
+    /// Brokers whose rate is somebody else's.
+    pub fn rates_of_others(&self) -> &BTreeSet<BrokerId> {
+        &self.rates_of_others
     }
 
     /// The throttle is in force.
@@ -279,6 +299,7 @@ impl Execution {
 /// What a step asks the cluster for, gathered so that each call is made once.
 #[derive(Default)]
 struct Asks {
+    look_for_rates: BTreeSet<BrokerId>,
     throttle: Option<Throttle>,
     prefer_dirs: Dirs,
     cancel: BTreeSet<TopicPartition>,
@@ -295,6 +316,7 @@ impl Asks {
                 actions.push(action);
             }
         };
+        some(self.look_for_rates.is_empty(), Action::LookForRates(self.look_for_rates));
         some(self.cancel.is_empty(), Action::Cancel(self.cancel));
         some(self.prefer_dirs.is_empty(), Action::PreferDirs(self.prefer_dirs));
         some(self.reassign.is_empty(), Action::Reassign(self.reassign));

@@ -24,6 +24,7 @@ struct Play {
     /// What a next life would find.
     stages: BTreeMap<usize, Stage>,
     throttling: Throttling,
+    rates_of_others: BTreeSet<BrokerId>,
     /// How often data began to move, by partition.
     begun: BTreeMap<TopicPartition, usize>,
     /// The most that was under way at once: in the cluster, and on one broker.
@@ -60,7 +61,16 @@ impl Play {
         let execution = Execution::new(order);
         let throttling = execution.throttling();
         let stages = BTreeMap::new();
-        Play { cluster, execution, stages, throttling, begun: BTreeMap::new(), most: (0, 0), steps: 0 }
+        Play {
+            cluster,
+            execution,
+            stages,
+            throttling,
+            rates_of_others: BTreeSet::new(),
+            begun: BTreeMap::new(),
+            most: (0, 0),
+            steps: 0,
+        }
     }
 
     fn with(mut self, change: impl FnOnce(&mut Order)) -> Play {
@@ -138,9 +148,7 @@ impl Play {
             self.perform(action);
         }
         if dies_at.is_some() {
-            let order = self.execution.order().clone();
-            self.execution =
-                Execution::resume(order, self.stages.clone(), self.throttling, self.execution.is_stopping());
+            self.execution = self.resumed();
         }
         let moving = sight.under_way.len();
         let busiest = sight
@@ -151,15 +159,31 @@ impl Play {
         step
     }
 
+    fn resumed(&self) -> Execution {
+        let order = self.execution.order().clone();
+        let stopping = self.execution.is_stopping();
+        Execution::resume(order, self.stages.clone(), self.throttling, &self.rates_of_others, stopping)
+    }
+
     fn record(&mut self, step: &Step) {
         for index in &step.changed {
             self.stages.insert(*index, self.execution.tasks()[*index].stage);
         }
         self.throttling = self.execution.throttling();
+        self.rates_of_others = self.execution.rates_of_others().clone();
     }
 
     fn perform(&mut self, action: &Action) {
         match action {
+            Action::LookForRates(brokers) => {
+                let rated = |broker: &BrokerId| {
+                    let resource = Resource::Broker(evenkeel_sim::BrokerId(broker.0));
+                    let settings = self.cluster.describe_configs(evenkeel_sim::BrokerId(broker.0), &resource).unwrap();
+                    settings.iter().any(|it| it.name == LEADER_RATE || it.name == FOLLOWER_RATE)
+                };
+                let found: BTreeSet<BrokerId> = brokers.iter().copied().filter(rated).collect();
+                self.execution.rates_were_found(&found);
+            }
             Action::Throttle(throttle) => {
                 self.throttle(throttle, Operation::Set);
                 self.execution.throttle_is_set();

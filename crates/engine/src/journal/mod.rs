@@ -90,6 +90,7 @@ struct Head {
 #[derive(Serialize, Deserialize)]
 struct State {
     throttling: Throttling,
+    rates_of_others: BTreeSet<BrokerId>,
     stopping: bool,
 }
 
@@ -114,7 +115,11 @@ impl Run {
     /// The records of a step: where the tasks in `changed` stand now, with all of their blocks.
     pub fn stepped(&self, execution: &Execution, changed: &BTreeSet<usize>) -> Vec<Entry> {
         let blocks: BTreeSet<usize> = changed.iter().map(|task| task / BLOCK).collect();
-        let state = State { throttling: execution.throttling(), stopping: execution.is_stopping() };
+        let state = State {
+            throttling: execution.throttling(),
+            rates_of_others: execution.rates_of_others().clone(),
+            stopping: execution.is_stopping(),
+        };
         blocks
             .into_iter()
             .map(|block| {
@@ -202,7 +207,8 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         let stages: Vec<Stage> = get(&format!("/stages/{block}")).and_then(|value| read(value)).unwrap_or_default();
         stages.into_iter().enumerate().map(move |(at, stage)| (block * BLOCK + at, stage))
     });
-    let execution = Execution::resume(run.order.clone(), stages, state.throttling, state.stopping);
+    let execution =
+        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping);
     Some((run, execution))
 }
 

@@ -69,6 +69,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert!(topic.len() > 1);
     let first = execution.step(&sight(&run, 0));
     topic.extend(run.stepped(&execution, &first.changed));
+    execution.rates_were_found(&[BrokerId(1)].into());
     execution.throttle_is_set();
     let second = execution.step(&sight(&run, 1));
     assert!(matches!(second.actions[..], [Action::Reassign(_)]));
@@ -80,6 +81,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert_eq!(found, run);
     assert_eq!(resumed.tasks(), execution.tasks());
     assert_eq!((resumed.throttling(), resumed.is_stopping()), (Throttling::On, true));
+    assert_eq!(resumed.rates_of_others(), &[BrokerId(1)].into());
 
     topic.extend(run.over(&execution));
     let nothing = recover(topic.clone());

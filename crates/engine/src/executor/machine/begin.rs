@@ -25,10 +25,18 @@ impl Execution {
 
     fn begin_replicas(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
         let held = step.hold.is_some();
-        if !held && matches!(self.throttling, Throttling::Wanted | Throttling::Setting) {
-            self.throttling = Throttling::Setting;
-            asks.throttle = self.throttle.clone();
-            return;
+        // Nothing moves before everything that is to be held back is.
+        match (&self.throttle, self.throttling) {
+            (Some(_), Throttling::Wanted | Throttling::Setting) if held => return,
+            (Some(throttle), Throttling::Wanted) => {
+                asks.look_for_rates = throttle.brokers.clone();
+                return;
+            }
+            (Some(throttle), Throttling::Setting) => {
+                asks.throttle = Some(throttle.clone());
+                return;
+            }
+            _ => {}
         }
         let mut slots = Slots::of_moves(&self.order.limits);
         for task in self.tasks.iter().filter(|task| task.kind == Kind::Replicas && task.stage.is_in_flight()) {

@@ -129,7 +129,7 @@ fn a_wish_that_was_lost_is_repeated() {
     let mut play = Play::new(&[&[1, 0]], &[(0, &[1, 2])]);
     // The answer said yes, yet the controller went away with the wish.
     play.step(Some(1));
-    play.execution = Execution::resume(play.execution.order().clone(), play.stages.clone(), play.throttling, false);
+    play.execution = play.resumed();
     assert_eq!(play.run(), Ending::Completed);
     assert_eq!(play.begun[&TopicPartition::new("t", 0)], 1);
 }

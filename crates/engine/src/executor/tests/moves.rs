@@ -40,7 +40,9 @@ fn spared_brokers_take_more_than_others() {
 fn a_throttle_is_set_before_anything_moves_and_gone_afterwards() {
     let mut play = Play::new(&LISTS, &ALL).with(|order| order.throttle = Some(10 * MB));
     let first = play.step(None);
-    assert!(matches!(first.actions[..], [Action::Throttle(_)]), "{:?}", first.actions);
+    assert!(matches!(first.actions[..], [Action::LookForRates(_)]), "{:?}", first.actions);
+    let second = play.step(None);
+    assert!(matches!(second.actions[..], [Action::Throttle(_)]), "{:?}", second.actions);
     let asked = play.cluster.broker_ids()[0];
     let topic = play.cluster.describe_configs(asked, &Resource::Topic("t".to_owned())).unwrap();
     let listed = topic.iter().find(|it| it.name == super::LISTS[0]).unwrap();
@@ -48,6 +50,20 @@ fn a_throttle_is_set_before_anything_moves_and_gone_afterwards() {
     assert_eq!(listed.value.as_deref(), Some("0:0,0:1,0:2,0:3,1:0,1:1,1:2,1:3,2:0,2:1,2:2,3:0,3:1,3:3,5:0,5:1,5:3"));
     assert_eq!(play.run(), Ending::Completed);
     play.assert_at_rest();
+}
+
+#[test]
+fn a_rate_that_somebody_has_set_before_is_left_alone() {
+    let mut play = Play::new(&LISTS, &ALL).with(|order| order.throttle = Some(10 * MB));
+    let theirs =
+        Alteration { name: LEADER_RATE.to_owned(), operation: Operation::Set, value: Some("7000000".to_owned()) };
+    let broker = evenkeel_sim::BrokerId(1);
+    play.cluster.incremental_alter_configs(&Resource::Broker(broker), &[theirs], false).unwrap();
+    assert_eq!(play.run(), Ending::Completed);
+    let settings = play.cluster.describe_configs(broker, &Resource::Broker(broker)).unwrap();
+    let rates: Vec<_> = settings.iter().filter(|it| it.name.contains("throttled.rate")).collect();
+    assert_eq!(rates.len(), 1, "{rates:?}");
+    assert_eq!((rates[0].name.as_str(), rates[0].value.as_deref()), (LEADER_RATE, Some("7000000")));
 }
 
 #[test]
