@@ -4,6 +4,7 @@
 //! act. [`monitor`] knows what the cluster carries, [`executor`] carries
 //! plans out, [`tasks`] remembers who asked for what, and [`journal`] is what outlives the process.
 
+pub mod clock;
 pub mod executor;
 pub mod journal;
 pub mod monitor;

@@ -16,9 +16,12 @@
 //! ```
 
 mod care;
+mod eyes;
+mod hands;
 mod machine;
 mod order;
 mod progress;
+mod runner;
 mod sight;
 mod strategy;
 mod task;
@@ -31,6 +34,7 @@ pub use care::Hold;
 pub use machine::{Action, Dirs, Ending, Execution, Step, Throttling};
 pub use order::{Baseline, DirMove, Limits, Millis, Move, Order};
 pub use progress::{Counts, Progress};
+pub use runner::{Report, Runner};
 pub use sight::{DirSight, PartitionSight, Sight};
 pub use strategy::Strategy;
 pub use task::{End, Kind, Stage, Task, Why};

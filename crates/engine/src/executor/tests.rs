@@ -294,10 +294,10 @@ impl Play {
     /// No broker and no topic is held back any longer, and nothing moves.
     fn assert_at_rest(&self) {
         assert_eq!(self.cluster.list_reassignments(None), []);
-        let asked = self.cluster.broker_ids()[0];
-        let resources = self.cluster.broker_ids().into_iter().map(Resource::Broker);
-        for resource in resources.chain([Resource::Topic("t".to_owned())]) {
-            let Ok(settings) = self.cluster.describe_configs(asked, &resource) else { continue };
+        let ids = self.cluster.broker_ids();
+        let topic = self.cluster.topic_id("t").map(|_| (ids[0], Resource::Topic("t".to_owned())));
+        for (asked, resource) in ids.into_iter().map(|id| (id, Resource::Broker(id))).chain(topic) {
+            let settings = self.cluster.describe_configs(asked, &resource).unwrap();
             let throttled: Vec<_> = settings
                 .into_iter()
                 .filter(|it| it.name.contains("throttled") && it.value.as_deref().is_some_and(|text| !text.is_empty()))

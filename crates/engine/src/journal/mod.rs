@@ -25,6 +25,7 @@ use crate::{
 
 #[cfg(test)]
 mod tests;
+pub mod topic;
 
 /// What a record of the topic may weigh at most.
 const CHUNK: usize = 512 * 1024;
