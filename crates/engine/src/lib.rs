@@ -5,6 +5,7 @@
 //! plans out, [`tasks`] remembers who asked for what, and [`journal`] is what outlives the process.
 
 pub mod clock;
+pub mod config;
 pub mod executor;
 pub mod journal;
 pub mod monitor;
