@@ -195,6 +195,7 @@ fn monitor(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Monitor {
             kept: keys.number("num.partition.metrics.windows", 5, 1..=10_000),
             enough: keys.number("min.samples.per.partition.metrics.window", 3, 1..=1_000),
             may_be_stretched: keys.number("max.allowed.extrapolations.per.partition", 5, 0..=10_000),
+            early: source != Source::Reporter,
         },
         valid_ratio: keys.number("min.valid.partition.ratio", 0.995, 0.0..=1.0),
         stores: [
@@ -411,7 +412,10 @@ mod tests {
         let read = read("").unwrap();
         assert_eq!(read.warnings, []);
         let settings = read.settings;
-        assert_eq!(settings.monitor.windows, Layout { length: 3_600_000, kept: 5, enough: 3, may_be_stretched: 5 });
+        assert_eq!(
+            settings.monitor.windows,
+            Layout { length: 3_600_000, kept: 5, enough: 3, may_be_stretched: 5, early: true }
+        );
         assert_eq!(settings.goals.default, Goal::DEFAULT);
         assert_eq!(settings.goals.hard, Goal::DEFAULT[..7]);
         assert_eq!((settings.executor.limits.per_broker, settings.executor.throttle), (5, None));

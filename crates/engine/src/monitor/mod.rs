@@ -4,6 +4,7 @@
 //! into samples, one for each partition and broker. [`windows`] keeps samples by time and says
 //! which partitions are known well enough. [`sample`] and [`broker_sample`] are their stored forms,
 //! the original's to the byte, so that history outlives us and either of us reads the other's.
+//! [`zero_touch`] measures from outside where there is no reporter.
 //!
 //! What is not measured is unknown, never 0: a sample carries only what was seen.
 
@@ -12,3 +13,4 @@ pub mod derive;
 pub mod raw;
 pub mod sample;
 pub mod windows;
+pub mod zero_touch;

@@ -1,7 +1,8 @@
 //! Samples by time: which windows are good enough to plan on, and what they say.
 //!
 //! A window's number is its start divided by its length, plus one. The newest is still being filled
-//! and never used. Of each partition and window: enough samples make it valid; half of that is
+//! and not used, except, if so wanted, until the first one is complete: then a plan is there within
+//! a minute of first contact. Of each partition and window: enough samples make it valid; half of that is
 //! stretched; failing that, both neighbours stand in; a single sample is stretched at last. A
 //! partition with too much stretched, or with a window that nothing can be made of, is not valid.
 
@@ -22,6 +23,8 @@ pub struct Layout {
     pub enough: u32,
     /// Windows that may be stretched in one partition.
     pub may_be_stretched: usize,
+    /// Whether the very first window counts before it is complete.
+    pub early: bool,
 }
 
 /// What a plan asks of the windows.
@@ -141,8 +144,8 @@ impl Windows {
             return false;
         }
         self.first = if self.first == 0 { window } else { self.first.min(window) };
-        if window < self.newest {
-            // Of the past: a window that was already counted says something else now.
+        if window < self.newest || self.layout.early && self.first == self.newest {
+            // A window that was already counted says something else now.
             self.generation += 1;
         }
         let cells = self.cells.entry(sample.partition.clone()).or_default();
@@ -219,7 +222,10 @@ impl Windows {
 
     /// Complete windows that something may be in, newest first.
     fn complete_windows(&self) -> impl Iterator<Item = i64> + use<> {
-        (self.oldest().max(self.first).max(1)..self.newest).rev()
+        let first = self.oldest().max(self.first).max(1);
+        let early = self.layout.early && self.first == self.newest && self.newest > 0;
+        let end = if early { self.newest + 1 } else { self.newest };
+        (first..end).rev()
     }
 
     fn is_valid(&self, grades: &[Grade]) -> bool {

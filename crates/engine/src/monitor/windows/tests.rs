@@ -1,6 +1,6 @@
 use super::*;
 
-const LAYOUT: Layout = Layout { length: 1_000, kept: 5, enough: 4, may_be_stretched: 2 };
+const LAYOUT: Layout = Layout { length: 1_000, kept: 5, enough: 4, may_be_stretched: 2, early: false };
 const ALL: Requirement = Requirement { windows: 1, ratio: 1.0 };
 
 fn partition(number: i32) -> TopicPartition {
@@ -42,6 +42,20 @@ fn the_window_being_filled_says_nothing() {
         "There is no window available in range [-1, 9999] (index [1, 1]). Window index (current: 1, oldest: 1)."
     );
     assert_eq!(cpu(&filled(&[4])), 10.0);
+}
+
+#[test]
+fn the_very_first_window_counts_at_once_if_so_wanted() {
+    let mut windows = Windows::new(Layout { early: true, enough: 1, ..LAYOUT });
+    assert!(aggregate(&windows, ALL).is_err());
+    add(&mut windows, 0, 7, 1, 5.0);
+    assert_eq!(cpu(&windows), 5.0);
+    let before = windows.generation();
+    add(&mut windows, 0, 7, 1, 7.0);
+    assert_ne!(windows.generation(), before);
+    // From the second on, only complete ones do.
+    add(&mut windows, 0, 8, 1, 100.0);
+    assert_eq!(cpu(&windows), 6.0);
 }
 
 #[test]
