@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod detect;
 pub mod executor;
 pub mod journal;
 pub mod monitor;
