@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, fmt};
 
 use kafka_protocol::{messages, protocol::StrBytes};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal};
 
 /// A broker's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BrokerId(pub i32);
 
 impl fmt::Display for BrokerId {
@@ -32,7 +33,7 @@ impl BrokerId {
 }
 
 /// One partition of one topic.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicPartition {
     /// The topic's name.
     pub topic: String,

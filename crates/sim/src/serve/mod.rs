@@ -5,6 +5,7 @@
 //! into the heart and never while waiting.
 
 mod listen;
+mod pipes;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use listen::{ListenError, Listener};
+pub use pipes::Pipes;
 
 use crate::cluster::Cluster;
 use crate::ids::{BrokerId, Millis};

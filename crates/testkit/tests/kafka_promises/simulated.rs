@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 
 use evenkeel_kafka::{
     Address,
-    connect::{Connector, Memory, Tcp},
+    connect::{Connector, Tcp},
 };
 use evenkeel_sim::{
     BrokerId, Cluster, Options,
     broker::login::Users,
     cluster::BrokerSpec,
-    serve::{Listener, World},
+    serve::{Listener, Pipes, World},
 };
 use evenkeel_testkit::{certificates::Certificates, real_kafka};
 use tempfile::TempDir;
@@ -32,8 +32,7 @@ const WARM_UP_MS: i64 = 1_000;
 
 pub(crate) struct Simulated {
     world: World,
-    open: Listener,
-    pipes: Memory,
+    pipes: Pipes,
     doors: Option<Doors>,
 }
 
@@ -54,9 +53,7 @@ impl Simulated {
         let mut cluster = Cluster::new(options, specs.map(|(id, rack)| spec(id, rack)));
         cluster.tick(WARM_UP_MS);
         let world = World::new(cluster);
-        let simulated = Self { open: Listener::plain(world.clone()), world, pipes: Memory::default(), doors: None };
-        (0..i32::from(count)).for_each(|id| simulated.listen(id));
-        simulated
+        Self { pipes: Pipes::new(world.clone()), world, doors: None }
     }
 
     /// Reached over sockets as well, with and without certificates and passwords.
@@ -83,17 +80,17 @@ impl Simulated {
     }
 
     pub(crate) fn connector(&self) -> Arc<dyn Connector> {
-        if self.doors.is_some() { Arc::new(Tcp) } else { Arc::new(self.pipes.clone()) }
+        if self.doors.is_some() { Arc::new(Tcp) } else { Arc::new(self.pipes.connector()) }
     }
 
     pub(crate) fn address(&self, broker: i32) -> Address {
-        Address { host: "sim".to_owned(), port: u16::try_from(9_000 + broker).expect("a small id") }
+        self.pipes.address(BrokerId(broker))
     }
 
     pub(crate) fn bootstrap(&self, listener: real_kafka::Listener) -> String {
         use real_kafka::Listener::{Mtls, Plaintext, SaslSsl};
         match (&self.doors, listener) {
-            (None, Plaintext) => self.open.bootstrap(),
+            (None, Plaintext) => self.pipes.listener().bootstrap(),
             (Some(doors), Plaintext) => doors.plaintext.bootstrap(),
             (Some(doors), SaslSsl) => doors.sasl.bootstrap(),
             (Some(doors), Mtls) => doors.mtls.bootstrap(),
@@ -118,7 +115,7 @@ impl Simulated {
     }
 
     pub(crate) fn add(&self, broker: i32, rack: &str) {
-        self.listen(broker);
+        self.pipes.open(BrokerId(broker));
         self.world.with(|cluster| cluster.add_broker(spec(broker, rack)));
     }
 
@@ -128,22 +125,6 @@ impl Simulated {
 
     pub(crate) fn password(&self, user: &str) -> &'static str {
         USERS.iter().find(|(name, _)| *name == user).expect("a user").1
-    }
-
-    fn listen(&self, broker: i32) {
-        let address = self.address(broker);
-        self.open.announce(BrokerId(broker), &address.host, address.port);
-        let mut arriving = self.pipes.listen(address);
-        let (listener, world) = (self.open.clone(), self.world.clone());
-        tokio::spawn(async move {
-            while let Some(stream) = arriving.accept().await {
-                // Nobody answers at the port of a broker that is down.
-                if world.look(|cluster| cluster.is_reachable(BrokerId(broker))) {
-                    let listener = listener.clone();
-                    tokio::spawn(async move { listener.serve(BrokerId(broker), stream).await });
-                }
-            }
-        });
     }
 }
 

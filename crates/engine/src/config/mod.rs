@@ -1,0 +1,11 @@
+//! How the engine is set up: the original's files, read as the original reads them.
+//!
+//! Unknown keys never hurt. Keys of what is not built are named in a warning; only what would be
+//! unsafe to ignore keeps the engine from starting.
+
+pub mod capacity;
+mod keys;
+pub mod properties;
+pub mod settings;
+
+pub use keys::Remark;

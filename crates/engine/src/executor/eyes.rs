@@ -1,0 +1,134 @@
+//! Looks at the cluster for an execution: only what its next step may depend on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_kafka::{
+    BrokerId, Client, Error, TopicPartition,
+    calls::{
+        configs::Resource,
+        topics::{Topic, Which},
+    },
+};
+
+use super::{
+    machine::Execution,
+    order::Millis,
+    sight::{DirSight, PartitionSight, Sight},
+    task::Kind,
+};
+
+const MIN_IN_SYNC: &str = "min.insync.replicas";
+/// How often the whole cluster is looked through for partitions in trouble.
+const LOOK_AROUND_EVERY: Millis = 5_000;
+/// How often topics are asked what their minimum is.
+const ASK_MINIMUM_EVERY: Millis = 300_000;
+
+/// Looks, and remembers what need not be looked at each time.
+#[derive(Debug)]
+pub(crate) struct Eyes {
+    client: Client,
+    /// Partitions that fell short when the cluster was last looked through, and when that was.
+    short: (Option<Millis>, BTreeSet<TopicPartition>),
+    /// What topics want in sync, and when they were asked.
+    minimums: (Option<Millis>, BTreeMap<String, usize>),
+}
+
+impl Eyes {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, short: (None, BTreeSet::new()), minimums: (None, BTreeMap::new()) }
+    }
+
+    /// What is to be seen now.
+    pub(crate) async fn look(&mut self, execution: &Execution, now: Millis) -> Result<Sight, Error> {
+        let cluster = self.client.describe_cluster().await?;
+        let up = cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id).collect();
+        let mut sight =
+            Sight { now, up, registered: cluster.brokers.iter().map(|broker| broker.id).collect(), ..Sight::default() };
+        // The listing first: what has ended between the two looks is then still taken to be under way.
+        let listed = self.client.list_reassignments(None).await?;
+        sight.under_way = listed.into_iter().map(|(partition, mv)| (partition, mv.replicas)).collect();
+        let open: Vec<&TopicPartition> = execution
+            .tasks()
+            .iter()
+            .filter(|task| !task.stage.is_over())
+            .map(|task| &execution.order().moves[task.of].partition)
+            .collect();
+        let topics: Vec<String> =
+            open.iter().map(|partition| partition.topic.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+        self.look_around(now).await?;
+        let found = self.client.topics(Which::Named(&topics)).await?;
+        for topic in found.values().flatten() {
+            sight.partitions.extend(self.partitions(topic));
+        }
+        sight.short = self.short.1.clone();
+        self.look_at_dirs(execution, &mut sight).await;
+        Ok(sight)
+    }
+
+    fn partitions(&self, topic: &Topic) -> impl Iterator<Item = (TopicPartition, PartitionSight)> {
+        let min_in_sync = self.minimums.1.get(&topic.name).copied().unwrap_or(1);
+        topic.partitions.iter().map(move |partition| {
+            let seen = PartitionSight {
+                replicas: partition.replicas.clone(),
+                in_sync: partition.in_sync.clone(),
+                leader: partition.leader,
+                min_in_sync,
+            };
+            (TopicPartition::new(&topic.name, partition.index), seen)
+        })
+    }
+
+    /// Looks through the whole cluster, if it is time to.
+    async fn look_around(&mut self, now: Millis) -> Result<(), Error> {
+        let due = |last: Option<Millis>, every| last.is_none_or(|last| now - last >= every);
+        if !due(self.short.0, LOOK_AROUND_EVERY) {
+            return Ok(());
+        }
+        let all = self.client.topics(Which::All).await?;
+        let unasked = all.keys().any(|topic| !self.minimums.1.contains_key(topic));
+        if unasked || due(self.minimums.0, ASK_MINIMUM_EVERY) {
+            let resources: Vec<Resource> = all.keys().cloned().map(Resource::Topic).collect();
+            for (resource, settings) in self.client.describe_configs(&resources, Some(&[MIN_IN_SYNC])).await? {
+                let (Resource::Topic(topic), Ok(settings)) = (resource, settings) else { continue };
+                let minimum = settings.get(MIN_IN_SYNC).and_then(|setting| setting.value.as_ref()?.parse().ok());
+                self.minimums.1.insert(topic, minimum.unwrap_or(1));
+            }
+            self.minimums.0 = Some(now);
+        }
+        let partitions = all.values().flatten().flat_map(|topic| self.partitions(topic));
+        let short = partitions.filter(|(_, seen)| seen.in_sync.len() < seen.min_in_sync.min(seen.replicas.len()));
+        self.short = (Some(now), short.map(|(partition, _)| partition).collect());
+        Ok(())
+    }
+
+    /// The disks of brokers that are being copied to. One that does not answer is seen by others to be
+    /// down soon enough.
+    async fn look_at_dirs(&self, execution: &Execution, sight: &mut Sight) {
+        let mut wanted: BTreeMap<BrokerId, Vec<TopicPartition>> = BTreeMap::new();
+        for task in execution.tasks().iter().filter(|task| task.stage.is_in_flight()) {
+            let mv = &execution.order().moves[task.of];
+            match task.kind {
+                Kind::Replicas => {
+                    mv.added().for_each(|broker| wanted.entry(broker).or_default().push(mv.partition.clone()));
+                }
+                Kind::Dir(index) => wanted.entry(mv.dirs[index].broker).or_default().push(mv.partition.clone()),
+                Kind::Leader => {}
+            }
+        }
+        wanted.retain(|broker, _| sight.up.contains(broker));
+        for (broker, partitions) in wanted {
+            let Ok(answer) = self.client.describe_log_dirs(broker, Some(&partitions)).await else { continue };
+            for (path, dir) in answer.dirs {
+                for (partition, replica) in dir.into_iter().flat_map(|dir| dir.replicas) {
+                    let seen: &mut DirSight = sight.dirs.entry((broker, partition)).or_default();
+                    let bytes = u64::try_from(replica.bytes).unwrap_or(0);
+                    if replica.future {
+                        seen.future = Some((path.clone(), bytes));
+                    } else {
+                        (seen.dir, seen.bytes) = (path.clone(), bytes);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The machine: what to do next, from where it stands and what is seen. No clock, no client.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_kafka::{BrokerId, ErrorCode, TopicPartition};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    care::{Care, Hold},
+    order::{Millis, Order},
+    sight::Sight,
+    task::{End, Kind, Stage, Task, Why},
+    throttle::Throttle,
+};
+
+mod begin;
+mod settle;
+
+/// After this, what was asked for and is not seen is asked for again. Longer than brokers trail.
+const ASK_AGAIN_AFTER: Millis = 5_000;
+
+/// Directories of replicas, by broker.
+pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
+
+/// A wish. Each may be carried out twice without harm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Look which brokers have a rate already. Answer with [`Execution::rates_were_found`].
+    LookForRates(BTreeSet<BrokerId>),
+    /// Hold replication back. Confirm with [`Execution::throttle_is_set`].
+    Throttle(Throttle),
+    /// Say in which directory a replica is to be made that its broker does not have yet.
+    PreferDirs(Dirs),
+    /// Take back whatever moves these.
+    Cancel(BTreeSet<TopicPartition>),
+    /// Give these partitions these replicas.
+    Reassign(BTreeMap<TopicPartition, Vec<BrokerId>>),
+    /// Move these replicas to these directories of their brokers.
+    MoveDirs(Dirs),
+    /// Let the first replica of these lead.
+    Elect(BTreeSet<TopicPartition>),
+    /// Lift what holds replication back. Confirm with [`Execution::throttle_is_lifted`].
+    Unthrottle(Throttle),
+}
+
+/// What a step comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What to do, in this order, once the changes are on record.
+    pub actions: Vec<Action>,
+    /// The tasks whose stages have changed.
+    pub changed: BTreeSet<usize>,
+    /// Why nothing new begins, if so.
+    pub hold: Option<Hold>,
+    /// That it is over, if it is.
+    pub ending: Option<Ending>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// Everything was done that there was to do.
+    Completed,
+    /// Some of it could not be done.
+    Incomplete,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// How far throttling is. Recorded before each deed, so that a throttle is never forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Throttling {
+    /// Nothing is, or is to be, throttled.
+    Off,
+    /// To be set before the first move; nobody has looked yet what is set already.
+    Wanted,
+    /// Being set: some of it may be.
+    Setting,
+    /// Set.
+    On,
+}
+
+/// Where an execution stands.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    order: Order,
+    tasks: Vec<Task>,
+    by_move: BTreeMap<(usize, Kind), usize>,
+    by_partition: BTreeMap<TopicPartition, usize>,
+    stopping: bool,
+    throttle: Option<Throttle>,
+    throttling: Throttling,
+    rates_of_others: BTreeSet<BrokerId>,
+    care: Care,
+    /// When moves of others were taken back: metadata shows them for a moment longer.
+    cleared: BTreeMap<TopicPartition, Millis>,
+    /// Since when moves of ours are no longer listed without being seen to be done.
+    vanished: BTreeMap<TopicPartition, Millis>,
+}
+
+impl Execution {
+    /// One that has not begun.
+    pub fn new(order: Order) -> Execution {
+        let mut tasks = Vec::new();
+        let mut add = |of, kind| tasks.push(Task { of, kind, stage: Stage::Pending });
+        for (of, mv) in order.moves.iter().enumerate() {
+            if mv.old != mv.new {
+                add(of, Kind::Replicas);
+            }
+            for (index, dir) in mv.dirs.iter().enumerate() {
+                if dir.from.as_ref().is_some_and(|from| *from != dir.to) {
+                    add(of, Kind::Dir(index));
+                }
+            }
+            if mv.new.first() != Some(&mv.old_leader) {
+                add(of, Kind::Leader);
+            }
+        }
+        let throttle = Throttle::of(&order);
+        let throttling = if throttle.is_some() { Throttling::Wanted } else { Throttling::Off };
+        Execution {
+            by_move: tasks.iter().enumerate().map(|(index, task)| ((task.of, task.kind), index)).collect(),
+            by_partition: order.moves.iter().enumerate().map(|(of, mv)| (mv.partition.clone(), of)).collect(),
+            order,
+            tasks,
+            stopping: false,
+            throttle,
+            throttling,
+            rates_of_others: BTreeSet::new(),
+            care: Care::default(),
+            cleared: BTreeMap::new(),
+            vanished: BTreeMap::new(),
+        }
+    }
+
+    /// One that a process of the past has begun: the stages are those it recorded last, by task.
+    pub fn resume(
+        order: Order,
+        stages: impl IntoIterator<Item = (usize, Stage)>,
+        throttling: Throttling,
+        rates_of_others: &BTreeSet<BrokerId>,
+        stopping: bool,
+    ) -> Execution {
+        let mut execution = Execution::new(order);
+        for (index, stage) in stages {
+            if let Some(task) = execution.tasks.get_mut(index) {
+                task.stage = stage;
+            }
+        }
+        execution.rates_were_found(rates_of_others);
+        execution.throttling = if execution.throttle.is_some() { throttling } else { Throttling::Off };
+        execution.stopping = stopping;
+        execution
+    }
+
+    /// What it is to do.
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Its tasks.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// How far throttling is.
+    pub fn throttling(&self) -> Throttling {
+        self.throttling
+    }
+
+    /// Whether somebody has asked it to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+
+    /// The kind of task that is worked on, any `Dir` standing for all; `None` once all are over.
+    pub fn phase(&self) -> Option<Kind> {
+        let class = |kind| if let Kind::Dir(_) = kind { Kind::Dir(0) } else { kind };
+        self.tasks.iter().filter(|task| !task.stage.is_over()).map(|task| class(task.kind)).min()
+    }
+
+    /// Asks it to stop: nothing new begins, and what is in flight is taken back.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// These brokers have a rate that somebody else has set: theirs is left alone, now and at the end.
+    pub fn rates_were_found(&mut self, on: &BTreeSet<BrokerId>) {
+        if let Some(throttle) = self.throttle.as_mut().filter(|_| self.throttling == Throttling::Wanted) {
+            throttle.brokers.retain(|broker| !on.contains(broker));
+            self.rates_of_others = on.clone();
+            self.throttling = Throttling::Setting;
+        }
+    }
+
+    /// Brokers whose rate is somebody else's.
+    pub fn rates_of_others(&self) -> &BTreeSet<BrokerId> {
+        &self.rates_of_others
+    }
+
+    /// The throttle is in force.
+    pub fn throttle_is_set(&mut self) {
+        if self.throttling == Throttling::Setting {
+            self.throttling = Throttling::On;
+        }
+    }
+
+    /// Nothing of the throttle is left.
+    pub fn throttle_is_lifted(&mut self) {
+        self.throttling = Throttling::Off;
+    }
+
+    /// The next step.
+    pub fn step(&mut self, sight: &Sight) -> Step {
+        let mut step = Step::default();
+        let mut asks = Asks::default();
+        self.care.look(&self.order, sight);
+        self.settle(sight, &mut step, &mut asks);
+        if self.stopping {
+            self.halt(sight, &mut step, &mut asks);
+        } else {
+            step.hold = self.care.hold(&self.order, sight);
+            self.begin(sight, &mut step, &mut asks);
+        }
+        asks.into_actions(&mut step.actions);
+        self.lift_throttle(&mut step);
+        if self.phase().is_none() && self.throttling == Throttling::Off {
+            step.ending = Some(self.ending());
+        }
+        step
+    }
+
+    /// The cluster would not have a reassignment.
+    pub fn reassignment_refused(&mut self, partition: &TopicPartition, code: ErrorCode) -> Option<usize> {
+        let of = *self.by_partition.get(partition)?;
+        let index = *self.by_move.get(&(of, Kind::Replicas))?;
+        let end = match (code, self.tasks[index].stage) {
+            (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, _) => End::Aborted(Why::Gone),
+            // Of one being taken back it is the old order that was refused: then that is how it stays.
+            (ErrorCode::INVALID_REPLICA_ASSIGNMENT | ErrorCode::INVALID_REPLICATION_FACTOR, stage) => match stage {
+                Stage::Aborting { why, .. } => End::Dead(why),
+                _ => End::Dead(Why::Refused),
+            },
+            // Whatever passes by itself is asked for again.
+            _ => return None,
+        };
+        self.end_in_flight(index, end)
+    }
+
+    /// A broker would not move a replica to a directory.
+    pub fn dir_move_refused(&mut self, broker: BrokerId, partition: &TopicPartition, code: ErrorCode) -> Option<usize> {
+        let of = *self.by_partition.get(partition)?;
+        let dir = self.order.moves[of].dirs.iter().position(|dir| dir.broker == broker)?;
+        let index = *self.by_move.get(&(of, Kind::Dir(dir)))?;
+        let end = match code {
+            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => End::Aborted(Why::Gone),
+            ErrorCode::REPLICA_NOT_AVAILABLE => End::Aborted(Why::Changed),
+            ErrorCode::LOG_DIR_NOT_FOUND | ErrorCode::INVALID_REPLICA_ASSIGNMENT => End::Dead(Why::Refused),
+            ErrorCode::STORAGE_ERROR => End::Dead(Why::TargetDown),
+            _ => return None,
+        };
+        self.end_in_flight(index, end)
+    }
+
+    fn end_in_flight(&mut self, index: usize, end: End) -> Option<usize> {
+        let task = &mut self.tasks[index];
+        task.stage.is_in_flight().then(|| task.stage = Stage::Ended(end))?;
+        Some(index)
+    }
+
+    /// Once nothing is to be copied any more, nothing need be held back.
+    fn lift_throttle(&mut self, step: &mut Step) {
+        let copying = self.tasks.iter().any(|task| task.kind == Kind::Replicas && !task.stage.is_over());
+        let Some(throttle) = self.throttle.as_ref().filter(|_| !copying) else { return };
+        match self.throttling {
+            Throttling::Off => {}
+            // Never touched.
+            Throttling::Wanted => self.throttling = Throttling::Off,
+            Throttling::Setting | Throttling::On => step.actions.push(Action::Unthrottle(throttle.clone())),
+        }
+    }
+
+    fn ending(&self) -> Ending {
+        let ended = |wanted: fn(End) -> bool| {
+            self.tasks.iter().any(|task| matches!(task.stage, Stage::Ended(end) if wanted(end)))
+        };
+        let stopped = |end| matches!(end, End::Aborted(Why::Stopped) | End::Dead(Why::Stopped));
+        if ended(stopped) {
+            Ending::Stopped
+        // A partition that is gone leaves nothing to do.
+        } else if ended(|end| !matches!(end, End::Completed | End::Aborted(Why::Gone))) {
+            Ending::Incomplete
+        } else {
+            Ending::Completed
+        }
+    }
+}
+
+/// What a step asks the cluster for, gathered so that each call is made once.
+#[derive(Default)]
+struct Asks {
+    look_for_rates: BTreeSet<BrokerId>,
+    throttle: Option<Throttle>,
+    prefer_dirs: Dirs,
+    cancel: BTreeSet<TopicPartition>,
+    reassign: BTreeMap<TopicPartition, Vec<BrokerId>>,
+    move_dirs: Dirs,
+    elect: BTreeSet<TopicPartition>,
+}
+
+impl Asks {
+    fn into_actions(self, actions: &mut Vec<Action>) {
+        actions.extend(self.throttle.map(Action::Throttle));
+        let mut some = |empty: bool, action: Action| {
+            if !empty {
+                actions.push(action);
+            }
+        };
+        some(self.look_for_rates.is_empty(), Action::LookForRates(self.look_for_rates));
+        some(self.cancel.is_empty(), Action::Cancel(self.cancel));
+        some(self.prefer_dirs.is_empty(), Action::PreferDirs(self.prefer_dirs));
+        some(self.reassign.is_empty(), Action::Reassign(self.reassign));
+        some(self.move_dirs.is_empty(), Action::MoveDirs(self.move_dirs));
+        some(self.elect.is_empty(), Action::Elect(self.elect));
+    }
+}

@@ -1,0 +1,133 @@
+//! Carries one run to its end: look, decide, record, do; again as long as it takes.
+//!
+//! While Kafka cannot be reached nothing is decided, and it goes on by itself once it can. A newer
+//! engine that has taken the journal over ends this one's part at once.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use evenkeel_kafka::{Client, Error};
+use tokio::sync::watch;
+
+use super::{Ending, Execution, Hold, Progress, eyes::Eyes, hands::perform, task::Kind};
+use crate::{
+    clock::WallClock,
+    journal::{Run, topic::JournalTopic},
+};
+
+/// How soon an end is noticed and its place taken by the next.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The longest pause while Kafka cannot be reached.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How a run stands, for whoever wants to know.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// What is worked on; `None` before the first look and once all is over.
+    pub phase: Option<Kind>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Whether it is being stopped.
+    pub stopping: bool,
+    /// Why nothing new begins, if so.
+    pub hold: Option<Hold>,
+    /// Why nothing at all happens, if Kafka cannot be reached.
+    pub trouble: Option<String>,
+}
+
+/// What a runner needs.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    /// The cluster.
+    pub client: Client,
+    /// Where intents go before they are acted on.
+    pub journal: &'a mut JournalTopic,
+    /// The time.
+    pub clock: WallClock,
+    /// Turns true when somebody asks for a stop.
+    pub stop: watch::Receiver<bool>,
+    /// Gets how it stands.
+    pub report: watch::Sender<Report>,
+}
+
+impl Runner<'_> {
+    /// Carries `run` on from where `execution` stands. An error means that this process must not go
+    /// on, for another one does.
+    pub async fn carry_out(mut self, run: &Run, mut execution: Execution) -> Result<Ending, Error> {
+        let mut eyes = Eyes::new(self.client.clone());
+        let mut pause = LOOK_EVERY;
+        let mut unrecorded = BTreeSet::new();
+        loop {
+            if *self.stop.borrow_and_update() {
+                execution.stop();
+            }
+            match self.step(run, &mut execution, &mut eyes, &mut unrecorded).await {
+                Ok(Some(ending)) => return Ok(ending),
+                Ok(None) => pause = LOOK_EVERY,
+                Err(error @ Error::Fenced { .. }) => return Err(error),
+                Err(error) => {
+                    let said = chain(&error);
+                    tracing::warn!(error = said, "the execution waits");
+                    self.report.send_modify(|report| report.trouble = Some(said));
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // A stop does not wait. Nobody who could ask for one any more is no reason to hurry.
+                Ok(()) = self.stop.changed() => {}
+            }
+        }
+    }
+
+    async fn step(
+        &mut self,
+        run: &Run,
+        execution: &mut Execution,
+        eyes: &mut Eyes,
+        unrecorded: &mut BTreeSet<usize>,
+    ) -> Result<Option<Ending>, Error> {
+        let sight = eyes.look(execution, self.clock.now()).await?;
+        let before = (execution.throttling(), execution.is_stopping());
+        let step = execution.step(&sight);
+        unrecorded.extend(&step.changed);
+        if let Some(ending) = step.ending {
+            self.journal.append(run.over(execution)).await?;
+            self.tell(execution, &sight, None);
+            return Ok(Some(ending));
+        }
+        // The intent is on record before the deed. That a throttle is wanted is in the order itself; that it was looked
+        // for and is being set is not.
+        let eventful = !unrecorded.is_empty() || !step.actions.is_empty();
+        if eventful || before != (execution.throttling(), execution.is_stopping()) {
+            self.journal.append(run.stepped(execution, unrecorded)).await?;
+            unrecorded.clear();
+        }
+        self.tell(execution, &sight, step.hold);
+        for action in &step.actions {
+            perform(&self.client, action, execution, unrecorded).await?;
+        }
+        Ok(None)
+    }
+
+    fn tell(&self, execution: &Execution, sight: &super::Sight, hold: Option<Hold>) {
+        self.report.send_replace(Report {
+            phase: execution.phase(),
+            progress: execution.progress(sight),
+            stopping: execution.is_stopping(),
+            hold,
+            trouble: None,
+        });
+    }
+}
+
+/// An error with all its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        said.push_str(": ");
+        said.push_str(&next.to_string());
+        cause = next.source();
+    }
+    said
+}

@@ -1,0 +1,73 @@
+//! The cluster as it was seen a moment ago: all that a step may depend on.
+//!
+//! Brokers trail the controller by some hundred milliseconds, in both directions: a move that has
+//! just begun is listed before metadata shows it, and one that has just ended is listed no longer
+//! while metadata still shows the long list. So neither alone proves anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_kafka::{BrokerId, TopicPartition};
+
+use super::order::{Millis, Move};
+
+/// What was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// When.
+    pub now: Millis,
+    /// Brokers that are up.
+    pub up: BTreeSet<BrokerId>,
+    /// Brokers that the cluster knows, up or not.
+    pub registered: BTreeSet<BrokerId>,
+    /// The partitions of the order; one that is missing is gone.
+    pub partitions: BTreeMap<TopicPartition, PartitionSight>,
+    /// Moves under way, whoever started them: the target, then what it will lose.
+    pub under_way: BTreeMap<TopicPartition, Vec<BrokerId>>,
+    /// Replicas of the order on their brokers' disks.
+    pub dirs: BTreeMap<(BrokerId, TopicPartition), DirSight>,
+    /// Partitions with fewer replicas in sync than they should have.
+    pub short: BTreeSet<TopicPartition>,
+}
+
+/// One partition, as metadata shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionSight {
+    /// Who holds it.
+    pub replicas: Vec<BrokerId>,
+    /// Who has all of it.
+    pub in_sync: Vec<BrokerId>,
+    /// Who leads it, if anybody.
+    pub leader: Option<BrokerId>,
+    /// How many should be in sync at least.
+    pub min_in_sync: usize,
+}
+
+/// One replica on its broker.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DirSight {
+    /// The directory it is in.
+    pub dir: String,
+    /// Its size there.
+    pub bytes: u64,
+    /// The directory it is being copied to, and how much is there.
+    pub future: Option<(String, u64)>,
+}
+
+impl Sight {
+    /// Whether a move of this partition is under way towards `mv`'s target.
+    pub(super) fn is_moving_to(&self, mv: &Move) -> bool {
+        self.under_way.get(&mv.partition).is_some_and(|listed| listed.starts_with(&mv.new))
+    }
+
+    /// Whether the move is seen to be over and done: metadata shows the target, nothing is under
+    /// way, and everybody who could be in sync is. A member that was one before and is down is not
+    /// waited for: Kafka does not either.
+    pub(super) fn shows_done(&self, mv: &Move, seen: &PartitionSight) -> bool {
+        seen.replicas == mv.new
+            && !self.under_way.contains_key(&mv.partition)
+            && mv
+                .new
+                .iter()
+                .all(|broker| seen.in_sync.contains(broker) || mv.old.contains(broker) && !self.up.contains(broker))
+    }
+}

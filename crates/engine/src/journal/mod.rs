@@ -1,0 +1,250 @@
+//! What must outlive the process, as records of a compacted topic: the last one of each key counts.
+//!
+//! ```text
+//! run/<id>            who asked for it and how it is to be done       written once, before anything is
+//! run/<id>/moves/<n>  what moves, in chunks                           written once, with the former
+//! run/<id>/stages/<n> where tasks stand, in blocks of a thousand      before each deed
+//! run/<id>/state      throttle, stopping                              before each deed
+//! task/<uuid>         a user task with its answer                     when it changes
+//! history             brokers removed and demoted of late             when it changes
+//! ```
+//!
+//! All of one step goes into one transaction, so that a reader sees it whole or not at all, and a
+//! newer engine's transactions shut an older one out. When a run is over its keys are deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_kafka::BrokerId;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use uuid::Uuid;
+
+use crate::{
+    executor::{Execution, Move, Order, Stage, Throttling},
+    tasks::UserTask,
+};
+
+#[cfg(test)]
+mod tests;
+pub mod topic;
+
+/// What a record of the topic may weigh at most.
+const CHUNK: usize = 512 * 1024;
+/// Tasks whose stages share a record.
+const BLOCK: usize = 1_000;
+
+/// One record: a value, or none to delete the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: Option<Vec<u8>>,
+}
+
+/// A run: an order, and whose it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its name.
+    pub id: Uuid,
+    /// The user task that asked for it; `None` if the engine itself did.
+    pub task: Option<Uuid>,
+    /// Why, as people see it.
+    pub reason: String,
+    /// The plan's name.
+    pub proposal: String,
+    /// What is to be done.
+    pub order: Order,
+}
+
+/// Brokers that were taken out or demoted of late, and when: plans leave them alone for a while.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// Removed.
+    pub removed: BTreeMap<BrokerId, i64>,
+    /// Demoted.
+    pub demoted: BTreeMap<BrokerId, i64>,
+}
+
+/// What a life before this one has left.
+#[derive(Debug, Clone, Default)]
+pub struct Recovered {
+    /// The run that was under way, and where it stood.
+    pub run: Option<(Run, Execution)>,
+    /// User tasks.
+    pub tasks: BTreeMap<Uuid, UserTask>,
+    /// Brokers removed and demoted.
+    pub history: History,
+    /// Keys that nobody could make sense of. They are left alone: a newer engine may know them.
+    pub strange: BTreeSet<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    task: Option<Uuid>,
+    reason: String,
+    proposal: String,
+    chunks: usize,
+    /// The order without its moves.
+    order: Order,
+}
+
+#[derive(Serialize, Deserialize)]
+struct State {
+    throttling: Throttling,
+    rates_of_others: BTreeSet<BrokerId>,
+    stopping: bool,
+}
+
+impl Run {
+    /// The records that have to be there before the first deed.
+    pub fn begun(&self) -> Vec<Entry> {
+        let chunks = chunks(&self.order.moves);
+        let head = Head {
+            task: self.task,
+            reason: self.reason.clone(),
+            proposal: self.proposal.clone(),
+            chunks: chunks.len(),
+            order: Order { moves: Vec::new(), ..self.order.clone() },
+        };
+        let moves = chunks.into_iter().enumerate();
+        moves
+            .map(|(number, value)| Entry { key: self.key(&format!("/moves/{number}")), value: Some(value) })
+            .chain([entry(self.key(""), &head)])
+            .collect()
+    }
+
+    /// The records of a step: where the tasks in `changed` stand now, with all of their blocks.
+    pub fn stepped(&self, execution: &Execution, changed: &BTreeSet<usize>) -> Vec<Entry> {
+        let blocks: BTreeSet<usize> = changed.iter().map(|task| task / BLOCK).collect();
+        let state = State {
+            throttling: execution.throttling(),
+            rates_of_others: execution.rates_of_others().clone(),
+            stopping: execution.is_stopping(),
+        };
+        blocks
+            .into_iter()
+            .map(|block| {
+                let stages: Vec<Stage> =
+                    execution.tasks().iter().skip(block * BLOCK).take(BLOCK).map(|task| task.stage).collect();
+                entry(self.key(&format!("/stages/{block}")), &stages)
+            })
+            .chain([entry(self.key("/state"), &state)])
+            .collect()
+    }
+
+    /// The records that end it: none of its keys is left.
+    pub fn over(&self, execution: &Execution) -> Vec<Entry> {
+        let moves = (0..chunks(&self.order.moves).len()).map(|number| format!("/moves/{number}"));
+        let stages = (0..execution.tasks().len().div_ceil(BLOCK)).map(|block| format!("/stages/{block}"));
+        // The head last: without it the rest means nothing.
+        let keys = stages.chain(["/state".to_owned()]).chain(moves).chain([String::new()]);
+        keys.map(|rest| Entry { key: self.key(&rest), value: None }).collect()
+    }
+
+    fn key(&self, rest: &str) -> String {
+        format!("run/{}{rest}", self.id)
+    }
+}
+
+/// The record of a user task; none once it is forgotten.
+pub fn task(id: Uuid, task: Option<&UserTask>) -> Entry {
+    let key = format!("task/{id}");
+    match task {
+        Some(task) => entry(key, task),
+        None => Entry { key, value: None },
+    }
+}
+
+impl History {
+    /// Its record.
+    pub fn entry(&self) -> Entry {
+        entry("history".to_owned(), self)
+    }
+}
+
+/// What all records of the topic come to, in the order in which they were written.
+pub fn recover(entries: impl IntoIterator<Item = Entry>) -> Recovered {
+    let mut last: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for entry in entries {
+        match entry.value {
+            Some(value) => last.insert(entry.key, value),
+            None => last.remove(&entry.key),
+        };
+    }
+    let mut recovered = Recovered::default();
+    for (key, value) in &last {
+        let known = match key.split_once('/') {
+            None if key == "history" => read(value).map(|history| recovered.history = history),
+            Some(("task", id)) => Uuid::parse_str(id)
+                .ok()
+                .and_then(|id| Some((id, read(value)?)))
+                .map(|(id, task)| drop(recovered.tasks.insert(id, task))),
+            Some(("run", id)) if !id.contains('/') => {
+                Uuid::parse_str(id).ok().and_then(|id| resume(id, &last)).map(|run| recovered.run = Some(run))
+            }
+            Some(("run", _)) => Some(()),
+            _ => None,
+        };
+        if known.is_none() {
+            recovered.strange.insert(key.clone());
+        }
+    }
+    recovered
+}
+
+/// A run with everything that belongs to it; `None` if something is missing.
+fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)> {
+    let get = |rest: &str| last.get(&format!("run/{id}{rest}"));
+    let head: Head = read(get("")?)?;
+    let mut order = head.order;
+    for number in 0..head.chunks {
+        order.moves.extend(read::<Vec<Move>>(get(&format!("/moves/{number}"))?)?);
+    }
+    let run = Run { id, task: head.task, reason: head.reason, proposal: head.proposal, order };
+    let fresh = Execution::new(run.order.clone());
+    let state = get("/state").and_then(|value| read::<State>(value));
+    let Some(state) = state else { return Some((run, fresh)) };
+    let stages = (0..fresh.tasks().len().div_ceil(BLOCK)).flat_map(|block| {
+        let stages: Vec<Stage> = get(&format!("/stages/{block}")).and_then(|value| read(value)).unwrap_or_default();
+        stages.into_iter().enumerate().map(move |(at, stage)| (block * BLOCK + at, stage))
+    });
+    let execution =
+        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping);
+    Some((run, execution))
+}
+
+/// The moves in records of the topic's size.
+fn chunks(moves: &[Move]) -> Vec<Vec<u8>> {
+    let mut chunks: Vec<Vec<u8>> = Vec::new();
+    let mut open: Vec<u8> = Vec::new();
+    for mv in moves {
+        let written = written(mv);
+        if !open.is_empty() && open.len() + written.len() + 2 > CHUNK {
+            chunks.push(closed(std::mem::take(&mut open)));
+        }
+        open.push(if open.is_empty() { b'[' } else { b',' });
+        open.extend(written);
+    }
+    if !open.is_empty() {
+        chunks.push(closed(open));
+    }
+    chunks
+}
+
+fn closed(mut list: Vec<u8>) -> Vec<u8> {
+    list.push(b']');
+    list
+}
+
+fn entry(key: String, value: &impl Serialize) -> Entry {
+    Entry { key, value: Some(written(value)) }
+}
+
+fn written(value: &impl Serialize) -> Vec<u8> {
+    // Our own types have only names for keys and only finite numbers.
+    serde_json::to_vec(value).expect("what is journalled has a JSON form")
+}
+
+fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice(value).ok()
+}

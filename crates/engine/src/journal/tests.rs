@@ -1,0 +1,153 @@
+use evenkeel_kafka::TopicPartition;
+
+use super::*;
+use crate::{
+    executor::{Action, Baseline, Limits, PartitionSight, Sight, Strategy},
+    tasks::{Class, Question, Status},
+};
+
+fn run(moves: usize) -> Run {
+    let brokers = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect::<Vec<_>>();
+    let moves = (0..moves).map(|number| Move {
+        partition: TopicPartition::new(format!("topic-with-a-long-name-{}", number % 50), number as i32),
+        old: brokers(&[0, 1, 2]),
+        new: brokers(&[3, 1, 2]),
+        old_leader: BrokerId(0),
+        dirs: Vec::new(),
+        bytes: 1_000_000,
+    });
+    Run {
+        id: Uuid::from_u128(7),
+        task: Some(Uuid::from_u128(8)),
+        reason: "because (Client: 127.0.0.1, Date: 2026-01-01T00:00:00Z)".to_owned(),
+        proposal: "abc".to_owned(),
+        order: Order {
+            moves: moves.collect(),
+            limits: Limits {
+                per_broker: 5,
+                in_cluster: 1_250,
+                dirs_per_broker: 2,
+                leaders_in_cluster: 1_000,
+                leaders_per_broker: 250,
+                spared: BTreeSet::new(),
+            },
+            strategies: vec![Strategy::Base],
+            throttle: Some(1_000_000),
+            baseline: Baseline { up: brokers(&[0, 1, 2, 3]).into_iter().collect(), short: BTreeSet::new() },
+            emptied: BTreeSet::new(),
+            repairs: false,
+            stops_others: true,
+            gives_up_after: None,
+            leader_patience: 180_000,
+        },
+    }
+}
+
+/// What the brokers of the order show before anything has moved.
+fn sight(run: &Run, now: i64) -> Sight {
+    let up: BTreeSet<BrokerId> = (0..4).map(BrokerId).collect();
+    let seen = |mv: &Move| PartitionSight {
+        replicas: mv.old.clone(),
+        in_sync: mv.old.clone(),
+        leader: Some(mv.old_leader),
+        min_in_sync: 1,
+    };
+    Sight {
+        now,
+        registered: up.clone(),
+        up,
+        partitions: run.order.moves.iter().map(|mv| (mv.partition.clone(), seen(mv))).collect(),
+        ..Sight::default()
+    }
+}
+
+#[test]
+fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
+    let run = run(2_500);
+    let mut execution = Execution::new(run.order.clone());
+    let mut topic = run.begun();
+    assert!(topic.len() > 1);
+    let first = execution.step(&sight(&run, 0));
+    topic.extend(run.stepped(&execution, &first.changed));
+    execution.rates_were_found(&[BrokerId(1)].into());
+    execution.throttle_is_set();
+    let second = execution.step(&sight(&run, 1));
+    assert!(matches!(second.actions[..], [Action::Reassign(_)]));
+    topic.extend(run.stepped(&execution, &second.changed));
+    execution.stop();
+    topic.extend(run.stepped(&execution, &BTreeSet::new()));
+
+    let (found, resumed) = recover(topic.clone()).run.unwrap();
+    assert_eq!(found, run);
+    assert_eq!(resumed.tasks(), execution.tasks());
+    assert_eq!((resumed.throttling(), resumed.is_stopping()), (Throttling::On, true));
+    assert_eq!(resumed.rates_of_others(), &[BrokerId(1)].into());
+
+    topic.extend(run.over(&execution));
+    let nothing = recover(topic.clone());
+    assert!(nothing.run.is_none());
+    assert_eq!(nothing.strange, BTreeSet::new());
+    // Compaction leaves no key behind.
+    let keys = |deleted: bool| -> BTreeSet<&str> {
+        topic.iter().filter(|entry| entry.value.is_none() == deleted).map(|entry| entry.key.as_str()).collect()
+    };
+    assert!(keys(false).is_subset(&keys(true)));
+}
+
+#[test]
+fn a_run_that_was_never_stepped_begins_anew() {
+    let run = run(3);
+    let (found, execution) = recover(run.begun()).run.unwrap();
+    assert_eq!(found, run);
+    assert_eq!(execution.throttling(), Throttling::Wanted);
+}
+
+#[test]
+fn no_record_is_too_large() {
+    let run = run(20_000);
+    let entries = run.begun();
+    assert!(entries.len() > 4, "{}", entries.len());
+    assert!(entries.iter().flat_map(|entry| &entry.value).all(|value| value.len() <= CHUNK));
+    assert_eq!(recover(entries).run.unwrap().0.order.moves.len(), 20_000);
+}
+
+#[test]
+fn half_a_run_is_no_run() {
+    let run = run(20_000);
+    let entries = run.begun();
+    let head = entries.len() - 1;
+    for missing in 0..entries.len() {
+        let mut some = entries.clone();
+        some.remove(missing);
+        let recovered = recover(some);
+        assert!(recovered.run.is_none());
+        assert_eq!(recovered.strange.is_empty(), missing == head);
+    }
+}
+
+#[test]
+fn tasks_and_history_are_found_again_and_strange_keys_are_told() {
+    let asked = UserTask {
+        question: Question { method: "POST".into(), endpoint: "rebalance".into(), parameters: BTreeSet::new() },
+        written: "POST /kafkacruisecontrol/rebalance".to_owned(),
+        client: "127.0.0.1".to_owned(),
+        class: Class::KafkaAdmin,
+        started: 5,
+        status: Status::Active,
+    };
+    let history = History { removed: [(BrokerId(3), 17)].into(), demoted: BTreeMap::new() };
+    let (kept, gone) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let strange = Entry { key: "policy/x".to_owned(), value: Some(b"{}".to_vec()) };
+    let broken = Entry { key: format!("task/{}", Uuid::from_u128(3)), value: Some(b"{".to_vec()) };
+    let recovered = recover([
+        task(kept, Some(&asked)),
+        task(gone, Some(&asked)),
+        history.entry(),
+        task(gone, None),
+        strange.clone(),
+        broken.clone(),
+    ]);
+    assert_eq!(recovered.tasks, [(kept, asked)].into());
+    assert_eq!(recovered.history, history);
+    assert_eq!(recovered.strange, [strange.key, broken.key].into());
+}

@@ -1,0 +1,13 @@
+//! A drop-in Cruise Control that forgets nothing.
+//!
+//! What decides is pure and knows no clock, no Kafka and no HTTP; shells around it look, record and
+//! act. [`monitor`] knows what the cluster carries, [`executor`] carries
+//! plans out, [`tasks`] remembers who asked for what, and [`journal`] is what outlives the process.
+
+pub mod clock;
+pub mod config;
+pub mod detect;
+pub mod executor;
+pub mod journal;
+pub mod monitor;
+pub mod tasks;

@@ -1,0 +1,126 @@
+//! What one broker did during one interval, and its stored form, version 5.
+//!
+//! Stored: version, broker, host, thirteen numbers, time, two queue lengths, then the request times
+//! in the reporter's order (22 to 39), three of the log's flushes, and, since version 5, the
+//! request times of 43 to 60 and the flushes' two. The original's records are two bytes longer
+//! than what is in them; ours are as long as its, and what comes after the numbers is not read.
+
+/// Numbers before the time.
+const LEADING: usize = 13;
+/// Numbers after the queue lengths, up to version 4.
+const TIMES: usize = 18 + 3;
+/// Numbers that came with version 5.
+const SINCE_5: usize = 18 + 2;
+/// What the original leaves empty at the end.
+const PADDING: [u8; 2] = [0; 2];
+
+/// What one broker did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BrokerSample {
+    /// Which.
+    pub broker: i32,
+    /// Its host.
+    pub host: String,
+    /// When, in milliseconds since 1970.
+    pub time: i64,
+    /// Processor, bytes in and out, replication in and out, records in, produce, consumer fetch and
+    /// follower fetch requests, idle share of the request handlers, disk, produce and fetch rates.
+    pub leading: [f64; LEADING],
+    /// Requests waiting, answers waiting.
+    pub queues: [i32; 2],
+    /// Request times in milliseconds, then flush rate, maximum and mean.
+    pub times: [f64; TIMES],
+    /// Request times by permille, then the flushes'; NaN in what an older one wrote.
+    pub permilles: [f64; SINCE_5],
+}
+
+impl BrokerSample {
+    /// The stored form. A host's name beyond 32 KiB is cut.
+    pub fn write(&self) -> Vec<u8> {
+        let host = &self.host.as_bytes()[..self.host.len().min(i16::MAX as usize)];
+        let mut bytes = Vec::with_capacity(457 + host.len());
+        bytes.push(5);
+        bytes.extend(self.broker.to_be_bytes());
+        bytes.extend((host.len() as i16).to_be_bytes());
+        bytes.extend(host);
+        bytes.extend(self.leading.iter().flat_map(|value| value.to_be_bytes()));
+        bytes.extend(self.time.to_be_bytes());
+        bytes.extend(self.queues.iter().flat_map(|length| length.to_be_bytes()));
+        bytes.extend(self.times.iter().chain(&self.permilles).flat_map(|value| value.to_be_bytes()));
+        bytes.extend(PADDING);
+        bytes
+    }
+
+    /// From the stored form; `None` if it is none.
+    pub fn read(bytes: &[u8]) -> Option<BrokerSample> {
+        let (version, rest) = bytes.split_first()?;
+        let (broker, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (host, rest) = rest.split_at_checked(usize::try_from(i16::from_be_bytes(*length)).ok()?)?;
+        let (leading, rest) = doubles(rest)?;
+        let (time, rest) = rest.split_first_chunk()?;
+        let (requests, rest) = rest.split_first_chunk()?;
+        let (answers, rest) = rest.split_first_chunk()?;
+        let (times, rest) = doubles(rest)?;
+        let permilles = match version {
+            4 => [f64::NAN; SINCE_5],
+            5 => doubles(rest)?.0,
+            _ => return None,
+        };
+        Some(BrokerSample {
+            broker: i32::from_be_bytes(*broker),
+            host: std::str::from_utf8(host).ok()?.to_owned(),
+            time: i64::from_be_bytes(*time),
+            leading,
+            queues: [i32::from_be_bytes(*requests), i32::from_be_bytes(*answers)],
+            times,
+            permilles,
+        })
+    }
+}
+
+fn doubles<const N: usize>(mut bytes: &[u8]) -> Option<([f64; N], &[u8])> {
+    let mut values = [0.0; N];
+    for value in &mut values {
+        let (taken, rest) = bytes.split_first_chunk()?;
+        (*value, bytes) = (f64::from_be_bytes(*taken), rest);
+    }
+    Some((values, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> BrokerSample {
+        let count = |from: usize| move |index: usize| (from + index) as f64;
+        BrokerSample {
+            broker: 2,
+            host: "kafka-2.local".to_owned(),
+            time: 1_767_225_600_000,
+            leading: std::array::from_fn(count(1)),
+            queues: [3, 4],
+            times: std::array::from_fn(count(100)),
+            permilles: std::array::from_fn(count(200)),
+        }
+    }
+
+    #[test]
+    fn the_layout_is_the_original_s() {
+        let bytes = sample().write();
+        assert_eq!(bytes.len(), 457 + 13);
+        assert_eq!(BrokerSample::read(&bytes), Some(sample()));
+        let older = [&[4], &bytes[1..bytes.len() - 8 * SINCE_5 - PADDING.len()]].concat();
+        let read = BrokerSample::read(&older).unwrap();
+        assert_eq!(read.times, sample().times);
+        assert!(read.permilles.iter().all(|value| value.is_nan()));
+    }
+
+    #[test]
+    fn anything_cut_off_is_refused() {
+        let bytes = sample().write();
+        for length in 0..bytes.len() - PADDING.len() {
+            assert_eq!(BrokerSample::read(&bytes[..length]), None, "{length}");
+        }
+    }
+}

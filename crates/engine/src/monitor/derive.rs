@@ -1,0 +1,282 @@
+//! From what brokers told during one interval to one sample for each partition and broker.
+//!
+//! Brokers tell rates by topic, so the partitions of a topic that one broker leads are taken to be
+//! alike. Only sizes are told by partition. The processor's time is shared out by bytes, each kind
+//! with a weight of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_kafka::TopicPartition;
+
+use super::{
+    raw::{RawMetric, Scope, kind},
+    sample::{Metric, PartitionSample, Values},
+};
+
+/// What a byte of each kind costs a broker's processor, relative to each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuWeights {
+    /// From producers.
+    pub leader_in: f64,
+    /// To consumers and followers.
+    pub leader_out: f64,
+    /// From leaders elsewhere.
+    pub follower_in: f64,
+}
+
+impl Default for CpuWeights {
+    fn default() -> Self {
+        CpuWeights { leader_in: 0.7, leader_out: 0.15, follower_in: 0.15 }
+    }
+}
+
+/// Who led what when the interval ended, and on how many cores.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Leaders {
+    /// The leader of each partition that has one.
+    pub of: BTreeMap<TopicPartition, i32>,
+    /// Cores of each broker.
+    pub cores: BTreeMap<i32, f64>,
+}
+
+/// What came of an interval.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Derived {
+    /// One for each partition whose leader told enough.
+    pub partitions: Vec<PartitionSample>,
+    /// What each broker told of itself: the mean of each kind.
+    pub brokers: BTreeMap<i32, BTreeMap<u8, f64>>,
+    /// Brokers that lead something and told too little to be believed.
+    pub silent: BTreeSet<i32>,
+}
+
+/// Of a broker's topics and partitions, this share may be missing.
+const MAY_BE_MISSING: f64 = 0.01;
+/// A partition with this much more than its broker as a whole is mistaken, if the broker has more
+/// than [`WORTH_JUDGING`] bytes per second.
+const MISTAKEN: f64 = 1.05;
+const WORTH_JUDGING: f64 = 10.0;
+
+/// Samples of the interval that ended at `time`.
+pub fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
+    let told = Told::of(metrics);
+    let mut derived = Derived { brokers: told.brokers.clone(), ..Derived::default() };
+    let mut led: BTreeMap<i32, BTreeMap<&str, Vec<&TopicPartition>>> = BTreeMap::new();
+    for (partition, leader) in &leaders.of {
+        led.entry(*leader).or_default().entry(&partition.topic).or_default().push(partition);
+    }
+    for (broker, topics) in led {
+        let partitions: usize = topics.values().map(Vec::len).sum();
+        let untold = topics.keys().filter(|topic| told.topic(broker, topic).is_none()).count();
+        let unsized_ = topics.values().flatten().filter(|partition| told.size(broker, partition).is_none()).count();
+        let too_many = |missing: usize, of: usize| missing as f64 > MAY_BE_MISSING * of as f64;
+        if too_many(untold, topics.len()) || too_many(unsized_, partitions) {
+            derived.silent.insert(broker);
+            continue;
+        }
+        let total = told.total(broker);
+        let cpu = told.brokers.get(&broker).and_then(|kinds| kinds.get(&kind::BROKER_CPU_UTIL)).copied();
+        let core_percent = cpu.zip(leaders.cores.get(&broker)).map(|(cpu, cores)| cpu * cores * 100.0);
+        for (topic, partitions) in topics {
+            let Some(rates) = told.topic(broker, topic) else { continue };
+            let each = rates.divided_by(partitions.len() as f64);
+            if each.is_mistaken(&total) {
+                continue;
+            }
+            for partition in partitions {
+                let Some(size) = told.size(broker, partition) else { continue };
+                let mut values = each.values().with(Metric::Disk, size);
+                if let Some(core_percent) = core_percent {
+                    values = values.with(Metric::Cpu, core_percent * each.share_of(&total, weights));
+                }
+                derived.partitions.push(PartitionSample { partition: partition.clone(), leader: broker, time, values });
+            }
+        }
+    }
+    derived
+}
+
+/// The mean of everything that was told more than once, by who told it and of what.
+#[derive(Default)]
+struct Told {
+    brokers: BTreeMap<i32, BTreeMap<u8, f64>>,
+    topics: BTreeMap<i32, BTreeMap<String, Rates>>,
+    sizes: BTreeMap<i32, BTreeMap<(String, i32), f64>>,
+}
+
+impl Told {
+    fn of(metrics: &[RawMetric]) -> Told {
+        let mut means: BTreeMap<(i32, u8, &Scope), (f64, f64)> = BTreeMap::new();
+        for metric in metrics {
+            let (sum, count) = means.entry((metric.broker, metric.kind, &metric.scope)).or_default();
+            (*sum, *count) = (*sum + metric.value, *count + 1.0);
+        }
+        let mut told = Told::default();
+        for ((broker, kind, scope), (sum, count)) in means {
+            let mean = sum / count;
+            match scope {
+                Scope::Broker => {
+                    told.brokers.entry(broker).or_default().insert(kind, mean);
+                }
+                Scope::Topic(topic) => {
+                    let topics = told.topics.entry(broker).or_default();
+                    topics.entry(as_told(topic)).or_default().0.insert(kind, mean);
+                }
+                Scope::Partition(topic, partition) => {
+                    told.sizes.entry(broker).or_default().insert((as_told(topic), *partition), mean);
+                }
+            }
+        }
+        told
+    }
+
+    fn topic(&self, broker: i32, topic: &str) -> Option<&Rates> {
+        self.topics.get(&broker)?.get(&as_told(topic))
+    }
+
+    fn size(&self, broker: i32, partition: &TopicPartition) -> Option<f64> {
+        self.sizes.get(&broker)?.get(&(as_told(&partition.topic), partition.partition)).copied()
+    }
+
+    /// All that a broker told of its topics, whether it leads them or follows.
+    fn total(&self, broker: i32) -> Rates {
+        let mut total = Rates::default();
+        for rates in self.topics.get(&broker).into_iter().flat_map(BTreeMap::values) {
+            for (kind, value) in &rates.0 {
+                *total.0.entry(*kind).or_default() += value;
+            }
+        }
+        total
+    }
+}
+
+/// The reporter's names of topics: dots mean something else where it takes them from.
+fn as_told(topic: &str) -> String {
+    topic.replace('.', "_")
+}
+
+/// Rates of a topic or of a whole broker, by kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Rates(BTreeMap<u8, f64>);
+
+impl Rates {
+    fn get(&self, kind: u8) -> f64 {
+        self.0.get(&kind).copied().unwrap_or(0.0)
+    }
+
+    fn divided_by(&self, count: f64) -> Rates {
+        Rates(self.0.iter().map(|(kind, value)| (*kind, value / count)).collect())
+    }
+
+    fn bytes_in(&self) -> f64 {
+        self.get(kind::TOPIC_BYTES_IN)
+    }
+
+    /// To consumers and to followers.
+    fn bytes_out(&self) -> f64 {
+        self.get(kind::TOPIC_BYTES_OUT) + self.get(kind::TOPIC_REPLICATION_BYTES_OUT)
+    }
+
+    /// Whether one partition has more than all of its broker.
+    fn is_mistaken(&self, broker: &Rates) -> bool {
+        let more = |own: f64, all: f64| all > WORTH_JUDGING && own > MISTAKEN * all;
+        more(self.bytes_in(), broker.bytes_in()) || more(self.bytes_out(), broker.bytes_out())
+    }
+
+    /// A partition's share of its broker's processor.
+    fn share_of(&self, broker: &Rates, weights: CpuWeights) -> f64 {
+        let (all_in, all_out) = (broker.bytes_in(), broker.bytes_out());
+        let work = weights.leader_in * all_in
+            + weights.leader_out * all_out
+            + weights.follower_in * broker.get(kind::TOPIC_REPLICATION_BYTES_IN);
+        if work <= 0.0 {
+            return 0.0;
+        }
+        (weights.leader_in * self.bytes_in().min(all_in) + weights.leader_out * self.bytes_out().min(all_out)) / work
+    }
+
+    fn values(&self) -> Values {
+        [
+            (Metric::LeaderBytesIn, kind::TOPIC_BYTES_IN),
+            (Metric::LeaderBytesOut, kind::TOPIC_BYTES_OUT),
+            (Metric::ProduceRate, kind::TOPIC_PRODUCE_REQUESTS),
+            (Metric::FetchRate, kind::TOPIC_FETCH_REQUESTS),
+            (Metric::MessagesIn, kind::TOPIC_MESSAGES_IN),
+            (Metric::ReplicationBytesIn, kind::TOPIC_REPLICATION_BYTES_IN),
+            (Metric::ReplicationBytesOut, kind::TOPIC_REPLICATION_BYTES_OUT),
+        ]
+        .into_iter()
+        .fold(Values::UNKNOWN, |values, (metric, kind)| values.with(metric, self.get(kind)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metric(kind: u8, scope: Scope, value: f64) -> RawMetric {
+        RawMetric { kind, time: 0, broker: 0, scope, value }
+    }
+
+    fn topic(name: &str) -> Scope {
+        Scope::Topic(name.to_owned())
+    }
+
+    fn leaders(partitions: &[(&str, i32)]) -> Leaders {
+        Leaders {
+            of: partitions.iter().map(|(topic, partition)| (TopicPartition::new(*topic, *partition), 0)).collect(),
+            cores: [(0, 4.0)].into(),
+        }
+    }
+
+    fn sized(name: &str, partition: i32) -> RawMetric {
+        metric(kind::PARTITION_SIZE, Scope::Partition(name.to_owned(), partition), 5e6)
+    }
+
+    #[test]
+    fn a_topic_is_shared_out_evenly_and_the_processor_by_weighed_bytes() {
+        let told = [
+            // Told twice: the mean counts.
+            metric(kind::TOPIC_BYTES_IN, topic("my_orders"), 150.0),
+            metric(kind::TOPIC_BYTES_IN, topic("my_orders"), 250.0),
+            metric(kind::TOPIC_BYTES_OUT, topic("my_orders"), 300.0),
+            metric(kind::TOPIC_REPLICATION_BYTES_OUT, topic("my_orders"), 100.0),
+            // Only followed.
+            metric(kind::TOPIC_REPLICATION_BYTES_IN, topic("elsewhere"), 400.0),
+            metric(kind::BROKER_CPU_UTIL, Scope::Broker, 0.5),
+            sized("my_orders", 0),
+            sized("my_orders", 1),
+        ];
+        let derived = derive(&told, &leaders(&[("my.orders", 0), ("my.orders", 1)]), CpuWeights::default(), 60_000);
+        assert_eq!(derived.partitions.len(), 2);
+        let values = derived.partitions[0].values;
+        assert_eq!(values.get(Metric::LeaderBytesIn), Some(100.0));
+        assert_eq!(values.get(Metric::LeaderBytesOut), Some(150.0));
+        assert_eq!(values.get(Metric::ReplicationBytesOut), Some(50.0));
+        assert_eq!(values.get(Metric::Disk), Some(5e6));
+        // Half of four cores; of 0.7 x 200 + 0.15 x 400 + 0.15 x 400 weighed bytes a half of the first two.
+        let cpu = values.get(Metric::Cpu).unwrap();
+        assert!((cpu - 200.0 * (70.0 + 30.0) / 260.0).abs() < 1e-9, "{cpu}");
+        assert_eq!(derived.partitions[1].partition, TopicPartition::new("my.orders", 1));
+    }
+
+    #[test]
+    fn a_broker_that_told_too_little_is_not_believed() {
+        let told = [metric(kind::TOPIC_BYTES_IN, topic("a"), 1.0), sized("a", 0)];
+        let derived = derive(&told, &leaders(&[("a", 0), ("b", 0)]), CpuWeights::default(), 0);
+        assert_eq!((derived.partitions, derived.silent), (vec![], [0].into()));
+        // One partition in a hundred may be without a size.
+        let partitions: Vec<(&str, i32)> = (0..100).map(|partition| ("a", partition)).collect();
+        let mut told = vec![metric(kind::TOPIC_BYTES_IN, topic("a"), 1.0)];
+        told.extend((1..100).map(|partition| sized("a", partition)));
+        let derived = derive(&told, &leaders(&partitions), CpuWeights::default(), 0);
+        assert_eq!((derived.partitions.len(), derived.silent.len()), (99, 0));
+    }
+
+    #[test]
+    fn an_unmeasured_processor_stays_unknown() {
+        let told = [metric(kind::TOPIC_BYTES_IN, topic("a"), 1.0), sized("a", 0)];
+        let derived = derive(&told, &leaders(&[("a", 0)]), CpuWeights::default(), 0);
+        assert_eq!(derived.partitions[0].values.get(Metric::Cpu), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! User tasks: what was asked for, by whom, and what came of it.
+//!
+//! A request without a task id makes a task; the same request with the id, or from the same
+//! session, asks about it. Answered tasks are kept for a while, by class, and those whose proposals
+//! are being executed are kept as long as that takes. Pure: ids, sessions and times are handed in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+#[cfg(test)]
+mod tests;
+
+/// Milliseconds since 1970.
+pub type Millis = i64;
+
+/// What was asked, in a form in which the same question is equal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Question {
+    /// The method.
+    pub method: String,
+    /// The endpoint.
+    pub endpoint: String,
+    /// The parameters; their order means nothing.
+    pub parameters: BTreeSet<(String, String)>,
+}
+
+/// How long answered tasks are kept depends on what they were about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Class {
+    /// Looks at Kafka.
+    KafkaMonitor,
+    /// Looks at the engine.
+    EngineMonitor,
+    /// Changes Kafka.
+    KafkaAdmin,
+    /// Changes the engine.
+    EngineAdmin,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// No answer yet.
+    Active,
+    /// Answered, and what it proposed is being carried out.
+    InExecution(Answer),
+    /// Answered, and over.
+    Completed(Answer),
+    /// Answered with an error, or what it proposed did not come to its good end.
+    CompletedWithError(Answer),
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The HTTP status.
+    pub code: u16,
+    /// The body, whole.
+    pub body: String,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserTask {
+    /// What was asked.
+    pub question: Question,
+    /// The question as it was written, decoded, for people.
+    pub written: String,
+    /// Who asked.
+    pub client: String,
+    /// What kind of thing was asked.
+    pub class: Class,
+    /// When.
+    pub started: Millis,
+    /// Where it stands.
+    pub status: Status,
+}
+
+/// What bounds the tasks that are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Tasks without an answer at once.
+    pub active: usize,
+    /// For how long a session stands for its question.
+    pub session: Millis,
+    /// For how long, from their start, and how many answered ones of each class are kept.
+    pub kept: BTreeMap<Class, (Millis, usize)>,
+}
+
+/// What a request turns out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// A new task, to be worked on.
+    New,
+    /// One that is known.
+    Known(Uuid),
+}
+
+/// Why a request is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The id is not known, or was given to another question.
+    #[error("Unexpected header {0} (value: User-Task-ID) in the request.")]
+    UnexpectedId(Uuid),
+    /// Too many wait for an answer.
+    #[error("There are already {0} active user tasks, which has reached the servlet capacity.")]
+    TooMany(usize),
+}
+
+/// All tasks that are remembered.
+#[derive(Debug, Clone)]
+pub struct UserTasks {
+    limits: Limits,
+    tasks: BTreeMap<Uuid, UserTask>,
+    /// The last question of a session that is the same as this one.
+    sessions: BTreeMap<(String, Question), (Uuid, Millis)>,
+}
+
+impl UserTasks {
+    /// None yet.
+    pub fn new(limits: Limits) -> UserTasks {
+        UserTasks { limits, tasks: BTreeMap::new(), sessions: BTreeMap::new() }
+    }
+
+    /// Takes back what a life before this one has left on record. What was never answered is lost
+    /// with the process that worked on it, and says so.
+    pub fn restore(&mut self, id: Uuid, mut task: UserTask) {
+        if task.status == Status::Active {
+            let body = "The engine was restarted before it had an answer. Ask again.".to_owned();
+            task.status = Status::CompletedWithError(Answer { code: 500, body });
+        }
+        self.tasks.insert(id, task);
+    }
+
+    /// Finds or makes the task of a request. `fresh` is the id that a new one gets.
+    pub fn admit(
+        &mut self,
+        task: UserTask,
+        asked_id: Option<Uuid>,
+        session: &str,
+        fresh: Uuid,
+    ) -> Result<Admission, Refused> {
+        let now = task.started;
+        if let Some(id) = asked_id {
+            return match self.tasks.get(&id) {
+                Some(known) if known.question == task.question => Ok(Admission::Known(id)),
+                _ => Err(Refused::UnexpectedId(id)),
+            };
+        }
+        let key = (session.to_owned(), task.question.clone());
+        let in_time = |last: Millis| now - last <= self.limits.session;
+        if let Some((id, last)) = self.sessions.get_mut(&key).filter(|(_, last)| in_time(*last)) {
+            // Once the answer has been taken, the same question is a new one.
+            if self.tasks.get(id).is_some_and(|known| known.status == Status::Active) {
+                *last = now;
+                return Ok(Admission::Known(*id));
+            }
+        }
+        let active = self.tasks.values().filter(|known| known.status == Status::Active).count();
+        if active >= self.limits.active {
+            return Err(Refused::TooMany(active));
+        }
+        self.sessions.insert(key, (fresh, now));
+        self.tasks.insert(fresh, task);
+        Ok(Admission::New)
+    }
+
+    /// The answer is there; `executes` says whether what it proposes is now being carried out.
+    pub fn answered(&mut self, id: Uuid, answer: Answer, executes: bool) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.status = match answer.code {
+            200..=299 if executes => Status::InExecution(answer),
+            200..=299 => Status::Completed(answer),
+            _ => Status::CompletedWithError(answer),
+        };
+    }
+
+    /// What it proposed is over.
+    pub fn executed(&mut self, id: Uuid, well: bool) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        if let Status::InExecution(answer) = &task.status {
+            let answer = answer.clone();
+            task.status = if well { Status::Completed(answer) } else { Status::CompletedWithError(answer) };
+        }
+    }
+
+    /// One of them.
+    pub fn get(&self, id: Uuid) -> Option<&UserTask> {
+        self.tasks.get(&id)
+    }
+
+    /// All of them, the latest first.
+    pub fn latest_first(&self) -> Vec<(Uuid, &UserTask)> {
+        let mut tasks: Vec<(Uuid, &UserTask)> = self.tasks.iter().map(|(id, task)| (*id, task)).collect();
+        tasks.sort_by_key(|(id, task)| (std::cmp::Reverse(task.started), *id));
+        tasks
+    }
+
+    /// Forgets what has been kept long enough; says what, for whoever keeps a record of it.
+    pub fn forget(&mut self, now: Millis) -> Vec<Uuid> {
+        let mut gone = Vec::new();
+        for (class, (retention, most)) in &self.limits.kept {
+            let over = |task: &UserTask| matches!(task.status, Status::Completed(_) | Status::CompletedWithError(_));
+            let mut kept: Vec<(Millis, Uuid)> = self
+                .tasks
+                .iter()
+                .filter(|(_, task)| task.class == *class && over(task))
+                .map(|(id, task)| (task.started, *id))
+                .collect();
+            kept.sort_unstable();
+            let too_many = kept.len().saturating_sub(*most);
+            gone.extend(
+                kept.iter()
+                    .enumerate()
+                    .filter(|(rank, (started, _))| *rank < too_many || now - started > *retention)
+                    .map(|(_, (_, id))| *id),
+            );
+        }
+        for id in &gone {
+            self.tasks.remove(id);
+        }
+        let (tasks, session) = (&self.tasks, self.limits.session);
+        self.sessions.retain(|_, (id, last)| now - *last <= session && tasks.contains_key(id));
+        gone
+    }
+}
