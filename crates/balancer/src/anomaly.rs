@@ -75,21 +75,27 @@ fn why(aims: &Aims, index: usize, miss: f64, state: &State<'_>, rules: &Rules) -
     let count = miss as u64;
     match aims.aims[index] {
         Aim::Band { gauge, band, .. } => {
-            let level = |seat: Seat| state.levels(seat)[gauge as usize];
-            let miss = |seat: Seat| aims.limit(band, seat).miss(level(seat));
+            let standing = |seat: Seat| aims.standing(band, gauge, state, seat);
+            let miss = |seat: Seat| {
+                let (level, limit) = standing(seat);
+                limit.miss(level)
+            };
             let alive = (0..state.cluster.brokers().len() as Seat).filter(|seat| rules.is_alive(*seat));
             let outside: Vec<Seat> = alive.filter(|seat| miss(*seat) > 0.0).collect();
             // Of equally bad ones the first.
             let worst = outside.iter().copied().rev().max_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(0);
-            let (broker, limit) = (&state.cluster.brokers()[usize::from(worst)], aims.limit(band, worst));
-            let has = level(worst);
+            let (has, limit) = standing(worst);
+            let who = match aims.host_judged(band, state.cluster, worst) {
+                Some(host) => format!("host {host}"),
+                None => format!("broker {}", state.cluster.brokers()[usize::from(worst)].id),
+            };
             let bound = if has > limit.high {
                 format!("at most {:.2}", limit.high)
             } else {
                 format!("at least {:.2}", limit.low)
             };
             let (number, s) = (outside.len(), if outside.len() == 1 { "" } else { "s" });
-            format!("{number} broker{s} out of bounds, the worst is broker {}: {has:.2}, {bound} allowed", broker.id)
+            format!("{number} broker{s} out of bounds, the worst is {who}: {has:.2}, {bound} allowed")
         }
         Aim::Racks => format!("replicas that share a rack with another of their partition: {count}"),
         Aim::EvenRacks => format!("replicas that are one too many of their partition in a rack: {count}"),

@@ -222,8 +222,11 @@ impl<'a, 'c> Size<'a, 'c> {
             let balanced = aims.miss(index, self.state, self.rules) == 0.0;
             return if balanced { Opinion::Right } else { Opinion::None };
         }
-        let Aim::Band { band, .. } = aims.aims[index] else { return Opinion::None };
-        let above = |seat: Seat| self.state.levels(seat)[gauge] > aims.limit(band, seat).high;
+        let Aim::Band { band, gauge, .. } = aims.aims[index] else { return Opinion::None };
+        let above = |seat: Seat| {
+            let (level, limit) = aims.standing(band, gauge, self.state, seat);
+            level > limit.high
+        };
         if (0..brokers.len() as Seat).any(|seat| self.rules.is_alive(seat) && above(seat)) {
             return Opinion::None;
         }

@@ -1,7 +1,8 @@
 //! Turning the goals of a request into numbers for one cluster: the band of each broker, the share
 //! it ought to carry, the counts per topic.
 
-use super::{Aim, Aims, Limit};
+use super::hosts::{Hosts, Reach};
+use super::{Aim, Aims, Limit, Rise};
 use crate::cluster::{Cluster, Resource, Seat};
 use crate::gauges::{GAUGES, Gauge, Levels};
 use crate::goal::Goal;
@@ -27,6 +28,7 @@ impl Aims {
             aims: Vec::with_capacity(goals.len()),
             bands,
             limits: vec![Limit::FREE; bands * seats],
+            hosts: Hosts::shared(cluster, rules, bands),
             targets: vec![[0.0; GAUGES]; seats],
             pulls: vec![[0.0; GAUGES]; seats],
             topic_bands: topic_bands(cluster, settings, counted, rules),
@@ -90,7 +92,9 @@ impl Aims {
                 Kind::Capacity(resource) => {
                     let capacity = capacity_of(seat, resource);
                     let high = capacity * settings.capacity_thresholds[resource as usize];
-                    (Limit::new(0.0, high, high), total / whole(resource) * capacity, high)
+                    let limit =
+                        if gauge == Gauge::of(resource) { Limit::below(high) } else { Limit::new(0.0, high, high) };
+                    (limit, total / whole(resource) * capacity, high)
                 }
                 Kind::Usage(resource) => {
                     let capacity = capacity_of(seat, resource);
@@ -118,7 +122,16 @@ impl Aims {
             self.limits[seat * self.bands + band] = limit;
             self.pull(seat, gauge, share, half, matches!(kind, Kind::Count | Kind::Usage(_) | Kind::LeaderIn));
         }
-        Aim::Band { gauge, band, strict: matches!(kind, Kind::Capacity(_)) }
+        let reach = kind.reach(gauge);
+        if let Some(hosts) = self.hosts.as_mut().filter(|_| reach != Reach::Broker) {
+            hosts.add_band(band, reach, &mut self.limits);
+        }
+        let rise = match kind {
+            Kind::Capacity(resource) if gauge == Gauge::of(resource) => Rise::BarredToLeaders,
+            Kind::Capacity(_) | Kind::MostReplicas => Rise::Barred,
+            Kind::Count | Kind::Usage(_) | Kind::LeaderIn => Rise::Traded,
+        };
+        Aim::Band { gauge, band, rise }
     }
 
     /// Lets deviations of the gauge strain the broker, as much as `half` of the share is wide.
@@ -144,6 +157,18 @@ enum Kind {
     Capacity(Resource),
     Usage(Resource),
     LeaderIn,
+}
+
+impl Kind {
+    /// Whether a broker's host has a say. What leaders might send is a matter of brokers.
+    fn reach(self, gauge: Gauge) -> Reach {
+        match self {
+            Kind::Capacity(Resource::Cpu) => Reach::Both,
+            Kind::Capacity(resource) if resource.is_shared_by_host() && gauge == Gauge::of(resource) => Reach::Host,
+            Kind::Usage(resource) if resource.is_shared_by_host() => Reach::Either,
+            _ => Reach::Broker,
+        }
+    }
 }
 
 fn band_of(goal: Goal) -> Option<(Gauge, Kind)> {

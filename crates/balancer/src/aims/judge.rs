@@ -2,8 +2,9 @@
 //! which goal forbids the action.
 
 use super::touch::{crowned, each_move, led, touched};
-use super::{Aim, Aims, NOISE};
+use super::{Aim, Aims, NOISE, Rise};
 use crate::cluster::{Part, Seat, Slot};
+use crate::gauges::Gauge;
 use crate::rules::Rules;
 use crate::state::{Action, Effect, State};
 
@@ -11,12 +12,18 @@ impl Aims {
     /// How much more goal `index` misses after the action; negative if it gets better.
     pub(crate) fn change(&self, index: usize, state: &State<'_>, action: Action, effect: &Effect) -> f64 {
         match self.aims[index] {
-            Aim::Band { gauge, band, strict } => {
+            Aim::Band { gauge, band, rise } => {
+                let asked = asked(gauge, rise, state, action, effect);
+                if self.is_shared(band, effect.from) || self.is_shared(band, effect.to) {
+                    return self.change_on_hosts((gauge, band, rise), state, effect, asked);
+                }
                 let gauge = gauge as usize;
+                let on_from = effect.on_from[gauge];
                 let mut sum = 0.0;
-                for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
+                for (seat, change, asked) in [(effect.from, on_from, on_from), (effect.to, effect.on_to[gauge], asked)]
+                {
                     let (limit, before) = (self.limit(band, seat), state.levels(seat)[gauge]);
-                    if strict && change > 0.0 && before + change >= limit.high {
+                    if rise != Rise::Traded && asked > 0.0 && before + asked > limit.ceiling {
                         return f64::INFINITY;
                     }
                     sum += limit.miss(before + change) - limit.miss(before);
@@ -38,7 +45,7 @@ impl Aims {
         let topics = 0..state.cluster.topics().len() as u32;
         match self.aims[index] {
             Aim::Band { gauge, band, .. } => {
-                seats.map(|seat| self.limit(band, seat).miss(state.levels(seat)[gauge as usize])).sum()
+                seats.map(|seat| self.miss_of(band, seat, &|seat| state.levels(seat)[gauge as usize])).sum()
             }
             Aim::Racks => parts.map(|part| self.rack_mates(state, rules, part)).sum(),
             Aim::EvenRacks => parts.map(|part| self.rack_unevenness(state, rules, part)).sum(),
@@ -107,7 +114,7 @@ impl Aims {
         (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
-    /// The same for an action that is known to harm no band.
+    /// The same for an action that is known to take no broker out of a band.
     pub(crate) fn veto_but_bands(
         &self,
         upto: usize,
@@ -115,24 +122,34 @@ impl Aims {
         action: Action,
         effect: &Effect,
     ) -> Option<usize> {
-        (0..upto).find(|index| {
-            !matches!(self.aims[*index], Aim::Band { .. }) && self.change(*index, state, action, effect) > NOISE
-        })
+        // Capacities ask for more of those who take leadership over than what it brings.
+        let leads = matches!(action, Action::Lead { .. });
+        let asks = |aim: Aim| match aim {
+            Aim::Band { rise, .. } => leads && rise == Rise::BarredToLeaders,
+            _ => true,
+        };
+        (0..upto).find(|index| asks(self.aims[*index]) && self.change(*index, state, action, effect) > NOISE)
     }
 
     /// The first goal of all that the action would make worse on either broker it touches, even if the
     /// other gains as much.
     pub(crate) fn harm(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
         (0..self.aims.len()).find(|index| match self.aims[*index] {
-            Aim::Band { gauge, band, strict: false } => {
-                let gauge = gauge as usize;
+            Aim::Band { gauge, band, rise: Rise::Traded } => {
                 let mut sum = 0.0;
                 let mut leaves = false;
-                for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
-                    let (limit, level) = (self.limit(band, seat), state.levels(seat)[gauge]);
-                    let (before, after) = (limit.miss(level), limit.miss(level + change));
+                let mut count = |(before, after): (f64, f64)| {
                     sum += after - before;
                     leaves |= before == 0.0 && after > 0.0;
+                };
+                if self.is_shared(band, effect.from) || self.is_shared(band, effect.to) {
+                    self.misses_on_hosts(band, gauge, state, effect).for_each(count);
+                } else {
+                    let gauge = gauge as usize;
+                    for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
+                        let (limit, level) = (self.limit(band, seat), state.levels(seat)[gauge]);
+                        count((limit.miss(level), limit.miss(level + change)));
+                    }
                 }
                 leaves || sum > NOISE
             }
@@ -239,5 +256,14 @@ impl Aims {
                     - passed_over(state.leader(part), &|slot| state.seat(slot))
             })
             .sum()
+    }
+}
+
+/// How much more the action asks the broker it goes to for: all that the leader carries where leadership
+/// is judged so, else what it brings.
+fn asked(gauge: Gauge, rise: Rise, state: &State<'_>, action: Action, effect: &Effect) -> f64 {
+    match (rise, action) {
+        (Rise::BarredToLeaders, Action::Lead { part, .. }) => state.weight(state.leader(part))[gauge as usize],
+        _ => effect.on_to[gauge as usize],
     }
 }

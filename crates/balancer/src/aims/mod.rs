@@ -8,6 +8,7 @@
 //! is allowed if no goal of higher priority misses by more than before.
 
 mod compile;
+mod hosts;
 mod judge;
 mod touch;
 
@@ -24,8 +25,8 @@ pub(crate) const NOISE: f64 = 1e-9;
 /// What a goal is, once it is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// A gauge stays between two numbers on every broker.
-    Band { gauge: Gauge, band: usize, strict: bool },
+    /// A gauge stays between two numbers on every broker, or on its host.
+    Band { gauge: Gauge, band: usize, rise: Rise },
     /// At most one replica of a partition in a rack.
     Racks,
     /// Replicas of a partition spread over the racks as evenly as they can.
@@ -38,11 +39,25 @@ pub(crate) enum Aim {
     PreferredLeaders,
 }
 
+/// What a band says of a broker that would rise above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rise {
+    /// It may, if the other broker comes nearer to its band by as much.
+    Traded,
+    /// It must not, whatever others gain.
+    Barred,
+    /// It must not even reach the limit. Who takes leadership over is judged as if all came along that
+    /// the leader carries.
+    BarredToLeaders,
+}
+
 /// Between what a gauge should stay on one broker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Limit {
     pub(crate) low: f64,
     pub(crate) high: f64,
+    /// The most that a broker may rise to, where rising is barred.
+    pub(crate) ceiling: f64,
     /// Turns a distance into a share of what the broker ought to carry.
     unit: f64,
 }
@@ -50,14 +65,33 @@ pub(crate) struct Limit {
 impl Limit {
     fn new(low: f64, high: f64, share: f64) -> Limit {
         // A share of nothing would make every distance infinite: then distances count as they are.
-        Limit { low, high, unit: if share > 0.0 { 1.0 / share } else { 1.0 } }
+        Limit { low, high, ceiling: high, unit: if share > 0.0 { 1.0 / share } else { 1.0 } }
     }
 
-    const FREE: Limit = Limit { low: 0.0, high: f64::INFINITY, unit: 1.0 };
+    /// A limit that must not be reached.
+    fn below(high: f64) -> Limit {
+        Limit { ceiling: high.next_down(), ..Limit::new(0.0, high, high) }
+    }
+
+    const FREE: Limit = Limit { low: 0.0, high: f64::INFINITY, ceiling: f64::INFINITY, unit: 1.0 };
+
+    /// What several brokers may carry together.
+    fn sum(limits: &[Limit]) -> Limit {
+        let over = |part: &dyn Fn(&Limit) -> f64| limits.iter().map(part).sum::<f64>();
+        let whole = Limit::new(over(&|limit| limit.low), over(&|limit| limit.high), over(&|limit| 1.0 / limit.unit));
+        let strict = limits.iter().any(|limit| limit.ceiling < limit.high);
+        Limit { ceiling: if strict { whole.high.next_down() } else { whole.high }, ..whole }
+    }
 
     pub(crate) fn miss(&self, level: f64) -> f64 {
-        let miss = ((level - self.high).max(0.0) + (self.low - level).max(0.0)) * self.unit;
+        let (over, under) = self.beyond(level);
+        let miss = over + under;
         if miss > NOISE { miss } else { 0.0 }
+    }
+
+    /// How far the level is above and below.
+    fn beyond(&self, level: f64) -> (f64, f64) {
+        ((level - self.high).max(0.0) * self.unit, (self.low - level).max(0.0) * self.unit)
     }
 }
 
@@ -69,6 +103,8 @@ pub(crate) struct Aims {
     bands: usize,
     /// `bands` limits for each broker.
     limits: Vec<Limit>,
+    /// The hosts that several brokers share; usually there are none.
+    hosts: Option<hosts::Hosts>,
     /// What each broker ought to carry, per gauge.
     targets: Vec<Levels>,
     /// One over half the width of the band around the target; 0 where no goal asks.
