@@ -5,13 +5,14 @@
 //! goal can always be tried for, so it counts as fixable.
 
 use crate::aims::{Aim, Aims};
-use crate::cluster::{Cluster, Seat};
+use crate::cluster::{Cluster, Seat, Slot};
 use crate::feasible::Feasibility;
 use crate::goal::Goal;
 use crate::improve::Search;
 use crate::options::Request;
 use crate::planner::Infeasible;
 use crate::rules::Rules;
+use crate::score::balancedness;
 use crate::settings::Settings;
 use crate::state::State;
 
@@ -52,6 +53,15 @@ pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Vio
         })
     };
     goals.iter().enumerate().filter_map(judge).collect()
+}
+
+/// How balanced the cluster is by the detector's `goals`: 100 if `violations` has none of them, and -1 if replicas are
+/// offline, because then nothing was judged.
+pub fn score(cluster: &Cluster, goals: &[Goal], violations: &[Violation], settings: &Settings) -> f64 {
+    if (0..cluster.replica_count() as Slot).any(|slot| cluster.is_offline(slot)) {
+        return -1.0;
+    }
+    balancedness(goals, settings, |goal| violations.iter().any(|violation| violation.goal == goal))
 }
 
 /// Tries to satisfy the one goal, with no other in the way.
@@ -166,6 +176,20 @@ mod tests {
         small.broker(2, 'b', "host2", BrokerState::Dead, [0.0; Resource::COUNT]);
         small.partition("t", 0, &[0, 1], 100.0);
         small.partition("t", 1, &[2], 100.0);
-        assert_eq!(found(small, &[Goal::RackAware]), vec![]);
+        let cluster = small.cluster();
+        assert_eq!(detect(&cluster, &[Goal::RackAware], &Settings::default()), vec![]);
+        assert_eq!(score(&cluster, &[Goal::RackAware], &[], &Settings::default()), -1.0);
+    }
+
+    #[test]
+    fn the_score_counts_what_is_violated_fixable_or_not() {
+        let mut small = Small::in_racks("aab");
+        small.partition("t", 0, &[0, 1, 2], 100.0);
+        let (cluster, settings) = (small.cluster(), Settings::default());
+        let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+        let violations = detect(&cluster, &goals, &settings);
+        // Three replicas in two racks. Weights: 1.1 · 1.5 = 1.65 and 1, together 2.65.
+        assert_eq!(violations.iter().map(|found| (found.goal, found.fixable)).collect::<Vec<_>>(), [(goals[0], false)]);
+        assert!((score(&cluster, &goals, &violations, &settings) - 100.0 / 2.65).abs() < 1e-9);
     }
 }
