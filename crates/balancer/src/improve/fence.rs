@@ -13,7 +13,8 @@ use crate::state::{Effect, State};
 pub(super) enum Quick {
     /// Both brokers stay within: no band is harmed.
     Within,
-    /// A broker would leave the band of this goal, and the other cannot make up for it.
+    /// A broker would leave the band of this goal. That the other eases back into it is no excuse: whoever keeps to a
+    /// goal of higher priority goes on doing so, as Cruise Control asks of every action.
     Leaves(usize),
     /// A broker is outside already: ask each goal.
     Unsure,

@@ -123,7 +123,7 @@ fn within_a_host_its_own_limit_has_no_say() {
         LeaderReplicaDistributionGoal fixed
     "#]],
     );
-    // CPU is a limit of brokers too: b1 has 30 + 4 · 5 of 70, and 30 more would be too much.
+    // CPU is a limit of brokers too: b1 has 45 + 4 · 5 of 70, and 10 more would be too much.
     let busy =
         tight("rack a: b0@h[t0* t1* t2* t3*] b1@h[t0 t1 t2 t3 u0*]", "load *: 10 10 10 10\nload u0: 45 10 10 10");
     check(
