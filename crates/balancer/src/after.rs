@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(origins(&change(&[1, 2, 3], 2, &[9, 8, 7])), [2, 1, 0]);
     }
 
-    /// Three brokers; replicas of a partition weigh differently, as in clusters put together from samples.
+    /// Six brokers, three of them empty; replicas of a partition weigh differently, as in clusters put together from samples.
     fn uneven() -> Cluster {
         let mut builder = ClusterBuilder::new();
         for id in 0..6 {

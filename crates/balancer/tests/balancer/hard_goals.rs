@@ -454,23 +454,6 @@ fn leadership_is_judged_with_all_that_the_leader_carries() {
 }
 
 #[test]
-fn a_full_broker_gets_no_replica_though_an_overfull_one_would_lose_it() {
-    // b0 has three of two, b1 has two: by bytes t0 should go there, by count b1 is full. b2 has room for one.
-    let goals = [Goal::ReplicaCapacity, Goal::DiskUsageDistribution];
-    let crowded = "rack a: b0[t0* t1* t2*] b1[u0* u1*]\nrack b: b2[v0*]\nload t0: 1 10 10 100";
-    check_with(
-        crowded,
-        &Request::rebalance(&goals),
-        &at_most(2),
-        expect![[r#"
-        t0: b0 -> b2: leader b0 -> b2
-        ReplicaCapacityGoal fixed
-        DiskUsageDistributionGoal violated
-    "#]],
-    );
-}
-
-#[test]
 fn later_goals_keep_to_capacities() {
     // Mean 3, so b0 should give two away, but b1 has only room for one.
     let goals = [Goal::DiskCapacity, Goal::ReplicaDistribution];
