@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(origins(&change(&[1, 2, 3], 2, &[9, 8, 7])), [2, 1, 0]);
     }
 
-    /// Six brokers, every second of which sends most; replicas of a partition weigh differently.
+    /// Six brokers, every second of which leads most traffic; replicas of a partition weigh differently.
     fn uneven() -> Cluster {
         let mut builder = ClusterBuilder::new();
         for id in 0..6 {
@@ -190,7 +190,7 @@ mod tests {
                 disk: None,
                 load: Load {
                     cpu: drawn(position, 5),
-                    nw_in: drawn(position + 3, 20),
+                    nw_in: (10.0 + drawn(position + 3, 5)) * (1 + 2 * (number % 2)) as f32,
                     nw_out: if position == 0 { (10.0 + drawn(9, 5)) * (1 + 2 * (number % 2)) as f32 } else { 0.0 },
                     disk: drawn(position + 6, 20),
                 },
@@ -201,10 +201,12 @@ mod tests {
         builder.build().unwrap()
     }
 
+    /// Only leadership moves here: where replicas that weigh differently pass each other's brokers, lists do not tell
+    /// which became which.
     #[test]
     fn planning_again_finds_nothing_though_replicas_of_a_partition_differ() {
         let cluster = uneven();
-        let request = Request::rebalance(&Goal::DEFAULT);
+        let request = Request::rebalance(&[Goal::LeaderBytesInDistribution]);
         let outcome = planner::plan(&cluster, &request, &Settings::default()).unwrap();
         assert!(outcome.plan.changes.iter().any(|change| change.new_leader != change.old_leader));
         let again = planner::plan(&after(&cluster, &outcome.plan).unwrap(), &request, &Settings::default()).unwrap();
