@@ -5,13 +5,14 @@
 //! goal can always be tried for, so it counts as fixable.
 
 use crate::aims::{Aim, Aims};
-use crate::cluster::{Cluster, Seat};
+use crate::cluster::{Cluster, Seat, Slot};
 use crate::feasible::Feasibility;
 use crate::goal::Goal;
 use crate::improve::Search;
 use crate::options::Request;
 use crate::planner::Infeasible;
 use crate::rules::Rules;
+use crate::score::balancedness;
 use crate::settings::Settings;
 use crate::state::State;
 
@@ -54,6 +55,15 @@ pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Vio
     goals.iter().enumerate().filter_map(judge).collect()
 }
 
+/// How balanced the cluster is by the detector's `goals`: 100 if `violations` has none of them, and -1 if replicas are
+/// offline, because then nothing was judged.
+pub fn score(cluster: &Cluster, goals: &[Goal], violations: &[Violation], settings: &Settings) -> f64 {
+    if (0..cluster.replica_count() as Slot).any(|slot| cluster.is_offline(slot)) {
+        return -1.0;
+    }
+    balancedness(goals, settings, |goal| violations.iter().any(|violation| violation.goal == goal))
+}
+
 /// Tries to satisfy the one goal, with no other in the way.
 fn mend(
     state: &State<'_>,
@@ -75,21 +85,27 @@ fn why(aims: &Aims, index: usize, miss: f64, state: &State<'_>, rules: &Rules) -
     let count = miss as u64;
     match aims.aims[index] {
         Aim::Band { gauge, band, .. } => {
-            let level = |seat: Seat| state.levels(seat)[gauge as usize];
-            let miss = |seat: Seat| aims.limit(band, seat).miss(level(seat));
+            let standing = |seat: Seat| aims.standing(band, gauge, state, seat);
+            let miss = |seat: Seat| {
+                let (level, limit) = standing(seat);
+                limit.miss(level)
+            };
             let alive = (0..state.cluster.brokers().len() as Seat).filter(|seat| rules.is_alive(*seat));
             let outside: Vec<Seat> = alive.filter(|seat| miss(*seat) > 0.0).collect();
             // Of equally bad ones the first.
             let worst = outside.iter().copied().rev().max_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(0);
-            let (broker, limit) = (&state.cluster.brokers()[usize::from(worst)], aims.limit(band, worst));
-            let has = level(worst);
+            let (has, limit) = standing(worst);
+            let who = match aims.host_judged(band, state.cluster, worst) {
+                Some(host) => format!("host {host}"),
+                None => format!("broker {}", state.cluster.brokers()[usize::from(worst)].id),
+            };
             let bound = if has > limit.high {
                 format!("at most {:.2}", limit.high)
             } else {
                 format!("at least {:.2}", limit.low)
             };
             let (number, s) = (outside.len(), if outside.len() == 1 { "" } else { "s" });
-            format!("{number} broker{s} out of bounds, the worst is broker {}: {has:.2}, {bound} allowed", broker.id)
+            format!("{number} broker{s} out of bounds, the worst is {who}: {has:.2}, {bound} allowed")
         }
         Aim::Racks => format!("replicas that share a rack with another of their partition: {count}"),
         Aim::EvenRacks => format!("replicas that are one too many of their partition in a rack: {count}"),
@@ -160,6 +176,20 @@ mod tests {
         small.broker(2, 'b', "host2", BrokerState::Dead, [0.0; Resource::COUNT]);
         small.partition("t", 0, &[0, 1], 100.0);
         small.partition("t", 1, &[2], 100.0);
-        assert_eq!(found(small, &[Goal::RackAware]), vec![]);
+        let cluster = small.cluster();
+        assert_eq!(detect(&cluster, &[Goal::RackAware], &Settings::default()), vec![]);
+        assert_eq!(score(&cluster, &[Goal::RackAware], &[], &Settings::default()), -1.0);
+    }
+
+    #[test]
+    fn the_score_counts_what_is_violated_fixable_or_not() {
+        let mut small = Small::in_racks("aab");
+        small.partition("t", 0, &[0, 1, 2], 100.0);
+        let (cluster, settings) = (small.cluster(), Settings::default());
+        let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+        let violations = detect(&cluster, &goals, &settings);
+        // Three replicas in two racks. Weights: 1.1 · 1.5 = 1.65 and 1, together 2.65.
+        assert_eq!(violations.iter().map(|found| (found.goal, found.fixable)).collect::<Vec<_>>(), [(goals[0], false)]);
+        assert!((score(&cluster, &goals, &violations, &settings) - 100.0 / 2.65).abs() < 1e-9);
     }
 }

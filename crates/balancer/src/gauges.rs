@@ -46,6 +46,7 @@ pub(crate) fn replica_levels(slot: SlotLoad, lead: LeadLoad, leads: bool) -> Lev
     let mut levels = [0.0; GAUGES];
     levels[Gauge::Cpu as usize] = f64::from(slot.cpu);
     levels[Gauge::NwIn as usize] = f64::from(slot.nw_in);
+    levels[Gauge::NwOut as usize] = f64::from(slot.nw_out);
     levels[Gauge::Disk as usize] = f64::from(slot.disk);
     levels[Gauge::Replicas as usize] = 1.0;
     levels[Gauge::PotentialOut as usize] = f64::from(lead.nw_out);

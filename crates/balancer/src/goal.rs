@@ -120,11 +120,13 @@ impl Goal {
         let found = Goal::ALL.into_iter().find(|goal| goal.name().eq_ignore_ascii_case(simple));
         found.ok_or_else(|| {
             let asked = simple.to_ascii_lowercase();
+            // Left-out words are likelier than wrong ones: first whose name has all that was typed, then whose is nearest.
+            let far = |goal: &Goal| {
+                let name = goal.name().to_ascii_lowercase();
+                (asked.len() - in_common(&asked, &name), distance(&asked, &name))
+            };
             // The list is never empty, so there is always a nearest one.
-            let nearest = Goal::ALL
-                .into_iter()
-                .min_by_key(|goal| distance(&asked, &goal.name().to_ascii_lowercase()))
-                .unwrap_or(Goal::RackAware);
+            let nearest = Goal::ALL.into_iter().min_by_key(far).unwrap_or(Goal::RackAware);
             UnknownGoal { name: name.trim().to_owned(), nearest }
         })
     }
@@ -196,6 +198,21 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
+/// How many letters of one word stand in the other, in the same order.
+fn in_common(one: &str, other: &str) -> usize {
+    let other = other.as_bytes();
+    let mut row = vec![0; other.len() + 1];
+    for a in one.bytes() {
+        let mut diagonal = 0;
+        for (j, b) in other.iter().enumerate() {
+            let longest = if a == *b { diagonal + 1 } else { row[j + 1].max(row[j]) };
+            diagonal = row[j + 1];
+            row[j + 1] = longest;
+        }
+    }
+    row[other.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +231,30 @@ mod tests {
         let unknown = Goal::from_name("DiskUsageDistributonGoal").unwrap_err();
         assert_eq!(unknown.nearest, Goal::DiskUsageDistribution);
         assert_eq!(Goal::from_name("RackAwar").unwrap_err().nearest, Goal::RackAware);
+        assert_eq!(Goal::from_name("RakcAwareGoal").unwrap_err().nearest, Goal::RackAware);
+    }
+
+    #[test]
+    fn a_goal_with_words_left_out_names_the_one_that_has_the_others() {
+        for (typed, meant) in [
+            ("DiskUsageGoal", Goal::DiskUsageDistribution),
+            ("diskusage", Goal::DiskUsageDistribution),
+            ("CpuGoal", Goal::CpuCapacity),
+            ("LeaderReplicaGoal", Goal::LeaderReplicaDistribution),
+            ("LeaderBytesInGoal", Goal::LeaderBytesInDistribution),
+            ("MinTopicLeadersGoal", Goal::MinTopicLeadersPerBroker),
+            ("TopicReplicaGoal", Goal::TopicReplicaDistribution),
+            ("PreferredLeaderGoal", Goal::PreferredLeaderElection),
+        ] {
+            assert_eq!(Goal::from_name(typed).unwrap_err().nearest, meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn letters_in_common_keep_their_order() {
+        assert_eq!(in_common("abc", "xaybzc"), 3);
+        assert_eq!(in_common("abc", "cba"), 1);
+        assert_eq!(in_common("", "cba"), 0);
     }
 
     #[test]

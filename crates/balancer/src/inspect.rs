@@ -395,7 +395,8 @@ impl Inspector<'_> {
             let wrong = Wrong::TooManyChanges { changes: plan.changes.len(), allowed };
             self.findings.push(Finding { partition: None, wrong });
         }
-        let megabytes = plan.changes.iter().fold(0.0, |sum, change| sum + change.megabytes);
+        let bytes = |change: &Change| change.megabytes + change.disk_megabytes;
+        let megabytes = plan.changes.iter().fold(0.0, |sum, change| sum + bytes(change));
         if let Some(allowed) = budget.megabytes.filter(|allowed| megabytes > *allowed * (1.0 + 1e-9)) {
             self.findings.push(Finding { partition: None, wrong: Wrong::TooManyBytes { megabytes, allowed } });
         }

@@ -50,7 +50,7 @@ pub enum Operation {
 /// At most so much may a plan move.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Budget {
-    /// In MB.
+    /// Data copied between brokers and between disks, in MB.
     pub megabytes: Option<f64>,
     /// Partitions changed.
     pub moves: Option<usize>,

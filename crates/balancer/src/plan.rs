@@ -22,8 +22,14 @@ pub struct Plan {
 pub struct Undone {
     /// Partitions that would have changed.
     pub changes: usize,
-    /// Data that would have been copied, in MB.
+    /// Data that would have been copied between brokers or disks, in MB.
     pub megabytes: f64,
+}
+
+impl Undone {
+    pub(crate) fn and(self, other: Undone) -> Undone {
+        Undone { changes: self.changes + other.changes, megabytes: self.megabytes + other.megabytes }
+    }
 }
 
 impl Plan {

@@ -151,18 +151,20 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
         (changes(&search.state, &aims, &search.steps), Vec::new())
     };
-    let mut plan = if request.budget == Budget::default() {
-        Plan { changes, undone: Undone::default() }
+    let (mut plan, left) = if request.budget == Budget::default() {
+        (Plan { changes, undone: Undone::default() }, None)
     } else {
-        let (plan, state) = budget::cut(cluster, &aims, changes, request.budget);
+        let (plan, state, left) = budget::cut(cluster, &aims, changes, request.budget);
         search.state = state;
-        plan
+        (plan, Some(left))
     };
     if verdicts.is_empty() {
         verdicts = judged(&search, &misses);
     }
-    let tidied = intra::tidy(&search.state, &rules, &inside, settings, search.threads).map_err(Refused::Infeasible)?;
+    let means = (search.threads, left);
+    let tidied = intra::tidy(&search.state, &rules, &inside, settings, means).map_err(Refused::Infeasible)?;
     verdicts.extend_from_slice(&tidied.verdicts);
+    plan.undone = plan.undone.and(tidied.undone);
     let disks = tidied.add_to(&search.state, &mut plan.changes);
     let after = loads(&search.state);
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));

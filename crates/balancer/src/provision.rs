@@ -83,6 +83,8 @@ pub(crate) enum Thing {
     /// Brokers in any rack but these.
     BrokersOutside(usize, Vec<String>),
     Racks(usize),
+    /// Disks that hold so many MB together.
+    Disks(usize, f64),
     /// So many partitions in all, of topics called so.
     Partitions(usize, String),
 }
@@ -113,6 +115,7 @@ impl fmt::Display for Advice {
                 write!(f, "{n} broker{} {side} a rack other than [{}]", s(n), racks.join(", "))?;
             }
             Thing::Racks(n) => write!(f, "{n} rack{} with brokers", s(n))?,
+            Thing::Disks(n, capacity) => write!(f, "{n} disk{} with a total capacity of {capacity:.2}", s(n))?,
             Thing::Partitions(n, topics) => {
                 let minimum = "the minimum number of partitions so that the topic regex";
                 write!(f, "{minimum} {topics} has {n} partition{}", s(n))?;
@@ -222,8 +225,11 @@ impl<'a, 'c> Size<'a, 'c> {
             let balanced = aims.miss(index, self.state, self.rules) == 0.0;
             return if balanced { Opinion::Right } else { Opinion::None };
         }
-        let Aim::Band { band, .. } = aims.aims[index] else { return Opinion::None };
-        let above = |seat: Seat| self.state.levels(seat)[gauge] > aims.limit(band, seat).high;
+        let Aim::Band { band, gauge, .. } = aims.aims[index] else { return Opinion::None };
+        let above = |seat: Seat| {
+            let (level, limit) = aims.standing(band, gauge, self.state, seat);
+            level > limit.high
+        };
         if (0..brokers.len() as Seat).any(|seat| self.rules.is_alive(seat) && above(seat)) {
             return Opinion::None;
         }
@@ -284,6 +290,7 @@ mod tests {
             (Advice::Add(Thing::BrokersFor(1, Resource::Disk)), "Add at least 1 broker for disk."),
             (Advice::Add(Thing::BrokersOutside(1, racks)), "Add at least 1 broker to a rack other than [a, b]."),
             (Advice::Remove(Thing::Racks(2)), "Remove at least 2 racks with brokers."),
+            (Advice::Add(Thing::Disks(1, 12.5)), "Add at least 1 disk with a total capacity of 12.50."),
             (
                 Advice::Add(Thing::Partitions(6, "t".to_owned())),
                 "Add at least the minimum number of partitions so that the topic regex t has 6 partitions.",

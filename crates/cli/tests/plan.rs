@@ -89,8 +89,50 @@ fn bad_input_is_one_line_and_exit_code_2() {
     refused(&["--exclude-brokers-for-leadership", "9"], &small(), 2, "broker 9 is not part of the cluster");
     refused(&["--lose-rack", "q"], &small(), 2, "there are a, b");
     refused(&["--rollback"], &small(), 2, "--output reassignment");
+    refused(&["--goals", "DiskUsageGoal"], &small(), 2, "did you mean `DiskUsageDistributionGoal`?");
     let unmeasured = format!("evenkeel-snapshot v1\nunknown cpu\n{BROKERS}{PARTITIONS}");
     refused(&["--goals", "CpuCapacityGoal"], &unmeasured, 2, "cpu not measured");
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_says_where_and_what() {
+    for (good, bad, says) in [
+        ("p T 0 0,1 0", "p T 0 0,7 0", "evenkeel: -:5: T-0: broker 7 is not listed"),
+        ("p T 0 0,1 0", "p T 0 0,0 0", "evenkeel: -:5: T-0: two replicas on broker 0"),
+        ("p T 1", "p T 0", "evenkeel: -:6: T-0: is listed twice"),
+        ("8,9000", "NaN,9000", "evenkeel: -:5: T-0: cpu load NaN on broker 0"),
+        ("8,9000", "8,-9000", "evenkeel: -:5: T-0: networkInbound load -9000 on broker 0"),
+        ("h0 ALIVE 100", "h0 ALIVE 0", "evenkeel: -:2: broker 0: cpu capacity is 0"),
+        ("broker 2 b h2", "broker 2 b h1", "evenkeel: -:4: host `h1` is in rack `a` and in rack `b`"),
+        ("1,9000,0,20000\n", "1,9000,0", "evenkeel: -:5: "),
+    ] {
+        refused(&[], &small().replacen(good, bad, 1), 2, says);
+    }
+}
+
+#[test]
+fn the_cluster_after_a_plan_is_planned_for_again_without_a_change() {
+    // The replicas of each partition weigh differently, and leadership changes hands.
+    let partitions: String = (0..24)
+        .map(|number| {
+            let (size, follower) = (1000 + 137 * number, 500 + 311 * (number % 5));
+            format!(
+                "p T {number} {},2 0 {}.7,{size},{size},{size} 0.3,{follower},0,{follower}\n",
+                number % 2,
+                number % 4
+            )
+        })
+        .collect();
+    let snapshot = format!("evenkeel-snapshot v1\n{BROKERS}{partitions}");
+    let goals = ["--goals", "LeaderBytesInDistributionGoal", "--output"];
+    let output = run(&[&goals[..], &["snapshot"]].concat(), &snapshot);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let after = text(&output.stdout);
+    assert!(after.contains('+'), "no leader is told in parts:\n{after}");
+    let again = run(&[&goals[..], &["json"]].concat(), &after);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!((&report["summary"]["replicaMoves"], &report["summary"]["leaderMoves"]), (&0.into(), &0.into()));
 }
 
 #[test]

@@ -89,11 +89,18 @@ fn partition(cluster: &Cluster, view: PartitionView<'_>, out: &mut impl Write) -
         write!(out, "{separator}{}", replica.broker)?;
     }
     write!(out, " {}", view.leader())?;
-    for replica in view.replicas() {
-        let load = replica.load;
+    let as_usual = view.splits_as_usual();
+    for (position, (replica, following)) in view.replicas().zip(view.following()).enumerate() {
+        let in_parts = position == view.leader() && !as_usual;
+        let load = if in_parts { following.load } else { replica.load };
         // Adding zero makes the negative zero positive: they are equal, so they must look it.
         let [cpu, nw_in, nw_out, disk] = Resource::ALL.map(|resource| load.of(resource) + 0.0);
-        write!(out, " {cpu},{nw_in},{nw_out},{disk}")?;
+        if in_parts {
+            let leading = view.leading();
+            write!(out, " {cpu}+{},{nw_in},{nw_out}+{},{disk}", leading.cpu + 0.0, leading.nw_out + 0.0)?;
+        } else {
+            write!(out, " {cpu},{nw_in},{nw_out},{disk}")?;
+        }
         if let Some(disk) = replica.disk {
             write!(out, "@{disk}")?;
         }

@@ -1,8 +1,8 @@
 //! What holds for every cluster and every sequence of bytes.
 
 use evenkeel_balancer::cluster::{
-    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, PendingMove, ReplicaSpec,
-    Resource,
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, LeadLoad, Load, PendingMove,
+    ReplicaSpec, Resource,
 };
 use evenkeel_snapshot::{Snapshot, read, write};
 use proptest::prelude::*;
@@ -71,11 +71,18 @@ fn build(mut brokers: Vec<BrokerSpec>, partitions: Vec<Drawn>, unknown: Vec<Reso
         let replica = |(position, (_, disk, load, offline)): (usize, (Index, Index, Load, bool))| {
             let broker: &BrokerSpec = &brokers[(first + position) % brokers.len()];
             let disk = (!broker.disks.is_empty()).then(|| disk.index(broker.disks.len()));
-            let nw_out = if position == leader { load.nw_out } else { 0.0 };
+            let nw_out = if position == leader || number % 3 == 0 { load.nw_out } else { 0.0 };
             ReplicaSpec { broker: broker.id, disk, load: Load { nw_out, ..load }, offline }
         };
         let replicas: Vec<ReplicaSpec> = drawn.into_iter().enumerate().map(replica).collect();
-        builder.partition(&topic, number as i32, leader, &replicas).unwrap();
+        // Every second one is told in parts.
+        if number % 2 == 0 {
+            let Load { cpu, nw_out, .. } = replicas[leader].load;
+            let leading = LeadLoad { cpu: nw_out.min(1e6), nw_out: cpu.min(1e6) };
+            builder.partition_in_parts(&topic, number as i32, leader, &replicas, leading).unwrap();
+        } else {
+            builder.partition(&topic, number as i32, leader, &replicas).unwrap();
+        }
         if let Some(to) = pending {
             let to = brokers[to.index(brokers.len())].id;
             builder.pending(PendingMove { topic, partition: number as i32, to });

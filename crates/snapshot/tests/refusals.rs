@@ -102,7 +102,9 @@ fn each_complaint_names_the_line_and_the_reason() {
         replaced("0.1,2,3,4@0", "0.1,-2,3,4@0"),
         replaced("0.1,2,3,4@0", "0.1,2,3,4@2"),
         replaced("0.1,2,3,4@0", "0.1,2,3"),
-        replaced("0.05,2,0,4", "0.05,2,1,4"),
+        replaced("0.05,2,0,4", "0.05+1,2,0,4"),
+        replaced("0.1,2,3,4@0", "0.1,2,1+3,4@0"),
+        replaced("0.1,2,3,4@0", "0.1+-2,2,3,4@0"),
         replaced("p T2 0 2 0 0,0,0,0", "p T2 0 2 0"),
         replaced("p T2 0 2 0 0,0,0,0", "p T2 0 2 0 0,0,0,0 0,0,0,0"),
         replaced("p T2 0 2 0 0,0,0,0", "p T2"),
@@ -151,7 +153,9 @@ fn each_complaint_names_the_line_and_the_reason() {
         x:8: T1-0: networkInbound load -2 on broker 0, it must be a number that is not negative
         x:8: T1-0: broker 0 has no disk 2
         x:8: a load is `0.1,2,3`, it must be cpu,in,out,disk in numbers, then @ and the disk's position if disks are listed, then ! if offline
-        x:8: T1-0: broker 1 follows, yet has outbound load
+        x:8: a load is `0.05+1,2,0,4`, it must be cpu,in,out,disk in numbers, then @ and the disk's position if disks are listed, then ! if offline
+        x:8: a load is `0.1,2,1+3,4@0`, it must be cpu,in,out,disk in numbers, then @ and the disk's position if disks are listed, then ! if offline
+        x:8: T1-0: leading costs -2 cpu, it must be a number that is not negative
         x:10: p has 4 fields, it needs 5 for 1 replicas
         x:10: p has 6 fields, it needs 5 for 1 replicas
         x:10: p has 1 fields, it needs at least 5

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::types::{LeadLoad, SlotLoad};
+use super::types::SlotLoad;
 use super::{
-    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, Load, NO_DISK, Part, ReplicaSpec,
-    Resource, Resources, Seat, Slot,
+    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, LeadLoad, Load, NO_DISK, Part,
+    ReplicaSpec, Resource, Resources, Seat, Slot,
 };
 
 /// Why a record cannot be part of a cluster.
@@ -141,27 +141,20 @@ struct Row {
     lead: LeadLoad,
 }
 
-/// A leader's CPU in two parts, whose sum is again what was measured, to the last bit: a cluster that
-/// is written down and read again must be the same one.
-struct LeaderCpu {
-    cpu_as_follower: f32,
-    cpu_of_leading: f32,
-}
-
-impl LeaderCpu {
-    fn split(load: Load, weights: CpuWeights) -> LeaderCpu {
-        let following = weights.follower_cpu(load);
-        let leading = load.cpu - following;
-        // The difference was rounded by at most half a unit in the last place, so the sum is either
-        // right or lies exactly between two numbers; then the least nudge of the smaller part decides.
-        let sum = following + leading;
-        let cpu_as_follower = match sum.partial_cmp(&load.cpu) {
-            Some(Ordering::Greater) => following.next_down(),
-            Some(Ordering::Less) => following.next_up(),
-            _ => following,
-        };
-        LeaderCpu { cpu_as_follower, cpu_of_leading: leading }
-    }
+/// The CPU that a leader would use as a follower, and what goes with leadership. The sum of both is again what was
+/// measured, to the last bit: a cluster that is written down and read again must be the same one.
+pub(super) fn split(load: Load, weights: CpuWeights) -> (f32, LeadLoad) {
+    let following = weights.follower_cpu(load);
+    let leading = load.cpu - following;
+    // The difference was rounded by at most half a unit in the last place, so the sum is either
+    // right or lies exactly between two numbers; then the least nudge of the smaller part decides.
+    let sum = following + leading;
+    let following = match sum.partial_cmp(&load.cpu) {
+        Some(Ordering::Greater) => following.next_down(),
+        Some(Ordering::Less) => following.next_up(),
+        _ => following,
+    };
+    (following, LeadLoad { cpu: leading, nw_out: load.nw_out })
 }
 
 impl ClusterBuilder {
@@ -212,13 +205,52 @@ impl ClusterBuilder {
         }
     }
 
-    /// Adds a partition: its replicas in list order, and which of them leads.
+    /// Adds a partition: its replicas in list order, and which of them leads. What of the leader's load goes with
+    /// leadership is reckoned from its traffic: all that goes out, and a part of the CPU.
     pub fn partition(
         &mut self,
         topic: &str,
         number: i32,
         leader: usize,
         replicas: &[ReplicaSpec],
+    ) -> Result<(), Invalid> {
+        let weights = self.weights;
+        self.add(topic, number, leader, replicas, |load| {
+            let (cpu, lead) = split(load, weights);
+            (Load { cpu, nw_out: 0.0, ..load }, lead)
+        })
+    }
+
+    /// Adds a partition of which it is known what goes with leadership: the replicas are told with what they carry as
+    /// followers, the leader too.
+    pub fn partition_in_parts(
+        &mut self,
+        topic: &str,
+        number: i32,
+        leader: usize,
+        replicas: &[ReplicaSpec],
+        leading: LeadLoad,
+    ) -> Result<(), Invalid> {
+        let following = replicas.get(leader).map(|leader| leader.load).unwrap_or_default();
+        let parts = [(Resource::Cpu, following.cpu, leading.cpu), (Resource::NwOut, following.nw_out, leading.nw_out)];
+        for (resource, following, leading) in parts {
+            if !((following + leading).is_finite() && leading >= 0.0) {
+                let name = resource.name();
+                let problem = format!("leading costs {leading} {name}, it must be a number that is not negative");
+                return Err(Invalid::Partition { topic: topic.to_owned(), partition: number, problem });
+            }
+        }
+        self.add(topic, number, leader, replicas, |load| (load, leading))
+    }
+
+    /// Adds a partition; `parts` says what of the leader's load is a follower's, and what goes with leadership.
+    fn add(
+        &mut self,
+        topic: &str,
+        number: i32,
+        leader: usize,
+        replicas: &[ReplicaSpec],
+        parts: impl Fn(Load) -> (Load, LeadLoad),
     ) -> Result<(), Invalid> {
         if self.ids.is_empty() {
             self.ids = self.brokers.keys().copied().collect();
@@ -231,10 +263,10 @@ impl ClusterBuilder {
         if replicas.is_empty() || replicas.len() > usize::from(u8::MAX) {
             return Err(problem(format!("{} replicas, it must be 1 to 255", replicas.len())));
         }
-        let Some(lead) = replicas.get(leader) else {
+        let Some(leads) = replicas.get(leader) else {
             return Err(problem(format!("the leader is replica {leader} of {}", replicas.len())));
         };
-        let lead = LeaderCpu::split(lead.load, self.weights);
+        let (following, lead) = parts(leads.load);
         let first = Slot::try_from(self.seats.len()).map_err(|_| Invalid::TooManyReplicas)?;
         if self.seats.len() + replicas.len() > Slot::MAX as usize {
             return Err(Invalid::TooManyReplicas);
@@ -260,9 +292,6 @@ impl ClusterBuilder {
                     )));
                 }
             }
-            if position != leader && replica.load.nw_out > 0.0 {
-                return Err(problem(format!("broker {} follows, yet has outbound load", replica.broker)));
-            }
             let broker = &self.facts[seat];
             let disk = match replica.disk {
                 None => NO_DISK,
@@ -273,12 +302,12 @@ impl ClusterBuilder {
             if (replica.offline || on_dead_disk) && !broker.dead {
                 self.offline.push(first + position as Slot);
             }
-            let cpu = if position == leader { lead.cpu_as_follower } else { replica.load.cpu };
+            let Load { cpu, nw_in, nw_out, disk: megabytes } =
+                if position == leader { following } else { replica.load };
             self.seats.push(seat as Seat);
             self.disks.push(disk);
-            self.loads.push(SlotLoad { cpu, nw_in: replica.load.nw_in, disk: replica.load.disk });
+            self.loads.push(SlotLoad { cpu, nw_in, nw_out, disk: megabytes });
         }
-        let lead = LeadLoad { cpu: lead.cpu_of_leading, nw_out: replicas[leader].load.nw_out };
         let topic = self.topic_number(topic);
         self.rows.push(Row { topic, number, first, factor: replicas.len() as u8, leader: leader as u8, lead });
         Ok(())

@@ -13,10 +13,11 @@ mod types;
 
 pub use builder::{ClusterBuilder, Invalid, PendingMove};
 pub use types::{
-    BrokerId, BrokerSpec, BrokerState, CpuWeights, DiskSpec, DiskState, Load, ReplicaSpec, Resource, Resources,
+    BrokerId, BrokerSpec, BrokerState, CpuWeights, DiskSpec, DiskState, LeadLoad, Load, ReplicaSpec, Resource,
+    Resources,
 };
 
-pub(crate) use types::{LeadLoad, SlotLoad};
+pub(crate) use types::SlotLoad;
 
 /// A broker's place in [`Cluster::brokers`].
 pub(crate) type Seat = u16;
@@ -217,16 +218,37 @@ impl<'c> PartitionView<'c> {
         usize::from(self.cluster.leaders[self.part as usize])
     }
 
-    /// The replicas in list order, the preferred leader first.
+    /// The replicas in list order, the preferred leader first, each with what it carries in its role.
     pub fn replicas(self) -> impl ExactSizeIterator<Item = ReplicaSpec> {
         let leader = self.leader();
+        self.told(move |position| position == leader)
+    }
+
+    /// The same with what each would carry as a follower.
+    pub fn following(self) -> impl ExactSizeIterator<Item = ReplicaSpec> {
+        self.told(|_| false)
+    }
+
+    /// What the leader carries on top of what it would carry as a follower.
+    pub fn leading(self) -> LeadLoad {
+        self.cluster.lead_load(self.part)
+    }
+
+    /// Whether the leader's load, told as one, would be split into the same two parts again.
+    pub fn splits_as_usual(self) -> bool {
+        let slot = self.cluster.slot_load(self.cluster.slots(self.part).start + self.leader() as Slot);
+        let lead = self.leading();
+        builder::split(slot.whole(lead, true), CpuWeights::default()) == (slot.cpu, lead) && slot.nw_out == 0.0
+    }
+
+    fn told(self, leads: impl Fn(usize) -> bool) -> impl ExactSizeIterator<Item = ReplicaSpec> {
         self.cluster.slots(self.part).enumerate().map(move |(position, slot)| {
             let broker = &self.cluster.brokers[usize::from(self.cluster.slot_seats[slot as usize])];
             let disk = self.cluster.slot_disks[slot as usize];
             ReplicaSpec {
                 broker: broker.id,
                 disk: (disk != NO_DISK).then_some(usize::from(disk)),
-                load: self.cluster.slot_load(slot).whole(self.cluster.lead_load(self.part), position == leader),
+                load: self.cluster.slot_load(slot).whole(self.leading(), leads(position)),
                 offline: self.cluster.is_offline(slot),
             }
         })

@@ -79,7 +79,7 @@ pub struct Load {
     pub cpu: f32,
     /// KB/s coming in.
     pub nw_in: f32,
-    /// KB/s going out; a follower has none.
+    /// KB/s going out; a follower has some only if consumers fetch from it.
     pub nw_out: f32,
     /// MB on disk.
     pub disk: f32,
@@ -102,21 +102,24 @@ impl Load {
 pub(crate) struct SlotLoad {
     pub(crate) cpu: f32,
     pub(crate) nw_in: f32,
+    pub(crate) nw_out: f32,
     pub(crate) disk: f32,
 }
 
 impl SlotLoad {
     pub(crate) fn whole(self, lead: LeadLoad, leads: bool) -> Load {
-        let (cpu, nw_out) = if leads { (self.cpu + lead.cpu, lead.nw_out) } else { (self.cpu, 0.0) };
-        Load { cpu, nw_in: self.nw_in, nw_out, disk: self.disk }
+        let lead = if leads { lead } else { LeadLoad::default() };
+        Load { cpu: self.cpu + lead.cpu, nw_out: self.nw_out + lead.nw_out, nw_in: self.nw_in, disk: self.disk }
     }
 }
 
 /// What goes wherever the leadership of a partition goes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct LeadLoad {
-    pub(crate) cpu: f32,
-    pub(crate) nw_out: f32,
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LeadLoad {
+    /// Percent of one core.
+    pub cpu: f32,
+    /// KB/s going out.
+    pub nw_out: f32,
 }
 
 /// How much of a leader's CPU each kind of traffic causes; the rest of the crate only needs the

@@ -51,7 +51,7 @@ impl Search<'_, '_> {
         let mut over = Vec::new();
         let mut under = Vec::new();
         for seat in self.seats() {
-            let (limit, level) = (self.aims.limit(band, seat), self.state.levels(seat)[gauge as usize]);
+            let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
             let miss = limit.miss(level);
             if miss > 0.0 {
                 if level > limit.high { over.push((miss, seat)) } else { under.push((miss, seat)) }
@@ -77,7 +77,8 @@ impl Search<'_, '_> {
                 let mut greedy = Greedy::new(candidates.iter().copied());
                 let mut refused = 0;
                 while refused < PATIENCE {
-                    let excess = self.state.levels(seat)[gauge as usize] - self.aims.limit(band, seat).high;
+                    let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
+                    let excess = level - limit.high;
                     if excess <= 0.0 {
                         break;
                     }
@@ -109,10 +110,18 @@ impl Search<'_, '_> {
         const OFFERS: usize = 128;
         let under = self.outside(gauge, band).under;
         let Some(&neediest) = under.first() else { return };
-        let lack =
-            |search: &Self, seat: Seat| search.aims.limit(band, seat).low - search.state.levels(seat)[gauge as usize];
-        let room =
-            |search: &Self, seat: Seat| search.aims.limit(band, seat).high - search.state.levels(seat)[gauge as usize];
+        let standing = |search: &Self, seat: Seat| {
+            let (level, limit) = search.aims.standing(band, gauge, &search.state, seat);
+            (level, *limit)
+        };
+        let lack = |search: &Self, seat: Seat| {
+            let (level, limit) = standing(search, seat);
+            limit.low - level
+        };
+        let room = |search: &Self, seat: Seat| {
+            let (level, limit) = standing(search, seat);
+            limit.high - level
+        };
         let givers = self.givers(gauge, neediest);
         let most = room(self, neediest);
         let offers =

@@ -13,7 +13,8 @@ use crate::state::{Effect, State};
 pub(super) enum Quick {
     /// Both brokers stay within: no band is harmed.
     Within,
-    /// A broker would leave the band of this goal, and the other cannot make up for it.
+    /// A broker would leave the band of this goal. That the other eases back into it is no excuse: whoever keeps to a
+    /// goal of higher priority goes on doing so, as Cruise Control asks of every action.
     Leaves(usize),
     /// A broker is outside already: ask each goal.
     Unsure,
@@ -38,12 +39,16 @@ impl Fences {
         let open = Post { low: f64::NEG_INFINITY, high: f64::INFINITY, low_goal: 0, high_goal: 0 };
         let mut posts = vec![[open; GAUGES]; seats];
         for (index, aim) in aims.aims.iter().enumerate().take(upto) {
-            let Aim::Band { gauge, band, strict } = *aim else { continue };
+            let Aim::Band { gauge, band, .. } = *aim else { continue };
             for (seat, row) in posts.iter_mut().enumerate() {
                 let (limit, post) = (aims.limit(band, seat as Seat), &mut row[gauge as usize]);
-                let high = if strict { limit.high.next_down() } else { limit.high };
-                if high < post.high {
-                    (post.high, post.high_goal) = (high, index as u8);
+                if aims.is_shared(band, seat as Seat) {
+                    // Its host has a say, and through it other brokers: outside of both, whatever it carries.
+                    (post.low, post.high) = (f64::INFINITY, f64::NEG_INFINITY);
+                    continue;
+                }
+                if limit.ceiling < post.high {
+                    (post.high, post.high_goal) = (limit.ceiling, index as u8);
                 }
                 if limit.low > post.low {
                     (post.low, post.low_goal) = (limit.low, index as u8);

@@ -24,7 +24,7 @@ impl Search<'_, '_> {
         for ((seat, over), candidates) in work.into_iter().zip(ranked) {
             let mut refused = 0;
             for (_, slot) in candidates {
-                let (limit, level) = (self.aims.limit(band, seat), self.state.levels(seat)[gauge as usize]);
+                let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
                 let done = if over { level <= limit.high } else { level >= limit.low };
                 if done || refused >= PATIENCE {
                     break;

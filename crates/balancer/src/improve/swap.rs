@@ -39,7 +39,8 @@ impl Search<'_, '_> {
 
     /// Whether the broker is outside the band.
     pub(super) fn misses(&self, gauge: Gauge, band: usize, seat: Seat) -> bool {
-        self.aims.limit(band, seat).miss(self.state.levels(seat)[gauge as usize]) > 0.0
+        let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
+        limit.miss(level) > 0.0
     }
 
     fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) {

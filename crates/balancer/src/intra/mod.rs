@@ -4,6 +4,7 @@
 //! request also has goals between brokers, those come first, and the disks are arranged for what the
 //! brokers hold then: replicas that are new on a broker get the disk that they fill least.
 
+mod afford;
 mod arrange;
 #[cfg(test)]
 mod laws;
@@ -13,6 +14,7 @@ mod shelf;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use afford::Allowance;
 use arrange::{Arrangement, Cause, Moved, Wishes};
 pub use report::DiskLoad;
 pub(crate) use request::{Inside, split};
@@ -20,9 +22,9 @@ use shelf::{Band, Item, NOWHERE, SETTLED, Shelf, Side};
 
 use crate::cluster::{Broker, Cluster, DiskState, NO_DISK, Resource, Seat, Slot};
 use crate::goal::Goal;
-use crate::plan::Change;
+use crate::plan::{Change, Undone};
 use crate::planner::{Infeasible, Status, Verdict};
-use crate::provision::Provision;
+use crate::provision::{Advice, Provision, Thing};
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::state::State;
@@ -32,6 +34,8 @@ use crate::threads;
 #[derive(Debug, Default)]
 pub(crate) struct Tidied {
     pub(crate) verdicts: Vec<Verdict>,
+    /// What a budget left out.
+    pub(crate) undone: Undone,
     disks: Vec<DiskLoad>,
     moved: Vec<(Slot, Seat, Moved)>,
 }
@@ -44,13 +48,13 @@ impl Tidied {
     }
 }
 
-/// Arranges the disks of every broker for what it holds in `state`.
+/// Arranges the disks of every broker for what it holds in `state`, as far as the budget goes if there is one.
 pub(crate) fn tidy(
     state: &State<'_>,
     rules: &Rules,
     inside: &Inside,
     settings: &Settings,
-    workers: usize,
+    (workers, budget): (usize, Option<Allowance>),
 ) -> Result<Tidied, Infeasible> {
     if inside.goals.is_empty() {
         return Ok(Tidied::default());
@@ -62,13 +66,19 @@ pub(crate) fn tidy(
     let found = report::found(cluster);
     let arranged = threads::map(workers, &seats, |seat| Desk { state, rules, inside, settings, seat: *seat }.arrange());
     let mut tidied = Tidied::default();
+    let mut desktops: Vec<afford::Desktop> = Vec::with_capacity(seats.len());
+    for (seat, arranged) in seats.into_iter().zip(arranged) {
+        desktops.push((seat, plans(&cluster.brokers()[usize::from(seat)], seat, inside), arranged?));
+    }
+    if let Some(budget) = budget {
+        let keeps_capacity = inside.asks(Goal::IntraBrokerDiskCapacity);
+        tidied.undone = afford::cut(cluster, &mut desktops, settings, keeps_capacity, budget);
+    }
     let mut misses: [(f64, f64); 2] = [(0.0, 0.0); 2];
     let mut vetoes = 0;
-    for (seat, arranged) in seats.iter().zip(arranged) {
-        let arranged = arranged?;
-        let broker = &cluster.brokers()[usize::from(*seat)];
-        let before = &found[usize::from(*seat)];
-        let plans = plans(broker, *seat, inside);
+    for (seat, plans, arranged) in desktops {
+        let broker = &cluster.brokers()[usize::from(seat)];
+        let before = &found[usize::from(seat)];
         let levels: Vec<f64> = before.iter().map(|(megabytes, _)| *megabytes).collect();
         let counts: Vec<u64> = before.iter().map(|(_, replicas)| *replicas).collect();
         let after: Vec<f64> = arranged.shelves.iter().map(|shelf| shelf.level).collect();
@@ -80,7 +90,7 @@ pub(crate) fn tidy(
         }
         vetoes += arranged.vetoes;
         tidied.disks.extend(report::loads(broker, &plans, before, &after, &arranged.counts));
-        tidied.moved.extend(arranged.moved.into_iter().map(|(slot, moved)| (slot, *seat, moved)));
+        tidied.moved.extend(arranged.moved.into_iter().map(|(slot, moved)| (slot, seat, moved)));
     }
     tidied.verdicts = inside.goals.iter().zip(misses).map(|(goal, miss)| verdict(*goal, miss, vetoes)).collect();
     Ok(tidied)
@@ -166,6 +176,16 @@ struct Arranged {
     counts: Vec<u64>,
     moved: Vec<(Slot, Moved)>,
     vetoes: u64,
+}
+
+impl Arranged {
+    /// Moves so many MB in one replica from one disk to another.
+    fn shift(&mut self, from: usize, to: usize, megabytes: f64) {
+        self.shelves[from].level -= megabytes;
+        self.shelves[to].level += megabytes;
+        self.counts[from] -= 1;
+        self.counts[to] += 1;
+    }
 }
 
 /// One broker and what is asked of it.
@@ -263,13 +283,13 @@ impl Desk<'_, '_> {
             return Ok(());
         }
         let goal = Goal::IntraBrokerDiskCapacity;
-        let missing = (total - allowed) / threshold;
+        let advice = Advice::Add(Thing::Disks(1, (total - allowed) / threshold));
         let reason = format!(
             "[{goal}] Insufficient disk capacity at broker {} (Utilization {total:.2}, Allowed Capacity {allowed:.2}). \
-             Add at least 1 disk(s) with a total capacity of {missing:.2}.",
+             {advice}",
             broker.id
         );
-        Err(Infeasible { goal, reason, provision: Provision::under(goal, None) })
+        Err(Infeasible { goal, reason, provision: Provision::under(goal, Some(&advice)) })
     }
 
     /// Whether it fits as it lies now.

@@ -13,7 +13,9 @@ use crate::cluster::{
     BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec,
 };
 use crate::goal::Goal;
-use crate::options::{Operation, Request};
+use crate::inspect::inspect;
+use crate::options::{Budget, Operation, Request};
+use crate::plan::{Plan, Undone};
 use crate::planner::{Outcome, Refused, Status, plan};
 use crate::settings::Settings;
 
@@ -212,7 +214,7 @@ fn a_broker_that_is_full_altogether_is_refused_with_numbers() {
         &["a/100: 90 | b/100: 80"],
         &disks(),
         expect![[r#"
-        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 170.00, Allowed Capacity 160.00). Add at least 1 disk(s) with a total capacity of 12.50.
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 170.00, Allowed Capacity 160.00). Add at least 1 disk with a total capacity of 12.50.
     "#]],
     );
 }
@@ -292,7 +294,7 @@ fn unbalanced4_needs_a_swap_on_either_broker() {
         &disks(),
         &Settings::default(),
         expect![[r#"
-        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 1 (Utilization 270000.00, Allowed Capacity 240000.00). Add at least 1 disk(s) with a total capacity of 37500.00.
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 1 (Utilization 270000.00, Allowed Capacity 240000.00). Add at least 1 disk with a total capacity of 37500.00.
     "#]],
     );
 }
@@ -304,7 +306,44 @@ fn unbalanced5_cannot_fit() {
         &disks(),
         &Settings::default(),
         expect![[r#"
-        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 444000.00, Allowed Capacity 240000.00). Add at least 1 disk(s) with a total capacity of 255000.00.
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 444000.00, Allowed Capacity 240000.00). Add at least 1 disk with a total capacity of 255000.00.
     "#]],
     );
+}
+
+#[test]
+fn a_budget_holds_between_disks_too() {
+    // 90 of 100 are too much, and half of all should lie on each: one of 45 must go.
+    let picture = &["a/100: 45 45 | b/100: "];
+    for (megabytes, moves, kept) in
+        [(Some(44.0), None, 0), (Some(45.0), None, 1), (None, Some(0), 0), (None, Some(1), 1)]
+    {
+        let request = Request { budget: Budget { megabytes, moves }, ..disks() };
+        let cluster = cluster(picture);
+        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        assert_eq!(outcome.plan.changes.len(), kept, "{megabytes:?} {moves:?}");
+        assert_eq!(outcome.plan.undone, Undone { changes: 1 - kept, megabytes: 45.0 * (1 - kept) as f64 });
+        assert_eq!(inspect(&cluster, &request, &outcome.plan), []);
+        let status = if kept == 0 { Status::Violated } else { Status::Fixed };
+        assert!(outcome.verdicts.iter().all(|verdict| verdict.status == status), "{:?}", outcome.verdicts);
+        // What the disks hold is told of the part that is left.
+        let held: Vec<f64> = outcome.disks.iter().map(|disk| disk.megabytes.1).collect();
+        assert_eq!(held, if kept == 0 { [90.0, 0.0] } else { [45.0, 45.0] });
+    }
+}
+
+#[test]
+fn a_part_of_an_exchange_never_fills_a_disk() {
+    // 79 and 50, 64.5 each would be even. 33 for 20 would do, but either alone leaves more than 80 on a disk.
+    let picture = &["a/100: 46 33 | b/100: 30 20"];
+    let bytes = |plan: &Plan| plan.changes.iter().map(|change| change.disk_megabytes).sum::<f64>();
+    let whole = plan(&cluster(picture), &disks(), &Settings::default()).unwrap().plan;
+    assert_eq!(whole.changes.len(), 2);
+    for megabytes in 0..=100 {
+        let budget = Budget { megabytes: Some(f64::from(megabytes)), moves: None };
+        let outcome = plan(&cluster(picture), &Request { budget, ..disks() }, &Settings::default()).unwrap();
+        let kept = if f64::from(megabytes) < bytes(&whole) { 0 } else { 2 };
+        assert_eq!((outcome.plan.changes.len(), outcome.plan.undone.changes), (kept, 2 - kept), "{megabytes}");
+        assert!(outcome.disks.iter().all(|disk| disk.megabytes.1 <= 80.0), "{:?}", outcome.disks);
+    }
 }

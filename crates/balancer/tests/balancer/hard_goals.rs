@@ -411,26 +411,44 @@ fn cpu_has_a_threshold_of_its_own() {
     );
 }
 
-#[ignore = "limits are kept by each broker alone, not by its host"]
 #[test]
-fn brokers_of_one_host_share_its_network() {
-    // 900 on b0 are more than its own 800, but of the 1600 that the host may carry.
-    let shared = format!("rack a: b0@h[t0* t1*] b1@h[]\n{TIGHT}load *: 1 450 10 10");
+fn leadership_is_judged_with_all_that_the_leader_carries() {
+    // b1 carries 18 for its follower and 22. Leading t0 would cost it 18 more, but it is asked for 36: 76 of 70.
+    let busy = format!("rack a: b0[t0* t1*] b1[t0 u0*]\n{TIGHT}load *: 36 10 10 10\nload u0: 22 10 10 10");
     check(
-        &shared,
-        &[Goal::NetworkInboundCapacity],
+        &busy,
+        &[Goal::CpuCapacity],
         expect![[r#"
-        nothing to do
+        infeasible: CpuCapacityGoal
     "#]],
     );
-    // Disks are not shared.
-    let disks = format!("rack a: b0@h[t0* t1*] b1@h[]\n{TIGHT}load *: 1 10 10 450");
+    // With 15 instead of 22 it is asked for 69.
+    let calm = format!("rack a: b0[t0* t1*] b1[t0 u0*]\n{TIGHT}load *: 36 10 10 10\nload u0: 15 10 10 10");
     check(
-        &disks,
-        &[Goal::DiskCapacity],
+        &calm,
+        &[Goal::CpuCapacity],
         expect![[r#"
-        t0: b0 -> b1: leader b0 -> b1
-        DiskCapacityGoal fixed
+        t0: leader b0 -> b1
+        CpuCapacityGoal fixed
+    "#]],
+    );
+    // All capacities judge so, even those that leadership leaves as they are: b1 has 780 of 800 MB.
+    let full = "rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3 u0*]";
+    let full = |u0: u16| format!("{full}\n{TIGHT}load *: 1 1 1 100\nload u0: 1 1 1 {u0}");
+    let goals = [Goal::DiskCapacity, Goal::LeaderReplicaDistribution];
+    check(
+        &full(380),
+        &goals,
+        expect![[r#"
+        LeaderReplicaDistributionGoal violated
+    "#]],
+    );
+    check(
+        &full(280),
+        &goals,
+        expect![[r#"
+        t0: leader b0 -> b1
+        LeaderReplicaDistributionGoal fixed
     "#]],
     );
 }

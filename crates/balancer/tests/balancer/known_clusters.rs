@@ -12,8 +12,12 @@ use crate::picture::Picture;
 
 /// Plans by the goals, with capacities of 100, 300000, 200000 and 300000 and the usual split of CPU.
 fn check(picture: &str, goals: &[Goal], settings: &Settings, expected: Expect) {
+    expected.assert_eq(&verdict(picture, goals, settings));
+}
+
+fn verdict(picture: &str, goals: &[Goal], settings: &Settings) -> String {
     let picture = Picture { weights: CpuWeights::default(), ..Picture::parse(picture) };
-    expected.assert_eq(&told(&picture, &Request::rebalance(goals), settings));
+    told(&picture, &Request::rebalance(goals), settings)
 }
 
 const SMALL: &str = "rack 0: b0[T1-0* T1-1 T2-1* T2-2*] b1[T1-1* T2-0* T2-2]
@@ -53,12 +57,14 @@ const UNBALANCED2: &str = "rack 0: b0[T1-0* T2-0* T2-1* T1-2* T2-2*] b1[T1-1*]
                            rack 1: b2[]
                            load *: 50 150000 100000 150000";
 
-/// The followers come first in the lists.
+/// The followers come first in the lists, and carry as much as the leaders, outbound traffic too.
 const UNBALANCED3: &str = "rack 0: b0[T1-0* T2-0*] b1[T1-0 T2-0]
                            rack 1: b2[]
                            order T1-0: b1 b0
                            order T2-0: b1 b0
-                           load *: 50 150000 100000 150000";
+                           load *: 50 150000 100000 150000
+                           load T1-0@b1: 50 150000 100000 150000
+                           load T2-0@b1: 50 150000 100000 150000";
 
 #[test]
 fn the_small_cluster_by_each_hard_goal() {
@@ -282,16 +288,13 @@ fn the_second_unbalanced_cluster() {
 
 #[test]
 fn the_third_unbalanced_cluster() {
-    // Leadership alone halves the outbound traffic of b0; the followers are the preferred leaders.
-    check(
-        UNBALANCED3,
-        &[Goal::NetworkOutboundCapacity],
-        &Settings::default(),
-        expect![[r#"
-        T1-0: leader b0 -> b1
-        NetworkOutboundCapacityGoal fixed
-    "#]],
-    );
+    // b0 and b1 carry all they can, each both replicas; four halves fill two of three brokers: two thirds of the whole
+    // are less than the 80 % allowed (70 % of CPU).
+    for goal in [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity] {
+        // But a broker has room for one half and not for two, and three brokers have four to share.
+        assert_eq!(verdict(UNBALANCED3, &[goal], &Settings::default()), format!("infeasible: {goal}\n"));
+    }
+    // What a follower sends it sends wherever it goes; what a leader sends goes with leadership.
     check(
         UNBALANCED3,
         &[Goal::PreferredLeaderElection],
@@ -312,6 +315,33 @@ fn the_third_unbalanced_cluster() {
         RackAwareGoal fixed
     "#]],
     );
+    check(
+        UNBALANCED3,
+        &[Goal::ReplicaDistribution],
+        &Settings::default(),
+        expect![[r#"
+        T1-0: b1 -> b2
+        ReplicaDistributionGoal fixed
+    "#]],
+    );
+}
+
+/// Eight partitions of 17, 18, … 24 % of a broker; the first four on b0, the others on b1.
+#[test]
+fn the_fourth_unbalanced_cluster() {
+    let mut uneven = "rack 0: b0[T0* T1* T2* T3*]\nrack 1: b1[T4* T5* T6* T7*]\n".to_owned();
+    for partition in 0..8 {
+        let [cpu, nw_in, nw_out, disk] =
+            crate::picture::CAPACITY.map(|capacity| capacity / 100.0 * (17.0 + f64::from(partition)));
+        uneven += &format!("load T{partition}: {cpu} {nw_in} {nw_out} {disk}\n");
+    }
+    // 74 and 90 are 82 % of everything: more than may be used of anything.
+    for goal in [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity] {
+        assert_eq!(verdict(&uneven, &[goal], &Settings::default()), format!("infeasible: {goal}\n"));
+    }
+    // The band is 82 · 0.91 = 74.62 to 89.38: one for a larger one is enough, and nothing less.
+    let text = verdict(&uneven, &[Goal::DiskUsageDistribution], &Settings::default());
+    assert!(text.lines().count() == 3 && text.ends_with("DiskUsageDistributionGoal fixed\n"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod check;
 mod eligibility;
 mod hard_goals;
+mod hosts;
 mod inspect;
 mod known_clusters;
 mod picture;

@@ -144,18 +144,20 @@ fn goals() -> impl Strategy<Value = Vec<Goal>> {
 }
 
 fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
-    (3..=7i32, 1..=4usize).prop_flat_map(move |(brokers, racks)| {
+    (3..=7i32, 1..=4usize, 1..=3usize).prop_flat_map(move |(brokers, racks, hosts)| {
         (
             prop::collection::vec(broker(racks, troubled), brokers as usize),
             prop::collection::vec(partition(brokers, troubled), 1..=20),
         )
-            .prop_map(|(mut brokers, partitions)| {
+            .prop_map(move |(mut brokers, partitions)| {
                 // Somebody must live.
                 brokers[0].state = BrokerState::Alive;
                 let mut picture = Picture { weights: WEIGHTS, ..Picture::default() };
                 for (id, mut broker) in brokers.into_iter().enumerate() {
                     broker.id = BrokerId(id as i32);
-                    broker.host = format!("b{id}");
+                    // One time in three brokers of a rack share two hosts.
+                    let shares = hosts == 3;
+                    broker.host = if shares { format!("{}{}", broker.rack, id % 2) } else { format!("b{id}") };
                     picture.brokers.insert(id as i32, broker);
                 }
                 for (topic, partition) in partitions {

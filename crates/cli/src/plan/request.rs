@@ -247,7 +247,7 @@ mod tests {
         refused(
             Question { goals: text("RackAwareGoal,DiskUsageGoal"), ..Question::default() },
             none(),
-            expect!["--goals: there is no goal `DiskUsageGoal`; did you mean `RackAwareGoal`?"],
+            expect!["--goals: there is no goal `DiskUsageGoal`; did you mean `DiskUsageDistributionGoal`?"],
         );
         refused(
             Question { goals: text("RackAwareGoal,rackawaregoal"), ..Question::default() },

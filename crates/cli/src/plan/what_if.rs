@@ -131,8 +131,9 @@ fn rebuild(cluster: &Cluster, specs: Vec<BrokerSpec>) -> Result<Cluster, Invalid
     let mut replicas: Vec<ReplicaSpec> = Vec::new();
     for partition in cluster.partitions() {
         replicas.clear();
-        replicas.extend(partition.replicas());
-        builder.partition(partition.topic(), partition.number(), partition.leader(), &replicas)?;
+        replicas.extend(partition.following());
+        let (leader, leading) = (partition.leader(), partition.leading());
+        builder.partition_in_parts(partition.topic(), partition.number(), leader, &replicas, leading)?;
     }
     cluster.pending_moves().for_each(|pending| builder.pending(pending));
     builder.build()

@@ -7,7 +7,7 @@ use evenkeel_balancer::cluster::{
 };
 
 use super::Flaw;
-use super::partition::PartitionParser;
+use super::partition::{Partition, PartitionParser};
 use crate::Problem;
 use crate::error::Quoted;
 use crate::words::{Words, decode};
@@ -183,7 +183,11 @@ impl Records {
     fn partition(&mut self, words: Words<'_>) -> Result<(), Problem> {
         self.enter(Section::Partitions, "p")?;
         let partition = self.partitions.parse(words)?;
-        self.builder.partition(&partition.topic, partition.number, partition.leader, partition.replicas)?;
+        let Partition { topic, number, leader, replicas, leading } = &partition;
+        match leading {
+            None => self.builder.partition(topic, *number, *leader, replicas)?,
+            Some(leading) => self.builder.partition_in_parts(topic, *number, *leader, replicas, *leading)?,
+        }
         self.partition_count += 1;
         self.replica_count += partition.replicas.len() as u64;
         Ok(())

@@ -1,0 +1,183 @@
+//! The goals of one request, compiled for one cluster: bands per broker, and who vetoes what.
+//!
+//! Thirteen of the goals say the same kind of thing: "this gauge of each broker lies between these
+//! two numbers". They are compiled into bands; judging an action by one is two subtractions. The
+//! others (racks, topics, preferred leaders) look at the one or two partitions an action touches.
+//!
+//! Each goal has a *miss*: 0 when it is satisfied, and growing with the distance from that. An action
+//! is allowed if no goal of higher priority misses by more than before.
+
+mod compile;
+mod hosts;
+mod judge;
+mod touch;
+
+use crate::cluster::Seat;
+use crate::gauges::{GAUGES, Gauge, Levels};
+use crate::goal::Goal;
+use crate::state::State;
+
+pub(crate) use touch::{led, touched};
+
+/// Misses smaller than this are rounding, not reality. They are relative to a broker's fair share.
+pub(crate) const NOISE: f64 = 1e-9;
+
+/// What a goal is, once it is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// A gauge stays between two numbers on every broker, or on its host.
+    Band { gauge: Gauge, band: usize, rise: Rise },
+    /// At most one replica of a partition in a rack.
+    Racks,
+    /// Replicas of a partition spread over the racks as evenly as they can.
+    EvenRacks,
+    /// Replicas of each topic stay between two numbers on every broker.
+    TopicReplicas,
+    /// Each broker leads so many partitions of certain topics.
+    TopicLeaders,
+    /// The first replica that can lead does.
+    PreferredLeaders,
+}
+
+/// What a band says of a broker that would rise above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rise {
+    /// It may, if the other broker comes nearer to its band by as much.
+    Traded,
+    /// It must not, whatever others gain.
+    Barred,
+    /// It must not even reach the limit. Who takes leadership over is judged as if all came along that
+    /// the leader carries.
+    BarredToLeaders,
+}
+
+/// Between what a gauge should stay on one broker.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Limit {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// The most that a broker may rise to, where rising is barred.
+    pub(crate) ceiling: f64,
+    /// Turns a distance into a share of what the broker ought to carry.
+    unit: f64,
+}
+
+impl Limit {
+    fn new(low: f64, high: f64, share: f64) -> Limit {
+        // A share of nothing would make every distance infinite: then distances count as they are.
+        Limit { low, high, ceiling: high, unit: if share > 0.0 { 1.0 / share } else { 1.0 } }
+    }
+
+    /// A limit that must not be reached.
+    fn below(high: f64) -> Limit {
+        Limit { ceiling: high.next_down(), ..Limit::new(0.0, high, high) }
+    }
+
+    const FREE: Limit = Limit { low: 0.0, high: f64::INFINITY, ceiling: f64::INFINITY, unit: 1.0 };
+
+    /// What several brokers may carry together.
+    fn sum(limits: &[Limit]) -> Limit {
+        let over = |part: &dyn Fn(&Limit) -> f64| limits.iter().map(part).sum::<f64>();
+        let whole = Limit::new(over(&|limit| limit.low), over(&|limit| limit.high), over(&|limit| 1.0 / limit.unit));
+        let strict = limits.iter().any(|limit| limit.ceiling < limit.high);
+        Limit { ceiling: if strict { whole.high.next_down() } else { whole.high }, ..whole }
+    }
+
+    pub(crate) fn miss(&self, level: f64) -> f64 {
+        let (over, under) = self.beyond(level);
+        let miss = over + under;
+        if miss > NOISE { miss } else { 0.0 }
+    }
+
+    /// How far the level is above and below.
+    fn beyond(&self, level: f64) -> (f64, f64) {
+        ((level - self.high).max(0.0) * self.unit, (self.low - level).max(0.0) * self.unit)
+    }
+}
+
+/// The compiled goals.
+#[derive(Debug)]
+pub(crate) struct Aims {
+    pub(crate) goals: Vec<Goal>,
+    pub(crate) aims: Vec<Aim>,
+    bands: usize,
+    /// `bands` limits for each broker.
+    limits: Vec<Limit>,
+    /// The hosts that several brokers share; usually there are none.
+    hosts: Option<hosts::Hosts>,
+    /// What each broker ought to carry, per gauge.
+    targets: Vec<Levels>,
+    /// One over half the width of the band around the target; 0 where no goal asks.
+    pulls: Vec<Levels>,
+    topic_bands: Vec<(u32, u32)>,
+    watch_topics: bool,
+    /// Per topic, how many leaders each broker must have; 0 where nothing is asked.
+    min_leaders: Vec<u32>,
+    racks: Vec<u16>,
+    live_racks: usize,
+    /// Which brokers may lead more than they do.
+    may_lead: Vec<bool>,
+}
+
+impl Aims {
+    pub(crate) fn limit(&self, band: usize, seat: Seat) -> &Limit {
+        &self.limits[usize::from(seat) * self.bands + band]
+    }
+
+    pub(crate) fn topic_band(&self, topic: u32) -> (u32, u32) {
+        self.topic_bands[topic as usize]
+    }
+
+    pub(crate) fn min_leaders(&self, topic: u32) -> u32 {
+        self.min_leaders[topic as usize]
+    }
+
+    pub(crate) fn rack(&self, seat: Seat) -> u16 {
+        self.racks[usize::from(seat)]
+    }
+
+    pub(crate) fn live_racks(&self) -> usize {
+        self.live_racks
+    }
+
+    pub(crate) fn watches_topics(&self) -> bool {
+        self.watch_topics
+    }
+
+    pub(crate) fn target(&self, seat: Seat) -> &Levels {
+        &self.targets[usize::from(seat)]
+    }
+
+    pub(crate) fn pulls(&self, seat: Seat) -> &Levels {
+        &self.pulls[usize::from(seat)]
+    }
+
+    /// How much less at ease the broker would be after `change`. Each gauge strains with the square of
+    /// its deviation from the target, lightly well inside the band and heavily from near its edge on.
+    /// Strain guides the search; it never decides what is allowed.
+    pub(crate) fn strain(&self, state: &State<'_>, seat: Seat, change: &Levels) -> f64 {
+        let (levels, targets, pulls) = (state.levels(seat), self.target(seat), self.pulls(seat));
+        let mut strain = 0.0;
+        for gauge in 0..GAUGES {
+            let before = (levels[gauge] - targets[gauge]) * pulls[gauge];
+            let after = before + change[gauge] * pulls[gauge];
+            strain += unease(after) - unease(before);
+        }
+        strain
+    }
+
+    /// How different two loads are that a broker would get one of for the other.
+    pub(crate) fn unlikeness(&self, seat: Seat, difference: &Levels) -> f64 {
+        let pulls = self.pulls(seat);
+        (0..GAUGES).map(|gauge| (pulls[gauge] * difference[gauge]).powi(2)).sum()
+    }
+}
+
+/// How a deviation, in half widths of the band, strains.
+fn unease(deviation: f64) -> f64 {
+    /// Where the edge begins to be felt: moves take a gauge a little way inside, not to the middle.
+    const EDGE: f64 = 0.8;
+    const INSIDE: f64 = 0.05;
+    let beyond = (deviation.abs() - EDGE).max(0.0);
+    INSIDE * deviation * deviation + beyond * beyond
+}
