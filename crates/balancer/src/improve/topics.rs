@@ -1,89 +1,111 @@
 //! Topics whose replicas crowd a broker: some go elsewhere, or change places with other topics'.
+//!
+//! A topic may have tens of thousands of partitions, so its replicas are listed once, and a broker from which (or
+//! to which) one after the other is refused is left alone: the next ones would fare no better.
+
+use std::collections::BTreeMap;
 
 use super::{Judges, Search};
+use crate::aims::NOISE;
 use crate::cluster::{Seat, Slot};
-use crate::gauges::minus;
 use crate::state::Action;
 
 /// Places tried by exchanging, after a plain move was refused everywhere.
 const PARTNERS: usize = 6;
 /// Replicas of a partner that are looked at for an exchange.
-const LOOKED_AT: usize = 2_000;
+const LOOKED_AT: usize = 512;
+/// Replicas of a topic in a row that find no place, after which a broker's are left where they are.
+const PATIENCE: usize = 16;
+
+/// How much strain a replica of mean size may spare to be worth its bytes.
+const A_MOVE_AGAINST_STRAIN: f64 = 1e-4;
+
+/// A topic's replicas that may move, by broker, the smallest first.
+type Listed = BTreeMap<Seat, Vec<Slot>>;
+/// Of some brokers, replicas from all over them.
+type Samples = BTreeMap<Seat, Vec<Slot>>;
 
 impl Search<'_, '_> {
     pub(super) fn improve_topics(&mut self, goal: usize) {
+        let mut samples = Samples::new();
         for topic in 0..self.state.cluster.topics().len() as u32 {
             let (low, high) = self.aims.topic_band(topic);
             let row = self.state.topics().row(topic);
             if row.iter().all(|count| (low..=high).contains(count)) || self.rules.is_excluded(topic) {
                 continue;
             }
-            self.thin_out(goal, topic, high);
-            self.thicken(goal, topic, low);
+            let listed = self.list(goal, topic);
+            self.thin_out(goal, topic, high, &listed, &mut samples);
+            self.thicken(goal, topic, low, &listed, &mut samples);
         }
     }
 
     /// Moves replicas off brokers that hold too many of the topic.
-    fn thin_out(&mut self, goal: usize, topic: u32, high: u32) {
-        for seat in self.seats() {
-            if self.state.topics().of(topic, seat) <= high || !self.rules.is_alive(seat) {
+    fn thin_out(&mut self, goal: usize, topic: u32, high: u32, listed: &Listed, samples: &mut Samples) {
+        for (&seat, slots) in listed {
+            if !self.rules.is_alive(seat) {
                 continue;
             }
-            for (_, slot) in self.of_topic(goal, topic, seat) {
-                if self.state.topics().of(topic, seat) <= high {
+            let mut refused = 0;
+            for &slot in slots {
+                if self.state.topics().of(topic, seat) <= high || refused == PATIENCE {
                     break;
                 }
-                if self.place(goal, Judges::Before, slot, self.seats()).is_err() {
+                let placed = self.place(goal, Judges::Before, slot, self.seats()).is_ok() || {
                     let mut roomy: Vec<Seat> =
                         self.seats().filter(|other| self.state.topics().of(topic, *other) < high).collect();
                     // Where it came from, an exchange costs least, and among new brokers it may be the only place.
                     roomy.sort_by_key(|other| *other != self.state.home(slot));
-                    self.change_places(goal, slot, &roomy);
-                }
+                    self.change_places(goal, slot, &roomy, samples)
+                };
+                refused = if placed { 0 } else { refused + 1 };
             }
         }
     }
 
     /// Moves replicas onto brokers that hold too few of the topic.
-    fn thicken(&mut self, goal: usize, topic: u32, low: u32) {
+    fn thicken(&mut self, goal: usize, topic: u32, low: u32, listed: &Listed, samples: &mut Samples) {
         for seat in self.seats() {
-            if !self.rules.counted[usize::from(seat)] {
+            if !self.rules.counted[usize::from(seat)] || self.state.topics().of(topic, seat) >= low {
                 continue;
             }
-            let mut givers: Vec<Seat> = self.seats().collect();
-            givers.sort_by_key(|giver| std::cmp::Reverse(self.state.topics().of(topic, *giver)));
-            for giver in givers {
-                if self.state.topics().of(topic, seat) >= low {
-                    break;
-                }
-                for (_, slot) in self.of_topic(goal, topic, giver) {
+            let mut givers: Vec<(&Seat, &Vec<Slot>)> = listed.iter().collect();
+            givers.sort_by_key(|(giver, _)| std::cmp::Reverse(self.state.topics().of(topic, **giver)));
+            let mut refused = 0;
+            for (&giver, slots) in givers {
+                for &slot in slots {
                     let lacking = self.state.topics().of(topic, seat) < low;
-                    if !lacking || self.state.topics().of(topic, giver) <= low {
+                    if !lacking || self.state.topics().of(topic, giver) <= low || refused == PATIENCE {
                         break;
                     }
-                    if self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_err() {
-                        self.change_places(goal, slot, &[seat]);
+                    if self.state.seat(slot) != giver {
+                        continue;
                     }
+                    let placed = self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_ok()
+                        || self.change_places(goal, slot, &[seat], samples);
+                    refused = if placed { 0 } else { refused + 1 };
                 }
             }
         }
     }
 
-    /// The topic's replicas on the broker, the smallest first.
-    fn of_topic(&self, goal: usize, topic: u32, seat: Seat) -> Vec<(f64, Slot)> {
-        let parts = self.state.cluster.topic_parts(topic);
-        let slots = parts.flat_map(|part| self.state.cluster.slots(part));
-        let mut here: Vec<(f64, Slot)> = slots
-            .filter(|slot| self.state.seat(*slot) == seat && self.may_move(*slot, goal))
-            .map(|slot| (-self.state.cluster.megabytes(slot), slot))
-            .collect();
-        super::by_worth(&mut here);
-        here
+    fn list(&self, goal: usize, topic: u32) -> Listed {
+        let mut listed = Listed::new();
+        for slot in self.state.cluster.topic_parts(topic).flat_map(|part| self.state.cluster.slots(part)) {
+            if self.may_move(slot, goal) {
+                listed.entry(self.state.seat(slot)).or_default().push(slot);
+            }
+        }
+        let size = |slot: &Slot| self.state.cluster.megabytes(*slot);
+        for slots in listed.values_mut() {
+            // Stable, so that of equals the lower slot stays first.
+            slots.sort_by(|one, other| size(one).total_cmp(&size(other)));
+        }
+        listed
     }
 
-    /// Exchanges the replica for one that weighs about the same on one of the brokers.
-    fn change_places(&mut self, goal: usize, slot: Slot, seats: &[Seat]) -> bool {
-        let weight = self.state.weight(slot);
+    /// Exchanges the replica for the one on one of the brokers that puts both least ill at ease.
+    fn change_places(&mut self, goal: usize, slot: Slot, seats: &[Seat], samples: &mut Samples) -> bool {
         let here = self.state.seat(slot);
         let mut tried = 0;
         for &there in seats {
@@ -95,10 +117,8 @@ impl Search<'_, '_> {
                 break;
             }
             let mut best: Option<(f64, Action)> = None;
-            for &other in self.state.held(there).iter().take(LOOKED_AT) {
-                let strange = self.aims.unlikeness(there, &minus(self.state.weight(other), weight))
-                    + self.state.cluster.megabytes(other) / self.a_move * 1e-4;
-                if best.is_some_and(|(known, _)| known <= strange)
+            for &other in samples.entry(there).or_insert_with(|| self.sample(there)).iter() {
+                if self.state.seat(other) != there
                     || !self.may_move(other, goal)
                     || !self.may_change_places(slot, other)
                 {
@@ -106,10 +126,12 @@ impl Search<'_, '_> {
                 }
                 let action = Action::Swap { one: slot, other };
                 let effect = self.state.effect(action);
-                if self.aims.change(goal, &self.state, action, &effect) < -crate::aims::NOISE
+                let cost = self.strain_of(&effect) + self.price(other) / self.a_move * A_MOVE_AGAINST_STRAIN;
+                if best.is_none_or(|(known, _)| cost < known)
+                    && self.aims.change(goal, &self.state, action, &effect) < -NOISE
                     && self.aims.veto(goal, &self.state, action, &effect).is_none()
                 {
-                    best = Some((strange, action));
+                    best = Some((cost, action));
                 }
             }
             if let Some((_, action)) = best
@@ -119,5 +141,13 @@ impl Search<'_, '_> {
             }
         }
         false
+    }
+
+    /// Replicas of the broker from all over it, whatever the order they came in.
+    fn sample(&self, seat: Seat) -> Vec<Slot> {
+        let mut slots = self.state.held(seat).to_vec();
+        slots.sort_unstable();
+        let step = slots.len().div_ceil(LOOKED_AT).max(1);
+        slots.into_iter().step_by(step).collect()
     }
 }
