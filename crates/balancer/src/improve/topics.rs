@@ -116,8 +116,13 @@ impl Search<'_, '_> {
             if tried > PARTNERS {
                 break;
             }
+            let sample = samples.entry(there).or_default();
+            // What has left since is of no use: where that is half of them, others are looked up.
+            if sample.iter().filter(|other| self.state.seat(**other) == there).count() * 2 <= sample.len() {
+                *sample = self.sample(there);
+            }
             let mut best: Option<(f64, Action)> = None;
-            for &other in samples.entry(there).or_insert_with(|| self.sample(there)).iter() {
+            for &other in sample.iter() {
                 if self.state.seat(other) != there
                     || !self.may_move(other, goal)
                     || !self.may_change_places(slot, other)
@@ -149,5 +154,48 @@ impl Search<'_, '_> {
         slots.sort_unstable();
         let step = slots.len().div_ceil(LOOKED_AT).max(1);
         slots.into_iter().step_by(step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::aims::Aims;
+    use crate::fixture::Small;
+    use crate::goal::Goal;
+    use crate::improve::Search;
+    use crate::options::Request;
+    use crate::rules::Rules;
+    use crate::settings::Settings;
+    use crate::state::State;
+
+    /// Four topics of 600 partitions, each on three of twelve brokers, whose disks are so full that nothing may move
+    /// and, as no two brokers' replicas are of one size, nothing change places.
+    #[test]
+    fn large_topics_that_cannot_be_spread_cost_a_few_attempts_per_broker_not_per_partition() {
+        const BROKERS: i32 = 12;
+        const EACH: i32 = 200;
+        let mut small = Small::in_racks("");
+        for id in 0..BROKERS {
+            let full = f64::from(EACH * (id + 1)) / 0.8;
+            let state = crate::cluster::BrokerState::Alive;
+            small.broker(id, 'a', &format!("host{id}"), state, [100.0, 1000.0, 1000.0, full]);
+        }
+        for number in 0..BROKERS * EACH {
+            let broker = number / EACH;
+            small.partition(&format!("t{}", broker % 4), number, &[broker], (broker + 1) as f32);
+        }
+        let cluster = small.cluster();
+        let goals = [Goal::DiskCapacity, Goal::TopicReplicaDistribution];
+        let (settings, request) = (Settings::default(), Request::default());
+        let rules = Rules::compile(&cluster, &request).unwrap();
+        let state = State::found(&cluster);
+        let aims = Aims::compile(&state, &goals, &settings, &rules);
+        let mut search = Search::new(state, &rules, &aims, 1);
+        search.run();
+        assert!(search.steps.is_empty());
+        let refused = search.vetoes[1][0];
+        // Of each topic three brokers have too many and nine too few; a replica asks at most twelve brokers.
+        let most = 4 * (3 * super::PATIENCE * 12 + 9 * super::PATIENCE);
+        assert!((1..=most as u64).contains(&refused), "{refused} attempts were refused");
     }
 }
