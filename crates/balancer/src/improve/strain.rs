@@ -44,6 +44,12 @@ impl Search<'_, '_> {
     pub(super) fn strain_of(&self, effect: &Effect) -> f64 {
         self.strain(effect.from, &effect.on_from) + self.strain(effect.to, &effect.on_to)
     }
+
+    /// How much an exchange changes the broker that gives, for better or worse.
+    pub(super) fn unlikeness(&self, effect: &Effect) -> f64 {
+        let pulls = &self.eases[usize::from(effect.from)].pulls;
+        sum(std::array::from_fn(|gauge| (pulls[gauge] * effect.on_from[gauge]).powi(2)))
+    }
 }
 
 /// How a deviation, in half widths of the band, strains.
