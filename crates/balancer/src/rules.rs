@@ -194,6 +194,11 @@ impl Rules {
         !self.is_excluded(state.cluster.topic_of(part)) && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
+    /// Whether the broker may get replicas that were never on it.
+    pub(crate) fn may_gain(&self, seat: Seat) -> bool {
+        self.takes_replicas[usize::from(seat)] && (self.named_destinations || !self.has_new || self.is_new(seat))
+    }
+
     pub(crate) fn is_new(&self, seat: Seat) -> bool {
         self.states[usize::from(seat)] == BrokerState::New
     }

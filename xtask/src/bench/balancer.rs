@@ -7,6 +7,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    time::Instant,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -99,6 +100,8 @@ struct Statistics {
 struct Cost {
     read: f64,
     plan: f64,
+    /// The whole command, from its start to its end: reading, planning, inspecting, writing the plan as JSON.
+    whole: f64,
     peak_kib: f64,
 }
 
@@ -123,15 +126,27 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let wanted =
         |case: &&'static Case| options.clusters.is_empty() || options.clusters.iter().any(|name| name == case.name);
     let mut measured = Vec::new();
+    println!("load average before: {}", load_average());
     for case in CASES.iter().filter(wanted) {
         eprintln!("{}: {}", case.name, case.what);
         measured.push(bench.measure(case)?);
     }
+    println!("load average after: {}", load_average());
     println!("\n{}", table(&measured));
     if let Some(exponent) = growth(&measured) {
         println!("growth from {SMALL} to {LARGE}: time ~ replicas^{exponent:.2}");
     }
+    match bench.instructions()? {
+        Some(number) => println!("instructions to plan for {SMALL}, one thread: {}", count(number)),
+        None => println!("instructions were not counted: there is no valgrind (apt-get install valgrind)"),
+    }
     Ok(())
+}
+
+/// How busy the machine is: times mean nothing without.
+fn load_average() -> String {
+    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    told.split(' ').next().filter(|number| !number.is_empty()).unwrap_or("unknown").to_owned()
 }
 
 struct Bench {
@@ -149,7 +164,9 @@ impl Bench {
         for _ in 0..self.runs {
             let mut plan = self.plan(&snapshot);
             plan.args(["--threads", "2", "--output", "json", "--timings", "-o"]).arg(&answer).args(case.options);
-            costs.push(cost(&said(&mut plan)?)?);
+            let start = Instant::now();
+            let line = said(&mut plan)?;
+            costs.push(cost(&line, start.elapsed().as_secs_f64() * 1e3)?);
             let report: Report = serde_json::from_slice(&fs::read(&answer)?).context("the plan is not as expected")?;
             if let Some(first) = &first {
                 ensure!(first.plan_id == report.plan_id, "{}: two runs gave two plans", case.name);
@@ -176,6 +193,21 @@ impl Bench {
         Ok(balanced)
     }
 
+    /// How many instructions planning for the small cluster takes: the same on a busy machine as on a quiet one.
+    fn instructions(&self) -> Result<Option<f64>> {
+        if Command::new("valgrind").arg("--version").output().is_err() {
+            return Ok(None);
+        }
+        let snapshot = self.snapshot(SMALL)?;
+        let mut counted = Command::new("valgrind");
+        counted.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        // Reading and writing are left out, and a single thread makes the number exact.
+        counted.arg("--toggle-collect=evenkeel_balancer::planner::plan").arg(&self.binary);
+        counted.args(["plan", "--threads", "1", "--output", "json", "-o"]).arg(self.folder.path().join("plan.json"));
+        counted.arg("--snapshot").arg(&snapshot);
+        collected(&said(&mut counted)?).map(Some)
+    }
+
     fn plan(&self, snapshot: &Path) -> Command {
         let mut plan = Command::new(&self.binary);
         plan.arg("plan").arg("--snapshot").arg(snapshot);
@@ -193,13 +225,19 @@ fn said(command: &mut Command) -> Result<String> {
     Ok(said)
 }
 
+/// What callgrind counted: `==123== Collected : 456`.
+fn collected(told: &str) -> Result<f64> {
+    let number = told.lines().find_map(|line| line.split_once("Collected :"));
+    Ok(number.context("callgrind did not say what it counted")?.1.trim().parse()?)
+}
+
 /// The line that `--timings` prints.
-fn cost(line: &str) -> Result<Cost> {
+fn cost(line: &str, whole: f64) -> Result<Cost> {
     let number = |name: &str| -> Result<f64> {
         let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         Ok(value.with_context(|| format!("no {name} in `{line}`"))?.parse()?)
     };
-    Ok(Cost { read: number("readMs")?, plan: number("planMs")?, peak_kib: number("peakKiB")? })
+    Ok(Cost { read: number("readMs")?, plan: number("planMs")?, whole, peak_kib: number("peakKiB")? })
 }
 
 fn typical(costs: &[Cost]) -> Cost {
@@ -211,6 +249,7 @@ fn typical(costs: &[Cost]) -> Cost {
     Cost {
         read: median(|cost| cost.read),
         plan: median(|cost| cost.plan),
+        whole: median(|cost| cost.whole),
         peak_kib: costs.iter().map(|cost| cost.peak_kib).fold(0.0, f64::max),
     }
 }
@@ -227,8 +266,8 @@ fn growth(measured: &[Measured]) -> Option<f64> {
 
 fn table(measured: &[Measured]) -> String {
     let mut text = String::from(
-        "| cluster | replicas | plan | read | peak memory | MB moved | replica moves | leader moves | left violated | deviation of use in %: CPU, in, out, disk |\n\
-         |---|---:|---:|---:|---:|---:|---:|---:|---|---|\n",
+        "| cluster | replicas | plan | read | whole command | peak memory | MB moved | replica moves | leader moves | left violated | deviation of use in %: CPU, in, out, disk |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n",
     );
     for Measured { case, report, cost } in measured {
         let violated: Vec<&str> = report
@@ -245,12 +284,13 @@ fn table(measured: &[Measured]) -> String {
             .map(|spread| format!("{:.2} → {:.2}", spread.before.standard_deviation, spread.after.standard_deviation))
             .collect();
         text.push_str(&format!(
-            "| `{}`: {} | {} | {} | {} | {:.0} MiB | {} | {} | {} | {} | {} |\n",
+            "| `{}`: {} | {} | {} | {} | {} | {:.0} MiB | {} | {} | {} | {} | {} |\n",
             case.name,
             case.what,
             count(report.cluster.replicas as f64),
             time(cost.plan),
             time(cost.read),
+            time(cost.whole),
             cost.peak_kib / 1024.0,
             count(report.summary.data_to_move),
             count(report.summary.replica_moves as f64),
@@ -280,13 +320,20 @@ mod tests {
     #[test]
     fn the_cost_is_read_from_the_line_of_timings() {
         let line = "readMs=12.500 changeMs=0.000 planMs=90.250 inspectMs=1.000 writeMs=3.000 peakKiB=20480";
-        assert_eq!(cost(line).unwrap(), Cost { read: 12.5, plan: 90.25, peak_kib: 20_480.0 });
-        assert_eq!(cost("readMs=1").unwrap_err().to_string(), "no planMs in `readMs=1`");
+        assert_eq!(cost(line, 111.0).unwrap(), Cost { read: 12.5, plan: 90.25, whole: 111.0, peak_kib: 20_480.0 });
+        assert_eq!(cost("readMs=1", 1.0).unwrap_err().to_string(), "no planMs in `readMs=1`");
+    }
+
+    #[test]
+    fn the_count_is_read_from_what_callgrind_says() {
+        let told = "==7== Events    : Ir\n==7== Collected : 312618866\n==7==\n==7== I   refs:      312,618,866";
+        assert_eq!(collected(told).unwrap(), 312_618_866.0);
+        assert!(collected("==7== Command: evenkeel").is_err());
     }
 
     #[test]
     fn the_middle_run_counts_and_the_highest_peak() {
-        let run = |read, plan, peak_kib| Cost { read, plan, peak_kib };
+        let run = |read, plan, peak_kib| Cost { read, plan, whole: read + plan, peak_kib };
         let costs = [run(3.0, 10.0, 5.0), run(1.0, 30.0, 7.0), run(2.0, 20.0, 6.0)];
         assert_eq!(typical(&costs), run(2.0, 20.0, 7.0));
     }
@@ -302,7 +349,7 @@ mod tests {
                 goals: Vec::new(),
                 spread: Vec::new(),
             },
-            cost: Cost { read: 0.0, plan, peak_kib: 0.0 },
+            cost: Cost { read: 0.0, plan, whole: plan, peak_kib: 0.0 },
         };
         // A hundred times the replicas, a thousand times the time.
         let power = growth(&[measured(SMALL, 10, 1.0), measured(LARGE, 1_000, 1_000.0)]).unwrap();

@@ -13,9 +13,8 @@ mod judge;
 mod touch;
 
 use crate::cluster::Seat;
-use crate::gauges::{GAUGES, Gauge, Levels};
+use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
-use crate::state::State;
 
 pub(crate) use touch::{led, touched};
 
@@ -140,8 +139,9 @@ impl Aims {
         self.live_racks
     }
 
-    pub(crate) fn watches_topics(&self) -> bool {
-        self.watch_topics
+    /// How many of the topic a broker may hold, if anybody asks.
+    pub(crate) fn most_of_topic(&self, topic: u32) -> u32 {
+        if self.watch_topics { self.topic_bands[topic as usize].1 } else { u32::MAX }
     }
 
     pub(crate) fn target(&self, seat: Seat) -> &Levels {
@@ -151,33 +151,4 @@ impl Aims {
     pub(crate) fn pulls(&self, seat: Seat) -> &Levels {
         &self.pulls[usize::from(seat)]
     }
-
-    /// How much less at ease the broker would be after `change`. Each gauge strains with the square of
-    /// its deviation from the target, lightly well inside the band and heavily from near its edge on.
-    /// Strain guides the search; it never decides what is allowed.
-    pub(crate) fn strain(&self, state: &State<'_>, seat: Seat, change: &Levels) -> f64 {
-        let (levels, targets, pulls) = (state.levels(seat), self.target(seat), self.pulls(seat));
-        let mut strain = 0.0;
-        for gauge in 0..GAUGES {
-            let before = (levels[gauge] - targets[gauge]) * pulls[gauge];
-            let after = before + change[gauge] * pulls[gauge];
-            strain += unease(after) - unease(before);
-        }
-        strain
-    }
-
-    /// How different two loads are that a broker would get one of for the other.
-    pub(crate) fn unlikeness(&self, seat: Seat, difference: &Levels) -> f64 {
-        let pulls = self.pulls(seat);
-        (0..GAUGES).map(|gauge| (pulls[gauge] * difference[gauge]).powi(2)).sum()
-    }
-}
-
-/// How a deviation, in half widths of the band, strains.
-fn unease(deviation: f64) -> f64 {
-    /// Where the edge begins to be felt: moves take a gauge a little way inside, not to the middle.
-    const EDGE: f64 = 0.8;
-    const INSIDE: f64 = 0.05;
-    let beyond = (deviation.abs() - EDGE).max(0.0);
-    INSIDE * deviation * deviation + beyond * beyond
 }

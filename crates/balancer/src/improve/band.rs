@@ -22,9 +22,17 @@ pub(super) struct Outside {
     pub(super) under: Vec<Seat>,
 }
 
+impl Outside {
+    /// Each of them, and whether it is above.
+    pub(super) fn each(&self) -> impl Iterator<Item = (Seat, bool)> + use<> {
+        let over: Vec<(Seat, bool)> = self.over.iter().map(|seat| (*seat, true)).collect();
+        over.into_iter().chain(self.under.iter().map(|seat| (*seat, false)).collect::<Vec<_>>())
+    }
+}
+
 impl Search<'_, '_> {
     pub(super) fn improve_band(&mut self, goal: usize, gauge: Gauge, band: usize) {
-        for _ in 0..MAX_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             let outside = self.outside(gauge, band);
             if outside.over.is_empty() && outside.under.is_empty() {
                 return;
@@ -32,10 +40,17 @@ impl Search<'_, '_> {
             let before = self.steps.len();
             if gauge.follows_leadership() {
                 self.shift_leadership(goal, gauge, band, &outside);
+                // Where handing over hardly helps any more, handing over in both directions may: still without a byte.
+                if self.steps.len() < before + FEW {
+                    self.exchange_leaders(goal, gauge, band);
+                }
+                if self.steps.len() >= before + FEW {
+                    continue;
+                }
             }
             if self.aims.goals[goal] != Goal::LeaderBytesInDistribution {
                 self.shed(goal, gauge, band);
-                self.fill(goal, gauge, band);
+                self.fill(goal, gauge, band, round);
             }
             // Where single actions hardly help any more, exchanges may.
             if self.steps.len() < before + FEW {
@@ -105,11 +120,17 @@ impl Search<'_, '_> {
     }
 
     /// Moves replicas onto brokers below their band.
-    fn fill(&mut self, goal: usize, gauge: Gauge, band: usize) {
+    fn fill(&mut self, goal: usize, gauge: Gauge, band: usize, round: usize) {
         /// Candidates each giving broker offers in a round.
         const OFFERS: usize = 128;
+        /// Refusals in a row after which the rest of the offers would fare no better.
+        const PATIENCE: usize = 512;
+        /// What is worth offering changes as brokers fill: so a part of what they lack is left open in the first
+        /// rounds, to look again. Each look goes over all replicas, so there are not many.
+        const LEFT_OPEN: [f64; 2] = [0.5, 0.25];
         let under = self.outside(gauge, band).under;
-        let Some(&neediest) = under.first() else { return };
+        let gains = |seat: &&Seat| self.rules.may_gain(**seat);
+        let Some(&neediest) = under.iter().find(gains).or(under.first()) else { return };
         let standing = |search: &Self, seat: Seat| {
             let (level, limit) = search.aims.standing(band, gauge, &search.state, seat);
             (level, *limit)
@@ -127,12 +148,13 @@ impl Search<'_, '_> {
         let offers =
             self.survey(&givers, OFFERS, |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest));
         let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
-        // What is worth offering changes as brokers fill: a part of what they lack, then look again.
-        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * 0.5).max(0.0)).collect();
+        let open = LEFT_OPEN.get(round).copied().unwrap_or(0.0);
+        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * open).max(0.0)).collect();
         let before = self.steps.len();
         for (judges, crowds) in [(Judges::All, false), (Judges::Before, false), (Judges::Before, true)] {
             let mut greedy = Greedy::new(offers.iter().copied());
-            loop {
+            let mut refused = 0;
+            while refused < PATIENCE {
                 let open = |(seat, enough): (&Seat, &f64)| (lack(self, *seat) > *enough).then_some(*seat);
                 let open: Vec<Seat> = under.iter().zip(&enough).filter_map(open).collect();
                 let Some(&seat) = open.first() else { break };
@@ -143,9 +165,11 @@ impl Search<'_, '_> {
                 });
                 let Some(slot) = next else { break };
                 let open = open.into_iter().filter(|seat| crowds || !self.is_crowded(slot, *seat));
-                let _ = self.place(goal, judges, slot, open.collect::<Vec<_>>().into_iter());
+                let open: Vec<Seat> = open.collect();
+                refused = if self.place(goal, judges, slot, open.into_iter()).is_ok() { 0 } else { refused + 1 };
             }
-            if self.steps.len() > before {
+            // Whatever crowds a topic is left for when nothing else helps.
+            if !crowds && judges == Judges::Before && self.steps.len() > before {
                 break;
             }
         }
@@ -170,6 +194,9 @@ impl Search<'_, '_> {
         giver: Seat,
         seat: Seat,
     ) -> Option<f64> {
+        if !self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat) {
+            return None;
+        }
         let weight = self.state.weight(slot);
         let value = weight[gauge as usize];
         if value <= 0.0 || value > room || !self.may_move(slot, goal) {

@@ -25,7 +25,7 @@ impl Search<'_, '_> {
     fn evacuate_one(&mut self, slot: Slot, judges: usize) -> bool {
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
-        self.rank_seats(slot, &weight, self.seats(), &mut ranked);
+        self.rank_seats(slot, &weight, self.seats(), false, &mut ranked);
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let chosen = ranked.iter().map(|(_, to)| Action::Move { slot, to: *to }).find(|action| {
             let effect = self.state.effect(*action);

@@ -11,10 +11,16 @@ use crate::cluster::Slot;
 /// What is this close to the best known bound, relatively, is taken without looking at the rest.
 const SLACK: f64 = 0.03;
 
+/// Candidates looked at again before the best of them is taken: where everything's worth falls together, looking at all
+/// of them each time would cost more than it gains.
+const LOOKS: usize = 32;
+
 /// Candidates with the worth they had when last looked at.
 #[derive(Debug)]
 pub(super) struct Greedy {
     heap: BinaryHeap<Entry>,
+    /// Looked at again in search of the next.
+    seen: Vec<Entry>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -37,19 +43,25 @@ impl Ord for Entry {
 
 impl Greedy {
     pub(super) fn new(candidates: impl IntoIterator<Item = (f64, Slot)>) -> Greedy {
-        Greedy { heap: candidates.into_iter().map(|(worth, slot)| Entry(worth, slot)).collect() }
+        Greedy { heap: candidates.into_iter().map(|(worth, slot)| Entry(worth, slot)).collect(), seen: Vec::new() }
     }
 
-    /// The candidate that is worth most now. `worth` looks at one anew; `None` drops it.
+    /// The candidate that is worth most now, as far as a few looks tell. `worth` looks at one anew; `None` drops it.
     pub(super) fn next(&mut self, mut worth: impl FnMut(Slot) -> Option<f64>) -> Option<Slot> {
-        loop {
-            let Entry(_, slot) = self.heap.pop()?;
+        self.seen.clear();
+        while self.seen.len() < LOOKS {
+            let Some(Entry(_, slot)) = self.heap.pop() else { break };
             let Some(now) = worth(slot) else { continue };
+            self.seen.push(Entry(now, slot));
             match self.heap.peek() {
-                Some(next) if next.0 - SLACK * next.0.abs() > now => self.heap.push(Entry(now, slot)),
-                _ => return Some(slot),
+                Some(next) if next.0 - SLACK * next.0.abs() > now => {}
+                _ => break,
             }
         }
+        let best = (0..self.seen.len()).max_by(|one, other| self.seen[*one].cmp(&self.seen[*other]))?;
+        let Entry(_, slot) = self.seen.swap_remove(best);
+        self.heap.extend(self.seen.drain(..));
+        Some(slot)
     }
 }
 

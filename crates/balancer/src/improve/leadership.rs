@@ -4,7 +4,7 @@ use super::band::Outside;
 use super::{Judges, Search, by_worth};
 use crate::aims::led;
 use crate::cluster::{Part, Seat, Slot};
-use crate::gauges::{Gauge, plus};
+use crate::gauges::Gauge;
 use crate::state::Action;
 use crate::threads;
 
@@ -14,12 +14,7 @@ const PATIENCE: usize = 256;
 impl Search<'_, '_> {
     /// Takes leadership from brokers above their band and gives it to brokers below theirs.
     pub(super) fn shift_leadership(&mut self, goal: usize, gauge: Gauge, band: usize, outside: &Outside) {
-        let work: Vec<(Seat, bool)> = outside
-            .over
-            .iter()
-            .map(|seat| (*seat, true))
-            .chain(outside.under.iter().map(|seat| (*seat, false)))
-            .collect();
+        let work: Vec<(Seat, bool)> = outside.each().collect();
         let ranked = threads::map(self.threads, &work, |(seat, over)| self.worth_leading(gauge, *seat, *over));
         for ((seat, over), candidates) in work.into_iter().zip(ranked) {
             let mut refused = 0;
@@ -55,9 +50,7 @@ impl Search<'_, '_> {
             if (from && change >= 0.0) || (!from && change <= 0.0) {
                 return;
             }
-            let strain = self.aims.strain(&self.state, effect.from, &effect.on_from)
-                + self.aims.strain(&self.state, effect.to, &effect.on_to);
-            candidates.push((-strain, slot));
+            candidates.push((-self.strain_of(&effect), slot));
         };
         for &slot in self.state.held(seat) {
             let part = self.state.cluster.part_of(slot);
@@ -130,8 +123,7 @@ impl Search<'_, '_> {
                 }
                 let action = Action::LeadTrade { one, two, back: single };
                 let effect = self.state.effect(action);
-                let strain = self.aims.strain(&self.state, effect.from, &effect.on_from)
-                    + self.aims.strain(&self.state, effect.to, &effect.on_to);
+                let strain = self.strain_of(&effect);
                 if best.is_none_or(|(known, _)| strain < known) && self.judge(goal, Judges::Before, action).is_ok() {
                     best = Some((strain, action));
                 }
@@ -254,10 +246,7 @@ impl Search<'_, '_> {
                 continue;
             }
             let heirs = self.state.cluster.slots(part).filter(|slot| self.rules.may_lead(&self.state, *slot));
-            let strain = |slot: Slot| {
-                let change = plus(self.state.leadership(slot), [0.0; crate::gauges::GAUGES]);
-                self.aims.strain(&self.state, self.state.seat(slot), &change)
-            };
+            let strain = |slot: Slot| self.strain(self.state.seat(slot), &self.state.leadership(slot));
             let heir = heirs.map(|slot| (strain(slot), slot)).min_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, slot)) = heir {
                 self.take(0, Action::Lead { part, slot }, 1.0);

@@ -12,6 +12,7 @@ mod fence;
 mod greedy;
 mod leadership;
 mod racks;
+mod strain;
 mod survey;
 mod swap;
 mod topics;
@@ -24,6 +25,7 @@ use crate::rules::Rules;
 use crate::state::{Action, State};
 
 use fence::{Fences, Quick};
+use strain::Ease;
 
 /// Passes over all goals after which a plan counts as good enough. Reaching a fixpoint takes two or
 /// three; the bound is for clusters on which goals of later passes keep finding small change.
@@ -71,6 +73,7 @@ pub(crate) struct Search<'c, 'r> {
     pub(crate) threads: usize,
     /// What a move costs apart from its bytes, in MB.
     a_move: f64,
+    eases: Vec<Ease>,
     scratch: Vec<(f64, Seat)>,
     fences_of_all: Fences,
     fences_before: Fences,
@@ -84,6 +87,7 @@ impl<'c, 'r> Search<'c, 'r> {
         let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
         let (goals, seats) = (aims.goals.len(), state.cluster.brokers().len());
         Search {
+            eases: (0..seats as Seat).map(|seat| Ease::of(aims, &state, seat)).collect(),
             state,
             rules,
             aims,
@@ -104,6 +108,7 @@ impl<'c, 'r> Search<'c, 'r> {
         // The placement's age when each goal was last done with: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];
+        let mut looked_back_on = 0;
         for _ in 0..MAX_PASSES {
             let before = self.age;
             for (goal, done_at) in done_at.iter_mut().enumerate() {
@@ -113,7 +118,10 @@ impl<'c, 'r> Search<'c, 'r> {
                     *done_at = Some(self.age);
                 }
             }
-            self.undo_needless();
+            if self.steps.len() > looked_back_on {
+                self.undo_needless();
+                looked_back_on = self.steps.len();
+            }
             if self.age == before {
                 break;
             }
@@ -177,10 +185,19 @@ impl<'c, 'r> Search<'c, 'r> {
 
     /// Takes the action without asking.
     fn take(&mut self, goal: usize, action: Action, gain: f64) {
+        let (from, to) = self.apply(action);
+        self.steps.push(Step { goal, action, from, to, gain });
+    }
+
+    /// Makes the action happen between the two brokers that are returned.
+    fn apply(&mut self, action: Action) -> (Seat, Seat) {
         let effect = self.state.effect(action);
         self.state.apply(action);
         self.age += 1;
-        self.steps.push(Step { goal, action, from: effect.from, to: effect.to, gain });
+        for seat in [effect.from, effect.to] {
+            self.eases[usize::from(seat)] = Ease::of(self.aims, &self.state, seat);
+        }
+        (effect.from, effect.to)
     }
 
     /// Moves the replica for `goal` to the broker that it strains least among `seats`.
@@ -196,11 +213,18 @@ impl<'c, 'r> Search<'c, 'r> {
         const ASKED: usize = 12;
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
-        self.rank_seats(slot, &weight, seats, &mut ranked);
+        // No use in asking brokers in a rack that has a replica of the partition, if that is what counts.
+        let racks_bar = self.aims.aims[..=goal].contains(&Aim::Racks);
+        self.rank_seats(slot, &weight, seats, racks_bar, &mut ranked);
         let mut outcome = Err(Refusal::NoGain);
         for asked in 0..ASKED.min(ranked.len()) {
             // The best of the rest comes next; a full sort would mostly be wasted.
-            let best = (asked..ranked.len()).min_by(|a, b| ranked[*a].0.total_cmp(&ranked[*b].0)).unwrap_or(asked);
+            let mut best = asked;
+            for other in asked + 1..ranked.len() {
+                if ranked[other].0 < ranked[best].0 {
+                    best = other;
+                }
+            }
             ranked.swap(asked, best);
             outcome = self.attempt(goal, judges, Action::Move { slot, to: ranked[asked].1 });
             if outcome.is_ok() {
@@ -217,27 +241,32 @@ impl<'c, 'r> Search<'c, 'r> {
         slot: Slot,
         weight: &Levels,
         seats: impl Iterator<Item = Seat>,
+        racks_bar: bool,
         ranked: &mut Vec<(f64, Seat)>,
     ) {
         ranked.clear();
         let part = self.state.cluster.part_of(slot);
         let leads = self.state.leads(slot);
+        let topic = self.state.cluster.topic_of(part);
+        let (counts, most) = (self.state.topics().row(topic), self.aims.most_of_topic(topic));
         for seat in seats {
-            if !self.rules.may_receive(&self.state, slot, leads, seat) || self.state.holds(seat, part) {
+            let rack = self.aims.rack(seat);
+            let is_taken = |other: Slot| {
+                let there = self.state.seat(other);
+                there == seat || (racks_bar && other != slot && self.aims.rack(there) == rack)
+            };
+            if self.state.cluster.slots(part).any(is_taken) || !self.rules.may_receive(&self.state, slot, leads, seat) {
                 continue;
             }
-            let mut strain = self.aims.strain(&self.state, seat, weight);
-            if self.is_crowded(slot, seat) {
-                strain += CROWDED_TOPIC;
-            }
-            ranked.push((strain, seat));
+            let crowd = if counts[usize::from(seat)] >= most { CROWDED_TOPIC } else { 0.0 };
+            ranked.push((self.strain(seat, weight) + crowd, seat));
         }
     }
 
     /// Whether one more replica of the slot's topic is too many for the broker.
     fn is_crowded(&self, slot: Slot, seat: Seat) -> bool {
         let topic = self.state.cluster.topic_of(self.state.cluster.part_of(slot));
-        self.aims.watches_topics() && self.state.topics().of(topic, seat) >= self.aims.topic_band(topic).1
+        self.state.topics().of(topic, seat) >= self.aims.most_of_topic(topic)
     }
 
     /// All brokers' seats.
@@ -247,7 +276,7 @@ impl<'c, 'r> Search<'c, 'r> {
 
     /// How much the broker would be relieved by losing `weight`.
     fn relief(&self, seat: Seat, weight: &Levels) -> f64 {
-        -self.aims.strain(&self.state, seat, &negated(*weight))
+        -self.strain(seat, &negated(*weight))
     }
 
     /// What moving the replica costs: its bytes, and the move itself. A new replica is copied from the
@@ -260,7 +289,7 @@ impl<'c, 'r> Search<'c, 'r> {
     /// How much good it does, for its price, that the replica's weight leaves `from` and, if that is
     /// known, goes to `to`.
     fn worth(&self, slot: Slot, weight: &Levels, from: Seat, to: Option<Seat>) -> f64 {
-        let strain = to.map_or(0.0, |to| self.aims.strain(&self.state, to, weight));
+        let strain = to.map_or(0.0, |to| self.strain(to, weight));
         (self.relief(from, weight) - strain) / self.price(slot)
     }
 }

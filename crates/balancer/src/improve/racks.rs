@@ -1,7 +1,7 @@
 //! Replicas of one partition that crowd a rack: one of them goes where the partition has none.
 
-use super::{Judges, Refusal, Search};
-use crate::cluster::{Part, Slot};
+use super::{Judges, Search};
+use crate::cluster::{Part, Seat, Slot};
 use crate::threads;
 
 impl Search<'_, '_> {
@@ -45,6 +45,9 @@ impl Search<'_, '_> {
 
     /// Moves one of the crowded replicas: the one that costs least and eases most.
     fn spread(&mut self, goal: usize, part: Part) -> bool {
+        // The more replicas a broker holds, the less one of them strains it.
+        let held = self.state.cluster.replica_count() as f64 / self.seats().len() as f64;
+        let bytes_against_strain = BYTES_AGAINST_STRAIN / held;
         let mut candidates: Vec<(f64, Slot)> = Vec::new();
         for slot in self.state.cluster.slots(part) {
             if self.rack_mates(slot) == 0 || !self.may_move(slot, goal) {
@@ -52,16 +55,29 @@ impl Search<'_, '_> {
             }
             let weight = self.state.weight(slot);
             let seat = self.state.seat(slot);
-            let cost = self.price(slot) / self.a_move * BYTES_AGAINST_STRAIN;
+            let cost = self.price(slot) / self.a_move * bytes_against_strain;
             candidates.push((self.relief(seat, &weight) - cost, slot));
         }
         super::by_worth(&mut candidates);
-        candidates.into_iter().any(|(_, slot)| match self.place(goal, Judges::Before, slot, self.seats()) {
-            Ok(()) => true,
-            Err(Refusal::NoGain | Refusal::Veto(_)) => false,
+        candidates.into_iter().any(|(_, slot)| {
+            self.place(goal, Judges::Before, slot, self.some_seats(slot)).is_ok()
+                || (self.seats().len() > ASKED && self.place(goal, Judges::Before, slot, self.seats()).is_ok())
         })
+    }
+
+    /// At most [`ASKED`] brokers, others for each replica, so that all of them get their part.
+    fn some_seats(&self, slot: Slot) -> impl Iterator<Item = Seat> + use<> {
+        let all = self.seats().len();
+        // Knuth's multiplicative hash: neighbouring partitions begin far apart.
+        let first = (slot.wrapping_mul(2_654_435_761) >> 8) as usize % all.max(1);
+        (0..all.min(ASKED)).map(move |step| ((first + step) % all) as Seat)
     }
 }
 
-/// How much relief fifty times fewer bytes than usual are worth when one of two replicas must go.
-const BYTES_AGAINST_STRAIN: f64 = 1e-3;
+/// Brokers considered for each replica. Repairing the racks of a large cluster moves a tenth of all replicas, and the
+/// best of so many is as good a place as the best of all.
+const ASKED: usize = 64;
+
+/// How much relief the bytes of a replica of mean size are worth when one of two replicas must go, on brokers that hold
+/// but one. Where replicas of a partition are of one size, relief alone decides.
+const BYTES_AGAINST_STRAIN: f64 = 50.0;

@@ -1,19 +1,34 @@
 //! Exchanges: where a single move is refused, two that pay for each other may not be.
 
-use super::{Judges, Search, by_worth, keep_best};
+use super::{Judges, Search, by_worth};
+use crate::aims::{Aim, NOISE};
 use crate::cluster::{Seat, Slot};
-use crate::gauges::{Gauge, Levels, minus, negated};
+use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 use crate::state::Action;
 
-/// Replicas of the broker in need that are tried, and of each partner.
+/// Replicas of the broker in need that are tried with each partner, out of so many that were looked up.
 const OFFERED: usize = 48;
+const KEPT: usize = 256;
+/// Replicas of each partner.
 const ANSWERS: usize = 24;
 /// Partners asked for each replica.
 const PARTNERS: usize = 16;
 
 impl Search<'_, '_> {
-    /// Exchanges leadership or replicas between brokers outside their band and others.
+    /// Exchanges leadership between brokers outside their band and others; that costs no bytes.
+    pub(super) fn exchange_leaders(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        for (seat, over) in self.outside(gauge, band).each() {
+            if gauge == Gauge::Leaders {
+                // One for one leaves the number of leaders as it is; two for one does not.
+                self.trade_leadership(goal, gauge, band, seat, over);
+            } else {
+                self.exchange_leadership(goal, gauge, seat, over);
+            }
+        }
+    }
+
+    /// Exchanges replicas between brokers outside their band and others.
     pub(super) fn exchange(&mut self, goal: usize, gauge: Gauge, band: usize) {
         let swaps_replicas = matches!(
             self.aims.goals[goal],
@@ -22,16 +37,11 @@ impl Search<'_, '_> {
                 | Goal::NetworkOutboundUsageDistribution
                 | Goal::CpuUsageDistribution
         );
-        let outside = self.outside(gauge, band);
-        let work = outside.over.iter().map(|seat| (*seat, true)).chain(outside.under.iter().map(|seat| (*seat, false)));
-        for (seat, over) in work {
-            if gauge == Gauge::Leaders {
-                // One for one leaves the number of leaders as it is; two for one does not.
-                self.trade_leadership(goal, gauge, band, seat, over);
-            } else if gauge.follows_leadership() {
-                self.exchange_leadership(goal, gauge, seat, over);
-            }
-            if swaps_replicas && self.misses(gauge, band, seat) {
+        if !swaps_replicas {
+            return;
+        }
+        for (seat, over) in self.outside(gauge, band).each() {
+            if self.misses(gauge, band, seat) {
                 self.exchange_replicas(goal, gauge, band, seat, over);
             }
         }
@@ -43,15 +53,53 @@ impl Search<'_, '_> {
         limit.miss(level) > 0.0
     }
 
+    /// Exchanges that leave no broker with too many or too few of a topic come first; others only if there are none.
     fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) {
-        for partner in self.partners(gauge, seat, over) {
-            let gives = self.worth_giving(goal, seat, OFFERED);
-            let takes = self.worth_taking(goal, partner, seat, ANSWERS);
-            for one in gives {
+        let before = self.steps.len();
+        for crowds in [false, true] {
+            self.exchange_with_partners(goal, gauge, band, (seat, over), crowds);
+            if self.steps.len() > before {
+                return;
+            }
+        }
+    }
+
+    fn exchange_with_partners(
+        &mut self,
+        goal: usize,
+        gauge: Gauge,
+        band: usize,
+        (seat, over): (Seat, bool),
+        crowds: bool,
+    ) {
+        let mut seats = self.partners(gauge, seat, over);
+        seats.insert(0, seat);
+        // What it gives is what relieves it most, what it takes is what does it most good, both for the fewest bytes.
+        let worth = |slot: Slot, here: Seat| {
+            let good = |weight: &Levels| {
+                if here == seat { self.relief(seat, weight) } else { -self.strain(seat, weight) }
+            };
+            let may_come = || {
+                (crowds || !self.is_crowded(slot, seat))
+                    && self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat)
+            };
+            ((here == seat || may_come()) && self.may_move(slot, goal))
+                .then(|| good(&self.state.weight(slot)) / self.price(slot))
+        };
+        let mut lists = self.survey(&seats, KEPT, worth).into_iter();
+        let mut gives = lists.next().unwrap_or_default();
+        for takes in lists {
+            let takes: Vec<Slot> = takes.into_iter().take(ANSWERS).map(|(_, slot)| slot).collect();
+            gives.retain(|(_, slot)| self.state.seat(*slot) == seat);
+            for (worth, slot) in &mut gives {
+                *worth = self.relief(seat, &self.state.weight(*slot)) / self.price(*slot);
+            }
+            by_worth(&mut gives);
+            for &(_, one) in gives.iter().take(OFFERED) {
                 if !self.misses(gauge, band, seat) {
                     return;
                 }
-                if let Some(action) = self.best_swap(goal, one, &takes) {
+                if let Some(action) = self.best_swap(goal, one, &takes, crowds) {
                     let _ = self.attempt(goal, Judges::Before, action);
                 }
             }
@@ -59,25 +107,19 @@ impl Search<'_, '_> {
     }
 
     /// The swap of `one` with one of `others` that eases both brokers most per byte.
-    fn best_swap(&self, goal: usize, one: Slot, others: &[Slot]) -> Option<Action> {
-        let here = self.state.seat(one);
-        let weight = self.state.weight(one);
+    fn best_swap(&self, goal: usize, one: Slot, others: &[Slot], crowds: bool) -> Option<Action> {
+        let topics = self.aims.aims.iter().position(|aim| *aim == Aim::TopicReplicas).filter(|_| !crowds);
         let mut best: Option<(f64, Action)> = None;
         for &other in others {
-            let there = self.state.seat(other);
-            if self.state.seat(one) != here || there == here || !self.may_change_places(one, other) {
+            if self.state.seat(other) == self.state.seat(one) || !self.may_change_places(one, other) {
                 continue;
             }
             let action = Action::Swap { one, other };
-            let gain = minus(self.state.weight(other), weight);
-            let ease =
-                -self.aims.strain(&self.state, here, &gain) - self.aims.strain(&self.state, there, &negated(gain));
-            let worth = ease / (self.price(one) + self.price(other));
-            if best.is_some_and(|(known, _)| known >= worth) {
-                continue;
-            }
             let effect = self.state.effect(action);
-            if self.aims.change(goal, &self.state, action, &effect) < -crate::aims::NOISE
+            let worth = -self.strain_of(&effect) / (self.price(one) + self.price(other));
+            if best.is_none_or(|(known, _)| worth > known)
+                && self.aims.change(goal, &self.state, action, &effect) < -NOISE
+                && topics.is_none_or(|topics| self.aims.change(topics, &self.state, action, &effect) <= NOISE)
                 && self.aims.veto(goal, &self.state, action, &effect).is_none()
             {
                 best = Some((worth, action));
@@ -99,32 +141,12 @@ impl Search<'_, '_> {
             && !state.holds(here, partner)
     }
 
-    /// The broker's replicas whose going relieves it most for the fewest bytes.
-    fn worth_giving(&self, goal: usize, seat: Seat, most: usize) -> Vec<Slot> {
-        self.best_held(goal, seat, most, |weight| self.relief(seat, weight))
-    }
-
-    /// The partner's replicas whose coming does the broker most good for the fewest bytes.
-    fn worth_taking(&self, goal: usize, partner: Seat, seat: Seat, most: usize) -> Vec<Slot> {
-        self.best_held(goal, partner, most, |weight| -self.aims.strain(&self.state, seat, weight))
-    }
-
-    fn best_held(&self, goal: usize, seat: Seat, most: usize, worth: impl Fn(&Levels) -> f64) -> Vec<Slot> {
-        let mut candidates: Vec<(f64, Slot)> = Vec::new();
-        for &slot in self.state.held(seat) {
-            if self.may_move(slot, goal) {
-                let weight = self.state.weight(slot);
-                candidates.push((worth(&weight) / self.price(slot), slot));
-            }
-        }
-        keep_best(&mut candidates, most);
-        candidates.into_iter().map(|(_, slot)| slot).collect()
-    }
-
     /// Brokers at the other end of the scale.
     fn partners(&self, gauge: Gauge, seat: Seat, over: bool) -> Vec<Seat> {
         let mut others: Vec<(f64, Slot)> = self
             .seats()
+            // Old brokers give to new ones and take back from them, but do not exchange with each other.
+            .filter(|other| !self.rules.has_new() || self.rules.is_new(seat) || self.rules.is_new(*other))
             .filter(|other| *other != seat && self.rules.is_alive(*other))
             .map(|other| {
                 let target = self.aims.target(other)[gauge as usize].max(f64::MIN_POSITIVE);

@@ -1,57 +1,86 @@
 //! Looking back: whatever turned out needless returns to where it was found.
 
 use super::Search;
-use crate::cluster::{Part, Slot};
+use crate::cluster::{Part, Seat, Slot};
 use crate::state::Action;
+use crate::threads;
+
+/// Partitions looked at by one piece of work.
+const PIECE: Part = 16_384;
+
+/// Rounds of one look back. What one takes back may let others return, but each finds far less than the one before.
+const ROUNDS: usize = 6;
 
 impl Search<'_, '_> {
     /// Takes back moves and hand-overs without which no goal would be worse off, the largest first.
+    ///
+    /// Most of what was moved had to move. So all of it is looked at in the order it lies in memory, and only what
+    /// could return as things stand is sorted and tried; then again what lies on brokers that this has touched.
     pub(super) fn undo_needless(&mut self) {
-        let mut moved: Vec<(f64, Slot)> = Vec::new();
-        let mut led: Vec<Part> = Vec::new();
-        for step in &self.steps {
-            match step.action {
-                Action::Move { slot, .. } => moved.push((0.0, slot)),
-                Action::Swap { one, other } => moved.extend([(0.0, one), (0.0, other)]),
-                Action::Lead { part, .. } => led.push(part),
-                Action::LeadSwap { one, other } => {
-                    led.extend([one, other].map(|slot| self.state.cluster.part_of(slot)));
-                }
-                Action::LeadTrade { one, two, back } => {
-                    led.extend([one, two, back].map(|slot| self.state.cluster.part_of(slot)));
+        let mut stale = vec![true; self.seats().len()];
+        for _ in 0..ROUNDS {
+            let before = self.age;
+            let mut touched = vec![false; self.seats().len()];
+            for action in self.needless(&stale) {
+                if self.is_needless(action) {
+                    let (from, to) = self.apply(action);
+                    touched[usize::from(from)] = true;
+                    touched[usize::from(to)] = true;
                 }
             }
-        }
-        moved.retain_mut(|(megabytes, slot)| {
-            *megabytes = self.state.cluster.megabytes(*slot);
-            self.state.seat(*slot) != self.state.home(*slot)
-        });
-        super::by_worth(&mut moved);
-        moved.dedup();
-        for (_, slot) in moved {
-            let to = self.state.home(slot);
-            let part = self.state.cluster.part_of(slot);
-            if self.rules.may_receive(&self.state, slot, self.state.leads(slot), to) && !self.state.holds(to, part) {
-                self.undo(Action::Move { slot, to });
+            if self.age == before {
+                return;
             }
-        }
-        led.sort_unstable();
-        led.dedup();
-        for part in led {
-            let slot = self.state.first_leader(part);
-            // A replica that has yet to be copied elsewhere is no better a leader than one that is in place.
-            let in_place = self.state.seat(slot) == self.state.home(slot);
-            if in_place && self.state.leader(part) != slot && self.rules.may_lead(&self.state, slot) {
-                self.undo(Action::Lead { part, slot });
-            }
+            stale = touched;
         }
     }
 
-    fn undo(&mut self, action: Action) {
-        let effect = self.state.effect(action);
-        if self.aims.veto(self.aims.goals.len(), &self.state, action, &effect).is_none() {
-            self.state.apply(action);
-            self.age += 1;
-        }
+    /// What could be taken back as things stand and touches a broker that is `stale`: moves, the largest first, then
+    /// hand-overs.
+    fn needless(&self, stale: &[bool]) -> Vec<Action> {
+        let cluster = self.state.cluster;
+        let parts = cluster.partition_count() as Part;
+        let pieces: Vec<Part> = (0..parts).step_by(PIECE as usize).collect();
+        let is_stale = |seat: Seat| stale[usize::from(seat)];
+        let found = threads::map(self.threads, &pieces, |first| {
+            let (mut moves, mut leads): (Vec<(f64, Slot)>, Vec<Action>) = Default::default();
+            for part in *first..(first + PIECE).min(parts) {
+                for slot in cluster.slots(part) {
+                    let (seat, to) = (self.state.seat(slot), self.state.home(slot));
+                    let returns = seat != to && (is_stale(seat) || is_stale(to));
+                    if returns && self.is_needless(Action::Move { slot, to }) {
+                        moves.push((cluster.megabytes(slot), slot));
+                    }
+                }
+                let (leader, slot) = (self.state.leader(part), self.state.first_leader(part));
+                let action = Action::Lead { part, slot };
+                let returns = leader != slot && (is_stale(self.state.seat(leader)) || is_stale(self.state.seat(slot)));
+                if returns && self.is_needless(action) {
+                    leads.push(action);
+                }
+            }
+            (moves, leads)
+        });
+        let (moves, leads): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let mut moves: Vec<(f64, Slot)> = moves.into_iter().flatten().collect();
+        super::by_worth(&mut moves);
+        let back = |(_, slot)| Action::Move { slot, to: self.state.home(slot) };
+        moves.into_iter().map(back).chain(leads.into_iter().flatten()).collect()
+    }
+
+    /// Whether the action takes something back without which no goal would be worse off.
+    fn is_needless(&self, action: Action) -> bool {
+        let state = &self.state;
+        let may = match action {
+            Action::Move { slot, to } => {
+                state.seat(slot) != to
+                    && !state.holds(to, state.cluster.part_of(slot))
+                    && self.rules.may_receive(state, slot, state.leads(slot), to)
+            }
+            // A replica that has yet to be copied elsewhere is no better a leader than one that is in place.
+            Action::Lead { slot, .. } => state.seat(slot) == state.home(slot) && self.rules.may_lead(state, slot),
+            Action::Swap { .. } | Action::LeadSwap { .. } | Action::LeadTrade { .. } => false,
+        };
+        may && self.aims.veto(self.aims.goals.len(), state, action, &state.effect(action)).is_none()
     }
 }

@@ -28,8 +28,8 @@ fn without_restrictions_every_broker_gets_its_share() {
         &counting_replicas(),
         expect![[r#"
         t0: b0 -> b1: leader b0 -> b1
-        t4: b0 -> b1: leader b0 -> b1
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
+        t2: b0 -> b1: leader b0 -> b1
         ReplicaDistributionGoal fixed
     "#]],
     );
@@ -43,8 +43,8 @@ fn replicas_move_only_to_the_destinations() {
         &request,
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t4: b0 -> b2: leader b0 -> b2
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
+        t2: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal violated
     "#]],
     );
@@ -63,7 +63,7 @@ fn destinations_override_exclusions_and_new_brokers() {
         &request,
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal violated
     "#]],
     );
@@ -90,7 +90,7 @@ fn leadership_moves_anywhere_though_destinations_are_named() {
         &request,
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t3: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
         LeaderReplicaDistributionGoal violated
     "#]],
     );
@@ -104,7 +104,7 @@ fn brokers_excluded_for_replica_moves_get_nothing_and_do_not_count_in_the_mean()
         &request,
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal fixed
     "#]],
     );
@@ -159,8 +159,8 @@ fn while_brokers_are_new_only_they_get_replicas() {
         &counting_replicas(),
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t4: b0 -> b2: leader b0 -> b2
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
+        t2: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal violated
     "#]],
     );
@@ -171,8 +171,8 @@ fn while_brokers_are_new_only_they_get_replicas() {
         &added,
         expect![[r#"
         t0: b0 -> b2: leader b0 -> b2
-        t4: b0 -> b2: leader b0 -> b2
-        t5: b0 -> b2: leader b0 -> b2
+        t1: b0 -> b2: leader b0 -> b2
+        t2: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal violated
     "#]],
     );
@@ -276,8 +276,8 @@ fn excluded_topics_stay_and_still_count() {
         &excluded,
         expect![[r#"
         u0: b0 -> b1: leader b0 -> b1
+        u1: b0 -> b2: leader b0 -> b2
         u2: b0 -> b1: leader b0 -> b1
-        u3: b0 -> b2: leader b0 -> b2
         ReplicaDistributionGoal fixed
     "#]],
     );

@@ -60,8 +60,8 @@ fn a_later_goal_does_not_put_replicas_into_one_rack() {
         &[Goal::RackAware, Goal::ReplicaDistribution],
         expect![[r#"
         u0: b2 -> b1: leader b2 -> b1
+        u1: b2 -> b1: leader b2 -> b1
         u2: b2 -> b0: leader b2 -> b0
-        u3: b2 -> b1: leader b2 -> b1
         ReplicaDistributionGoal fixed
     "#]],
     );
@@ -136,7 +136,7 @@ fn later_goals_keep_racks_even() {
         &[Goal::RackAwareDistribution, Goal::ReplicaDistribution],
         expect![[r#"
         t0: b2 -> b3
-        u2: b2 -> b0: leader b2 -> b0
+        u0: b2 -> b0: leader b2 -> b0
         ReplicaDistributionGoal fixed
     "#]],
     );

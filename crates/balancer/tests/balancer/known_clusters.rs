@@ -269,8 +269,8 @@ fn the_second_unbalanced_cluster() {
         &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b2: leader b0 -> b2
-        T1-2: b0 -> b2: leader b0 -> b2
-        T2-2: b0 -> b1: leader b0 -> b1
+        T1-2: b0 -> b1: leader b0 -> b1
+        T2-0: b0 -> b2: leader b0 -> b2
         DiskUsageDistributionGoal fixed
     "#]],
     );
@@ -280,7 +280,7 @@ fn the_second_unbalanced_cluster() {
         &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b2: leader b0 -> b2
-        T2-2: b0 -> b1: leader b0 -> b1
+        T1-2: b0 -> b1: leader b0 -> b1
         ReplicaDistributionGoal fixed
     "#]],
     );

@@ -92,7 +92,7 @@ fn disks_are_used_alike_in_percent_of_their_capacity() {
         expect![[r#"
         t0: b0 -> b1: leader b0 -> b1
         t1: b0 -> b1: leader b0 -> b1
-        t3: b0 -> b1: leader b0 -> b1
+        t2: b0 -> b1: leader b0 -> b1
         DiskUsageDistributionGoal fixed
     "#]],
     );

@@ -7,7 +7,7 @@ mod records;
 mod source;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use crate::{Error, Place, Problem, STANDARD_STREAM, Snapshot};
@@ -21,7 +21,7 @@ pub use source::Progress;
 pub fn read_path(path: &Path, progress: impl FnMut(Progress)) -> Result<Snapshot, Error> {
     let file = path.display().to_string();
     if path.as_os_str() == STANDARD_STREAM {
-        return read(&file, io::stdin().lock(), None, progress);
+        return read(&file, io::stdin(), None, progress);
     }
     let failed = |source| Error::Open { file: file.clone(), source };
     let opened = File::open(path).map_err(failed)?;
@@ -35,17 +35,21 @@ pub fn read_path(path: &Path, progress: impl FnMut(Progress)) -> Result<Snapshot
 /// size in bytes if that is known.
 pub fn read(
     file: &str,
-    input: impl Read,
+    input: impl Read + Send,
     total: Option<u64>,
     progress: impl FnMut(Progress),
 ) -> Result<Snapshot, Error> {
+    let unread = |source| Error::Read { place: Place { file: file.to_owned(), line: 1 }, source };
+    source::with_text(input, total, progress, |text| parse(file, text)).map_err(unread)?
+}
+
+fn parse(file: &str, text: impl BufRead) -> Result<Snapshot, Error> {
     let place = |line| Place { file: file.to_owned(), line };
     let failed = |line: u64, failure: Failure| match failure {
         Failure::Input(source) => Error::Read { place: place(line), source },
         Failure::Problem(problem) => Error::Parse { place: place(line), problem },
     };
-    let input = source::open(input, total, progress).map_err(|error| failed(1, Failure::Input(error)))?;
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(text);
     let header = lines.first().and_then(|line| Ok(Header::parse(line)?)).map_err(|failure| failed(1, failure))?;
     let mut records = Records::default();
     loop {
