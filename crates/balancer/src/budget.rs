@@ -73,15 +73,14 @@ fn apply(state: &mut State<'_>, aims: &Aims, change: &Change, whole: bool) -> bo
 fn actions(state: &State<'_>, change: &Change) -> Option<Vec<(Action, Action)>> {
     let cluster = state.cluster;
     let part: Part = cluster.find(&change.topic, change.partition)?;
-    let target: Vec<Seat> = change.new_replicas.iter().map(|id| cluster.seat_of(*id)).collect::<Option<_>>()?;
     let slots = cluster.slots(part);
-    let leaving: Vec<Slot> = slots.clone().filter(|slot| !target.contains(&state.seat(*slot))).collect();
-    let coming: Vec<Seat> = target.iter().copied().filter(|seat| !state.holds(*seat, part)).collect();
     let mut actions: Vec<(Action, Action)> = Vec::new();
     let mut seats: Vec<(Slot, Seat)> = slots.map(|slot| (slot, state.seat(slot))).collect();
-    for (slot, to) in leaving.into_iter().zip(coming) {
-        actions.push((Action::Move { slot, to }, Action::Move { slot, to: state.seat(slot) }));
-        seats.iter_mut().filter(|(moved, _)| *moved == slot).for_each(|(_, seat)| *seat = to);
+    for (from, to) in &change.moves {
+        let (from, to) = (cluster.seat_of(*from)?, cluster.seat_of(*to)?);
+        let (slot, seat) = seats.iter_mut().find(|(_, seat)| *seat == from)?;
+        actions.push((Action::Move { slot: *slot, to }, Action::Move { slot: *slot, to: from }));
+        *seat = to;
     }
     let leader = cluster.seat_of(change.new_leader)?;
     let (slot, _) = seats.into_iter().find(|(_, seat)| *seat == leader)?;

@@ -100,6 +100,8 @@ pub struct Change {
     pub old_replicas: Vec<BrokerId>,
     /// The replica list to be; the leader comes first, unless nothing but disks changes.
     pub new_replicas: Vec<BrokerId>,
+    /// Which of the old replicas goes where: from, to. The lists alone do not tell when several move.
+    pub moves: Vec<(BrokerId, BrokerId)>,
     /// Who led it.
     pub old_leader: BrokerId,
     /// Who is to lead it.
@@ -169,7 +171,8 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
     Change {
         topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
         partition: cluster.number_of(part),
-        old_replicas: slots.map(|slot| id(state.home(slot))).collect(),
+        old_replicas: slots.clone().map(|slot| id(state.home(slot))).collect(),
+        moves: moves(state, part).map(|(from, to)| (id(from), id(to))).collect(),
         old_leader: id(state.home(state.first_leader(part))),
         new_leader: new_replicas[0],
         new_replicas,
@@ -178,6 +181,21 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
         megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
         reasons,
     }
+}
+
+/// From where to where replicas of the partition go. Where one took the place of another that went on, and weighs the
+/// same, the broker between the two keeps what it has.
+fn moves<'a>(state: &'a State<'_>, part: Part) -> impl Iterator<Item = (Seat, Seat)> + 'a {
+    let slots = state.cluster.slots(part);
+    let found_at = move |seat: Seat| state.cluster.slots(part).find(|slot| state.home(*slot) == seat);
+    let now_at = move |seat: Seat| state.cluster.slots(part).find(|slot| state.seat(*slot) == seat);
+    slots.filter(move |slot| found_at(state.seat(*slot)).is_none()).map(move |slot| {
+        let mut from = state.home(slot);
+        while let Some(successor) = now_at(from) {
+            from = state.home(successor);
+        }
+        (from, state.seat(slot))
+    })
 }
 
 /// A change that is none yet: the partition as it is found.
@@ -190,6 +208,7 @@ pub(crate) fn unmoved(cluster: &Cluster, part: Part) -> Change {
         partition: cluster.number_of(part),
         old_replicas: replicas.clone(),
         new_replicas: replicas,
+        moves: Vec::new(),
         old_leader: leader,
         new_leader: leader,
         disks: Vec::new(),

@@ -165,14 +165,20 @@ impl Rules {
         if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
             return false;
         }
-        // A broker whose disk failed under a replica of the partition gets none of it back: in the replica
-        // list, another one in its place would look as if nothing had to move.
-        let failed_under = |slot: Slot| self.offline[slot as usize] && state.home(slot) == to;
-        if self.healing && state.cluster.slots(state.cluster.part_of(slot)).any(failed_under) {
+        // A broker that had a replica of the partition may get that one back, and no other in its place that weighs
+        // differently: nobody could tell the two apart in the replica lists, so the plan would promise what does not
+        // come true. It gets none at all if its disk has failed under it: in the lists that would look as if nothing
+        // had to move.
+        let (part, load) = (state.cluster.part_of(slot), state.cluster.slot_load(slot));
+        let bars = |other: Slot| {
+            state.home(other) == to
+                && (self.healing && self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
+        };
+        if state.cluster.slots(part).any(bars) {
             return false;
         }
         // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
-        let returns = to == state.home(slot) && (!leads || state.first_leader(state.cluster.part_of(slot)) == slot);
+        let returns = to == state.home(slot) && (!leads || state.first_leader(part) == slot);
         self.named_destinations || !self.has_new || self.is_new(to) || returns
     }
 

@@ -29,6 +29,7 @@ fn change(topic: &str, old: &[i32], new: &[i32]) -> Change {
         partition: 0,
         old_replicas: brokers(old),
         new_replicas: brokers(new),
+        moves: Vec::new(),
         old_leader: BrokerId(old[0]),
         new_leader: BrokerId(new[0]),
         disks: Vec::new(),

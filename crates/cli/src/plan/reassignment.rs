@@ -66,6 +66,7 @@ mod tests {
             partition: 0,
             old_replicas: ids(old),
             new_replicas: ids(new),
+            moves: Vec::new(),
             old_leader: BrokerId(old[0]),
             new_leader: BrokerId(new[0]),
             disks,
