@@ -50,7 +50,7 @@ fn table(brokers: &[BrokerLoad]) -> String {
     for broker in brokers {
         let _ = writeln!(
             out,
-            "{:<host$},{:>14},{:>rack$},{:>w_capacity$.3},{:>19.3}/{:05.2},{:>19},{:>14.3},{:>24.3},{:>24.3},{:>24.3},{:>24.3},{:>19.3},{:>19.3},{:>14}/{}",
+            "{:>host$},{:>14},{:>rack$},{:>w_capacity$.3},{:>19.3}/{:05.2},{:>19},{:>14.3},{:>24.3},{:>24.3},{:>24.3},{:>24.3},{:>19.3},{:>19.3},{:>14}/{}",
             broker.host,
             broker.broker,
             broker.rack,

@@ -146,14 +146,13 @@ fn goal_violation(it: &GoalViolation) -> String {
 }
 
 fn broker_failure(it: &BrokerFailure) -> String {
-    let brokers = map(it.failed_brokers_by_time_ms.iter().map(|(broker, ms)| (broker.0, date(*ms))));
-    format!("failedBrokersByTime={brokers}")
+    let brokers = map(it.failed_brokers_by_time_ms.iter().map(|(broker, ms)| (broker.0, ms)));
+    format!("failedBrokersByTimeMs={brokers}")
 }
 
 fn disk_failure(it: &DiskFailure) -> String {
-    let of_broker = |disks: &std::collections::BTreeMap<String, i64>| map(disks.iter().map(|(dir, ms)| (dir, date(*ms))));
-    let brokers = map(it.failed_disks_by_time_ms.iter().map(|(broker, disks)| (broker.0, of_broker(disks))));
-    format!("failedDisksByTime={brokers}")
+    let brokers = map(it.failed_disks_by_time_ms.iter().map(|(broker, disks)| (broker.0, map(disks))));
+    format!("failedDisksByTimeMs={brokers}")
 }
 
 fn described(it: &Described) -> String {
