@@ -14,7 +14,10 @@ pub fn page() -> String {
         let facts = endpoint.facts();
         let answers = if facts.is_async { "later, if it takes long" } else { "at once" };
         let here = if facts.served { "yes" } else { "later" };
-        line(&mut page, format_args!("| {} | `{}` | {answers} | {} | {here} |", facts.method, facts.name, facts.role.name()));
+        line(
+            &mut page,
+            format_args!("| {} | `{}` | {answers} | {} | {here} |", facts.method, facts.name, facts.role.name()),
+        );
     }
     page.push_str("\n## Parameters of all endpoints\n\n");
     table(&mut page, &Presentation::parameters());

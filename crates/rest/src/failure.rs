@@ -214,7 +214,8 @@ mod tests {
             ),
             (
                 Failure::unknown_goals(Endpoint::Proposals, &["NoSuchGoal"], &["A", "B"]),
-                "java.lang.IllegalArgumentException: Goals [NoSuchGoal] are not supported. Supported: [A, B]".to_owned(),
+                "java.lang.IllegalArgumentException: Goals [NoSuchGoal] are not supported. Supported: [A, B]"
+                    .to_owned(),
             ),
             (
                 Failure::infeasible("RackAwareGoal", "Insufficient number of racks."),

@@ -52,8 +52,7 @@ impl Refusal {
             .map(|endpoint| endpoint.to_string())
             .collect();
         let supported = names.join(", ");
-        let message =
-            format!("Unrecognized endpoint in request '{path}'\nSupported {method} endpoints: [{supported}]");
+        let message = format!("Unrecognized endpoint in request '{path}'\nSupported {method} endpoints: [{supported}]");
         Self { status: 404, message }
     }
 

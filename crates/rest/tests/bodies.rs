@@ -176,10 +176,7 @@ fn what_admin_says_is_what_the_original_says() {
         .map(|(history, asked)| body::AdminAnswer::dropped_line(history, asked, &[], &[]));
     assert_eq!(seen.drop_recent_brokers_request, Some(lines.concat()));
     let seen: body::AdminAnswer = read("admin-min-isr");
-    assert_eq!(
-        seen.min_isr_based_concurrency_adjustment_request,
-        Some(body::AdminAnswer::min_isr_line(false, true))
-    );
+    assert_eq!(seen.min_isr_based_concurrency_adjustment_request, Some(body::AdminAnswer::min_isr_line(false, true)));
 }
 
 #[test]

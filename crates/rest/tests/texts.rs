@@ -151,7 +151,10 @@ fn a_plan_is_told_with_its_numbers() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line}\n{text}");
     }
-    assert!(text.starts_with("[{__KafkaCruiseControlModelTrainingSamples-1, oldLeader: 2, [2, 1] -> [2, 3]}, "), "{text}");
+    assert!(
+        text.starts_with("[{__KafkaCruiseControlModelTrainingSamples-1, oldLeader: 2, [2, 1] -> [2, 3]}, "),
+        "{text}"
+    );
     assert!(text.contains(" ms] Stats for RackAwareGoal(FIXED):\n"));
     assert!(!text.contains("Proposal: "));
 }

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::json::{Double, Version};
 use crate::parameter::choice;
 
-use std::fmt;
-
 /// The answer of `load`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {

@@ -149,9 +149,8 @@ impl TopicPartition {
     /// The partition of this number.
     pub fn new(topic: impl Into<String>, partition: i32) -> Self {
         let topic = topic.into();
-        let of_topic = topic.encode_utf16().fold(0_i32, |hash, unit| {
-            hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-        });
+        let of_topic =
+            topic.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
         let hash = 31_i32.wrapping_add(partition).wrapping_mul(31).wrapping_add(of_topic);
         Self { hash, partition, topic }
     }

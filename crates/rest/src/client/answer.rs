@@ -134,9 +134,8 @@ pub fn classify<T: DeserializeOwned>(status: u16, content_type: &str, body: &[u8
     if let Ok(error) = json::from_slice::<WithMessage>(body) {
         return Answer::failed(status, error.error_message);
     }
-    let unreadable = |source| {
-        Answer::Unintelligible(Error::Unreadable { status, content_type: content_type.to_owned(), source })
-    };
+    let unreadable =
+        |source| Answer::Unintelligible(Error::Unreadable { status, content_type: content_type.to_owned(), source });
     match status {
         200 | 201 => json::from_slice(body).map_or_else(unreadable, Answer::Ready),
         202 => json::from_slice(body).map_or_else(unreadable, Answer::Computing),

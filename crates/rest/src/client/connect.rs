@@ -21,7 +21,8 @@ pub fn http_service(tls: ClientConfig, connect_within: Duration) -> HttpService 
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(connect_within));
-    let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+    let connector =
+        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
     Client::builder(TokioExecutor::new()).build(connector)
 }
 

@@ -33,11 +33,9 @@ impl Basic {
     }
 
     pub(super) fn header(&self) -> HeaderValue {
-        let mut value = HeaderValue::from_str(&format!(
-            "Basic {}",
-            STANDARD.encode(format!("{}:{}", self.user, self.password))
-        ))
-        .expect("base64 is printable");
+        let mut value =
+            HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(format!("{}:{}", self.user, self.password))))
+                .expect("base64 is printable");
         value.set_sensitive(true);
         value
     }

@@ -68,7 +68,9 @@ impl Error {
     /// What to do about it.
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Connect { .. } | Self::TimedOut { .. } | Self::ReadBody { .. } | Self::Gateway { .. } => Remedy::Retry,
+            Self::Connect { .. } | Self::TimedOut { .. } | Self::ReadBody { .. } | Self::Gateway { .. } => {
+                Remedy::Retry
+            }
             Self::BuildRequest { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => Remedy::AskUser,
         }
     }

@@ -128,13 +128,13 @@ where
         let call = async {
             let response = self.exchange(&request, follow).await?;
             let (head, body) = response.into_parts();
-            let body = Limited::new(body, self.limits.body).collect().await.map_err(|source| {
-                match source.downcast_ref::<LengthLimitError>() {
-                    Some(_) => Error::TooLarge { limit: self.limits.body },
-                    None => Error::ReadBody { source },
-                }
+            let body = Limited::new(body, self.limits.body).collect().await.map_err(|source| match source
+                .downcast_ref::<LengthLimitError>(
+            ) {
+                Some(_) => Error::TooLarge { limit: self.limits.body },
+                None => Error::ReadBody { source },
             })?;
-            Ok((head, body.to_bytes()))
+            Ok::<_, Error>((head, body.to_bytes()))
         };
         match timeout(self.limits.time, call).await {
             Err(_) => Reply { task: None, answer: Answer::Unreachable(Error::TimedOut { after: self.limits.time }) },

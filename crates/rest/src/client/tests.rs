@@ -46,7 +46,8 @@ async fn every_answer_has_its_meaning() {
     let html = "<html><title>Error</title></html>";
     let windows = "x.KafkaCruiseControlException: x.NotEnoughValidWindowsException: There is no window available";
     let broker = "java.lang.IllegalArgumentException: Broker [7] does not exist.";
-    let busy = "Cannot start a new execution while there is an ongoing execution. Please use stop_ongoing_execution=true";
+    let busy =
+        "Cannot start a new execution while there is an ongoing execution. Please use stop_ongoing_execution=true";
     let tasks = "There are already 5 active user tasks, which has reached the servlet capacity.";
     let cases: &[(u16, &str, &str)] = &[
         (200, RESULT, "ready"),
@@ -213,7 +214,15 @@ impl Scripted {
         Self { answers: Arc::new(Mutex::new(answers)), ..Self::default() }
     }
 
-    fn client(&self) -> Client<impl Service<http::Request<Full<Bytes>>, Response = http::Response<BoxBody<Bytes, std::io::Error>>, Error = Infallible> + Clone> {
+    fn client(
+        &self,
+    ) -> Client<
+        impl Service<
+            http::Request<Full<Bytes>>,
+            Response = http::Response<BoxBody<Bytes, std::io::Error>>,
+            Error = Infallible,
+        > + Clone,
+    > {
         let it = self.clone();
         let service = service_fn(move |request: http::Request<Full<Bytes>>| {
             it.asked.lock().expect("not poisoned").push(request.map(|_| ()));

@@ -1,9 +1,5 @@
 //! Values that are one of a few names. Names are read in any case and written as the original writes them.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 /// Declares an enum whose variants have names at the border.
 macro_rules! choice {
     (
@@ -11,7 +7,7 @@ macro_rules! choice {
         pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $wire:literal, )+ }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
         pub enum $name { $( $(#[$variant_meta])* #[serde(rename = $wire)] $variant, )+ }
 
         impl $name {
@@ -29,8 +25,8 @@ macro_rules! choice {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
             }
         }

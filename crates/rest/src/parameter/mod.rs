@@ -5,13 +5,15 @@ mod choices;
 mod kinds;
 mod pattern;
 
+pub(crate) use choices::choice;
 pub use choices::{AdjusterType, AnomalyType, DataFrom, Resource, Substate, TaskStatus};
 pub use kinds::{LogDirs, PartitionRange, TimeOrNow};
 pub use pattern::TopicPattern;
 
 pub(crate) use kinds::{
     Adjusters, Anomalies, BrokerIds, Concurrency, Endpoints, Entries, Flag, LogDirsOfBrokers, Megabytes, Millis, Names,
-    Partitions, Pattern, Ratio, ResourceName, ReviewId, Sources, Substates, TaskIds, TaskStatuses, Text, Throttle, Time,
+    Partitions, Pattern, Ratio, ResourceName, ReviewId, Sources, Substates, TaskIds, TaskStatuses, Text, Throttle,
+    Time,
 };
 
 use crate::query::Query;
@@ -50,76 +52,76 @@ pub(crate) trait Parameters: Sized {
     fn write(&self, into: &mut Query);
 }
 
-/// Declares a struct of parameters. A field is `name: Kind = default`, or `name: optional Kind`, or `name: group Struct`
-/// for parameters that several endpoints share. The field's name is the parameter's; its comment is the help.
+/// Declares a struct of parameters: `groups` are structs that several endpoints share, what is `optional` may be absent,
+/// and `defaults` have a value when they are not given. A field's name is the parameter's; its comment is the help.
 macro_rules! parameters {
     (
         $(#[$meta:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $group_help:literal])* $group:ident: group $group_type:ty, )*
-            $( $(#[doc = $option_help:literal])* $option:ident: optional $option_kind:ty, )*
-            $( $(#[doc = $help:literal])* $field:ident: $kind:ty = $default:expr, )*
+            $(groups { $( $(#[doc = $group_help:literal])* $group:ident: $group_type:ty, )* })?
+            $(optional { $( $(#[doc = $option_help:literal])* $option:ident: $option_kind:ty, )* })?
+            $(defaults { $( $(#[doc = $help:literal])* $field:ident: $kind:ty = $default:expr, )* })?
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
-            $( $(#[doc = $group_help])* pub $group: $group_type, )*
-            $( $(#[doc = $option_help])* pub $option: Option<<$option_kind as $crate::parameter::Kind>::Value>, )*
-            $( $(#[doc = $help])* pub $field: <$kind as $crate::parameter::Kind>::Value, )*
+            $($( $(#[doc = $group_help])* pub $group: $group_type, )*)?
+            $($( $(#[doc = $option_help])* pub $option: Option<<$option_kind as $crate::parameter::Kind>::Value>, )*)?
+            $($( $(#[doc = $help])* pub $field: <$kind as $crate::parameter::Kind>::Value, )*)?
         }
 
         impl Default for $name {
             fn default() -> Self {
                 Self {
-                    $( $group: <$group_type>::default(), )*
-                    $( $option: None, )*
-                    $( $field: $default, )*
+                    $($( $group: <$group_type>::default(), )*)?
+                    $($( $option: None, )*)?
+                    $($( $field: $default, )*)?
                 }
             }
         }
 
         impl $crate::parameter::Parameters for $name {
             fn list(into: &mut Vec<$crate::parameter::Parameter>) {
-                $( <$group_type as $crate::parameter::Parameters>::list(into); )*
-                $( into.push($crate::parameter::Parameter {
+                $($( <$group_type as $crate::parameter::Parameters>::list(into); )*)?
+                $($( into.push($crate::parameter::Parameter {
                     name: stringify!($option),
                     kind: <$option_kind as $crate::parameter::Kind>::NAME,
                     default: String::new(),
                     help: concat!($($option_help),*).trim_ascii(),
-                }); )*
-                $( into.push($crate::parameter::Parameter {
+                }); )*)?
+                $($( into.push($crate::parameter::Parameter {
                     name: stringify!($field),
                     kind: <$kind as $crate::parameter::Kind>::NAME,
                     default: <$kind as $crate::parameter::Kind>::write(&$default),
                     help: concat!($($help),*).trim_ascii(),
-                }); )*
+                }); )*)?
             }
 
-            #[allow(unused_variables, reason = "groups of groups have no parameters of their own")]
             fn read(query: &$crate::query::Query) -> Result<Self, $crate::parameter::Unfit> {
                 Ok(Self {
-                    $( $group: <$group_type as $crate::parameter::Parameters>::read(query)?, )*
-                    $( $option: query
+                    $($( $group: <$group_type as $crate::parameter::Parameters>::read(query)?, )*)?
+                    $($( $option: query
                         .get(stringify!($option))
                         .map(<$option_kind as $crate::parameter::Kind>::parse)
-                        .transpose()?, )*
-                    $( $field: match query.get(stringify!($field)) {
+                        .transpose()?, )*)?
+                    $($( $field: match query.get(stringify!($field)) {
                         Some(text) => <$kind as $crate::parameter::Kind>::parse(text)?,
                         None => $default,
-                    }, )*
+                    }, )*)?
                 })
             }
 
             fn write(&self, into: &mut $crate::query::Query) {
-                $( $crate::parameter::Parameters::write(&self.$group, into); )*
-                $( if let Some(value) = &self.$option {
+                $($( $crate::parameter::Parameters::write(&self.$group, into); )*)?
+                $($( if let Some(value) = &self.$option {
                     into.push(stringify!($option), <$option_kind as $crate::parameter::Kind>::write(value));
-                } )*
+                } )*)?
                 // What is the default is left out: servers that do not know a parameter are asked only if it matters.
-                $( if self.$field != $default {
+                $($( let default: <$kind as $crate::parameter::Kind>::Value = $default;
+                if self.$field != default {
                     into.push(stringify!($field), <$kind as $crate::parameter::Kind>::write(&self.$field));
-                } )*
+                } )*)?
             }
         }
     };

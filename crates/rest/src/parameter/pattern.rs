@@ -142,9 +142,20 @@ mod tests {
 
     #[test]
     fn what_java_accepts_is_accepted() {
-        for pattern in
-            ["", "orders", "__.*", "(?!payments).*", "a|b", "[a-z&&[^bc]]+", "[]a]", "a{2}", "\\Q[(\\E", "a*?", "(a)+", "\\["]
-        {
+        for pattern in [
+            "",
+            "orders",
+            "__.*",
+            "(?!payments).*",
+            "a|b",
+            "[a-z&&[^bc]]+",
+            "[]a]",
+            "a{2}",
+            "\\Q[(\\E",
+            "a*?",
+            "(a)+",
+            "\\[",
+        ] {
             assert_eq!(TopicPattern::new(pattern).map(|it| it.to_string()), Ok(pattern.to_owned()), "{pattern}");
         }
     }

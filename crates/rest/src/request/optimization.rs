@@ -10,114 +10,142 @@ use crate::parameter::{BrokerIds, Concurrency, Flag, LogDirs, LogDirsOfBrokers, 
 parameters! {
     /// `proposals`: what a rebalance would do.
     pub struct Proposals {
-        /// What everything takes that plans by goals.
-        goal_options: group GoalOptions,
-        /// What kind of rebalance it is.
-        scope: group Scope,
-        /// Why.
-        reason: optional Text,
+        groups {
+            /// What everything takes that plans by goals.
+            goal_options: GoalOptions,
+            /// What kind of rebalance it is.
+            scope: Scope,
+        }
+        optional {
+            /// Why.
+            reason: Text,
+        }
     }
 }
 
 parameters! {
     /// `rebalance`: make the goals hold, or say how.
     pub struct Rebalance {
-        /// What everything takes that plans by goals.
-        goal_options: group GoalOptions,
-        /// What kind of rebalance it is.
-        scope: group Scope,
-        /// What everything takes that moves replicas.
-        execution: group Execution,
-        /// Moves between disks at a time for each broker.
-        concurrent_intra_broker_partition_movements: optional Concurrency,
+        groups {
+            /// What everything takes that plans by goals.
+            goal_options: GoalOptions,
+            /// What kind of rebalance it is.
+            scope: Scope,
+            /// What everything takes that moves replicas.
+            execution: Execution,
+        }
+        optional {
+            /// Moves between disks at a time for each broker.
+            concurrent_intra_broker_partition_movements: Concurrency,
+        }
     }
 }
 
 parameters! {
     /// What kind of rebalance it is.
     pub struct Scope {
-        /// The two goals of the Kafka assigner tool instead of any others.
-        kafka_assigner: Flag = false,
-        /// Between the disks of each broker instead of between brokers.
-        rebalance_disk: Flag = false,
-        /// The only brokers that may get replicas; none means all.
-        destination_broker_ids: BrokerIds = BTreeSet::new(),
-        /// Plan anew even if there is a fresh plan.
-        ignore_proposal_cache: Flag = false,
+        defaults {
+            /// The two goals of the Kafka assigner tool instead of any others.
+            kafka_assigner: Flag = false,
+            /// Between the disks of each broker instead of between brokers.
+            rebalance_disk: Flag = false,
+            /// The only brokers that may get replicas; none means all.
+            destination_broker_ids: BrokerIds = BTreeSet::new(),
+            /// Plan anew even if there is a fresh plan.
+            ignore_proposal_cache: Flag = false,
+        }
     }
 }
 
 parameters! {
     /// `add_broker`: give replicas to brokers that are new.
     pub struct AddBroker {
-        /// What everything takes that plans by goals.
-        goal_options: group GoalOptions,
-        /// What everything takes that moves replicas.
-        execution: group Execution,
-        /// The brokers; at least one.
-        brokerid: BrokerIds = BTreeSet::new(),
-        /// The two goals of the Kafka assigner tool instead of any others.
-        kafka_assigner: Flag = false,
-        /// Whether limits per broker also hold for the new ones.
-        throttle_added_broker: Flag = true,
+        groups {
+            /// What everything takes that plans by goals.
+            goal_options: GoalOptions,
+            /// What everything takes that moves replicas.
+            execution: Execution,
+        }
+        defaults {
+            /// The brokers; at least one.
+            brokerid: BrokerIds = BTreeSet::new(),
+            /// The two goals of the Kafka assigner tool instead of any others.
+            kafka_assigner: Flag = false,
+            /// Whether limits per broker also hold for the new ones.
+            throttle_added_broker: Flag = true,
+        }
     }
 }
 
 parameters! {
     /// `remove_broker`: take every replica from brokers that go, or are gone.
     pub struct RemoveBroker {
-        /// What everything takes that plans by goals.
-        goal_options: group GoalOptions,
-        /// What everything takes that moves replicas.
-        execution: group Execution,
-        /// The brokers; at least one.
-        brokerid: BrokerIds = BTreeSet::new(),
-        /// The two goals of the Kafka assigner tool instead of any others.
-        kafka_assigner: Flag = false,
-        /// Whether limits per broker also hold for those that go.
-        throttle_removed_broker: Flag = true,
-        /// The only brokers that may get replicas; none means all that stay.
-        destination_broker_ids: BrokerIds = BTreeSet::new(),
+        groups {
+            /// What everything takes that plans by goals.
+            goal_options: GoalOptions,
+            /// What everything takes that moves replicas.
+            execution: Execution,
+        }
+        defaults {
+            /// The brokers; at least one.
+            brokerid: BrokerIds = BTreeSet::new(),
+            /// The two goals of the Kafka assigner tool instead of any others.
+            kafka_assigner: Flag = false,
+            /// Whether limits per broker also hold for those that go.
+            throttle_removed_broker: Flag = true,
+            /// The only brokers that may get replicas; none means all that stay.
+            destination_broker_ids: BrokerIds = BTreeSet::new(),
+        }
     }
 }
 
 parameters! {
     /// `fix_offline_replicas`: move what lies on dead brokers and disks.
     pub struct FixOfflineReplicas {
-        /// What everything takes that plans by goals.
-        goal_options: group GoalOptions,
-        /// What everything takes that moves replicas.
-        execution: group Execution,
+        groups {
+            /// What everything takes that plans by goals.
+            goal_options: GoalOptions,
+            /// What everything takes that moves replicas.
+            execution: Execution,
+        }
     }
 }
 
 parameters! {
     /// `demote_broker`: let others lead.
     pub struct DemoteBroker {
-        /// What everything takes that plans.
-        optimization: group Optimization,
-        /// What everything takes that can be carried out.
-        run: group Run,
-        /// How fast and in which order changes are made.
-        pace: group Pace,
-        /// The brokers that shall lead nothing.
-        brokerid: BrokerIds = BTreeSet::new(),
-        /// The disks whose replicas shall lead nothing.
-        brokerid_and_logdirs: LogDirsOfBrokers = LogDirs::new(),
-        /// Whether partitions that are under-replicated are left alone.
-        skip_urp_demotion: Flag = true,
-        /// Whether followers keep their place in the order of replicas.
-        exclude_follower_demotion: Flag = true,
+        groups {
+            /// What everything takes that plans.
+            optimization: Optimization,
+            /// What everything takes that can be carried out.
+            run: Run,
+            /// How fast and in which order changes are made.
+            pace: Pace,
+        }
+        defaults {
+            /// The brokers that shall lead nothing.
+            brokerid: BrokerIds = BTreeSet::new(),
+            /// The disks whose replicas shall lead nothing.
+            brokerid_and_logdirs: LogDirsOfBrokers = LogDirs::new(),
+            /// Whether partitions that are under-replicated are left alone.
+            skip_urp_demotion: Flag = true,
+            /// Whether followers keep their place in the order of replicas.
+            exclude_follower_demotion: Flag = true,
+        }
     }
 }
 
 parameters! {
     /// `remove_disks`: move what lies on disks that go to others of the same broker.
     pub struct RemoveDisks {
-        /// What everything takes that can be carried out.
-        run: group Run,
-        /// The disks; none means that there is nothing to do.
-        brokerid_and_logdirs: LogDirsOfBrokers = LogDirs::new(),
+        groups {
+            /// What everything takes that can be carried out.
+            run: Run,
+        }
+        defaults {
+            /// The disks; none means that there is nothing to do.
+            brokerid_and_logdirs: LogDirsOfBrokers = LogDirs::new(),
+        }
     }
 }
 
@@ -210,8 +238,7 @@ fn of_goals(options: &GoalOptions, kafka_assigner: bool) -> Option<String> {
     if kafka_assigner && !options.goals.is_empty() {
         return Some("Kafka assigner mode does not support explicitly specifying goals in request.".to_owned());
     }
-    let excludes =
-        options.exclude_recently_removed_brokers || options.optimization.exclude_recently_demoted_brokers;
+    let excludes = options.exclude_recently_removed_brokers || options.optimization.exclude_recently_demoted_brokers;
     if kafka_assigner && excludes {
         return Some("Kafka assigner mode does not support excluding brokers.".to_owned());
     }

@@ -14,104 +14,126 @@ const ALL_ENTRIES: u32 = i32::MAX as u32;
 parameters! {
     /// `load`: how much each broker has to do.
     pub struct Load {
-        /// Where the range begins; the beginning of what is known if not given.
-        start: optional Millis,
-        /// Where the range ends; now if not given.
-        end: optional Millis,
-        /// Where the range ends, in other words; not together with `end`.
-        time: optional Time,
-        /// Whether brokers without a capacity of their own may have the default one; `true` if not given.
-        allow_capacity_estimation: optional Flag,
-        /// Also by disk; `false` if not given.
-        populate_disk_info: optional Flag,
-        /// Why.
-        reason: optional Text,
-        /// Only capacities; not together with any of the above.
-        capacity_only: Flag = false,
+        optional {
+            /// Where the range begins; the beginning of what is known if not given.
+            start: Millis,
+            /// Where the range ends; now if not given.
+            end: Millis,
+            /// Where the range ends, in other words; not together with `end`.
+            time: Time,
+            /// Whether brokers without a capacity of their own may have the default one; `true` if not given.
+            allow_capacity_estimation: Flag,
+            /// Also by disk; `false` if not given.
+            populate_disk_info: Flag,
+            /// Why.
+            reason: Text,
+        }
+        defaults {
+            /// Only capacities; not together with any of the above.
+            capacity_only: Flag = false,
+        }
     }
 }
 
 parameters! {
     /// `partition_load`: how much each partition makes its leader do, the heaviest first.
     pub struct PartitionLoad {
-        /// Where the range begins; the beginning of what is known if not given.
-        start: optional Millis,
-        /// Where the range ends; now if not given.
-        end: optional Millis,
-        /// Only topics of these names.
-        topic: optional Pattern,
-        /// Only partitions of these numbers.
-        partition: optional Partitions,
-        /// How many of all partitions have to be known.
-        min_valid_partition_ratio: optional Ratio,
-        /// Why.
-        reason: optional Text,
-        /// What to sort by.
-        resource: ResourceName = Resource::Disk,
-        /// How many to show.
-        entries: Entries = ALL_ENTRIES,
-        /// Whether brokers without a capacity of their own may have the default one.
-        allow_capacity_estimation: Flag = true,
-        /// The highest window instead of what is expected.
-        max_load: Flag = false,
-        /// The average of windows instead of what is expected.
-        avg_load: Flag = false,
-        /// Only partitions with a replica on these; none means all.
-        brokerid: BrokerIds = BTreeSet::new(),
+        optional {
+            /// Where the range begins; the beginning of what is known if not given.
+            start: Millis,
+            /// Where the range ends; now if not given.
+            end: Millis,
+            /// Only topics of these names.
+            topic: Pattern,
+            /// Only partitions of these numbers.
+            partition: Partitions,
+            /// How many of all partitions have to be known.
+            min_valid_partition_ratio: Ratio,
+            /// Why.
+            reason: Text,
+        }
+        defaults {
+            /// What to sort by.
+            resource: ResourceName = Resource::Disk,
+            /// How many to show.
+            entries: Entries = ALL_ENTRIES,
+            /// Whether brokers without a capacity of their own may have the default one.
+            allow_capacity_estimation: Flag = true,
+            /// The highest window instead of what is expected.
+            max_load: Flag = false,
+            /// The average of windows instead of what is expected.
+            avg_load: Flag = false,
+            /// Only partitions with a replica on these; none means all.
+            brokerid: BrokerIds = BTreeSet::new(),
+        }
     }
 }
 
 parameters! {
     /// `state`: how the parts of the engine are.
     pub struct State {
-        /// Why.
-        reason: optional Text,
-        /// Which parts; none means all.
-        substates: Substates = BTreeSet::new(),
-        /// In more detail.
-        verbose: Flag = false,
-        /// In the text form in even more detail.
-        super_verbose: Flag = false,
+        optional {
+            /// Why.
+            reason: Text,
+        }
+        defaults {
+            /// Which parts; none means all.
+            substates: Substates = BTreeSet::new(),
+            /// In more detail.
+            verbose: Flag = false,
+            /// In the text form in even more detail.
+            super_verbose: Flag = false,
+        }
     }
 }
 
 parameters! {
     /// `kafka_cluster_state`: what Kafka says.
     pub struct KafkaClusterState {
-        /// Only topics of these names.
-        topic: optional Pattern,
-        /// Why.
-        reason: optional Text,
-        /// Also partitions that nothing is wrong with.
-        verbose: Flag = false,
+        optional {
+            /// Only topics of these names.
+            topic: Pattern,
+            /// Why.
+            reason: Text,
+        }
+        defaults {
+            /// Also partitions that nothing is wrong with.
+            verbose: Flag = false,
+        }
     }
 }
 
 parameters! {
     /// `user_tasks`: who asked for what, and how it stands.
     pub struct UserTasks {
-        /// Why.
-        reason: optional Text,
-        /// Only these; none means all.
-        user_task_ids: TaskIds = BTreeSet::new(),
-        /// Only those of these clients; none means all.
-        client_ids: Names = Vec::new(),
-        /// Only those of these endpoints; none means all.
-        endpoints: Endpoints = BTreeSet::new(),
-        /// Only those that stand so; none means all.
-        types: TaskStatuses = BTreeSet::new(),
-        /// How many to show.
-        entries: Entries = ALL_ENTRIES,
-        /// Also what was answered.
-        fetch_completed_task: Flag = false,
+        optional {
+            /// Why.
+            reason: Text,
+        }
+        defaults {
+            /// Only these; none means all.
+            user_task_ids: TaskIds = BTreeSet::new(),
+            /// Only those of these clients; none means all.
+            client_ids: Names = Vec::new(),
+            /// Only those of these endpoints; none means all.
+            endpoints: Endpoints = BTreeSet::new(),
+            /// Only those that stand so; none means all.
+            types: TaskStatuses = BTreeSet::new(),
+            /// How many to show.
+            entries: Entries = ALL_ENTRIES,
+            /// Also what was answered.
+            fetch_completed_task: Flag = false,
+        }
     }
 }
 
 parameters! {
     /// `permissions`: what the caller may do.
     pub struct Permissions {
-        /// Why.
-        reason: optional Text,
+        optional {
+            /// Why.
+            reason: Text,
+        }
     }
 }
 
@@ -166,7 +188,6 @@ impl Consistent for Permissions {}
 
 fn time_range(start: Option<i64>, end: Option<i64>) -> Option<String> {
     let (start, end) = (start?, end?);
-    (start >= end).then(|| {
-        format!("Invalid time range. Start time must be smaller than end time. Got: [{start}, {end}]")
-    })
+    (start >= end)
+        .then(|| format!("Invalid time range. Start time must be smaller than end time. Got: [{start}, {end}]"))
 }

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::parameter::{AnomalyType, DataFrom, PartitionRange, Resource, Substate, TaskStatus, TimeOrNow, TopicPattern};
+use crate::parameter::{
+    AnomalyType, DataFrom, PartitionRange, Resource, Substate, TaskStatus, TimeOrNow, TopicPattern,
+};
 
 fn parse(method: Method, path_and_query: &str) -> Result<Request, Refusal> {
     let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
@@ -130,8 +132,12 @@ fn names_and_values_are_read_in_any_case() {
     let substates = BTreeSet::from([Substate::Executor, Substate::Monitor]);
     assert_eq!(request, Ok(State { substates, ..State::default() }.into()));
     let request = parse(Method::Get, "/partition_load?resource=nw_in&data=x");
-    assert_eq!(request.expect_err("data").message, "Unrecognized endpoint parameters in PARTITION_LOAD GET request: [data].");
-    let Ok(Request::Rebalance(request)) = parse(Method::Post, "/rebalance?data_from=valid_partitions&dryrun=False") else {
+    assert_eq!(
+        request.expect_err("data").message,
+        "Unrecognized endpoint parameters in PARTITION_LOAD GET request: [data]."
+    );
+    let Ok(Request::Rebalance(request)) = parse(Method::Post, "/rebalance?data_from=valid_partitions&dryrun=False")
+    else {
         panic!("a rebalance")
     };
     assert_eq!(request.goal_options.data_from, DataFrom::ValidPartitions);
@@ -150,7 +156,8 @@ fn values_of_every_kind_are_read() {
     assert_eq!((load.entries, load.min_valid_partition_ratio), (4, Some(0.5)));
     assert_eq!(load.partition, Some(PartitionRange { first: 2, last: 5 }));
     assert_eq!(load.brokerid, BTreeSet::from([1, 2]));
-    let Ok(Request::RemoveDisks(disks)) = parse(Method::Post, "/remove_disks?brokerid_and_logdirs=0-/d-1,0-/d2,1-/d") else {
+    let Ok(Request::RemoveDisks(disks)) = parse(Method::Post, "/remove_disks?brokerid_and_logdirs=0-/d-1,0-/d2,1-/d")
+    else {
         panic!("disks")
     };
     let dirs = |dirs: &[&str]| dirs.iter().map(|dir| (*dir).to_owned()).collect::<BTreeSet<_>>();
@@ -177,48 +184,140 @@ fn what_cannot_be_is_refused_in_the_originals_words() {
     let strategies = STRATEGIES.join(", ");
     let strategy = format!("Strategy Nope is not supported. Supported: [{strategies}]");
     let cases: Vec<(Method, &str, &str)> = vec![
-        (Method::Post, "/admin?enable_self_healing_for=foo", "Unsupported anomaly types in [foo]. Supported: [BROKER_FAILURE, MAINTENANCE_EVENT, DISK_FAILURE, METRIC_ANOMALY, GOAL_VIOLATION, TOPIC_ANOMALY]"),
-        (Method::Post, "/admin?enable_self_healing_for=disk_failure&disable_self_healing_for=disk_failure", "The same anomaly cannot be specified in both disable and enable parameters. Intersection: [DISK_FAILURE]."),
+        (
+            Method::Post,
+            "/admin?enable_self_healing_for=foo",
+            "Unsupported anomaly types in [foo]. Supported: [BROKER_FAILURE, MAINTENANCE_EVENT, DISK_FAILURE, METRIC_ANOMALY, GOAL_VIOLATION, TOPIC_ANOMALY]",
+        ),
+        (
+            Method::Post,
+            "/admin?enable_self_healing_for=disk_failure&disable_self_healing_for=disk_failure",
+            "The same anomaly cannot be specified in both disable and enable parameters. Intersection: [DISK_FAILURE].",
+        ),
         (Method::Post, "/admin", "Nothing executable found in request."),
         (Method::Post, "/admin?reason=x", "Nothing executable found in request."),
         (Method::Post, "/add_broker?brokerid=x", "For input string: \"x\""),
         (Method::Post, "/demote_broker?brokerid=x", "For input string: \"x\""),
-        (Method::Post, "/rebalance?data_from=foo", "No enum constant com.linkedin.kafka.cruisecontrol.servlet.parameters.ParameterUtils.DataFrom.FOO"),
+        (
+            Method::Post,
+            "/rebalance?data_from=foo",
+            "No enum constant com.linkedin.kafka.cruisecontrol.servlet.parameters.ParameterUtils.DataFrom.FOO",
+        ),
         (Method::Get, "/partition_load?entries=abc", "For input string: \"abc\""),
         (Method::Get, "/partition_load?entries=0", "The requested entries must be positive (Requested: 0)."),
         (Method::Get, "/partition_load?entries=99999999999", "For input string: \"99999999999\""),
-        (Method::Get, "/partition_load?min_valid_partition_ratio=2", "The requested minimum partition ratio must be in range [0.0, 1.0] (Requested: 2.0)."),
+        (
+            Method::Get,
+            "/partition_load?min_valid_partition_ratio=2",
+            "The requested minimum partition ratio must be in range [0.0, 1.0] (Requested: 2.0).",
+        ),
         (Method::Post, "/rebalance?excluded_topics=%5B", "Unclosed character class near index 0\n[\n^"),
         (Method::Get, "/partition_load?topic=%5B", "Unclosed character class near index 0\n[\n^"),
-        (Method::Get, "/partition_load?resource=foo", "Invalid resource type foo. The resource type must be one of the following: CPU, DISK, NW_IN, NW_OUT"),
-        (Method::Get, "/state?substates=nosuch", "Unsupported substates in [nosuch]. Supported: [ANALYZER, MONITOR, EXECUTOR, ANOMALY_DETECTOR]"),
+        (
+            Method::Get,
+            "/partition_load?resource=foo",
+            "Invalid resource type foo. The resource type must be one of the following: CPU, DISK, NW_IN, NW_OUT",
+        ),
+        (
+            Method::Get,
+            "/state?substates=nosuch",
+            "Unsupported substates in [nosuch]. Supported: [ANALYZER, MONITOR, EXECUTOR, ANOMALY_DETECTOR]",
+        ),
         (Method::Post, "/rebalance?concurrent_leader_movements=abc", "For input string: \"abc\""),
-        (Method::Post, "/rebalance?concurrent_partition_movements_per_broker=0", "The requested movement concurrency must be positive (Requested: 0)."),
-        (Method::Get, "/proposals?goals=RackAwareGoal&ignore_proposal_cache=true", "Cannot set ignore_proposal_cache parameter to true when explicitly specifying goals in the request."),
-        (Method::Post, "/rebalance?goals=RackAwareGoal&use_ready_default_goals=true", "Cannot set use_ready_default_goals parameter to true when explicitly specifying goals in the request."),
+        (
+            Method::Post,
+            "/rebalance?concurrent_partition_movements_per_broker=0",
+            "The requested movement concurrency must be positive (Requested: 0).",
+        ),
+        (
+            Method::Get,
+            "/proposals?goals=RackAwareGoal&ignore_proposal_cache=true",
+            "Cannot set ignore_proposal_cache parameter to true when explicitly specifying goals in the request.",
+        ),
+        (
+            Method::Post,
+            "/rebalance?goals=RackAwareGoal&use_ready_default_goals=true",
+            "Cannot set use_ready_default_goals parameter to true when explicitly specifying goals in the request.",
+        ),
         (Method::Get, "/proposals?kafka_assigner=true", "Kafka assigner mode does not support excluding brokers."),
-        (Method::Get, "/proposals?kafka_assigner=true&goals=RackAwareGoal&exclude_recently_removed_brokers=false", "Kafka assigner mode does not support explicitly specifying goals in request."),
-        (Method::Post, "/rebalance?rebalance_disk=true&goals=RackAwareGoal", "Rebalance disk mode does not support explicitly specifying goals in request."),
+        (
+            Method::Get,
+            "/proposals?kafka_assigner=true&goals=RackAwareGoal&exclude_recently_removed_brokers=false",
+            "Kafka assigner mode does not support explicitly specifying goals in request.",
+        ),
+        (
+            Method::Post,
+            "/rebalance?rebalance_disk=true&goals=RackAwareGoal",
+            "Rebalance disk mode does not support explicitly specifying goals in request.",
+        ),
         (Method::Get, "/load?time=foo", "For input string: \"foo\""),
-        (Method::Get, "/load?capacity_only=true&time=NOW", "Cannot set capacity_only parameter to true when explicitly specifying time in the request."),
-        (Method::Get, "/load?start=1800000000000&end=1600000000000", "Invalid time range. Start time must be smaller than end time. Got: [1800000000000, 1600000000000]"),
-        (Method::Get, "/load?time=NOW&end=1600000000000", "Parameter time and parameter end are mutually exclusive and should not be specified in the same request."),
-        (Method::Get, "/partition_load?max_load=true&avg_load=true", "Parameters to ask for max and avg load are mutually exclusive to each other."),
+        (
+            Method::Get,
+            "/load?capacity_only=true&time=NOW",
+            "Cannot set capacity_only parameter to true when explicitly specifying time in the request.",
+        ),
+        (
+            Method::Get,
+            "/load?start=1800000000000&end=1600000000000",
+            "Invalid time range. Start time must be smaller than end time. Got: [1800000000000, 1600000000000]",
+        ),
+        (
+            Method::Get,
+            "/load?time=NOW&end=1600000000000",
+            "Parameter time and parameter end are mutually exclusive and should not be specified in the same request.",
+        ),
+        (
+            Method::Get,
+            "/partition_load?max_load=true&avg_load=true",
+            "Parameters to ask for max and avg load are mutually exclusive to each other.",
+        ),
         (Method::Post, "/add_broker", "Target broker ID is not provided for ADD_BROKER request"),
         (Method::Post, "/remove_broker", "Target broker ID is not provided for REMOVE_BROKER request"),
         (Method::Post, "/demote_broker", "No target broker ID or target disk logdir is specified to demote."),
         (Method::Get, "/state?dryrun=true", "Unrecognized endpoint parameters in STATE GET request: [dryrun]."),
-        (Method::Post, "/pause_sampling?dryrun=true", "Unrecognized endpoint parameters in PAUSE_SAMPLING POST request: [dryrun]."),
-        (Method::Post, "/rebalance?foo=1&Bar=2", "Unrecognized endpoint parameters in REBALANCE POST request: [Bar, foo]."),
-        (Method::Post, "/remove_broker?brokerid=3&destination_broker_ids=3", "No overlap is allowed between the specified destination broker ids and broker ids. Intersection: [3]."),
+        (
+            Method::Post,
+            "/pause_sampling?dryrun=true",
+            "Unrecognized endpoint parameters in PAUSE_SAMPLING POST request: [dryrun].",
+        ),
+        (
+            Method::Post,
+            "/rebalance?foo=1&Bar=2",
+            "Unrecognized endpoint parameters in REBALANCE POST request: [Bar, foo].",
+        ),
+        (
+            Method::Post,
+            "/remove_broker?brokerid=3&destination_broker_ids=3",
+            "No overlap is allowed between the specified destination broker ids and broker ids. Intersection: [3].",
+        ),
         (Method::Post, "/remove_disks?brokerid_and_logdirs=abc", "begin 0, end -1, length 3"),
-        (Method::Post, "/rebalance?stop_ongoing_execution=true", "stop_ongoing_execution and dryrun cannot both be set to true."),
-        (Method::Post, "/remove_disks?stop_ongoing_execution=true&brokerid_and_logdirs=0-/d", "stop_ongoing_execution and dryrun cannot both be set to true."),
-        (Method::Post, "/rebalance?replication_throttle=-1", "Requested rebalance throttle must be non-negative (Requested: -1)."),
+        (
+            Method::Post,
+            "/rebalance?stop_ongoing_execution=true",
+            "stop_ongoing_execution and dryrun cannot both be set to true.",
+        ),
+        (
+            Method::Post,
+            "/remove_disks?stop_ongoing_execution=true&brokerid_and_logdirs=0-/d",
+            "stop_ongoing_execution and dryrun cannot both be set to true.",
+        ),
+        (
+            Method::Post,
+            "/rebalance?replication_throttle=-1",
+            "Requested rebalance throttle must be non-negative (Requested: -1).",
+        ),
         (Method::Post, "/rebalance?dryrun=false&replica_movement_strategies=Nope", &strategy),
         (Method::Get, "/user_tasks?user_task_ids=foo", "Invalid UUID string: foo"),
-        (Method::Post, "/rebalance?review_id=1", "review_id parameter is not relevant when two-step verification is disabled."),
-        (Method::Post, "/rebalance?proposal_id=1", "proposal_id says which proposal to carry out: it needs dryrun=false."),
+        (
+            Method::Post,
+            "/rebalance?review_id=1",
+            "review_id parameter is not relevant when two-step verification is disabled.",
+        ),
+        (
+            Method::Post,
+            "/rebalance?proposal_id=1",
+            "proposal_id says which proposal to carry out: it needs dryrun=false.",
+        ),
     ];
     for (method, sent, text) in cases {
         let refusal = parse(method, sent).expect_err(sent);
@@ -264,7 +363,9 @@ fn endpoints_that_are_not_there_are_refused_before_their_parameters_are_read() {
 #[test]
 fn parameters_of_a_form_count_too() {
     let query = Query::parse("json=true").with_form("brokerid=1%2C2");
-    let Ok(Request::AddBroker(request)) = Request::parse(Method::Post, "/add_broker", &query) else { panic!("brokers") };
+    let Ok(Request::AddBroker(request)) = Request::parse(Method::Post, "/add_broker", &query) else {
+        panic!("brokers")
+    };
     assert_eq!(request.brokerid, BTreeSet::from([1, 2]));
 }
 

@@ -61,11 +61,8 @@ impl BrokersState {
             .collect();
         let online_width = longest(dirs.iter().map(|(_, online, _)| online.as_str()), 0) + 14;
         let offline_width = longest(dirs.iter().map(|(_, _, offline)| offline.as_str()), 0) + 15;
-        let _ = writeln!(
-            out,
-            "{:>20}{:>online_width$}{:>offline_width$}",
-            "BROKER", "ONLINE-LOGDIRS", "OFFLINE-LOGDIRS"
-        );
+        let _ =
+            writeln!(out, "{:>20}{:>online_width$}{:>offline_width$}", "BROKER", "ONLINE-LOGDIRS", "OFFLINE-LOGDIRS");
         for (broker, online, offline) in dirs {
             let _ = writeln!(out, "{broker:>20}{online:>online_width$}{offline:>offline_width$}");
         }

@@ -1,7 +1,5 @@
 //! `AnalyzerState`: what can be planned.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::json::Double;

@@ -1,9 +1,7 @@
 //! `AnomalyDetectorState`: what is wrong with the cluster.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::json::{Double, Key};
 use crate::parameter::{AnomalyType, choice};

@@ -1,7 +1,5 @@
 //! `ExecutorState`: what is being carried out. Each phase has its own keys.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::body::Proposal;

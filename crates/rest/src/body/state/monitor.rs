@@ -1,9 +1,7 @@
 //! `MonitorState`: what is known of the loads.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::json::{Double, Key};
 use crate::parameter::choice;
