@@ -20,8 +20,9 @@ pub type LogDirs = BTreeMap<i32, BTreeSet<String>>;
 /// Declares a kind: its name, its value, how it is read and how it is written.
 macro_rules! kind {
     ($kind:ident, $name:literal, $value:ty, $parse:expr, $write:expr) => {
+        #[doc = concat!("A kind of values: ", $name, ".")]
         #[derive(Debug)]
-        pub(crate) struct $kind;
+        pub struct $kind;
 
         impl Kind for $kind {
             type Value = $value;
@@ -251,7 +252,7 @@ fn all_named<T: Copy + Ord + Display>(
 }
 
 /// Only the form with four dashes: that is how ids are handed out.
-pub(crate) fn parse_task_id(text: &str) -> Result<Uuid, Unfit> {
+fn parse_task_id(text: &str) -> Result<Uuid, Unfit> {
     let id = (text.len() == 36).then(|| Uuid::try_parse(text).ok()).flatten();
     id.ok_or_else(|| Unfit(format!("Invalid UUID string: {text}")))
 }

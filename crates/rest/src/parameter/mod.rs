@@ -10,7 +10,7 @@ pub use choices::{AdjusterType, AnomalyType, DataFrom, Resource, Substate, TaskS
 pub use kinds::{LogDirs, PartitionRange, TimeOrNow};
 pub use pattern::TopicPattern;
 
-pub(crate) use kinds::{
+pub use kinds::{
     Adjusters, Anomalies, BrokerIds, Concurrency, Endpoints, Entries, Flag, LogDirsOfBrokers, Megabytes, Millis, Names,
     Partitions, Pattern, Ratio, ResourceName, ReviewId, Sources, Substates, TaskIds, TaskStatuses, Text, Throttle,
     Time,
@@ -24,11 +24,14 @@ use crate::query::Query;
 pub struct Unfit(pub(crate) String);
 
 /// How values of one sort are read and written.
-pub(crate) trait Kind {
+pub trait Kind {
+    /// What they are here.
     type Value;
-    /// For the documentation.
+    /// What they are to a reader of the documentation.
     const NAME: &'static str;
+    /// Reads one.
     fn parse(text: &str) -> Result<Self::Value, Unfit>;
+    /// Writes one, so that it is read as the same.
     fn write(value: &Self::Value) -> String;
 }
 
