@@ -67,8 +67,8 @@ pub enum Phase {
     /// What was begun is taken back.
     #[serde(rename = "STOPPING_EXECUTION")]
     Stopping(Stopping),
-    /// A state that this client does not know. Never sent.
-    #[serde(other, skip_serializing, rename = "UNKNOWN")]
+    /// A state that this client does not know. No server sends this name.
+    #[serde(other, rename = "UNKNOWN")]
     Unknown,
 }
 
