@@ -6,8 +6,9 @@ use anyhow::Result;
 use crate::{process, workspace::Workspace};
 
 /// Crates whose tests own generated files.
-const OWNERS: [&str; 1] = [
-    "evenkeel-api", // The custom resource definitions in deploy/crds.
+const OWNERS: [&str; 2] = [
+    "evenkeel-api",  // The custom resource definitions in deploy/crds.
+    "evenkeel-rest", // The reference page docs/rest.md.
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
