@@ -1,5 +1,7 @@
 //! The brokers over the wire: in-memory streams, paused time, and hostile bytes.
 
+mod hostile;
+
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
