@@ -10,7 +10,7 @@ use evenkeel_kafka::{
 use evenkeel_sim::{
     BrokerId, Cluster, Options,
     broker::login::Users,
-    cluster::BrokerSpec,
+    cluster::{BrokerSpec, Fault},
     serve::{Listener, World},
 };
 use evenkeel_testkit::{certificates::Certificates, real_kafka};
@@ -87,6 +87,15 @@ impl Simulated {
     }
 
     pub(crate) fn address(&self, broker: i32) -> Address {
+        if self.doors.is_some() {
+            let all = self.bootstrap(real_kafka::Listener::Plaintext);
+            let nth = usize::try_from(broker).expect("an id of the first");
+            return all.split(',').nth(nth).expect("a broker").parse().expect("an address");
+        }
+        Self::pipe(broker)
+    }
+
+    fn pipe(broker: i32) -> Address {
         Address { host: "sim".to_owned(), port: u16::try_from(9_000 + broker).expect("a small id") }
     }
 
@@ -117,6 +126,10 @@ impl Simulated {
         self.world.with(|cluster| cluster.start_broker(BrokerId(broker)));
     }
 
+    pub(crate) fn suffer(&self, fault: &Fault) {
+        self.world.with(|cluster| cluster.suffer(fault));
+    }
+
     pub(crate) fn add(&self, broker: i32, rack: &str) {
         self.listen(broker);
         self.world.with(|cluster| cluster.add_broker(spec(broker, rack)));
@@ -131,7 +144,7 @@ impl Simulated {
     }
 
     fn listen(&self, broker: i32) {
-        let address = self.address(broker);
+        let address = Self::pipe(broker);
         self.open.announce(BrokerId(broker), &address.host, address.port);
         let mut arriving = self.pipes.listen(address);
         let (listener, world) = (self.open.clone(), self.world.clone());
