@@ -99,7 +99,8 @@ async fn a_writer_whose_id_was_taken_is_fenced_for_good(world: &World) {
 
 async fn a_reader_of_what_is_committed_sees_nothing_else(world: &World) {
     let topic = world.topic_with("compacted", &[&[0, 1]], &[("cleanup.policy", "compact")]).await;
-    let writer = TopicWriter::transactional(world.client.clone(), &world.name("id"), A_MINUTE, Compression::Snappy);
+    let id = world.name("id");
+    let writer = TopicWriter::transactional(world.client.clone(), &id, A_MINUTE, Compression::Snappy);
     let mut writer = writer.await.expect("a writer");
     for (key, commit) in [("a", true), ("b", false), ("c", true), ("d", false)] {
         writer.write(&BTreeMap::from([(TopicPartition::new(&topic, 0), vec![record(key, 0)])])).await.expect("offsets");
