@@ -3,7 +3,9 @@
     topic.py BOOTSTRAP create TOPIC "0,1 1,2"     makes it, with these replicas of its partitions
     topic.py BOOTSTRAP move TOPIC "1,2 2,3"       gives its partitions these replicas, and waits until they have them
     topic.py BOOTSTRAP in-sync TOPIC              waits until all replicas of all partitions are in sync
-    topic.py BOOTSTRAP missing TOPIC              waits until some replica is not
+    topic.py BOOTSTRAP missed TOPIC BROKER        waits until this broker leads none of its partitions
+
+Each look is one answer of one broker: two could come from brokers of which one has not heard yet what the other shows.
 """
 
 import sys
@@ -15,27 +17,36 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 def main(bootstrap, deed, topic, wanted=""):
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="topic.py")
-    wanted = [[int(broker) for broker in replicas.split(",")] for replicas in wanted.split()]
 
-    def partitions(what):
-        described = admin.describe_topics([topic])[0]["partitions"]
-        return [partition[what] for partition in sorted(described, key=lambda each: each["partition_index"])]
+    def look():
+        return sorted(admin.describe_topics([topic])[0]["partitions"], key=lambda each: each["partition_index"])
 
-    def all_in_sync():
-        return list(map(sorted, partitions("isr_nodes"))) == list(map(sorted, partitions("replica_nodes")))
+    def has(replicas):
+        return [partition["replica_nodes"] for partition in look()] == replicas
+
+    def in_sync():
+        seen = look()
+        return bool(seen) and all(sorted(each["isr_nodes"]) == sorted(each["replica_nodes"]) for each in seen)
+
+    def is_missed(broker):
+        seen = look()
+        return bool(seen) and all(partition["leader_id"] != broker for partition in seen)
+
+    def assignment():
+        return [[int(broker) for broker in replicas.split(",")] for replicas in wanted.split()]
 
     if deed == "create":
-        admin.create_topics([NewTopic(topic, replica_assignments=dict(enumerate(wanted)))])
-        eventually(lambda: partitions("replica_nodes") == wanted)
+        admin.create_topics([NewTopic(topic, replica_assignments=dict(enumerate(assignment())))])
+        eventually(lambda: has(assignment()))
     elif deed == "move":
-        target = {TopicPartition(topic, index): replicas for index, replicas in enumerate(wanted)}
+        target = {TopicPartition(topic, index): replicas for index, replicas in enumerate(assignment())}
         outcome = admin.alter_partition_reassignments(target)
         assert not any(outcome.values()), outcome
-        eventually(lambda: not admin.list_partition_reassignments() and partitions("replica_nodes") == wanted)
+        eventually(lambda: not admin.list_partition_reassignments() and has(assignment()))
     elif deed == "in-sync":
-        eventually(all_in_sync)
-    elif deed == "missing":
-        eventually(lambda: not all_in_sync())
+        eventually(in_sync)
+    elif deed == "missed":
+        eventually(lambda: is_missed(int(wanted)))
     else:
         sys.exit(__doc__)
     admin.close()

@@ -12,20 +12,36 @@ use clap::{Args, ValueEnum};
 
 use crate::{metadata::Metadata, process, real, workspace::Workspace};
 
+/// How much of a bench.
 #[derive(Args)]
-pub(crate) struct KubeOptions {
+struct Scope {
     /// Small sizes, under a minute: shows that it works, not how fast anything is.
     #[arg(long)]
     quick: bool,
-    /// Measures one of the two alone.
-    #[arg(long, value_name = "SERVER")]
-    only: Option<Server>,
-    /// Measures this part alone: writes, lists, watches or memory (repeatable).
+    /// Measures this part alone (repeatable); `docs/benchmarks.md` names them.
     #[arg(long = "part", value_name = "PART")]
     parts: Vec<String>,
     /// Writes the numbers there, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct KubeOptions {
+    #[command(flatten)]
+    scope: Scope,
+    /// Measures one of the two alone.
+    #[arg(long, value_name = "SERVER")]
+    only: Option<Server>,
+}
+
+#[derive(Args)]
+pub(crate) struct KafkaOptions {
+    #[command(flatten)]
+    scope: Scope,
+    /// Leaves out what needs real brokers.
+    #[arg(long)]
+    no_real: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,12 +63,28 @@ pub(crate) fn kube(workspace: &Workspace, options: &KubeOptions) -> Result<()> {
     };
     process::run(cargo(&["build", "--locked", "--release"]).args(["--bin", "evenkeel", "--bench", "kube"]))?;
     let mut bench = cargo(&["bench", "--locked"]);
-    bench.args(["--bench", "kube", "--"]).args(options.arguments()?);
+    bench.args(["--bench", "kube", "--"]).args(options.scope.arguments()?);
+    if let Some(server) = options.only.and_then(|server| server.to_possible_value()) {
+        bench.arg(format!("--only={}", server.get_name()));
+    }
     if options.only != Some(Server::Real) {
         bench.env("EVENKEEL_BINARY", release_binary(workspace)?);
     }
     if options.only != Some(Server::Ours) {
         bench.env("EVENKEEL_KUBETEST", real::kubetest::binary(workspace)?);
+    }
+    process::run(&mut bench)
+}
+
+/// Our Kafka client: what it decodes and consumes, and its round trips beside another client's.
+pub(crate) fn kafka(workspace: &Workspace, options: &KafkaOptions) -> Result<()> {
+    let mut bench = process::cargo();
+    bench.args(["bench", "--locked", "--package", "evenkeel-testkit", "--bench", "kafka", "--"]);
+    bench.args(options.scope.arguments()?).current_dir(workspace.root());
+    if options.no_real {
+        bench.arg("--no-real");
+    } else {
+        bench.envs(real::kafka_parts(workspace)?);
     }
     process::run(&mut bench)
 }
@@ -63,15 +95,12 @@ fn release_binary(workspace: &Workspace) -> Result<PathBuf> {
     Ok(release.join(format!("evenkeel{EXE_SUFFIX}")))
 }
 
-impl KubeOptions {
-    /// What the bench is told. It runs in another folder, so a path must not depend on ours.
+impl Scope {
+    /// What a bench is told. It runs in another folder, so a path must not depend on ours.
     fn arguments(&self) -> Result<Vec<String>> {
         let mut arguments = Vec::new();
         if self.quick {
             arguments.push("--quick".to_owned());
-        }
-        if let Some(server) = self.only.and_then(|server| server.to_possible_value()) {
-            arguments.push(format!("--only={}", server.get_name()));
         }
         arguments.extend(self.parts.iter().map(|part| format!("--part={part}")));
         if let Some(file) = &self.json {
@@ -89,17 +118,13 @@ mod tests {
 
     #[test]
     fn the_bench_is_told_what_was_asked_for() {
-        let options = KubeOptions {
-            quick: true,
-            only: Some(Server::Ours),
-            parts: vec!["lists".into(), "memory".into()],
-            json: Some("numbers.json".into()),
-        };
-        let arguments = options.arguments().unwrap();
-        assert_eq!(arguments[..4], ["--quick", "--only=ours", "--part=lists", "--part=memory"]);
-        let file = arguments[4].strip_prefix("--json=").unwrap();
+        let scope =
+            Scope { quick: true, parts: vec!["lists".into(), "memory".into()], json: Some("numbers.json".into()) };
+        let arguments = scope.arguments().unwrap();
+        assert_eq!(arguments[..3], ["--quick", "--part=lists", "--part=memory"]);
+        let file = arguments[3].strip_prefix("--json=").unwrap();
         assert!(PathBuf::from(file).is_absolute() && file.ends_with("numbers.json"), "{file}");
-        let nothing = KubeOptions { quick: false, only: None, parts: vec![], json: None };
+        let nothing = Scope { quick: false, parts: vec![], json: None };
         assert!(nothing.arguments().unwrap().is_empty());
     }
 }

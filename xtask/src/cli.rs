@@ -40,6 +40,8 @@ enum Real {
 enum Bench {
     /// Our API server beside kube-apiserver and etcd.
     Kube(bench::KubeOptions),
+    /// Our Kafka client: metadata of 200,000 partitions, a metrics topic, round trips beside kafka-python.
+    Kafka(bench::KafkaOptions),
     /// Plans for clusters from 50,000 to 2.8 million replicas: time, memory, and how good they are.
     Balancer(bench::balancer::Options),
 }
@@ -60,6 +62,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
         Chore::Real(Real::Kafka(tests)) => real::kafka(&workspace, &tests.arguments),
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
+        Chore::Bench(Bench::Kafka(options)) => bench::kafka(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
     }

@@ -5,7 +5,13 @@ mod clients;
 mod kafka_kit;
 pub(crate) mod kubetest;
 
-use std::{ffi::OsStr, fs, path::Path, thread, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 
@@ -37,10 +43,15 @@ pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
 /// Runs the real arms of the suites about Kafka.
 pub(crate) fn kafka(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let kit = kafka_kit::folder(workspace)?;
-    let python = clients::python(workspace)?;
-    let environment = [("EVENKEEL_KAFKA_KIT", kit.as_os_str()), ("EVENKEEL_KAFKA_PYTHON", python.as_os_str())];
+    let parts = kafka_parts(workspace)?;
+    let environment = parts.each_ref().map(|(name, path)| (*name, path.as_os_str()));
     Suites { feature: "real-kafka", tests: &KAFKA_SUITES, environment: &environment }.run(workspace, arguments)
+}
+
+/// Apache Kafka and clients of it that are not ours, made first if no earlier run left them; and what tells the harness
+/// where they are.
+pub(crate) fn kafka_parts(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
+    Ok([("EVENKEEL_KAFKA_KIT", kafka_kit::folder(workspace)?), ("EVENKEEL_KAFKA_PYTHON", clients::python(workspace)?)])
 }
 
 /// Named, unlike those about Kubernetes: building and linking the others again, for a feature that they do not look at,

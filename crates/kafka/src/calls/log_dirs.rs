@@ -12,7 +12,7 @@ use kafka_protocol::messages::{
 };
 pub use v5::encode_response;
 
-use super::in_pieces;
+use super::{in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     connection::{CallError, Connection},
@@ -60,6 +60,23 @@ impl Client {
         broker: BrokerId,
         partitions: Option<&[TopicPartition]>,
     ) -> Result<LogDirs, Error> {
+        // Without any, the directories are told all the same.
+        let first = partitions.map(|_| &[][..]);
+        let mut pieces = questions(partitions).into_iter();
+        let mut told = self.describe_some(broker, pieces.next().unwrap_or(first)).await?;
+        for piece in pieces {
+            for (path, dir) in self.describe_some(broker, piece).await?.dirs {
+                match (told.dirs.get_mut(&path), dir) {
+                    (Some(Ok(known)), Ok(more)) => known.replicas.extend(more.replicas),
+                    // It has failed, or was mended, meanwhile.
+                    (_, dir) => drop(told.dirs.insert(path, dir)),
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    async fn describe_some(&self, broker: BrokerId, partitions: Option<&[TopicPartition]>) -> Result<LogDirs, Error> {
         let call = Call { operation: "describe log directories", to: To::Broker(broker), effect: Effect::Repeatable };
         let topics = partitions.map(|partitions| {
             let topics = by_topic(partitions.iter().map(|one| (one.topic.as_str(), one.partition)));

@@ -14,8 +14,20 @@ pub mod transactions;
 
 use crate::{
     error::Error,
-    types::{Answers, Changes},
+    types::{Answers, Changes, TopicPartition},
 };
+
+/// Partitions asked about in one request.
+const QUESTIONS_AT_ONCE: usize = 1000;
+
+/// Questions about these partitions, in pieces of a request each; one about all of them if none are
+/// named.
+fn questions(partitions: Option<&[TopicPartition]>) -> Vec<Option<&[TopicPartition]>> {
+    match partitions {
+        Some(partitions) => partitions.chunks(QUESTIONS_AT_ONCE).map(Some).collect(),
+        None => vec![None],
+    }
+}
 
 /// Partitions changed by one request. More would make the controller busy for seconds.
 const CHANGES_AT_ONCE: usize = 1000;

@@ -8,7 +8,7 @@ use kafka_protocol::messages::{
     list_partition_reassignments_request::ListPartitionReassignmentsTopics,
 };
 
-use super::in_pieces;
+use super::{in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     error::{Error, Refusal},
@@ -86,11 +86,24 @@ impl Client {
         .await
     }
 
-    /// Moves under way: of these partitions, or all.
+    /// Moves under way: of these partitions, or all. All of them come in one answer, however many:
+    /// Kafka knows no other way, so whoever has moved very many names them.
     pub async fn list_reassignments(
         &self,
         partitions: Option<&[TopicPartition]>,
     ) -> Result<BTreeMap<TopicPartition, Reassignment>, Error> {
+        let mut moves = BTreeMap::new();
+        for some in questions(partitions) {
+            self.list_some(some, &mut moves).await?;
+        }
+        Ok(moves)
+    }
+
+    async fn list_some(
+        &self,
+        partitions: Option<&[TopicPartition]>,
+        moves: &mut BTreeMap<TopicPartition, Reassignment>,
+    ) -> Result<(), Error> {
         let call = Call { operation: "list reassignments", to: To::Controller, effect: Effect::Repeatable };
         let request = |_| {
             let topics = partitions.map(|partitions| {
@@ -109,7 +122,6 @@ impl Client {
                 Refusal::check(answer.error_code, message(answer.error_message.clone()))
             })
             .await?;
-        let mut moves = BTreeMap::new();
         for topic in answer.topics {
             for partition in topic.partitions {
                 moves.insert(
@@ -122,6 +134,6 @@ impl Client {
                 );
             }
         }
-        Ok(moves)
+        Ok(())
     }
 }

@@ -255,6 +255,66 @@ async fn a_wrong_password_is_told_at_once_and_tried_once() {
     assert_eq!(logins.load(Ordering::Relaxed), 1);
 }
 
+/// What would be written to a log, at its most talkative.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_secret_is_in_a_log_an_error_or_the_settings() {
+    const PASSWORD: &str = "hunter2-and-nobody-else";
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone()).finish();
+    // This thread's alone, and everything here runs on it.
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let username = "alice".to_owned();
+    let scram = |hash| Credentials::Scram { hash, username: username.clone(), password: Secret::new(PASSWORD) };
+    let ways = [
+        Credentials::Plain { username: username.clone(), password: Secret::new(PASSWORD) },
+        scram(crate::login::scram::Hash::Sha256),
+        scram(crate::login::scram::Hash::Sha512),
+    ];
+    for credentials in ways {
+        // A broker that repeats what it was told, and one that hangs up on it, so that it is tried again.
+        for hangs_up in [false, true] {
+            let memory = Memory::default();
+            play(&memory, 1, move |request| match key(request) {
+                ApiKey::SaslHandshake => answer(request, SaslHandshakeResponse::default()),
+                _ if hangs_up => Reply::Hangup,
+                _ => {
+                    let why = Some(text(&format!("{PASSWORD} is not the password of alice")));
+                    answer(request, SaslAuthenticateResponse::default().with_error_code(58).with_error_message(why))
+                }
+            });
+            let settings = Settings { credentials: Some(credentials.clone()), ..Settings::new(vec![address(1)]) };
+            let client = Client::new(Arc::new(memory), settings);
+            let error = client.describe_cluster().await.unwrap_err();
+            let mut said = format!("{client:?} {error:?}");
+            let mut cause: Option<&dyn std::error::Error> = Some(&error);
+            while let Some(error) = cause {
+                said += &format!(" {error}");
+                cause = error.source();
+            }
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+    tracing::debug!("the log is written");
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(logged.contains("the log is written") && !logged.contains("hunter2"), "{logged}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_older_producer_hears_that_it_is_fenced_off() {
     let memory = Memory::default();

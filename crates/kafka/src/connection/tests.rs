@@ -4,6 +4,7 @@ use kafka_protocol::messages::{
     ApiVersionsResponse, MetadataRequest, MetadataResponse, SaslAuthenticateResponse, SaslHandshakeResponse,
     api_versions_response::ApiVersion,
 };
+use proptest::prelude::*;
 use tokio::io::{DuplexStream, duplex};
 
 use super::*;
@@ -161,6 +162,65 @@ async fn a_web_server_is_told_from_a_broker() {
     let (connection, ()) = tokio::join!(Connection::open(stream, "test", 1 << 20, PATIENCE), peer);
     let error = connection.unwrap_err();
     assert_eq!(error.remedy(), Remedy::AskUser, "{error:?}");
+}
+
+/// What becomes of a call whose peer says `greeting` to the first question and `answer` to the second, then hangs up.
+/// Wherever it ends, it ends.
+fn meet(greeting: impl FnOnce(Bytes) -> Vec<u8>, answer: impl FnOnce(Bytes) -> Vec<u8>) -> Result<(), CallError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let (stream, mut other) = pipe();
+        let calling = async {
+            let connection = Connection::open(stream, "test", 1 << 20, PATIENCE).await?;
+            ask(&connection).await.map(drop)
+        };
+        let peer = async {
+            let hello = other.request().await;
+            let good = encode_response(&all_versions(), hello.version, hello.correlation).unwrap();
+            let _ = other.writing.write_all(&greeting(good)).await;
+            if let Ok(Some(frame)) = other.frames.next().await {
+                let request = RawRequest::parse(frame).unwrap();
+                let good = encode_response(&named("x"), request.version, request.correlation).unwrap();
+                let _ = other.writing.write_all(&answer(good)).await;
+            }
+            drop(other);
+        };
+        tokio::join!(calling, peer).0
+    })
+}
+
+#[test]
+fn two_good_answers_are_the_answer() {
+    assert!(meet(|good| good.to_vec(), |good| good.to_vec()).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn noise_instead_of_a_greeting_is_an_error(noise in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(meet(|_| noise, |good| good.to_vec()).is_err());
+    }
+
+    #[test]
+    fn noise_instead_of_an_answer_is_an_error(noise in prop::collection::vec(any::<u8>(), 0..300)) {
+        prop_assert!(meet(|good| good.to_vec(), |_| noise).is_err());
+    }
+
+    /// Lengths, correlations, bodies: anywhere in what is good otherwise.
+    #[test]
+    fn wounded_answers_end_in_an_answer_or_an_error(
+        wounds in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        greeting: bool,
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let wounded = |good: Bytes| {
+            let mut bad = good.to_vec();
+            wounds.iter().for_each(|(place, byte)| bad[place.index(good.len())] = *byte);
+            bad.truncate(cut.map_or(bad.len(), |cut| cut.index(good.len())));
+            bad
+        };
+        let untouched = |good: Bytes| good.to_vec();
+        let _ = if greeting { meet(wounded, untouched) } else { meet(untouched, wounded) };
+    }
 }
 
 fn plain() -> Credentials {

@@ -5,25 +5,14 @@
 //! the same name. Keys and values are slices of the batch: nothing is copied but what was compressed.
 
 mod compression;
+mod head;
 #[cfg(test)]
 mod tests;
 mod varint;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub use compression::Compression;
-
-/// No producer id, epoch or sequence: the batch is not idempotent.
-pub const NO_PRODUCER: Producer = Producer { id: -1, epoch: -1, sequence: -1 };
-
-/// Bytes before the records, and the part of them that the length does not count.
-const HEAD: usize = 61;
-const BEFORE_LENGTH_ENDS: usize = 12;
-/// Where the checksum's subject begins: at the attributes.
-const CHECKED_FROM: usize = 21;
-
-const LOG_APPEND_TIME: i16 = 1 << 3;
-const TRANSACTIONAL: i16 = 1 << 4;
-const CONTROL: i16 = 1 << 5;
+pub use head::{BatchHead, NO_PRODUCER, Producer, place};
 
 /// What is wrong with records.
 #[derive(Debug, thiserror::Error)]
@@ -73,38 +62,6 @@ pub struct StoredRecord {
     pub record: Record,
 }
 
-/// Who wrote a batch, and as which of its batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Producer {
-    /// The producer's id.
-    pub id: i64,
-    /// Its epoch: the higher one is the living one.
-    pub epoch: i16,
-    /// The number of the first record among all it wrote to this partition.
-    pub sequence: i32,
-}
-
-/// What is said of a batch as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchHead {
-    /// The offset of the first record that was ever in it.
-    pub base_offset: i64,
-    /// The offset of the last; compaction may have removed that record.
-    pub last_offset: i64,
-    /// The epoch of the leader that appended it.
-    pub leader_epoch: i32,
-    /// Who wrote it.
-    pub producer: Producer,
-    /// Whether it is part of a transaction.
-    pub transactional: bool,
-    /// Whether it is a mark of the broker's and no data.
-    pub control: bool,
-    /// How it is compressed.
-    pub compression: Compression,
-    /// The newest timestamp in it.
-    pub max_timestamp: i64,
-}
-
 /// A batch that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
@@ -140,58 +97,20 @@ pub fn decode_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<Batch, Re
 }
 
 fn next_batch(bytes: &mut Bytes) -> Result<Option<Batch>, RecordsError> {
-    let Some(length) = bytes.get(8..BEFORE_LENGTH_ENDS).and_then(|length| length.first_chunk()) else {
-        return Ok(None);
-    };
-    let length = usize::try_from(i32::from_be_bytes(*length)).map_err(|_| RecordsError::Malformed)?;
-    let end = BEFORE_LENGTH_ENDS + length;
-    if let Some(&format) = bytes.get(16)
-        && format != 2
-    {
-        return Err(RecordsError::Format(format as i8));
+    match BatchHead::read(bytes)? {
+        Some((head, length)) => decode_batch(head, bytes.split_to(length)).map(Some),
+        None => Ok(None),
     }
-    if end < HEAD {
-        return Err(RecordsError::Malformed);
-    }
-    if bytes.len() < end {
-        return Ok(None);
-    }
-    decode_batch(bytes.split_to(end)).map(Some)
 }
 
-/// `batch` is at least as long as a head, and of format 2.
-fn decode_batch(mut batch: Bytes) -> Result<Batch, RecordsError> {
-    let checksum = crc32c::crc32c(&batch[CHECKED_FROM..]);
-    let base_offset = batch.get_i64();
-    let _length = batch.get_i32();
-    let leader_epoch = batch.get_i32();
-    let _format = batch.get_i8();
-    if batch.get_u32() != checksum {
-        return Err(RecordsError::Checksum);
-    }
-    let attributes = batch.get_i16();
-    let last_offset = base_offset.wrapping_add(batch.get_i32().into());
-    let base_timestamp = batch.get_i64();
-    let max_timestamp = batch.get_i64();
-    let producer = Producer { id: batch.get_i64(), epoch: batch.get_i16(), sequence: batch.get_i32() };
-    let count = batch.get_i32();
-    let head = BatchHead {
-        base_offset,
-        last_offset,
-        leader_epoch,
-        producer,
-        transactional: attributes & TRANSACTIONAL != 0,
-        control: attributes & CONTROL != 0,
-        compression: Compression::of(attributes)?,
-        max_timestamp,
-    };
-    let appended_at = (attributes & LOG_APPEND_TIME != 0).then_some(max_timestamp);
+fn decode_batch(head: BatchHead, mut batch: Bytes) -> Result<Batch, RecordsError> {
+    batch.advance(head::LENGTH);
     let mut body = head.compression.decompress(batch)?;
     // What is announced is believed no further than what has arrived could hold.
-    let count = usize::try_from(count).map_err(|_| RecordsError::Malformed)?;
+    let count = usize::try_from(head.count).map_err(|_| RecordsError::Malformed)?;
     let mut records = Vec::with_capacity(count.min(body.len() / SMALLEST_RECORD));
     for _ in 0..count {
-        records.push(decode_record(&mut body, base_offset, base_timestamp, appended_at)?);
+        records.push(decode_record(&mut body, &head)?);
     }
     if body.has_remaining() {
         return Err(RecordsError::Malformed);
@@ -202,20 +121,15 @@ fn decode_batch(mut batch: Bytes) -> Result<Batch, RecordsError> {
 /// Length, attributes, two deltas, two lengths of null, no headers: a byte each.
 const SMALLEST_RECORD: usize = 7;
 
-fn decode_record(
-    body: &mut Bytes,
-    base_offset: i64,
-    base_timestamp: i64,
-    appended_at: Option<i64>,
-) -> Result<StoredRecord, RecordsError> {
+fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, RecordsError> {
     let length = usize::try_from(varint::read(body)?).map_err(|_| RecordsError::Malformed)?;
     if length > body.len() {
         return Err(RecordsError::Malformed);
     }
     let mut record = body.split_to(length);
     let _attributes = record.try_get_i8().map_err(|_| RecordsError::Malformed)?;
-    let timestamp = base_timestamp.wrapping_add(varint::read(&mut record)?);
-    let offset = base_offset.wrapping_add(varint::read(&mut record)?);
+    let timestamp = head.base_timestamp.wrapping_add(varint::read(&mut record)?);
+    let offset = head.base_offset.wrapping_add(varint::read(&mut record)?);
     let key = nullable(&mut record)?;
     let value = nullable(&mut record)?;
     let mut headers = Vec::new();
@@ -226,7 +140,7 @@ fn decode_record(
     if record.has_remaining() {
         return Err(RecordsError::Malformed);
     }
-    let timestamp = appended_at.unwrap_or(timestamp);
+    let timestamp = if head.stamped_on_append { head.max_timestamp } else { timestamp };
     Ok(StoredRecord { offset, record: Record { key, value, headers, timestamp } })
 }
 
@@ -245,7 +159,51 @@ pub fn encode_batch(records: &[Record], options: &BatchOptions) -> Result<Bytes,
     let count = i32::try_from(records.len()).map_err(|_| RecordsError::DoNotFit)?;
     let base_timestamp = records.first().map_or(0, |record| record.timestamp);
     let max_timestamp = records.iter().map(|record| record.timestamp).max().unwrap_or(base_timestamp);
+    let body = options.compression.compress(encode_body(records, base_timestamp))?;
+    let head = BatchHead {
+        base_offset: 0,
+        last_offset: i64::from((count - 1).max(0)),
+        leader_epoch: -1,
+        producer: options.producer,
+        transactional: options.transactional,
+        control: false,
+        compression: options.compression,
+        stamped_on_append: false,
+        base_timestamp,
+        max_timestamp,
+        count,
+    };
+    head.seal(&body)
+}
 
+/// The mark that ends a producer's transaction in one partition, as a coordinator has it written.
+pub fn encode_marker(producer: Producer, commit: bool, timestamp: i64) -> Result<Bytes, RecordsError> {
+    // Version and kind; version and epoch of the coordinator.
+    let key = [0, 0, 0, u8::from(commit)];
+    let value = [0; 6];
+    let mark = Record {
+        key: Some(Bytes::copy_from_slice(&key)),
+        value: Some(Bytes::copy_from_slice(&value)),
+        headers: Vec::new(),
+        timestamp,
+    };
+    let head = BatchHead {
+        base_offset: 0,
+        last_offset: 0,
+        leader_epoch: -1,
+        producer: Producer { sequence: -1, ..producer },
+        transactional: true,
+        control: true,
+        compression: Compression::None,
+        stamped_on_append: false,
+        base_timestamp: timestamp,
+        max_timestamp: timestamp,
+        count: 1,
+    };
+    head.seal(&encode_body(&[mark], timestamp))
+}
+
+fn encode_body(records: &[Record], base_timestamp: i64) -> Bytes {
     let mut body = BytesMut::new();
     let mut scratch = BytesMut::new();
     for (offset, record) in records.iter().enumerate() {
@@ -254,28 +212,7 @@ pub fn encode_batch(records: &[Record], options: &BatchOptions) -> Result<Bytes,
         varint::write(&mut body, scratch.len() as i64);
         body.extend_from_slice(&scratch);
     }
-    let body = options.compression.compress(body.freeze())?;
-
-    let length = i32::try_from(HEAD - BEFORE_LENGTH_ENDS + body.len()).map_err(|_| RecordsError::DoNotFit)?;
-    let transactional = if options.transactional { TRANSACTIONAL } else { 0 };
-    let mut batch = BytesMut::with_capacity(HEAD + body.len());
-    batch.put_i64(0);
-    batch.put_i32(length);
-    batch.put_i32(-1);
-    batch.put_i8(2);
-    batch.put_u32(0);
-    batch.put_i16(options.compression.bits() | transactional);
-    batch.put_i32((count - 1).max(0));
-    batch.put_i64(base_timestamp);
-    batch.put_i64(max_timestamp);
-    batch.put_i64(options.producer.id);
-    batch.put_i16(options.producer.epoch);
-    batch.put_i32(options.producer.sequence);
-    batch.put_i32(count);
-    batch.extend_from_slice(&body);
-    let checksum = crc32c::crc32c(&batch[CHECKED_FROM..]);
-    batch[CHECKED_FROM - size_of::<u32>()..CHECKED_FROM].copy_from_slice(&checksum.to_be_bytes());
-    Ok(batch.freeze())
+    body.freeze()
 }
 
 fn encode_record(out: &mut BytesMut, record: &Record, timestamp_delta: i64, offset_delta: i64) {

@@ -3,7 +3,7 @@
 use kafka_protocol::records::RecordBatchDecoder;
 use proptest::prelude::*;
 
-use super::*;
+use super::{head::CHECKED_FROM, *};
 
 const ALL: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -85,6 +85,27 @@ fn the_codec_reads_our_batches() {
     }
     assert_eq!(set.records.iter().map(|record| record.sequence).collect::<Vec<_>>(), [40, 41]);
     assert!(set.records[0].headers.contains_key("h".as_bytes()));
+}
+
+#[test]
+fn a_batch_at_its_place_is_the_same_batch() {
+    let sent = encode_batch(&[Record::default(), Record::default()], &options(Compression::Zstd)).unwrap();
+    let placed = &read(place(&sent, 40, 3))[0];
+    assert_eq!((placed.head.base_offset, placed.head.last_offset, placed.head.leader_epoch), (40, 41, 3));
+    assert_eq!(placed.records.iter().map(|stored| stored.offset).collect::<Vec<_>>(), [40, 41]);
+    assert_eq!(placed.head.producer, options(Compression::Zstd).producer);
+}
+
+#[test]
+fn a_marker_is_read_by_the_codec_too() {
+    for commit in [true, false] {
+        let marker = encode_marker(Producer { id: 7, epoch: 3, sequence: 40 }, commit, 9).unwrap();
+        let head = read(marker.clone())[0].head;
+        assert_eq!((head.control, head.transactional, head.producer.sequence), (true, true, -1));
+        let theirs = RecordBatchDecoder::decode(&mut marker.clone()).unwrap();
+        assert!(theirs.records[0].control);
+        assert_eq!(theirs.records[0].key.as_deref(), Some(&[0, 0, 0, u8::from(commit)][..]));
+    }
 }
 
 proptest! {

@@ -28,7 +28,7 @@ use crate::{
     error::Error,
     guard::Limits,
     message::RawRequest,
-    records::{Compression, Record, decode_batches},
+    records::{Compression, Record, decode_batches, place},
     testing::{Reply, answer, client, key, metadata, play},
     types::{TopicPartition, text},
 };
@@ -108,9 +108,7 @@ impl Logs {
             // A sequence from before is a repetition: it was written, and is not again.
             let expected = self.sequences.entry((index, head.producer.id)).or_default();
             if head.producer.sequence == *expected {
-                let mut stored = BytesMut::from(&bytes[..]);
-                stored[..8].copy_from_slice(&offset.to_be_bytes());
-                let stored = stored.freeze();
+                let stored = place(&bytes, offset, 0);
                 *expected += count(&stored) as i32;
                 self.batches[index].push((offset, stored));
             }

@@ -44,7 +44,10 @@ mod tests {
                 transactional,
                 control,
                 compression: Compression::None,
+                stamped_on_append: false,
+                base_timestamp: 0,
                 max_timestamp: 0,
+                count: count as i32,
             },
             records: (first..first + count).map(|offset| StoredRecord { offset, record: Record::default() }).collect(),
         }

@@ -5,27 +5,24 @@
 //! from chance: the simulated broker guards nothing, and the same story gives the same bytes.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use evenkeel_kafka::guard::Limits;
+use evenkeel_kafka::login::scram::{Challenge, FEWEST_ITERATIONS, Hash, Knock};
 use evenkeel_kafka::message::{MessageError, RawRequest, encode_response};
 use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest,
     SaslHandshakeResponse,
 };
-use ring::{digest, hmac, pbkdf2};
 
 use super::cluster_calls::versions;
 use super::convert::text;
 use super::{Reply, decode, served};
 use crate::code::Code;
 
-/// Kafka's least number of iterations.
-const ITERATIONS: NonZeroU32 = NonZeroU32::new(4_096).expect("not zero");
+/// Bytes of the broker's part of a nonce.
+const NONCE: usize = 18;
 
 /// Names and passwords.
 #[derive(Clone, Default)]
@@ -49,18 +46,16 @@ impl std::fmt::Debug for Users {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mechanism {
     Plain,
-    Sha256,
-    Sha512,
+    Scram(Hash),
 }
 
 impl Mechanism {
-    const ALL: [(&'static str, Self); 3] =
-        [("PLAIN", Self::Plain), ("SCRAM-SHA-256", Self::Sha256), ("SCRAM-SHA-512", Self::Sha512)];
+    const ALL: [Self; 3] = [Self::Plain, Self::Scram(Hash::Sha256), Self::Scram(Hash::Sha512)];
 
-    fn hash(self) -> (pbkdf2::Algorithm, hmac::Algorithm, &'static digest::Algorithm) {
+    fn name(self) -> &'static str {
         match self {
-            Self::Sha512 => (pbkdf2::PBKDF2_HMAC_SHA512, hmac::HMAC_SHA512, &digest::SHA512),
-            _ => (pbkdf2::PBKDF2_HMAC_SHA256, hmac::HMAC_SHA256, &digest::SHA256),
+            Self::Plain => "PLAIN",
+            Self::Scram(hash) => hash.mechanism(),
         }
     }
 }
@@ -70,7 +65,7 @@ impl Mechanism {
 enum Stage {
     New,
     Chosen(Mechanism),
-    Challenged { mechanism: Mechanism, nonce: String, transcript: String, salted: Option<Vec<u8>> },
+    Challenged(Challenge),
     Done,
 }
 
@@ -124,11 +119,11 @@ impl Login {
     }
 
     fn shake_hands(&mut self, request: &SaslHandshakeRequest) -> SaslHandshakeResponse {
-        let names = Mechanism::ALL.map(|(name, _)| text(name)).to_vec();
+        let names = Mechanism::ALL.map(|mechanism| text(mechanism.name())).to_vec();
         let response = SaslHandshakeResponse::default().with_mechanisms(names);
-        match Mechanism::ALL.iter().find(|(name, _)| *name == request.mechanism.as_str()) {
-            Some((_, mechanism)) => {
-                self.stage = Stage::Chosen(*mechanism);
+        match Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == request.mechanism.as_str()) {
+            Some(mechanism) => {
+                self.stage = Stage::Chosen(mechanism);
                 response
             }
             None => response.with_error_code(Code::UnsupportedSaslMechanism.number()),
@@ -147,9 +142,9 @@ impl Login {
 
     fn step(&mut self, said: &[u8]) -> Result<Bytes, Code> {
         const FAILED: Code = Code::SaslAuthenticationFailed;
-        let said = str::from_utf8(said).map_err(|_| FAILED)?;
         match std::mem::replace(&mut self.stage, Stage::New) {
             Stage::Chosen(Mechanism::Plain) => {
+                let said = str::from_utf8(said).map_err(|_| FAILED)?;
                 let parts: Vec<&str> = said.split('\0').collect();
                 let [_, name, password] = parts[..] else { return Err(FAILED) };
                 if self.users.0.get(name).is_none_or(|known| known != password) {
@@ -158,37 +153,27 @@ impl Login {
                 self.stage = Stage::Done;
                 Ok(Bytes::new())
             }
-            Stage::Chosen(mechanism) => self.challenge(mechanism, said).ok_or(FAILED),
-            Stage::Challenged { mechanism, nonce, transcript, salted } => {
-                let salted = salted.ok_or(FAILED)?;
-                let proof = check_proof(mechanism, &nonce, &transcript, &salted, said).ok_or(FAILED)?;
+            Stage::Chosen(Mechanism::Scram(hash)) => {
+                let knock = Knock::read(said).map_err(|_| FAILED)?;
+                let challenge = self.challenge(hash, &knock);
+                let message = Bytes::from(challenge.message().to_owned());
+                self.stage = Stage::Challenged(challenge);
+                Ok(message)
+            }
+            Stage::Challenged(challenge) => {
+                let proof = challenge.check(said).map_err(|_| FAILED)?;
                 self.stage = Stage::Done;
-                Ok(proof)
+                Ok(Bytes::from(proof))
             }
             Stage::New | Stage::Done => Err(Code::IllegalSaslState),
         }
     }
 
-    /// `n,,n=NAME,r=NONCE` is answered with our nonce, the salt and the iterations.
-    fn challenge(&mut self, mechanism: Mechanism, said: &str) -> Option<Bytes> {
-        let (_, bare) = said.split_once(",,").filter(|(flag, _)| matches!(*flag, "n" | "y"))?;
-        let field = |letter: &str| bare.split(',').find_map(|field| field.strip_prefix(letter));
-        let name = field("n=")?.replace("=2C", ",").replace("=3D", "=");
-        let client_nonce = field("r=")?;
-        let (derive, _, hash) = mechanism.hash();
-        let ours = digest::digest(hash, client_nonce.as_bytes());
-        let nonce = format!("{client_nonce}{}", BASE64_STANDARD.encode(&ours.as_ref()[..18]));
-        let salt = digest::digest(hash, name.as_bytes());
-        // A stranger is challenged like anybody, so that names cannot be probed.
-        let salted = self.users.0.get(&name).map(|password| {
-            let mut salted = vec![0; hash.output_len()];
-            pbkdf2::derive(derive, ITERATIONS, salt.as_ref(), password.as_bytes(), &mut salted);
-            salted
-        });
-        let answer = format!("r={nonce},s={},i={ITERATIONS}", BASE64_STANDARD.encode(salt.as_ref()));
-        let transcript = format!("{bare},{answer}");
-        self.stage = Stage::Challenged { mechanism, nonce, transcript, salted };
-        Some(Bytes::from(answer))
+    fn challenge(&self, hash: Hash, knock: &Knock) -> Challenge {
+        let nonce = &hash.digest(knock.nonce.as_bytes())[..NONCE];
+        let salt = hash.digest(knock.username.as_bytes());
+        let password = self.users.0.get(&knock.username).map(String::as_str);
+        knock.challenge(hash, nonce, &salt, FEWEST_ITERATIONS, password)
     }
 }
 
@@ -204,29 +189,11 @@ pub(super) fn no_login() -> SaslAuthenticateResponse {
         .with_error_message(Some(text("SaslAuthenticate request received after successful authentication")))
 }
 
-/// `c=BINDING,r=NONCE,p=PROOF`: the broker's own proof if the client's is good.
-fn check_proof(mechanism: Mechanism, nonce: &str, transcript: &str, salted: &[u8], said: &str) -> Option<Bytes> {
-    let (without_proof, proof) = said.rsplit_once(",p=")?;
-    if without_proof.split(',').find_map(|field| field.strip_prefix("r="))? != nonce {
-        return None;
-    }
-    let (_, mac, hash) = mechanism.hash();
-    let sign = |key: &[u8], message: &[u8]| hmac::sign(&hmac::Key::new(mac, key), message);
-    let transcript = format!("{transcript},{without_proof}");
-    let stored = digest::digest(hash, sign(salted, b"Client Key").as_ref());
-    let signature = sign(stored.as_ref(), transcript.as_bytes());
-    let proof = BASE64_STANDARD.decode(proof).ok()?;
-    let client_key: Vec<u8> = proof.iter().zip(signature.as_ref()).map(|(a, b)| a ^ b).collect();
-    if proof.len() != hash.output_len() || digest::digest(hash, &client_key).as_ref() != stored.as_ref() {
-        return None;
-    }
-    let server_key = sign(salted, b"Server Key");
-    let ours = sign(server_key.as_ref(), transcript.as_bytes());
-    Some(Bytes::from(format!("v={}", BASE64_STANDARD.encode(ours.as_ref()))))
-}
-
 #[cfg(test)]
 mod tests {
+    use evenkeel_kafka::login::Secret;
+    use evenkeel_kafka::login::scram::ClientFirst;
+
     use super::*;
 
     fn started(mechanism: Mechanism) -> Login {
@@ -248,22 +215,23 @@ mod tests {
     }
 
     #[test]
-    fn the_proof_of_rfc_7677_is_accepted_and_answered() {
-        let salt = BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").expect("base64");
-        let mut salted = [0; 32];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ITERATIONS, &salt, b"pencil", &mut salted);
-        let nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-        let transcript = format!("n=user,r=rOprNGfwEbeRWgbNEkqO,r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096");
-        let said = format!("c=biws,r={nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
-        let answer = check_proof(Mechanism::Sha256, nonce, &transcript, &salted, &said);
-        assert_eq!(answer.as_deref(), Some(&b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="[..]));
-        let other = said.replace("p=d", "p=e");
-        assert_eq!(check_proof(Mechanism::Sha256, nonce, &transcript, &salted, &other), None);
+    fn scram_lets_in_who_knows_the_password() {
+        for hash in [Hash::Sha256, Hash::Sha512] {
+            for (password, known) in [("secret", true), ("wrong", false)] {
+                let mut login = started(Mechanism::Scram(hash));
+                let first = ClientFirst::new(hash, "admin", "abc");
+                let challenge = login.step(first.message().as_bytes()).expect("a challenge");
+                let last = first.answer(&challenge, &Secret::new(password)).expect("an answer");
+                let proof = login.step(last.message().as_bytes());
+                assert_eq!((login.is_done(), proof.is_ok()), (known, known));
+                assert!(proof.is_err() || proof.is_ok_and(|proof| last.check(&proof).is_ok()));
+            }
+        }
     }
 
     #[test]
     fn a_stranger_is_challenged_and_then_refused() {
-        let mut login = started(Mechanism::Sha512);
+        let mut login = started(Mechanism::Scram(Hash::Sha512));
         assert!(login.step(b"n,,n=nobody,r=abc").is_ok());
         assert_eq!(login.step(b"c=biws,r=abc,p=AAAA"), Err(Code::SaslAuthenticationFailed));
         assert_eq!(login.step(b"again"), Err(Code::IllegalSaslState));

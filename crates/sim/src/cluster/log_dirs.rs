@@ -1,6 +1,6 @@
 //! Log directories: what they show, and replicas on their way between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Cluster;
 use super::topic::Future;
@@ -41,6 +41,7 @@ impl Cluster {
     /// The directories of a broker: all replicas, or those of `among`.
     pub fn describe_log_dirs(&self, broker: BrokerId, among: Option<&[TopicPartition]>) -> Vec<DirView> {
         let Some(it) = self.brokers.get(&broker) else { return Vec::new() };
+        let among: Option<BTreeSet<&TopicPartition>> = among.map(|among| among.iter().collect());
         let mut dirs: Vec<DirView> = it
             .dirs
             .iter()
@@ -61,7 +62,7 @@ impl Cluster {
                 let extent = topic.extent(number, self.now);
                 let position = replica.position(&extent);
                 let tp = TopicPartition { topic: name.clone(), partition: number };
-                let wanted = among.is_none_or(|among| among.contains(&tp));
+                let wanted = among.as_ref().is_none_or(|among| among.contains(&tp));
                 let mut show = |dir: usize, position: f64, future: bool| {
                     let Some(dir) = dirs.get_mut(dir).filter(|dir| dir.error.is_none()) else { return };
                     let size = extent.size_up_to(position).round() as u64;

@@ -1,5 +1,6 @@
 //! The brokers over the wire: in-memory streams, paused time, and hostile bytes.
 
+mod hostile;
 mod metrics;
 
 use std::time::Duration;

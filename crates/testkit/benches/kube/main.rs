@@ -13,11 +13,11 @@ mod objects;
 mod sizes;
 mod watches;
 
-use std::{fs, path::PathBuf, thread, time::Instant};
+use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use evenkeel_testkit::measure::{Measurement, Report, Spread, Unit};
+use evenkeel_testkit::measure::{Measurement, Report, Spread, Unit, cores, load_average};
 use serde_json::json;
 
 use contestant::Contestant;
@@ -88,7 +88,6 @@ async fn run(options: &Options) -> Result<()> {
     let report = Report::new(&ours, &real);
     let load = [load_before, load_average()];
     println!("\n{report}\n{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
-    // Numbers from a busy machine are about its neighbours, too; whoever reads them must be able to tell.
     println!("load average before: {}; after: {}", load[0], load[1]);
     if let Some(file) = &options.json {
         let numbers = json!({"cores": cores(), "loadAverages": load, "quick": options.quick, "sizes": sizes, "rows": report.rows()});
@@ -136,15 +135,4 @@ async fn measure(contestant: &Contestant, sizes: &Sizes, options: &Options) -> R
         measured.extend(memory::measure(&server, sizes).await.context("memory")?);
     }
     Ok(measured)
-}
-
-/// Of the last minute, five and fifteen, as the kernel tells it.
-fn load_average() -> String {
-    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let averages: Vec<&str> = told.split_whitespace().take(3).collect();
-    if averages.is_empty() { "unknown".to_owned() } else { averages.join(" ") }
-}
-
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
 }

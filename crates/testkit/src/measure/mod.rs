@@ -1,9 +1,11 @@
 //! What benches share: times as percentiles, what a process costs, and a table of two contestants.
 
+mod machine;
 mod process;
 mod report;
 mod spread;
 
-pub use process::{Cost, Memory};
+pub use machine::{cores, load_average};
+pub use process::{Cost, Memory, peak_of};
 pub use report::{Measurement, Report, Unit, grouped};
 pub use spread::Spread;

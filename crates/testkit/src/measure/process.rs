@@ -43,6 +43,25 @@ impl Cost {
     }
 }
 
+/// Does something, and tells how many bytes of physical memory this process needed for it at its highest, beyond what it
+/// held before.
+///
+/// Memory that the allocator has kept from earlier work is not seen when it is used again: measure in a process that
+/// has done nothing else.
+///
+/// # Errors
+///
+/// When this is not Linux.
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> Result<(T, u64)> {
+    // Makes the kernel forget the highest value so far.
+    fs::write("/proc/self/clear_refs", "5").context("could not reset the peak of memory")?;
+    let before = Cost::of(std::process::id())?.memory.resident;
+    let done = work();
+    let status = fs::read_to_string("/proc/self/status").context("could not read this process's status")?;
+    let peak = bytes(&status, "VmHWM").context("could not understand this process's status")?;
+    Ok((done, peak.saturating_sub(before)))
+}
+
 impl Add for Cost {
     type Output = Self;
 
@@ -70,12 +89,13 @@ fn cpu(stat: &str) -> Option<Duration> {
 }
 
 fn memory(status: &str) -> Option<Memory> {
-    let bytes = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kibibytes * 1024)
-    };
-    Some(Memory { resident: bytes("VmRSS")?, anonymous: bytes("RssAnon")? })
+    Some(Memory { resident: bytes(status, "VmRSS")?, anonymous: bytes(status, "RssAnon")? })
+}
+
+fn bytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]
@@ -102,5 +122,12 @@ mod tests {
         let cost = Cost::of(std::process::id()).unwrap();
         assert!(cost.memory.resident > 100_000 && cost.memory.anonymous <= cost.memory.resident, "{cost:?}");
         assert!(Cost::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_peak_is_seen_though_it_is_over() {
+        let ((), peak) = peak_of(|| drop(std::hint::black_box(vec![1_u8; 50 << 20]))).unwrap();
+        assert!(peak >= 40 << 20, "{peak}");
     }
 }

@@ -67,9 +67,11 @@ impl Measurement {
     }
 }
 
-/// All numbers of both contestants; shown, it is a Markdown table.
+/// All numbers of both contestants, or of ours alone; shown, it is a Markdown table.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// Who ours is compared with.
+    other: Option<String>,
     rows: Vec<Row>,
 }
 
@@ -87,6 +89,11 @@ impl Report {
     /// Puts numbers with the same name into one row. The order is that of the real contestant, which has numbers of
     /// its own parts in between; what only ours has comes last.
     pub fn new(ours: &[Measurement], real: &[Measurement]) -> Self {
+        Self::beside("real", ours, real)
+    }
+
+    /// The same beside somebody else than the real thing.
+    pub fn beside(other: &str, ours: &[Measurement], real: &[Measurement]) -> Self {
         let value_in = |side: &[Measurement], what: &str| side.iter().find(|one| one.what == what).map(|one| one.value);
         let only_ours = ours.iter().filter(|one| value_in(real, &one.what).is_none());
         let rows = real
@@ -94,7 +101,12 @@ impl Report {
             .chain(only_ours)
             .map(|one| Row::new(one, value_in(ours, &one.what), value_in(real, &one.what)))
             .collect();
-        Self { rows }
+        Self { other: Some(other.to_owned()), rows }
+    }
+
+    /// Numbers that nobody else has.
+    pub fn alone(ours: &[Measurement]) -> Self {
+        Self { other: None, rows: ours.iter().map(|one| Row::new(one, Some(one.value), None)).collect() }
     }
 
     /// The rows, for programs.
@@ -126,20 +138,28 @@ impl Row {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["", "ours", "real", "ours is better by"].map(str::to_owned);
+        let other = self.other.as_deref().unwrap_or_default();
+        let head = ["", "ours", other, "ours is better by"].map(str::to_owned);
+        let columns = if self.other.is_some() { head.len() } else { 2 };
         let cells: Vec<[String; 4]> = self.rows.iter().map(Row::cells).collect();
         let width = |column: usize| {
             let longest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
             longest.max(head[column].chars().count())
         };
         let widths: [usize; 4] = std::array::from_fn(width);
-        let line = |[what, ours, real, ratio]: &[String; 4]| {
-            let [a, b, c, d] = widths;
-            format!("| {what:<a$} | {ours:>b$} | {real:>c$} | {ratio:>d$} |\n")
+        let line = |cells: &[String; 4]| {
+            let mut line = format!("| {:<1$} |", cells[0], widths[0]);
+            for (cell, width) in cells.iter().zip(widths).take(columns).skip(1) {
+                let _ = write!(line, " {cell:>width$} |");
+            }
+            line + "\n"
         };
-        let [a, b, c, d] = widths.map(|width| "-".repeat(width));
         let mut text = line(&head);
-        let _ = writeln!(text, "|-{a}-|-{b}:|-{c}:|-{d}:|");
+        let _ = write!(text, "|-{}-|", "-".repeat(widths[0]));
+        for width in widths.iter().take(columns).skip(1) {
+            let _ = write!(text, "-{}:|", "-".repeat(*width));
+        }
+        text.push('\n');
         text.extend(cells.iter().map(line));
         f.write_str(&text)
     }
@@ -202,6 +222,17 @@ mod tests {
             | only ours  |   0.00 µs |        – |                 – |
         "#]]
         .assert_eq(&report().to_string());
+    }
+
+    #[test]
+    fn numbers_without_a_contestant_have_one_column() {
+        let alone = Report::alone(&[Measurement::new("decode", Unit::Milliseconds, 10.0)]);
+        expect![[r#"
+            |        |    ours |
+            |--------|--------:|
+            | decode | 10.0 ms |
+        "#]]
+        .assert_eq(&alone.to_string());
     }
 
     #[test]

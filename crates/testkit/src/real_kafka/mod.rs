@@ -16,6 +16,7 @@ mod properties;
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
+    fs,
     hash::{BuildHasher, Hasher, RandomState},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
@@ -51,6 +52,17 @@ struct Broker {
     node: Node,
     addresses: Addresses,
     log_dirs: Vec<PathBuf>,
+}
+
+impl Broker {
+    fn log_dir(&self, nth: usize) -> Result<PathBuf> {
+        self.log_dirs.get(nth).cloned().context("there is no such log directory")
+    }
+}
+
+/// Where a log directory is while it is broken.
+fn taken_away(dir: &Path) -> PathBuf {
+    dir.with_extension("taken-away")
 }
 
 impl Cluster {
@@ -137,6 +149,34 @@ impl Cluster {
     pub async fn remove_broker(&self, id: i32) -> Result<()> {
         let broker = self.with_brokers(|brokers| brokers.remove(&id)).context("there is no such broker")?;
         broker.lock().await.node.remove()
+    }
+
+    /// Takes one of a broker's log directories away: a file is where it was. The broker notices when it next writes a
+    /// checkpoint there, within five seconds.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub async fn break_log_dir(&self, id: i32, nth: usize) -> Result<()> {
+        let broker = self.broker(id)?;
+        let dir = broker.lock().await.log_dir(nth)?;
+        fs::rename(&dir, taken_away(&dir)).context("could not take a log directory away")?;
+        fs::write(&dir, "no directory\n").context("could not put a file where a log directory was")
+    }
+
+    /// Gives a broken directory back, with all that was in it, and starts its broker anew: nothing less makes a broker
+    /// use it again.
+    ///
+    /// # Errors
+    ///
+    /// When it is not broken, or as [`Cluster::start_broker`] does.
+    pub async fn mend_log_dir(&self, id: i32, nth: usize) -> Result<()> {
+        let broker = self.broker(id)?;
+        let dir = broker.lock().await.log_dir(nth)?;
+        self.stop_broker(id).await?;
+        fs::remove_file(&dir).context("the log directory is not broken")?;
+        fs::rename(taken_away(&dir), &dir).context("could not give a log directory back")?;
+        self.start_broker(id).await
     }
 
     /// What to give a client that knows none of the brokers: where those are that the cluster was started with.
@@ -239,7 +279,7 @@ fn lay_out_controller(folder: &Path, kit: &Kit, shared: &Shared) -> Result<Node>
     let properties = properties::controller(shared, &data);
     let node = Node::lay_out("controller", &folder, &properties)?;
     properties::format(&data, &shared.cluster_id, CONTROLLER, 0)?;
-    std::fs::copy(kit.bootstrap_checkpoint(), data.join("bootstrap.checkpoint"))
+    fs::copy(kit.bootstrap_checkpoint(), data.join("bootstrap.checkpoint"))
         .context("could not copy the cluster's first records")?;
     Ok(node)
 }

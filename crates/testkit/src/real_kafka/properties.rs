@@ -82,7 +82,9 @@ pub(super) struct Shared {
 }
 
 /// Small: few threads, small buffers, internal topics of one partition. One internal replica, so that a broker which a
-/// test kills takes nothing down that another test needs, unless it leads it.
+/// test kills takes nothing down that another test needs, unless it leads it. Retention never looks: records of tests
+/// carry times of long ago, and by default the first look, half a minute after the start, would take them away. The
+/// cleaner of compacted topics is in a hurry instead.
 const SMALL: &str = "\
 auto.create.topics.enable=false
 num.network.threads=1
@@ -92,6 +94,9 @@ background.threads=2
 num.recovery.threads.per.data.dir=1
 log.cleaner.threads=1
 log.cleaner.dedupe.buffer.size=2097152
+log.cleaner.backoff.ms=200
+log.initial.task.delay.ms=86400000
+log.retention.check.interval.ms=86400000
 log.segment.bytes=16777216
 log.index.size.max.bytes=65536
 group.initial.rebalance.delay.ms=0

@@ -83,7 +83,7 @@ async fn lose_nothing(bootstrap: &str, disturb: impl AsyncFn(Disturbance)) {
         let (Disturbance::Stop(broker) | Disturbance::Kill(broker) | Disturbance::Start(broker)) = gone;
         disturb(gone).await;
         // Until it is missed: back at once, nobody would have had to lead in its place.
-        topic(&["missing", "traffic"]).await;
+        topic(&["missed", "traffic", &broker.to_string()]).await;
         disturb(Disturbance::Start(broker)).await;
         topic(&["in-sync", "traffic"]).await;
     }

@@ -1,6 +1,14 @@
 //! What a broker does with bytes that no client sends: it hangs up, and nobody else notices.
 
-use evenkeel_kafka::message;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use evenkeel_kafka::{
+    BrokerId, Error, Remedy, TopicPartition,
+    calls::{configs::Resource, produce::Writing},
+    message,
+    records::{self, Record},
+};
 use kafka_protocol::{
     messages::{ApiVersionsRequest, ApiVersionsResponse},
     protocol::Decodable,
@@ -10,9 +18,18 @@ use tokio::{
     time::timeout,
 };
 
-use crate::world::{PATIENCE, World};
+use crate::{
+    records::produce,
+    world::{PATIENCE, World, plain},
+};
 
-promises!(nonsense_ends_a_connection_and_nothing_else, an_unknown_version_of_the_first_question_is_answered);
+promises!(
+    nonsense_ends_a_connection_and_nothing_else,
+    a_request_that_is_cut_off_ends_its_connection_and_nothing_else,
+    an_unknown_version_of_the_first_question_is_answered,
+    a_broker_that_is_not_there_is_named,
+    hostile_batches_are_refused_and_nothing_is_written,
+);
 
 async fn nonsense_ends_a_connection_and_nothing_else(world: &World) {
     let unknown_key = frame(&[0x7f, 0xff, 0, 0, 0, 0, 0, 7, 0xff, 0xff]);
@@ -33,6 +50,60 @@ async fn nonsense_ends_a_connection_and_nothing_else(world: &World) {
         assert!(answer.is_empty(), "{nonsense:?} was answered: {answer:?}");
     }
     assert_eq!(world.client.describe_cluster().await.expect("an answer").brokers.len(), 4);
+}
+
+async fn a_request_that_is_cut_off_ends_its_connection_and_nothing_else(world: &World) {
+    let whole = message::encode_request(&ApiVersionsRequest::default(), 4, 7, "cut").expect("a request");
+    for length in [0, 1, 3, 4, 5, whole.len() - 1] {
+        let mut stream = world.open(0).await;
+        stream.write_all(&whole[..length]).await.expect("a broker that listens");
+        stream.shutdown().await.expect("an end");
+        let mut answer = Vec::new();
+        let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("an end");
+        assert!(answer.is_empty(), "{length} bytes were answered: {answer:?}");
+    }
+    assert_eq!(world.client.describe_cluster().await.expect("an answer").brokers.len(), 4);
+}
+
+async fn a_broker_that_is_not_there_is_named(world: &World) {
+    let client = &world.client;
+    let nobody = BrokerId(4711);
+    let failures = [
+        client.describe_log_dirs(nobody, None).await.unwrap_err(),
+        client.describe_configs(&[Resource::Broker(nobody)], None).await.unwrap_err(),
+        client
+            .alter_replica_log_dirs(nobody, &BTreeMap::from([(TopicPartition::new("t", 0), "/d".to_owned())]))
+            .await
+            .interrupted
+            .expect("a failure"),
+    ];
+    for failure in failures {
+        assert!(matches!(failure, Error::UnknownBroker { broker: 4711 }), "{failure:?}");
+        assert_eq!(failure.remedy(), Remedy::RefreshMetadata);
+    }
+}
+
+async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
+    let partition = TopicPartition::new(world.topic(&[&[0, 1]]).await, 0);
+    let record = Record { value: Some(Bytes::from_static(b"value")), ..Record::default() };
+    let good = records::encode_batch(&[record], &plain()).expect("a batch");
+    // Lengths before the checksum, the format, what is checked, and the end.
+    let wounded = |place: usize, byte: u8| {
+        let mut bad = good.to_vec();
+        bad[place] = byte;
+        bad
+    };
+    let lying_count = {
+        let mut bad = wounded(60, 200);
+        let checksum = crc32c::crc32c(&bad[21..]);
+        bad[17..21].copy_from_slice(&checksum.to_be_bytes());
+        bad
+    };
+    for bad in [wounded(8, 0x7f), wounded(11, 0), wounded(40, 1), good[..good.len() - 1].to_vec(), lying_count] {
+        let answer = produce(world, &partition, Bytes::from(bad.clone()), Writing::Plain).await;
+        assert!(answer.is_err(), "{bad:?} was written: {answer:?}");
+    }
+    assert_eq!(produce(world, &partition, good, Writing::Plain).await, Ok(0), "nothing is there");
 }
 
 async fn an_unknown_version_of_the_first_question_is_answered(world: &World) {

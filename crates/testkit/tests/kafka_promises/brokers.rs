@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use evenkeel_kafka::{Address, connect::Connector};
+use evenkeel_sim::{BrokerId as SimulatedId, cluster::Fault};
 #[cfg(feature = "real-kafka")]
 use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit};
 use evenkeel_testkit::{certificates::Certificates, real_kafka::Listener};
@@ -69,6 +70,12 @@ impl Brokers {
         text.split(',').map(|address| address.parse().expect("an address")).collect()
     }
 
+    /// Those that were there from the beginning.
+    pub(crate) fn first_ids(&self) -> Vec<i32> {
+        let count = self.bootstrap(Listener::Plaintext).len();
+        (0..).take(count).collect()
+    }
+
     /// Where a broker keeps its replicas.
     pub(crate) async fn log_dirs(&self, broker: i32) -> Vec<PathBuf> {
         on!(self, _simulated => Simulated::log_dirs(broker), real => real.log_dirs(broker).await.expect("a broker"))
@@ -90,6 +97,20 @@ impl Brokers {
         on!(self,
             simulated => simulated.add(broker, rack),
             real => real.add_broker(&BrokerSpec::new(broker, rack)).await.expect("a start"));
+    }
+
+    /// One of a broker's directories fails, counted as they are told by [`Brokers::log_dirs`].
+    pub(crate) async fn break_dir(&self, broker: i32, nth: usize) {
+        on!(self,
+            simulated => simulated.suffer(&Fault::FailedDir(SimulatedId(broker), nth)),
+            real => real.break_log_dir(broker, nth).await.expect("a directory"));
+    }
+
+    /// It is well again, with all that was in it, and the broker has been started anew.
+    pub(crate) async fn mend_dir(&self, broker: i32, nth: usize) {
+        on!(self,
+            simulated => simulated.suffer(&Fault::MendedDir(SimulatedId(broker), nth)),
+            real => real.mend_log_dir(broker, nth).await.expect("a directory"));
     }
 
     pub(crate) fn certificates(&self) -> &Certificates {

@@ -1,6 +1,6 @@
 //! Who gets in, by which door, and what everybody else is told.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use evenkeel_kafka::{
     Client, Error, Remedy, Settings,
@@ -17,6 +17,7 @@ promises_at_doors!(
     a_client_enters_with_a_certificate,
     a_client_without_a_good_certificate_is_turned_away,
     brokers_of_another_authority_are_not_trusted,
+    renewed_certificates_are_used_by_the_next_connection,
     the_wrong_door_is_told_from_a_broken_one,
 );
 
@@ -66,6 +67,36 @@ async fn brokers_of_another_authority_are_not_trusted(world: &World) {
     let failure = knock(world, Listener::SaslSsl, connector, Some(admin)).describe_cluster().await.unwrap_err();
     assert!(matches!(failure, Error::Connect { source: ConnectError::Tls(_), .. }), "{failure:?}");
     assert_eq!(failure.remedy(), Remedy::AskUser);
+}
+
+async fn renewed_certificates_are_used_by_the_next_connection(world: &World) {
+    let certificates = world.brokers.certificates();
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = ["authority", "certificate", "key"].map(|name| folder.path().join(name));
+    let [authority, certificate, key] = &files;
+    let renew = |Identity { certificate: from, key: its_key }: Identity| {
+        fs::copy(from, certificate).expect("a certificate");
+        fs::copy(its_key, key).expect("a key");
+    };
+    fs::copy(certificates.authority(), authority).expect("an authority");
+    renew(certificates.admin());
+    let identity = Some((certificate.clone(), key.clone()));
+    let connector = Arc::new(Tls::new(TlsFiles { authorities: Some(authority.clone()), identity }).expect("good ones"));
+    let enter = || knock(world, Listener::Mtls, Arc::clone(&connector) as Arc<dyn Connector>, None);
+
+    let early = enter();
+    early.describe_cluster().await.expect("an answer");
+    renew(certificates.stranger());
+    early.describe_cluster().await.expect("who is in stays in");
+    let late = enter();
+    assert_eq!(late.describe_cluster().await.unwrap_err().remedy(), Remedy::AskUser);
+    renew(certificates.admin());
+    late.describe_cluster().await.expect("the same client, with what is there now");
+    // The same for whom we trust.
+    fs::copy(certificates.other_authority(), authority).expect("an authority");
+    assert_eq!(enter().describe_cluster().await.unwrap_err().remedy(), Remedy::AskUser);
+    fs::copy(certificates.authority(), authority).expect("an authority");
+    enter().describe_cluster().await.expect("an answer");
 }
 
 async fn the_wrong_door_is_told_from_a_broken_one(world: &World) {

@@ -75,10 +75,14 @@ mod wire;
 mod world;
 
 mod bad_input;
+#[cfg(feature = "real-kafka")]
+mod compaction;
 mod configs;
 mod directories;
 mod doors;
 mod elections;
+mod failures;
+mod large;
 mod log_dirs;
 mod membership;
 #[cfg(feature = "real-kafka")]
@@ -88,3 +92,4 @@ mod records;
 mod topics;
 mod transactions;
 mod versions;
+mod whole_topics;

@@ -25,8 +25,11 @@ promises!(
     a_batch_over_the_limit_is_refused,
 );
 
+/// Records of promises carry times of long ago.
+const KEPT: [(&str, &str); 1] = [("retention.ms", "-1")];
+
 async fn records_come_back_as_they_were_written(world: &World) {
-    let topic = world.topic(&[&[1, 2]]).await;
+    let topic = world.topic_with("kept", &[&[1, 2]], &KEPT).await;
     let partition = TopicPartition::new(&topic, 0);
     let records = vec![
         Record {
@@ -60,7 +63,7 @@ async fn records_come_back_as_they_were_written(world: &World) {
 }
 
 async fn offsets_are_found_by_place_and_by_time(world: &World) {
-    let topic = world.topic(&[&[2, 3]]).await;
+    let topic = world.topic_with("kept", &[&[2, 3]], &KEPT).await;
     let partition = TopicPartition::new(&topic, 0);
     assert_eq!(offset(world, &partition, Place::Earliest).await, Ok(Some(0)));
     assert_eq!(offset(world, &partition, Place::AtOrAfter(0)).await, Ok(None));

@@ -10,7 +10,7 @@ use evenkeel_kafka::{
 use evenkeel_sim::{
     BrokerId, Cluster, Options,
     broker::login::Users,
-    cluster::BrokerSpec,
+    cluster::{BrokerSpec, Fault},
     serve::{Listener, Pipes, World},
 };
 use evenkeel_testkit::{certificates::Certificates, real_kafka};
@@ -84,6 +84,11 @@ impl Simulated {
     }
 
     pub(crate) fn address(&self, broker: i32) -> Address {
+        if self.doors.is_some() {
+            let all = self.bootstrap(real_kafka::Listener::Plaintext);
+            let nth = usize::try_from(broker).expect("an id of the first");
+            return all.split(',').nth(nth).expect("a broker").parse().expect("an address");
+        }
         self.pipes.address(BrokerId(broker))
     }
 
@@ -112,6 +117,10 @@ impl Simulated {
 
     pub(crate) fn start(&self, broker: i32) {
         self.world.with(|cluster| cluster.start_broker(BrokerId(broker)));
+    }
+
+    pub(crate) fn suffer(&self, fault: &Fault) {
+        self.world.with(|cluster| cluster.suffer(fault));
     }
 
     pub(crate) fn add(&self, broker: i32, rack: &str) {

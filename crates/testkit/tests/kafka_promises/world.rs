@@ -41,12 +41,14 @@ pub(crate) struct World {
 
 /// Simulated brokers, for one promise under paused time.
 pub(crate) async fn simulated(promise: &str, brokers: u8) -> World {
-    World::with_stalled_copies(Brokers::Simulated(Simulated::over_pipes(brokers)), promise).await
+    World::settled(Brokers::Simulated(Simulated::over_pipes(brokers)), promise).await
 }
 
 /// Four simulated brokers on sockets, with doors for those who are asked who they are.
 pub(crate) async fn simulated_with_doors(promise: &str) -> World {
-    World::new(Brokers::Simulated(Simulated::with_doors(4).await), promise)
+    let world = World::new(Brokers::Simulated(Simulated::with_doors(4).await), promise);
+    world.brokers_know_each_other().await;
+    world
 }
 
 /// Four real brokers, shared by all promises of one run.
@@ -54,14 +56,14 @@ pub(crate) async fn simulated_with_doors(promise: &str) -> World {
 pub(crate) async fn real(promise: &str) -> World {
     static READY: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
     let world = World::new(Brokers::shared().await, promise);
-    READY.get_or_init(|| world.stall_throttled_copies()).await;
+    READY.get_or_init(|| world.settle()).await;
     world
 }
 
 /// Real brokers for one promise.
 #[cfg(feature = "real-kafka")]
 pub(crate) async fn real_own(promise: &str, brokers: u8) -> World {
-    World::with_stalled_copies(Brokers::own(brokers).await, promise).await
+    World::settled(Brokers::own(brokers).await, promise).await
 }
 
 impl World {
@@ -70,10 +72,30 @@ impl World {
         Self { brokers, client, name: promise.replace('_', "-") }
     }
 
-    async fn with_stalled_copies(brokers: Brokers, promise: &str) -> Self {
+    async fn settled(brokers: Brokers, promise: &str) -> Self {
         let world = Self::new(brokers, promise);
-        world.stall_throttled_copies().await;
+        world.settle().await;
         world
+    }
+
+    /// What all promises begin with: brokers that know of each other, and no way for throttled copies (one byte a
+    /// second is the least that a throttle takes).
+    async fn settle(&self) {
+        self.brokers_know_each_other().await;
+        self.throttle("1").await;
+    }
+
+    /// A broker that has just started is not known to the others at once.
+    async fn brokers_know_each_other(&self) {
+        let everybody = self.brokers.first_ids();
+        for broker in &everybody {
+            eventually("all know of all", async || {
+                let cluster = self.client_of(*broker).await.describe_cluster().await.expect("an answer");
+                let alive = cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id.0);
+                alive.eq(everybody.iter().copied()).then_some(())
+            })
+            .await;
+        }
     }
 
     /// A name for a topic or another thing that no other promise uses.
@@ -200,15 +222,15 @@ impl World {
         cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id.0).collect()
     }
 
-    /// From now on a throttled copy makes no way: one byte a second is the least that a throttle takes.
-    async fn stall_throttled_copies(&self) {
+    /// From now on throttled copies get so many bytes a second, in and out of each broker.
+    pub(crate) async fn throttle(&self, rate: &str) {
         for broker in self.alive().await {
             let resource = Resource::Broker(BrokerId(broker));
-            let changes = RATES.map(|key| (key.to_owned(), Change::Set("1".to_owned())));
+            let changes = RATES.map(|key| (key.to_owned(), Change::Set(rate.to_owned())));
             self.configure(resource.clone(), BTreeMap::from(changes)).await;
             for key in RATES {
                 eventually("the rate is set", async || {
-                    (self.setting(&resource, key).await.as_deref() == Some("1")).then_some(())
+                    (self.setting(&resource, key).await.as_deref() == Some(rate)).then_some(())
                 })
                 .await;
             }

@@ -1,98 +1,11 @@
-//! SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), the client's side, as a value that is
-//! advanced by the server's messages. Kafka does no SASLprep and no channel binding.
+//! The client's side.
 
 use std::num::NonZeroU32;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ring::{
-    digest, hmac, pbkdf2,
-    rand::{SecureRandom, SystemRandom},
-};
 
-use super::Secret;
-
-/// Kafka accepts no fewer iterations for a user; fewer would make guessing cheap.
-const FEWEST_ITERATIONS: u32 = 4096;
-/// Kafka accepts no more than 16384; a server that asks for millions wants our processor, not us.
-const MOST_ITERATIONS: u32 = 100_000;
-
-/// The hash behind a mechanism.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hash {
-    /// SCRAM-SHA-256.
-    Sha256,
-    /// SCRAM-SHA-512.
-    Sha512,
-}
-
-impl Hash {
-    /// The mechanism's name.
-    pub fn mechanism(self) -> &'static str {
-        match self {
-            Self::Sha256 => "SCRAM-SHA-256",
-            Self::Sha512 => "SCRAM-SHA-512",
-        }
-    }
-
-    /// The salted password, from which both sides derive all else.
-    pub fn salted(self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Vec<u8> {
-        let (algorithm, length) = match self {
-            Self::Sha256 => (pbkdf2::PBKDF2_HMAC_SHA256, digest::SHA256_OUTPUT_LEN),
-            Self::Sha512 => (pbkdf2::PBKDF2_HMAC_SHA512, digest::SHA512_OUTPUT_LEN),
-        };
-        let mut salted = vec![0; length];
-        pbkdf2::derive(algorithm, iterations, salt, password.as_bytes(), &mut salted);
-        salted
-    }
-
-    /// The mechanism's HMAC.
-    pub fn hmac(self, key: &[u8], message: &[u8]) -> Vec<u8> {
-        let algorithm = match self {
-            Self::Sha256 => hmac::HMAC_SHA256,
-            Self::Sha512 => hmac::HMAC_SHA512,
-        };
-        hmac::sign(&hmac::Key::new(algorithm, key), message).as_ref().to_vec()
-    }
-
-    /// The mechanism's plain hash.
-    pub fn digest(self, message: &[u8]) -> Vec<u8> {
-        let algorithm = match self {
-            Self::Sha256 => &digest::SHA256,
-            Self::Sha512 => &digest::SHA512,
-        };
-        digest::digest(algorithm, message).as_ref().to_vec()
-    }
-}
-
-/// What is wrong with a server's message.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScramError {
-    /// It is not SCRAM.
-    #[error("its message cannot be read")]
-    Malformed,
-    /// It refuses in SCRAM's own words.
-    #[error("it says {0}")]
-    Says(String),
-    /// It answers somebody else's challenge.
-    #[error("its nonce does not continue ours")]
-    Nonce,
-    /// It asks for too little or too much work.
-    #[error("it asks for {0} iterations")]
-    Iterations(u32),
-    /// It does not know the password either: it is not the server.
-    #[error("its signature is wrong: it does not know the password")]
-    Signature,
-    /// The operating system gives no randomness.
-    #[error("no randomness to be had")]
-    NoRandomness,
-}
-
-/// A nonce that nobody can guess.
-pub fn nonce() -> Result<String, ScramError> {
-    let mut bytes = [0; 24];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| ScramError::NoRandomness)?;
-    Ok(STANDARD.encode(bytes))
-}
+use super::{FEWEST_ITERATIONS, Hash, MOST_ITERATIONS, ScramError, attribute};
+use crate::login::Secret;
 
 /// The client's first message, waiting for the challenge.
 #[derive(Debug)]
@@ -123,19 +36,15 @@ impl ClientFirst {
         if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
             return Err(ScramError::Nonce);
         }
-        let in_range = (FEWEST_ITERATIONS..=MOST_ITERATIONS).contains(&iterations);
+        let in_range = (FEWEST_ITERATIONS.get()..=MOST_ITERATIONS).contains(&iterations);
         let rounds = NonZeroU32::new(iterations).filter(|_| in_range).ok_or(ScramError::Iterations(iterations))?;
 
         let salted = self.hash.salted(password.reveal(), &salt, rounds);
-        let client_key = self.hash.hmac(&salted, b"Client Key");
         let without_proof = format!("c=biws,r={nonce}");
-        let signed = format!("{},{challenge},{without_proof}", self.bare);
-        let signature = self.hash.hmac(&self.hash.digest(&client_key), signed.as_bytes());
-        let proof: Vec<u8> = client_key.iter().zip(&signature).map(|(key, sign)| key ^ sign).collect();
-        let server_key = self.hash.hmac(&salted, b"Server Key");
+        let proofs = self.hash.proofs(&salted, &format!("{},{challenge},{without_proof}", self.bare));
         Ok(ClientFinal {
-            message: format!("{without_proof},p={}", STANDARD.encode(proof)),
-            server_signature: self.hash.hmac(&server_key, signed.as_bytes()),
+            message: format!("{without_proof},p={}", STANDARD.encode(proofs.client)),
+            server_signature: proofs.server,
         })
     }
 }
@@ -161,10 +70,6 @@ impl ClientFinal {
         let signature = STANDARD.decode(attribute(proof, "v=")?).map_err(|_| ScramError::Malformed)?;
         if signature == self.server_signature { Ok(()) } else { Err(ScramError::Signature) }
     }
-}
-
-fn attribute<'a>(message: &'a str, name: &str) -> Result<&'a str, ScramError> {
-    message.split(',').find_map(|part| part.strip_prefix(name)).ok_or(ScramError::Malformed)
 }
 
 #[cfg(test)]

@@ -1,0 +1,130 @@
+//! Clusters with very many partitions: read and altered in many small requests, never in a giant one.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use evenkeel_kafka::{
+    Address, BrokerId, Client, Settings, TopicPartition,
+    calls::{
+        elections::Election,
+        reassignments::Target,
+        topics::{Layout, NewTopic, Partition, Which},
+    },
+    connect::{Connector, Opening, Stream},
+};
+use evenkeel_testkit::real_kafka::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::world::{PATIENCE, World, eventually, ids};
+
+promises_on_own_brokers!(3: a_large_cluster_is_read_and_altered_in_small_requests);
+
+/// Partitions of one topic, and topics. Real brokers share a small machine, and each partition is a folder with files.
+const PARTITIONS: usize = 2_000;
+const TOPICS: usize = 100;
+const REAL_PARTITIONS: usize = 300;
+const REAL_TOPICS: usize = 4;
+/// The longest frame either side may send. All of it at once would be ten times as much.
+const CAP: usize = 512 * 1024;
+
+async fn a_large_cluster_is_read_and_altered_in_small_requests(world: &World) {
+    let (topics, partitions) =
+        if world.brokers.are_real() { (REAL_TOPICS, REAL_PARTITIONS) } else { (TOPICS, PARTITIONS) };
+    let longest = Arc::new(AtomicUsize::new(0));
+    let metered = Arc::new(Metered { connector: world.brokers.connector(), longest: Arc::clone(&longest) });
+    let bootstrap = world.brokers.bootstrap(Listener::Plaintext);
+    let settings = Settings { patience: PATIENCE, frame_cap: CAP, ..Settings::new(bootstrap) };
+    let client = Client::new(metered, settings);
+
+    for nth in 0..topics {
+        let name = world.name(&format!("topic-{nth:03}"));
+        let layout = Layout::Manual(vec![ids(&[0, 1]); partitions]);
+        let topic = NewTopic { name: name.clone(), layout, configs: BTreeMap::new() };
+        let made = client.create_topics(&[topic], false).await.expect("an answer");
+        assert_eq!(made, BTreeMap::from([(name, Ok(()))]));
+    }
+    let all = everywhere(&client, topics * partitions, |_| true).await;
+
+    // To other replicas, in another order.
+    let targets = all.iter().map(|one| (one.clone(), Target::Replicas(ids(&[2, 0])))).collect();
+    let changes = client.alter_reassignments(&targets, false).await;
+    assert!(changes.interrupted.is_none(), "{:?}", changes.interrupted);
+    assert!(changes.answers.len() == all.len() && changes.answers.values().all(Result::is_ok));
+    let under_way = client.list_reassignments(Some(&all)).await.expect("an answer");
+    assert!(under_way.keys().all(|one| targets.contains_key(one)));
+    let moved = everywhere(&client, all.len(), |one| one.replicas == ids(&[2, 0]) && one.in_sync.len() == 2).await;
+
+    // The leader has stayed, and is not the first any more.
+    let elected = client.elect_leaders(Election::Preferred, &moved).await;
+    assert!(elected.interrupted.is_none(), "{:?}", elected.interrupted);
+    assert!(elected.answers.len() == all.len() && elected.answers.values().all(Result::is_ok));
+    everywhere(&client, all.len(), |one| one.leader == Some(BrokerId(2))).await;
+    let dirs = client.describe_log_dirs(BrokerId(2), Some(&all)).await.expect("an answer");
+    let held: usize = dirs.dirs.values().flatten().map(|dir| dir.replicas.len()).sum();
+    assert_eq!(held, all.len());
+
+    let longest = longest.load(Ordering::Relaxed);
+    assert!(longest <= CAP, "a request of {longest} bytes");
+}
+
+/// All partitions, once they are all there and as they should be in the eyes of whoever is asked.
+async fn everywhere(client: &Client, count: usize, holds: impl Fn(&Partition) -> bool) -> Vec<TopicPartition> {
+    eventually("all partitions are as they should be", async || {
+        let topics = client.topics(Which::All).await.expect("an answer");
+        let topics = topics.values().flatten();
+        let found = topics.flat_map(|topic| topic.partitions.iter().map(move |one| (&topic.name, one)));
+        let as_wished = found.filter(|(_, one)| holds(one)).map(|(name, one)| TopicPartition::new(name, one.index));
+        Some(as_wished.collect::<Vec<_>>()).filter(|found| found.len() == count)
+    })
+    .await
+}
+
+/// Knows the longest frame that was sent through it: the client writes each with one call.
+#[derive(Debug)]
+struct Metered {
+    connector: Arc<dyn Connector>,
+    longest: Arc<AtomicUsize>,
+}
+
+impl Connector for Metered {
+    fn open<'a>(&'a self, address: &'a Address) -> Opening<'a> {
+        Box::pin(async move {
+            let stream = self.connector.open(address).await?;
+            Ok(Box::new(MeteredStream { stream, longest: Arc::clone(&self.longest) }) as Stream)
+        })
+    }
+}
+
+struct MeteredStream {
+    stream: Stream,
+    longest: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for MeteredStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for MeteredStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.longest.fetch_max(bytes.len(), Ordering::Relaxed);
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
