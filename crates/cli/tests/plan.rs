@@ -31,7 +31,7 @@ fn run(arguments: &[&str], snapshot: &str) -> Output {
 }
 
 fn small() -> String {
-    format!("evenkeel-snapshot v1 brokers=3\n{BROKERS}{PARTITIONS}")
+    format!("evenkeel-snapshot v1 brokers=3 partitions=2\n{BROKERS}{PARTITIONS}")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -90,7 +90,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
     refused(&["--lose-rack", "q"], &small(), 2, "there are a, b");
     refused(&["--rollback"], &small(), 2, "--output reassignment");
     refused(&["--goals", "DiskUsageGoal"], &small(), 2, "did you mean `DiskUsageDistributionGoal`?");
-    let unmeasured = format!("evenkeel-snapshot v1\nunknown cpu\n{BROKERS}{PARTITIONS}");
+    let unmeasured = format!("evenkeel-snapshot v1 brokers=3 partitions=2\nunknown cpu\n{BROKERS}{PARTITIONS}");
     refused(&["--goals", "CpuCapacityGoal"], &unmeasured, 2, "cpu not measured");
 }
 
@@ -123,7 +123,7 @@ fn the_cluster_after_a_plan_is_planned_for_again_without_a_change() {
             )
         })
         .collect();
-    let snapshot = format!("evenkeel-snapshot v1\n{BROKERS}{partitions}");
+    let snapshot = format!("evenkeel-snapshot v1 brokers=3 partitions=24\n{BROKERS}{partitions}");
     let goals = ["--goals", "LeaderBytesInDistributionGoal", "--output"];
     let output = run(&[&goals[..], &["snapshot"]].concat(), &snapshot);
     assert!(output.status.success(), "{}", text(&output.stderr));
