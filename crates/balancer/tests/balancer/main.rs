@@ -10,4 +10,5 @@ mod known_clusters;
 mod picture;
 mod properties;
 mod random;
+mod reasons;
 mod soft_goals;
