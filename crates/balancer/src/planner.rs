@@ -149,7 +149,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
             search.run();
         }
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
-        (changes(&search.state, &aims, &search.steps), Vec::new())
+        (changes(&search.state, &aims, &request.operation, &search.steps), Vec::new())
     };
     let (mut plan, left) = if request.budget == Budget::default() {
         (Plan { changes, undone: Undone::default() }, None)

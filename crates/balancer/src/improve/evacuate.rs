@@ -1,6 +1,6 @@
 //! Offline replicas: they must move, so the only question is where to.
 
-use super::Search;
+use super::{Search, Why};
 use crate::cluster::Slot;
 use crate::state::Action;
 
@@ -33,7 +33,7 @@ impl Search<'_, '_> {
         });
         self.scratch = ranked;
         if let Some(action) = chosen {
-            self.take(0, action, 1.0);
+            self.take(Why::MustLeave, action);
         }
         chosen.is_some()
     }

@@ -1,7 +1,7 @@
 //! Handing leadership over: free of bytes, so tried before anything that moves data.
 
 use super::band::Outside;
-use super::{Judges, Search, by_worth};
+use super::{Judges, Search, Why, by_worth};
 use crate::aims::led;
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -232,7 +232,7 @@ impl Search<'_, '_> {
             {
                 let effect = self.state.effect(Action::Lead { part, slot });
                 if self.aims.veto(goal, &self.state, Action::Lead { part, slot }, &effect).is_none() {
-                    self.take(goal, Action::Lead { part, slot }, 1.0);
+                    self.take(Why::Goal { goal, gain: 1.0 }, Action::Lead { part, slot });
                 }
             }
         }
@@ -249,7 +249,7 @@ impl Search<'_, '_> {
             let strain = |slot: Slot| self.strain(self.state.seat(slot), &self.state.leadership(slot));
             let heir = heirs.map(|slot| (strain(slot), slot)).min_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, slot)) = heir {
-                self.take(0, Action::Lead { part, slot }, 1.0);
+                self.take(Why::MustLeave, Action::Lead { part, slot });
             }
         }
     }

@@ -34,13 +34,21 @@ const MAX_PASSES: usize = 8;
 /// An action that was taken, and what for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Index of the goal it serves; for evacuations the first goal of all.
-    pub(crate) goal: usize,
+    pub(crate) why: Why,
     pub(crate) action: Action,
     pub(crate) from: Seat,
     pub(crate) to: Seat,
-    /// By how much less the goal misses since.
-    pub(crate) gain: f64,
+}
+
+/// What an action was taken for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Why {
+    /// The goal at this index misses by so much less since.
+    Goal { goal: usize, gain: f64 },
+    /// The replica cannot stay where it was found.
+    MustLeave,
+    /// What was done before turned out needless.
+    TakenBack,
 }
 
 /// Who is asked before an action.
@@ -149,7 +157,7 @@ impl<'c, 'r> Search<'c, 'r> {
     /// Takes the action if its goal gains and none of the judges loses.
     fn attempt(&mut self, goal: usize, judges: Judges, action: Action) -> Result<(), Refusal> {
         let gain = self.judge(goal, judges, action)?;
-        self.take(goal, action, gain);
+        self.take(Why::Goal { goal, gain }, action);
         Ok(())
     }
 
@@ -183,21 +191,17 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
-    /// Takes the action without asking.
-    fn take(&mut self, goal: usize, action: Action, gain: f64) {
-        let (from, to) = self.apply(action);
-        self.steps.push(Step { goal, action, from, to, gain });
-    }
-
-    /// Makes the action happen between the two brokers that are returned.
-    fn apply(&mut self, action: Action) -> (Seat, Seat) {
+    /// Takes the action without asking, between the two brokers that are returned.
+    fn take(&mut self, why: Why, action: Action) -> (Seat, Seat) {
         let effect = self.state.effect(action);
         self.state.apply(action);
         self.age += 1;
         for seat in [effect.from, effect.to] {
             self.eases[usize::from(seat)] = Ease::of(self.aims, &self.state, seat);
         }
-        (effect.from, effect.to)
+        let (from, to) = (effect.from, effect.to);
+        self.steps.push(Step { why, action, from, to });
+        (from, to)
     }
 
     /// Moves the replica for `goal` to the broker that it strains least among `seats`.
