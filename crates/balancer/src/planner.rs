@@ -1,5 +1,7 @@
 //! From a request to a plan, and what the plan does to every goal.
 
+use std::cell::OnceCell;
+
 use crate::aims::Aims;
 use crate::budget;
 use crate::cluster::{BrokerId, Cluster, Resource, Seat};
@@ -124,6 +126,9 @@ pub struct Outcome {
     pub disks: Vec<DiskLoad>,
 }
 
+/// How often aims are made anew for what leaders take in by then.
+const RENEWALS: usize = 4;
+
 /// Makes the plan for `request`.
 pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let rules = Rules::compile(cluster, request)?;
@@ -140,6 +145,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
     feasibility.before(&state).map_err(Refused::Infeasible)?;
+    let renewed: [OnceCell<Aims>; RENEWALS] = Default::default();
     let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
         demote::demote(&mut search.state, &rules, request.demotion)
@@ -147,14 +153,22 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
             search.run();
+            for cell in &renewed {
+                if !goals.contains(&Goal::LeaderBytesInDistribution) || !leaders_take_in_other(&search) {
+                    break;
+                }
+                let aims = cell.get_or_init(|| Aims::compile(&search.state, &goals, settings, &rules));
+                search = search.with_aims(aims);
+                search.run();
+            }
         }
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
-        (changes(&search.state, &aims, &request.operation, &search.steps), Vec::new())
+        (changes(&search.state, search.aims, &request.operation, &search.steps), Vec::new())
     };
     let (mut plan, left) = if request.budget == Budget::default() {
         (Plan { changes, undone: Undone::default() }, None)
     } else {
-        let (plan, state, left) = budget::cut(cluster, &aims, changes, request.budget);
+        let (plan, state, left) = budget::cut(cluster, search.aims, changes, request.budget);
         search.state = state;
         (plan, Some(left))
     };
@@ -171,8 +185,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     Ok(Outcome {
         statistics: (spread(&before), spread(&after)),
         score: score(&verdicts, &plan, settings),
-        provision: provision(&search.state, &aims, &rules, settings),
-        least_megabytes: estimate::least_megabytes(&search.state, &aims, &rules, &before),
+        provision: provision(&search.state, search.aims, &rules, settings),
+        least_megabytes: estimate::least_megabytes(&search.state, search.aims, &rules, &before),
         plan,
         verdicts,
         unmeasured,
@@ -180,6 +194,14 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         after,
         disks,
     })
+}
+
+/// Whether leaders as a whole take in another amount than the aims were made for. It depends on who leads where the
+/// replicas of a partition differ, and the mean of it is what `LeaderBytesInDistribution` measures brokers by: it has to
+/// be the mean of the cluster that the plan leads to.
+fn leaders_take_in_other(search: &Search<'_, '_>) -> bool {
+    let now: f64 = search.state.all_levels().iter().map(|levels| levels[Gauge::LeaderIn as usize]).sum();
+    (now - search.aims.leader_in).abs() > 1e-9 * now
 }
 
 /// How each goal fares by what the search made of it.

@@ -37,6 +37,7 @@ impl Aims {
             racks: cluster.brokers().iter().map(|broker| broker.rack as u16).collect(),
             live_racks: live.len(),
             may_lead: (0..seats as Seat).map(|seat| rules.may_lead_more(seat)).collect(),
+            leader_in: totals[Gauge::LeaderIn as usize],
         };
         for goal in goals {
             let aim = match goal {

@@ -116,6 +116,8 @@ pub(crate) struct Aims {
     live_racks: usize,
     /// Which brokers may lead more than they do.
     may_lead: Vec<bool>,
+    /// What all leaders together took in when these aims were made.
+    pub(crate) leader_in: f64,
 }
 
 impl Aims {

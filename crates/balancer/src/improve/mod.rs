@@ -110,6 +110,12 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
+    /// The same plan in the making, with other aims from now on.
+    pub(crate) fn with_aims(self, aims: &'r Aims) -> Self {
+        let (steps, vetoes) = (self.steps, self.vetoes);
+        Search { steps, vetoes, ..Search::new(self.state, self.rules, aims, self.threads) }
+    }
+
     /// Improves every goal until a whole pass changes nothing.
     pub(crate) fn run(&mut self) {
         self.evacuate();
