@@ -45,10 +45,10 @@ async fn a_directory_that_fails_takes_its_replicas_along_and_not_the_broker(worl
             // A leader was chosen anew only where it had to be.
             assert_eq!(seen.leader_epoch, i32::from(led_here), "{index}");
         } else {
-            let seen = world.look(&topic).await.expect("the topic").partitions.remove(index);
-            let leader = if led_here { 0 } else { 1 };
-            assert_eq!((seen.leader, seen.leader_epoch), (Some(BrokerId(leader)), 0), "{index}");
-            assert_eq!((seen.in_sync.len(), seen.offline), (2, vec![]), "{index}");
+            // Who leads it meanwhile is not promised: real brokers were seen to hand leadership over here too.
+            world
+                .until(&topic, index, "it lacks nothing", |one| one.in_sync.len() == 2 && one.offline.is_empty())
+                .await;
         }
     }
 
