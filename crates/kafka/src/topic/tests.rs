@@ -1,5 +1,7 @@
 //! Writer and reader against a peer that keeps what it is given, under paused time.
 
+mod reading;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
@@ -9,8 +11,9 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiKey, DescribeTopicPartitionsResponse, EndTxnRequest,
-    EndTxnResponse, FetchRequest, FetchResponse, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
-    ProduceRequest, ProduceResponse, ProducerId, TopicName, TransactionalId,
+    EndTxnResponse, FetchRequest, FetchResponse, FindCoordinatorResponse, InitProducerIdRequest,
+    InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse, ProduceRequest, ProduceResponse, ProducerId,
+    TopicName, TransactionalId,
     describe_topic_partitions_response::{
         DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
     },
@@ -53,6 +56,12 @@ struct Logs {
     joined: BTreeSet<i32>,
     /// How transactions ended: whether committed.
     ended: Vec<bool>,
+    /// What retention has left of each log.
+    start: [i64; 2],
+    /// Questions for the topic that come before the broker has heard of it.
+    unheard: usize,
+    /// Whether no batch ever fits an answer.
+    cramped: bool,
 }
 
 impl Logs {
@@ -74,7 +83,9 @@ impl Logs {
                     (0..2).map(|index| DescribeTopicPartitionsResponsePartition::default().with_partition_index(index));
                 let found = DescribeTopicPartitionsResponseTopic::default()
                     .with_name(Some(topic()))
-                    .with_partitions(partitions.collect());
+                    .with_partitions(partitions.collect())
+                    .with_error_code(if self.unheard > 0 { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0 } else { 0 });
+                self.unheard = self.unheard.saturating_sub(1);
                 answer(request, DescribeTopicPartitionsResponse::default().with_topics(vec![found]))
             }
             ApiKey::FindCoordinator => {
@@ -111,7 +122,8 @@ impl Logs {
                 let asked: ListOffsetsRequest = request.decode(Limits::KNOWN_PEER).unwrap();
                 let partitions = asked.topics[0].partitions.iter().map(|partition| {
                     let index = partition.partition_index;
-                    let offset = if partition.timestamp == -1 { self.end(index as usize) } else { 0 };
+                    let log = index as usize;
+                    let offset = if partition.timestamp == -1 { self.end(log) } else { self.start[log] };
                     ListOffsetsPartitionResponse::default().with_partition_index(index).with_offset(offset)
                 });
                 let found =
@@ -165,13 +177,19 @@ impl Logs {
             let wanted = |(offset, batch): &&(i64, Bytes)| offset + count(batch) > partition.fetch_offset;
             // One batch at a time, and a piece of the next as real brokers do.
             let mut bytes = BytesMut::new();
-            for (position, (_, batch)) in self.batches[index].iter().filter(wanted).take(2).enumerate() {
-                bytes.extend_from_slice(if position == 0 { batch } else { &batch[..batch.len() / 2] });
+            for (position, (_, batch)) in
+                self.batches[index].iter().filter(wanted).take(if self.cramped { 1 } else { 2 }).enumerate()
+            {
+                let whole = position == 0 && !self.cramped;
+                bytes.extend_from_slice(if whole { batch } else { &batch[..batch.len() / 2] });
             }
+            let there = self.start[index]..=self.end(index);
+            let code = if there.contains(&partition.fetch_offset) { 0 } else { ErrorCode::OFFSET_OUT_OF_RANGE.0 };
             PartitionData::default()
                 .with_partition_index(partition.partition)
                 .with_high_watermark(self.end(index))
                 .with_records(Some(bytes.freeze()))
+                .with_error_code(code)
         });
         let topic =
             FetchableTopicResponse::default().with_topic(TopicName(text("t"))).with_partitions(partitions.collect());
