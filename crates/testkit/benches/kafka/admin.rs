@@ -45,7 +45,7 @@ async fn make_topics(client: &Client) -> Result<()> {
         configs: BTreeMap::new(),
     };
     let topics: Vec<_> = (0..OTHERS).map(|n| format!("other-{n}")).chain([TOPIC.to_owned()]).map(new).collect();
-    for (name, made) in client.create_topics(&topics, false).await? {
+    for (name, made) in client.create_topics(&topics, false).await.whole()? {
         made.with_context(|| format!("could not make {name}"))?;
     }
     // Whoever is asked first may not have heard of all of them yet.
@@ -80,7 +80,7 @@ async fn ours(client: &Client, sizes: &Sizes) -> Result<Vec<Measurement>> {
     add(
         "describe a topic's settings",
         timed(sizes, async |_| {
-            let found = client.describe_configs(std::slice::from_ref(&topic), None).await?;
+            let found = client.describe_configs(std::slice::from_ref(&topic), None).await.whole()?;
             Ok(found[&topic].as_ref().is_ok_and(|settings| settings.contains_key(RETENTION)))
         })
         .await?,
@@ -89,7 +89,7 @@ async fn ours(client: &Client, sizes: &Sizes) -> Result<Vec<Measurement>> {
         "alter a topic's setting",
         timed(sizes, async |n| {
             let change = BTreeMap::from([(RETENTION.to_owned(), Change::Set((3_600_000 + n).to_string()))]);
-            let answers = client.alter_configs(&BTreeMap::from([(topic.clone(), change)]), false).await?;
+            let answers = client.alter_configs(&BTreeMap::from([(topic.clone(), change)]), false).await.whole()?;
             Ok(answers[&topic].is_ok())
         })
         .await?,

@@ -48,7 +48,7 @@ async fn a_large_cluster_is_read_and_altered_in_small_requests(world: &World) {
         let name = world.name(&format!("topic-{nth:03}"));
         let layout = Layout::Manual(vec![ids(&[0, 1]); partitions]);
         let topic = NewTopic { name: name.clone(), layout, configs: BTreeMap::new() };
-        let made = client.create_topics(&[topic], false).await.expect("an answer");
+        let made = client.create_topics(&[topic], false).await.whole().expect("an answer");
         assert_eq!(made, BTreeMap::from([(name, Ok(()))]));
     }
     let all = everywhere(&client, topics * partitions, |_| true).await;
