@@ -7,7 +7,7 @@ use std::thread;
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::{BrokerId, Cluster};
 use evenkeel_balancer::estimate::Pace;
-use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::goal::{Goal, UnknownGoal};
 use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
 use evenkeel_balancer::rules::BadRequest;
@@ -173,6 +173,7 @@ impl Question {
             demotion: self.demotion(mode)?,
             ..Request::default()
         };
+        contradiction(&request, what_if)?;
         Ok(Asked { mode, what_if: what_if.clone(), request, settings, pace })
     }
 
@@ -209,11 +210,18 @@ impl Question {
             _ => Ok(()),
         };
         let of_brokers = matches!(mode, Mode::AddBrokers | Mode::RemoveBrokers | Mode::Demote);
-        let what_if_names_them = mode == Mode::RemoveBrokers && what_if.removes();
+        let what_if_names_them = match mode {
+            Mode::AddBrokers => what_if.adds(),
+            Mode::RemoveBrokers => what_if.removes(),
+            _ => false,
+        };
         takes("--brokers", of_brokers, self.brokers.is_some() || what_if_names_them)?;
         takes("--disks", mode == Mode::RemoveDisks, self.disks.is_some())?;
         let mut brokers = self.brokers.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids("--brokers", text))?;
         brokers.extend(what_if.removed()?);
+        if mode == Mode::AddBrokers {
+            brokers.extend(what_if.added()?.into_iter().map(|(id, _)| id));
+        }
         Ok(match mode {
             Mode::Rebalance => Operation::Rebalance,
             Mode::AddBrokers => Operation::AddBrokers(brokers),
@@ -225,6 +233,35 @@ impl Question {
             }
             Mode::RebalanceDisks => Operation::RebalanceDisks,
         })
+    }
+}
+
+/// Refuses what asks for a thing and for its opposite: whichever of the two won, the other would have been ignored.
+fn contradiction(request: &Request, what_if: &WhatIf) -> Result<(), Refusal> {
+    let added: BTreeSet<BrokerId> = what_if.added()?.into_iter().map(|(id, _)| id).collect();
+    let excluded = &request.excluded_for_replica_moves;
+    let both = |one: &BTreeSet<BrokerId>, other: &BTreeSet<BrokerId>| one.intersection(other).next().copied();
+    let refused = |option: &'static str, id: BrokerId, problem: &str| {
+        Err(Refusal::Value { option, value: id.to_string(), problem: problem.to_owned() })
+    };
+    if let Some(id) = both(&request.destinations, excluded) {
+        return refused("--destination-brokers", id, "--exclude-brokers-for-replica-moves keeps replicas away from it");
+    }
+    match &request.operation {
+        Operation::RemoveBrokers(ids) => match both(&added, ids) {
+            Some(id) => refused("--add-broker", id, "the broker cannot be removed at the same time"),
+            None => Ok(()),
+        },
+        Operation::AddBrokers(ids) => {
+            if let Some(id) = both(ids, excluded) {
+                return refused("--exclude-brokers-for-replica-moves", id, "the broker is to be added, and filled");
+            }
+            match request.destinations.difference(ids).next() {
+                Some(id) => refused("--destination-brokers", *id, "--mode add-brokers fills the added brokers only"),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
 }
 
@@ -249,13 +286,27 @@ fn disks(text: &str) -> Result<BTreeSet<(BrokerId, String)>, Refusal> {
 fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
     let mut goals = Vec::new();
     for name in text.split(',') {
-        let goal = Goal::from_name(name).map_err(Refusal::Goal)?;
+        let goal = Goal::from_name(name).map_err(|unknown| Refusal::Goal(unknown_goal(&unknown)))?;
         if goals.contains(&goal) {
             return Err(Refusal::value("--goals", text, format!("{goal} is listed twice")));
         }
         goals.push(goal);
     }
     Ok(goals)
+}
+
+/// The goal that is near, or all of them if none is: a guess that shares nothing with what was typed helps nobody.
+fn unknown_goal(unknown: &UnknownGoal) -> String {
+    let name = unknown.nearest.name().to_ascii_lowercase();
+    let typed = unknown.name.to_ascii_lowercase();
+    let typed = typed.strip_suffix("goal").unwrap_or(&typed).as_bytes();
+    let pairs = typed.windows(2);
+    let shared = pairs.clone().filter(|pair| name.as_bytes().windows(2).any(|other| other == *pair)).count();
+    if shared > 0 && 2 * shared >= pairs.len() {
+        return unknown.to_string();
+    }
+    let all: Vec<&str> = Goal::ALL.into_iter().map(Goal::name).collect();
+    format!("there is no goal `{}`; there are {}", unknown.name, all.join(", "))
 }
 
 fn topics(text: &str) -> Result<TopicPattern, Refusal> {
@@ -288,6 +339,18 @@ mod tests {
             Question { goals: text("RackAwareGoal,DiskUsageGoal"), ..Question::default() },
             none(),
             expect!["--goals: there is no goal `DiskUsageGoal`; did you mean `DiskUsageDistributionGoal`?"],
+        );
+        refused(
+            Question { goals: text("RakcAwareGoal"), ..Question::default() },
+            none(),
+            expect!["--goals: there is no goal `RakcAwareGoal`; did you mean `RackAwareGoal`?"],
+        );
+        refused(
+            Question { goals: text("foo"), ..Question::default() },
+            none(),
+            expect![
+                "--goals: there is no goal `foo`; there are RackAwareGoal, RackAwareDistributionGoal, MinTopicLeadersPerBrokerGoal, ReplicaCapacityGoal, DiskCapacityGoal, NetworkInboundCapacityGoal, NetworkOutboundCapacityGoal, CpuCapacityGoal, ReplicaDistributionGoal, PotentialNwOutGoal, DiskUsageDistributionGoal, NetworkInboundUsageDistributionGoal, NetworkOutboundUsageDistributionGoal, CpuUsageDistributionGoal, TopicReplicaDistributionGoal, LeaderReplicaDistributionGoal, LeaderBytesInDistributionGoal, PreferredLeaderElectionGoal, IntraBrokerDiskCapacityGoal, IntraBrokerDiskUsageDistributionGoal"
+            ],
         );
         refused(
             Question { goals: text("RackAwareGoal,rackawaregoal"), ..Question::default() },
@@ -337,6 +400,52 @@ mod tests {
             gone,
             expect!["--remove-broker asks for --mode remove-brokers and does not go with --mode demote"],
         );
+    }
+
+    #[test]
+    fn a_thing_and_its_opposite_are_refused() {
+        let adds = |id: &str| WhatIf { add_broker: vec![id.to_owned()], ..WhatIf::default() };
+        refused(
+            Question::default(),
+            WhatIf { remove_broker: vec!["100".to_owned()], ..adds("100:a") },
+            expect!["--add-broker 100: the broker cannot be removed at the same time"],
+        );
+        refused(
+            Question { mode: Some(Mode::RemoveBrokers), brokers: text("1,100"), ..Question::default() },
+            adds("100"),
+            expect!["--add-broker 100: the broker cannot be removed at the same time"],
+        );
+        refused(
+            Question {
+                destination_brokers: text("3,4"),
+                exclude_brokers_for_replica_moves: text("4,5"),
+                ..Question::default()
+            },
+            WhatIf::default(),
+            expect!["--destination-brokers 4: --exclude-brokers-for-replica-moves keeps replicas away from it"],
+        );
+        let mode = Some(Mode::AddBrokers);
+        refused(
+            Question { mode, exclude_brokers_for_replica_moves: text("100"), ..Question::default() },
+            adds("100"),
+            expect!["--exclude-brokers-for-replica-moves 100: the broker is to be added, and filled"],
+        );
+        refused(
+            Question { mode, brokers: text("3"), destination_brokers: text("3,4"), ..Question::default() },
+            WhatIf::default(),
+            expect!["--destination-brokers 4: --mode add-brokers fills the added brokers only"],
+        );
+    }
+
+    #[test]
+    fn added_brokers_are_those_to_add() {
+        let new = WhatIf { add_broker: vec!["100".to_owned(), "101:b".to_owned()], ..WhatIf::default() };
+        let mode = Some(Mode::AddBrokers);
+        let asked = Question { mode, ..Question::default() }.parse(&new).unwrap();
+        assert_eq!(asked.request.operation, Operation::AddBrokers([BrokerId(100), BrokerId(101)].into()));
+        let asked = Question { mode, brokers: text("1"), ..Question::default() }.parse(&new).unwrap();
+        let all = [BrokerId(1), BrokerId(100), BrokerId(101)];
+        assert_eq!(asked.request.operation, Operation::AddBrokers(all.into()));
     }
 
     #[test]
