@@ -11,4 +11,6 @@ pub mod executor;
 pub mod journal;
 pub mod model;
 pub mod monitor;
+mod said;
 pub mod tasks;
+pub mod watch;

@@ -4,8 +4,10 @@
 //! unsafe to ignore keeps the engine from starting.
 
 pub mod capacity;
+pub mod connection;
 mod keys;
 pub mod properties;
 pub mod settings;
+pub mod store;
 
 pub use keys::Remark;

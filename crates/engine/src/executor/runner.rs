@@ -12,6 +12,7 @@ use super::{Ending, Execution, Hold, Progress, eyes::Eyes, hands::perform, task:
 use crate::{
     clock::WallClock,
     journal::{Run, topic::JournalTopic},
+    said::chain,
 };
 
 /// How soon an end is noticed and its place taken by the next.
@@ -118,16 +119,4 @@ impl Runner<'_> {
             trouble: None,
         });
     }
-}
-
-/// An error with all its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        said.push_str(": ");
-        said.push_str(&next.to_string());
-        cause = next.source();
-    }
-    said
 }
