@@ -11,4 +11,6 @@ pub mod executor;
 pub mod journal;
 pub mod model;
 pub mod monitor;
+pub mod planner;
+pub mod proposals;
 pub mod tasks;
