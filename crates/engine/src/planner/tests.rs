@@ -64,7 +64,9 @@ async fn only_so_many_plans_are_kept() {
     let planner = planner(&scene);
     let made = propose(&planner, &scene, URL).await.unwrap();
     for number in 0..KEPT {
-        planner.keep(&Arc::new(Proposal { id: format!("p{number}"), ..(*made).clone() }));
+        let mut other = (*made).clone();
+        other.id = format!("p{number}");
+        planner.keep(&Arc::new(other));
     }
     let by_id = |id: &str| planner.by_id(id, &request(URL), &scene.history, &scene.known());
     assert!(by_id(&made.id).is_err() && by_id("p0").is_ok() && by_id("p63").is_ok());

@@ -67,6 +67,7 @@ pub fn partition_requirement(request: &PartitionLoad, settings: &settings::Monit
 /// The answer of `partition_load`: of those whose load is known, the heaviest first.
 pub fn partition_load(request: &PartitionLoad, known: &Known) -> Result<body::PartitionLoad, Failure> {
     let pattern = request.topic.as_ref().map(topics).transpose()?;
+    // The mean of all windows is what is expected anyway, but for disks, where the newest counts.
     let loads = if request.max_load { &known.loads.peaks } else { &known.loads.loads };
     let mut records = Vec::new();
     for (partition, values) in loads {

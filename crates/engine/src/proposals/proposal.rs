@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_balancer::{
     after::after,
-    cluster::{BrokerSpec, Cluster, ClusterBuilder, Invalid},
+    cluster::{BrokerSpec, Cluster, ClusterBuilder, Invalid, ReplicaSpec},
     plan::Change,
     planner::{Outcome, Refused, Status, plan},
     rules::BadRequest,
@@ -136,7 +136,7 @@ fn check_dirs(ask: &Ask, cluster: &Cluster) -> Result<(), Failure> {
 fn keep_demoted(ask: &Ask, cluster: &Cluster, outcome: &mut Outcome) -> Result<(), Failure> {
     let mut meant: BTreeSet<(&str, i32)> = BTreeSet::new();
     for partition in cluster.partitions() {
-        let is_meant = |(position, replica): (usize, evenkeel_balancer::cluster::ReplicaSpec)| {
+        let is_meant = |(position, replica): (usize, ReplicaSpec)| {
             if ask.request.demotion.exclude_followers && position != partition.leader() {
                 return false;
             }

@@ -1,6 +1,9 @@
 //! What is said about a plan: the body of every request that makes one.
 
+use std::collections::BTreeSet;
+
 use evenkeel_balancer::{
+    cluster::BrokerId,
     plan::Change,
     planner::{Status, Verdict},
     provision,
@@ -64,8 +67,7 @@ fn summary(proposal: &Proposal, request: &Request, settings: &settings::Executor
         bytes_between += mv.bytes_between_brokers();
         bytes_inside += mv.bytes * within;
     }
-    let ids =
-        |ids: &std::collections::BTreeSet<evenkeel_balancer::cluster::BrokerId>| ids.iter().map(|id| id.0).collect();
+    let ids = |ids: &BTreeSet<BrokerId>| ids.iter().map(|id| id.0).collect();
     let asked = &proposal.ask.request;
     let undone = outcome.plan.undone;
     let estimate = outcome.estimate(&proposal.brokers, &estimated_pace(request, settings)).expected;
@@ -115,7 +117,7 @@ fn goal(proposal: &Proposal, verdict: &Verdict) -> GoalSummary {
 }
 
 fn proposed(change: &Change) -> body::Proposal {
-    let ids = |ids: &[evenkeel_balancer::cluster::BrokerId]| ids.iter().map(|id| id.0).collect();
+    let ids = |ids: &[BrokerId]| ids.iter().map(|id| id.0).collect();
     body::Proposal {
         old_leader: change.old_leader.0,
         old_replicas: ids(&change.old_replicas),

@@ -73,6 +73,7 @@ fn scene() -> Scene {
 #[test]
 fn a_result_has_the_original_s_keys_and_ours() {
     let url = "rebalance?goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    let scene = || Scene::draw("b0 a: t0*@/d0 t1*@/d0 t2*@/d0 t3*@/d0 t4*@/d0\nb1 b: t5*@/d1");
     assert_eq!(shape_of(&scene().result(url)), shape(&expected(false, false)));
     assert_eq!(shape_of(&scene().result(&format!("{url}&verbose=true"))), shape(&expected(true, false)));
     let disks = scene().with_dirs().result("rebalance?rebalance_disk=true&verbose=true");
