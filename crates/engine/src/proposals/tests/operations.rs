@@ -187,5 +187,5 @@ fn a_plan_has_the_same_name_whenever_it_is_the_same_and_another_when_it_is_not()
     assert_eq!(id(&crowded(), "proposals?goals=ReplicaDistributionGoal&verbose=true"), first);
     assert_eq!(crowded().result(&url).summary.proposal_id.as_deref(), Some(first.as_str()));
     assert_ne!(id(&crowded(), &format!("{url}&destination_broker_ids=2")), first);
-    assert_ne!(id(&Scene::draw("b0 a: t0* t1* t2* u3*\nb1 b:\nb2 c:"), &url), first);
+    assert_ne!(id(&Scene::draw("b0 a: u0* u1* u2* u3*\nb1 b:\nb2 c:"), &url), first);
 }
