@@ -117,3 +117,15 @@ async fn a_failure_is_shared_too() {
     let (one, other) = tokio::join!(propose(&planner, &scene, URL), propose(&planner, &scene, URL));
     assert_eq!(one.map(|_| ()).unwrap_err(), other.map(|_| ()).unwrap_err());
 }
+
+#[tokio::test]
+async fn a_caller_that_goes_away_leaves_nobody_waiting() {
+    let scene = scene();
+    let planner = planner(&scene);
+    tokio::select! {
+        biased;
+        _ = propose(&planner, &scene, URL) => panic!("planning takes a moment"),
+        () = std::future::ready(()) => {}
+    }
+    assert!(propose(&planner, &scene, URL).await.is_ok());
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_balancer::{
-    cluster::{BrokerId, Resources},
+    cluster::{BrokerId, Resource, Resources},
     goal::Goal,
     options::{self, Budget, Demotion, Operation, TopicPattern},
 };
@@ -114,6 +114,9 @@ pub fn ask(
         _ => {}
     }
     ask.check_brokers(request, view)?;
+    if ask.request.budget.megabytes.is_some() && unknown.contains(Resource::Disk) {
+        return Err(Failure::illegal_argument("max_data_to_move_mb cannot be kept to: nobody measures [disk]."));
+    }
     Ok(ask)
 }
 

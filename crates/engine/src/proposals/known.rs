@@ -1,6 +1,6 @@
 //! What a plan is made from: who is there, and what it carries.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use evenkeel_kafka::{BrokerId, TopicPartition};
 use evenkeel_rest::Failure;
@@ -16,10 +16,28 @@ use crate::{
 pub struct Sighting {
     /// Who is there and what lies where.
     pub view: View,
-    /// Partitions with fewer replicas in sync than they should have.
-    pub short: BTreeSet<TopicPartition>,
+    /// Replicas that are not in sync, of partitions that have such.
+    pub lagging: BTreeMap<TopicPartition, Vec<i32>>,
+    /// How many replicas must be in sync, by topic.
+    pub min_in_sync: BTreeMap<String, usize>,
     /// When, in milliseconds since 1970.
     pub at: i64,
+}
+
+impl Sighting {
+    /// Partitions that fall short of what must be in sync.
+    pub fn short(&self) -> impl Iterator<Item = &TopicPartition> {
+        self.lagging.iter().filter_map(|(partition, lagging)| {
+            let replicas = self.view.partitions.get(partition)?.replicas.len();
+            let wanted = self.min_in_sync.get(&partition.topic).copied().unwrap_or(1).min(replicas);
+            (replicas.saturating_sub(lagging.len()) < wanted).then_some(partition)
+        })
+    }
+
+    /// Brokers that are up.
+    pub fn up(&self) -> impl Iterator<Item = i32> {
+        self.view.brokers.iter().filter(|(_, broker)| broker.up).map(|(id, _)| *id)
+    }
 }
 
 /// What is known at one moment.
@@ -33,12 +51,9 @@ pub struct Known {
     pub generation: u64,
 }
 
-impl Known {
-    /// What is wrong already, and so holds nothing up.
-    pub(super) fn baseline(&self) -> Baseline {
-        let up = self.sighting.view.brokers.iter().filter(|(_, broker)| broker.up);
-        Baseline { up: up.map(|(id, _)| BrokerId(*id)).collect(), short: self.sighting.short.clone() }
-    }
+/// What is wrong already, and so holds nothing up.
+pub(super) fn baseline(seen: &Sighting) -> Baseline {
+    Baseline { up: seen.up().map(BrokerId).collect(), short: seen.short().cloned().collect() }
 }
 
 /// That too little is known, in the words that clients wait on.

@@ -15,6 +15,7 @@ use super::{
     Ask, Known,
     disks::{Disks, disks},
     figures::{Census, figures},
+    known::baseline,
     loads::broker_loads,
 };
 use crate::{
@@ -87,7 +88,7 @@ pub fn make(
         excluded_topics: cluster.topics().iter().filter(excluded).cloned().collect(),
         windows: known.loads.windows.len(),
         coverage: known.loads.coverage,
-        baseline: known.baseline(),
+        baseline: baseline(&known.sighting),
         generation: known.generation,
         seen_at: known.sighting.at,
         took: 0,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use evenkeel_balancer::{
-    cluster::BrokerId,
+    cluster::{BrokerId, Resource},
     plan::Change,
     planner::{Status, Verdict},
     provision,
@@ -70,6 +70,7 @@ fn summary(proposal: &Proposal, request: &Request, settings: &settings::Executor
     let ids = |ids: &BTreeSet<BrokerId>| ids.iter().map(|id| id.0).collect();
     let asked = &proposal.ask.request;
     let undone = outcome.plan.undone;
+    let is_sized = !proposal.brokers.unknown().contains(Resource::Disk);
     let estimate = outcome.estimate(&proposal.brokers, &estimated_pace(request, settings)).expected;
     Summary {
         num_intra_broker_replica_movements: inside,
@@ -93,7 +94,7 @@ fn summary(proposal: &Proposal, request: &Request, settings: &settings::Executor
         num_leader_movements: leaders,
         proposal_id: Some(proposal.id.clone()),
         // Nobody knows how fast a broker copies between its own disks.
-        estimated_minutes: (inside == 0 && estimate.is_finite()).then_some(estimate.into()),
+        estimated_minutes: (inside == 0 && is_sized && estimate.is_finite()).then_some(estimate.into()),
         left_undone: asked
             .budget
             .megabytes

@@ -8,7 +8,7 @@ use crate::{
     proposals::{Proposal, order, result},
 };
 
-const OPERATIONS: [&str; 9] = [
+const OPERATIONS: [&str; 10] = [
     "rebalance",
     "rebalance?goals=DiskUsageDistributionGoal,ReplicaDistributionGoal&skip_hard_goal_check=true&replication_throttle=1000000",
     "rebalance?max_data_to_move_mb=300&goals=DiskUsageDistributionGoal&skip_hard_goal_check=true",
@@ -18,6 +18,7 @@ const OPERATIONS: [&str; 9] = [
     "fix_offline_replicas",
     "remove_disks?brokerid_and_logdirs=0-/d0,3-/d1",
     "rebalance?rebalance_disk=true",
+    "rebalance?goals=ReplicaDistributionGoal,IntraBrokerDiskCapacityGoal,IntraBrokerDiskUsageDistributionGoal&skip_hard_goal_check=true",
 ];
 
 /// Five brokers in racks of their own and twenty-four partitions with two replicas each, drawn by `seed`.
@@ -234,10 +235,11 @@ fn an_order_goes_at_the_pace_of_the_request_or_of_the_settings() {
 #[test]
 fn repairs_are_told_apart_and_what_was_short_is_remembered() {
     let mut scene = Scene::draw("b0 a: t0*\nb1 b down: t0\nb2 c:");
-    scene.sighting.short.insert(TopicPartition::new("t", 0));
+    scene.sighting.lagging.insert(TopicPartition::new("t", 0), vec![1]);
+    scene.sighting.min_in_sync.insert("t".to_owned(), 2);
     let url = "fix_offline_replicas";
     let order = order(&scene.propose(url).unwrap(), &request(url), &scene.settings.executor);
     assert!(order.repairs);
     assert_eq!(order.baseline.up, [BrokerId(0), BrokerId(2)].into());
-    assert_eq!(order.baseline.short, scene.sighting.short);
+    assert_eq!(order.baseline.short, [TopicPartition::new("t", 0)].into());
 }

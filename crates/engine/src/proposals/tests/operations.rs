@@ -1,6 +1,7 @@
 use evenkeel_rest::body::{BrokerLoad, BrokerState, GoalStatus, OptimizationResult, ProvisionStatus};
 
 use super::scene::Scene;
+use crate::monitor::sample::Metric;
 
 const ONE_GOAL: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
 
@@ -153,6 +154,9 @@ fn a_budget_is_kept_and_what_it_leaves_undone_is_said() {
     let undone = summary.left_undone.unwrap();
     assert_eq!((undone.num_changes, undone.data_to_move_mb), (1, 100));
     assert_eq!(crowded().result(&format!("rebalance?{ONE_GOAL}")).summary.left_undone, None);
+    let blind = crowded().without(&[Metric::Disk]);
+    assert!(blind.failure(&url).ends_with("max_data_to_move_mb cannot be kept to: nobody measures [disk]."));
+    assert_eq!(blind.result(&format!("rebalance?{ONE_GOAL}")).summary.estimated_minutes, None);
 }
 
 #[test]
