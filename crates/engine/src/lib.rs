@@ -12,5 +12,7 @@ pub mod journal;
 pub mod model;
 pub mod monitor;
 mod said;
+pub mod planner;
+pub mod proposals;
 pub mod tasks;
 pub mod watch;
