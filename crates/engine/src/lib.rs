@@ -11,4 +11,5 @@ pub mod executor;
 pub mod journal;
 pub mod model;
 pub mod monitor;
+pub mod notify;
 pub mod tasks;

@@ -4,6 +4,7 @@
 //! unsafe to ignore keeps the engine from starting.
 
 pub mod capacity;
+pub mod detectors;
 mod keys;
 pub mod properties;
 pub mod settings;
