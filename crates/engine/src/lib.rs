@@ -14,5 +14,6 @@ pub mod monitor;
 mod said;
 pub mod planner;
 pub mod proposals;
+pub mod notify;
 pub mod tasks;
 pub mod watch;

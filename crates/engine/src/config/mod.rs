@@ -5,6 +5,7 @@
 
 pub mod capacity;
 pub mod connection;
+pub mod detectors;
 mod keys;
 pub mod properties;
 pub mod settings;

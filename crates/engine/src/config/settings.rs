@@ -43,6 +43,8 @@ pub struct Settings {
     pub goals: Goals,
     /// How plans are carried out.
     pub executor: Executor,
+    /// How anomalies are looked for, and who hears of them.
+    pub detectors: super::detectors::Detectors,
     /// How user tasks are kept.
     pub tasks: tasks::Limits,
     /// Longest wait for an answer before the client is told to come back.
@@ -133,6 +135,7 @@ impl Settings {
             monitor: monitor(&keys, &mut warnings),
             goals: goals(&keys, &mut warnings),
             executor: executor(&keys),
+            detectors: super::detectors::read(&keys, &mut warnings),
             tasks: user_tasks(&keys),
             answer_within: keys.millis("webserver.request.maxBlockTimeMs", 10_000),
         };
