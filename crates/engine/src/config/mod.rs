@@ -7,5 +7,6 @@ pub mod capacity;
 mod keys;
 pub mod properties;
 pub mod settings;
+pub mod webserver;
 
 pub use keys::Remark;
