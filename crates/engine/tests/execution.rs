@@ -11,8 +11,8 @@ use std::{
 
 use evenkeel_engine::{
     clock::WallClock,
-    executor::{Baseline, Ending, Execution, Limits, Move, Order, Report, Runner, Strategy},
-    journal::{Run, topic::JournalTopic},
+    executor::{Adjustment, Baseline, Ending, Execution, Limits, Move, Order, Report, Runner, Strategy},
+    journal::{Journal, Run},
 };
 use evenkeel_kafka::{BrokerId, Client, Error, Settings, TopicPartition};
 use evenkeel_sim::{
@@ -110,7 +110,7 @@ impl Stage {
         report: watch::Sender<Report>,
     ) -> Result<Option<Ending>, Error> {
         let client = self.client();
-        let (mut journal, recovered) = JournalTopic::open(client.clone()).await?;
+        let (journal, recovered) = Journal::open(client.clone()).await?;
         let (run, execution) = match (recovered.run, fresh) {
             (Some(found), _) => found,
             (None, Some(run)) => {
@@ -121,7 +121,8 @@ impl Stage {
             (None, None) => return Ok(None),
         };
         let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
-        let runner = Runner { client, journal: &mut journal, clock, stop, report };
+        let adjust = watch::channel(Adjustment::default()).1;
+        let runner = Runner { client, journal, clock, stop, adjust, task: None, report };
         runner.carry_out(&run, execution).await.map(Some)
     }
 

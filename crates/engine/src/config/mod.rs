@@ -10,5 +10,6 @@ mod keys;
 pub mod properties;
 pub mod settings;
 pub mod store;
+pub mod webserver;
 
 pub use keys::Remark;

@@ -49,6 +49,8 @@ pub struct Settings {
     pub tasks: tasks::Limits,
     /// Longest wait for an answer before the client is told to come back.
     pub answer_within: i64,
+    /// Where and how requests are taken.
+    pub webserver: super::webserver::Webserver,
 }
 
 /// How load is measured and kept.
@@ -138,6 +140,7 @@ impl Settings {
             detectors: super::detectors::read(&keys, &mut warnings),
             tasks: user_tasks(&keys),
             answer_within: keys.millis("webserver.request.maxBlockTimeMs", 10_000),
+            webserver: super::webserver::read(&keys, &mut warnings),
         };
         refuse_unsafe(&keys);
         let (asked, errors) = keys.into_findings();

@@ -6,6 +6,7 @@
 //! run/<id>/stages/<n> where tasks stand, in blocks of a thousand      before each deed
 //! run/<id>/state      throttle, stopping                              before each deed
 //! task/<uuid>         a user task with its answer                     when it changes
+//! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
 //! ```
 //!
@@ -19,13 +20,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Execution, Move, Order, Stage, Throttling},
+    executor::{Execution, Limits, Move, Order, Stage, Throttling},
     tasks::UserTask,
 };
 
 #[cfg(test)]
 mod tests;
+mod shared;
 pub mod topic;
+
+pub use shared::Journal;
 
 /// What a record of the topic may weigh at most.
 const CHUNK: usize = 512 * 1024;
@@ -93,6 +97,15 @@ struct State {
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
     stopping: bool,
+    /// Those of the order as they were adjusted since, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+}
+
+/// Stands for a user task whose record would be too large: its pieces are records of their own.
+#[derive(Serialize, Deserialize)]
+struct InPieces {
+    pieces: usize,
 }
 
 impl Run {
@@ -120,6 +133,7 @@ impl Run {
             throttling: execution.throttling(),
             rates_of_others: execution.rates_of_others().clone(),
             stopping: execution.is_stopping(),
+            limits: (*execution.limits() != self.order.limits).then(|| execution.limits().clone()),
         };
         blocks
             .into_iter()
@@ -146,13 +160,40 @@ impl Run {
     }
 }
 
-/// The record of a user task; none once it is forgotten.
-pub fn task(id: Uuid, task: Option<&UserTask>) -> Entry {
-    let key = format!("task/{id}");
-    match task {
-        Some(task) => entry(key, task),
-        None => Entry { key, value: None },
+/// The records of a user task: one, unless its answer is long.
+pub fn task(id: Uuid, task: &UserTask) -> Vec<Entry> {
+    let whole = written(task);
+    if whole.len() <= CHUNK {
+        return vec![Entry { key: task_key(id, None), value: Some(whole) }];
     }
+    let pieces = whole.chunks(CHUNK).enumerate();
+    let head = entry(task_key(id, None), &InPieces { pieces: pieces.len() });
+    pieces.map(|(number, piece)| Entry { key: task_key(id, Some(number)), value: Some(piece.to_vec()) }).chain([head]).collect()
+}
+
+/// The records that forget a user task.
+pub fn task_forgotten(id: Uuid, task: &UserTask) -> Vec<Entry> {
+    // It may have been a little longer before its status changed.
+    let most = written(task).len() / CHUNK + 2;
+    let pieces = (0..most).filter(|_| most > 2).map(|number| task_key(id, Some(number)));
+    pieces.chain([task_key(id, None)]).map(|key| Entry { key, value: None }).collect()
+}
+
+fn task_key(id: Uuid, piece: Option<usize>) -> String {
+    piece.map_or_else(|| format!("task/{id}"), |number| format!("task/{id}/{number}"))
+}
+
+/// A user task, from one record or from several.
+fn whole_task(id: Uuid, value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Option<UserTask> {
+    if let Some(task) = read(value) {
+        return Some(task);
+    }
+    let InPieces { pieces } = read(value)?;
+    let mut whole = Vec::new();
+    for number in 0..pieces {
+        whole.extend(last.get(&task_key(id, Some(number)))?);
+    }
+    read(&whole)
 }
 
 impl History {
@@ -175,14 +216,14 @@ pub fn recover(entries: impl IntoIterator<Item = Entry>) -> Recovered {
     for (key, value) in &last {
         let known = match key.split_once('/') {
             None if key == "history" => read(value).map(|history| recovered.history = history),
-            Some(("task", id)) => Uuid::parse_str(id)
+            Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()
-                .and_then(|id| Some((id, read(value)?)))
+                .and_then(|id| Some((id, whole_task(id, value, &last)?)))
                 .map(|(id, task)| drop(recovered.tasks.insert(id, task))),
             Some(("run", id)) if !id.contains('/') => {
                 Uuid::parse_str(id).ok().and_then(|id| resume(id, &last)).map(|run| recovered.run = Some(run))
             }
-            Some(("run", _)) => Some(()),
+            Some(("run" | "task", _)) => Some(()),
             _ => None,
         };
         if known.is_none() {
@@ -209,7 +250,7 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         stages.into_iter().enumerate().map(move |(at, stage)| (block * BLOCK + at, stage))
     });
     let execution =
-        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping);
+        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping, state.limits);
     Some((run, execution))
 }
 
