@@ -5,15 +5,21 @@
 //! `kafka_cruisecontrol_executor_replica_action_pending_value`. Ours begin with `evenkeel_`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use evenkeel_rest::Endpoint;
+use evenkeel_balancer::provision::ProvisionStatus;
+use evenkeel_rest::{Endpoint, body::state::MonitorFigures, parameter::AnomalyType};
 
-use crate::executor::{Executor, Progress, service::Tally};
+use crate::{
+    detect::service::Detectors,
+    executor::{Executor, Progress, service::Tally},
+    planner,
+    watch::Sighting,
+};
 
 /// A page of figures being written.
 #[derive(Debug, Default)]
@@ -88,6 +94,56 @@ fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {
     page.value("Executor.execution-stopped-by-user", tally.stopped as f64);
     page.own("evenkeel_execution_bytes_done", "gauge", &[], progress.bytes_done as f64);
     page.own("evenkeel_execution_bytes_total", "gauge", &[], progress.bytes_total as f64);
+}
+
+/// What is known of the loads.
+pub fn monitor(page: &mut Page, figures: Option<&MonitorFigures>, sighting: Option<&Sighting>) {
+    if let Some(figures) = figures {
+        page.value("LoadMonitor.valid-windows", figures.num_monitored_windows as f64);
+        page.value("LoadMonitor.total-monitored-windows", figures.num_total_windows as f64);
+        page.value("LoadMonitor.monitored-partitions-percentage", figures.monitoring_coverage_pct.0);
+        page.value("LoadMonitor.num-partitions-with-extrapolations", figures.num_flawed_partitions as f64);
+    }
+    let Some(sighting) = sighting else { return };
+    let view = &sighting.view;
+    let topics: BTreeSet<&str> = view.partitions.keys().map(|partition| partition.topic.as_str()).collect();
+    let holding: BTreeSet<i32> = view.partitions.values().flat_map(|seen| &seen.replicas).copied().collect();
+    let offline: BTreeSet<i32> = view.partitions.values().flat_map(|seen| &seen.offline).copied().collect();
+    let dead = holding.iter().filter(|id| !view.brokers.get(id).is_some_and(|broker| broker.up)).count();
+    page.value("LoadMonitor.num-topics", topics.len() as f64);
+    page.value("LoadMonitor.brokers-with-replicas", holding.len() as f64);
+    page.value("LoadMonitor.dead-brokers-with-replicas", dead as f64);
+    page.value("LoadMonitor.brokers-with-offline-replicas", offline.len() as f64);
+}
+
+/// Plans.
+pub fn planner(page: &mut Page, tally: planner::Tally) {
+    let timer = "GoalOptimizer.proposal-computation-timer";
+    page.count(timer, tally.made);
+    page.sensor(timer, "mean", tally.took as f64 / tally.made.max(1) as f64);
+    page.sensor(timer, "max", tally.longest as f64);
+    page.own("evenkeel_plans_failed_total", "counter", &[], tally.failed as f64);
+}
+
+/// What is wrong with the cluster.
+pub fn detectors(page: &mut Page, detectors: &Detectors) {
+    let (state, provision) = (detectors.state(), detectors.provision().status);
+    page.value("AnomalyDetector.balancedness-score", state.balancedness_score.0);
+    for (status, sensor) in [
+        (ProvisionStatus::UnderProvisioned, "under-provisioned"),
+        (ProvisionStatus::OverProvisioned, "over-provisioned"),
+        (ProvisionStatus::RightSized, "right-sized"),
+    ] {
+        page.value(&format!("AnomalyDetector.{sensor}"), u32::from(provision == status));
+    }
+    page.value("AnomalyDetector.GOAL_VIOLATION-has-unfixable-goals", u32::from(detectors.has_unfixable_goals()));
+    page.value("AnomalyDetector.mean-time-to-start-fix-ms", state.metrics.mean_time_to_start_fix_ms.0);
+    page.value("AnomalyDetector.number-of-self-healing-started", state.metrics.num_self_healing_started as f64);
+    page.value("AnomalyDetector.ongoing-anomaly-duration-ms", state.metrics.ongoing_anomaly_duration_ms.0);
+    for kind in AnomalyType::ALL {
+        let on = state.self_healing_enabled.contains(kind);
+        page.value(&format!("AnomalyDetector.{kind}-self-healing-enabled"), u32::from(on));
+    }
 }
 
 /// Requests by endpoint, counted.

@@ -19,8 +19,11 @@ use crate::{
     config::{capacity::Capacities, settings::Settings},
     journal::History,
     model,
-    monitor::windows::{NotEnough, Requirement},
-    proposals::{Ask, Known, Proposal, ask, make, not_enough, wanted},
+    monitor::{
+        Known,
+        windows::{NotEnough, Requirement},
+    },
+    proposals::{Ask, Proposal, ask, make, not_enough, wanted},
 };
 
 #[cfg(test)]
@@ -58,6 +61,20 @@ type Answer = Result<Arc<Proposal>, Failure>;
 struct Memory {
     cached: VecDeque<Cached>,
     kept: VecDeque<Arc<Proposal>>,
+    tally: Tally,
+}
+
+/// Plans made since the process began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub made: u64,
+    /// How many could not be made.
+    pub failed: u64,
+    /// What all of them took, in milliseconds.
+    pub took: u64,
+    /// What the longest took, in milliseconds.
+    pub longest: u64,
 }
 
 struct Cached {
@@ -104,6 +121,17 @@ impl Planner {
         found.ok_or_else(|| Failure::proposal_outdated(id, "it was made for another operation"))
     }
 
+    /// Plans made so far.
+    pub fn tally(&self) -> Tally {
+        self.memory().tally
+    }
+
+    /// Whether there is a plan that was made on what is known in this generation.
+    pub fn is_up_to_date(&self, generation: u64) -> bool {
+        let made = |cached: &Cached| matches!(cached.answer.get(), Some(Ok(_)));
+        self.memory().cached.iter().any(|cached| cached.generation == generation && made(cached))
+    }
+
     fn ask(&self, request: &Request, history: &History, known: &Known) -> Result<Ask, Failure> {
         let (settings, unknown) = (&self.shared.settings, model::unknown(&known.loads));
         ask(request, settings, &known.sighting.view, unknown, history)
@@ -139,10 +167,12 @@ impl Planner {
             tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
             Ok(Arc::new(made))
         });
-        made.await.unwrap_or_else(|error| {
+        let answer = made.await.unwrap_or_else(|error| {
             tracing::error!(%error, "planning broke off");
             Err(Failure::illegal_state("planning broke off; the log of the engine says why"))
-        })
+        });
+        self.memory().tally.count(&answer);
+        answer
     }
 
     fn keep(&self, made: &Arc<Proposal>) {
@@ -160,6 +190,19 @@ impl Planner {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // Nothing is done under the lock that could leave it half done.
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tally {
+    fn count(&mut self, answer: &Answer) {
+        match answer {
+            Ok(made) => {
+                self.made += 1;
+                self.took += made.took;
+                self.longest = self.longest.max(made.took);
+            }
+            Err(_) => self.failed += 1,
+        }
     }
 }
 

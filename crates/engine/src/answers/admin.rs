@@ -199,7 +199,7 @@ mod tests {
         };
         let plan = AdminPlan::of(&some, 1250).unwrap();
         assert!(plan.forgets_brokers());
-        let before = History { removed: BTreeMap::new(), demoted: [(BrokerId(0), 5)].into() };
+        let before = History { demoted: [(BrokerId(0), 5)].into(), ..History::default() };
         let seen = AdminSeen { history: Some((before, History::default())), ..AdminSeen::default() };
         assert_eq!(
             plan.answer(&seen).drop_recent_brokers_request.unwrap(),

@@ -14,6 +14,8 @@ use evenkeel_rest::{
     request,
 };
 
+use crate::watch::Sighting;
+
 /// The cluster as far as this answer needs it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterSeen {
@@ -49,6 +51,34 @@ pub struct LogDirsSeen {
     pub online: BTreeSet<String>,
     /// Those that cannot.
     pub offline: BTreeSet<String>,
+}
+
+impl ClusterSeen {
+    /// What a look shows.
+    pub fn of(sighting: &Sighting) -> ClusterSeen {
+        let partitions = sighting.view.partitions.iter().map(|(partition, seen)| {
+            let seen = PartitionSeen {
+                replicas: seen.replicas.clone(),
+                in_sync: sighting.in_sync(partition),
+                offline: seen.offline.clone(),
+                leader: seen.leader,
+                min_in_sync: i32::try_from(sighting.min_in_sync(&partition.topic)).unwrap_or(i32::MAX),
+            };
+            (partition.clone(), seen)
+        });
+        let telling = sighting.up().filter(|id| !sighting.silent.contains(id));
+        let dirs = telling.map(|id| {
+            let online = sighting.dirs.get(&id).map(|dirs| dirs.keys().cloned().collect()).unwrap_or_default();
+            let offline = sighting.view.brokers.get(&id).map(|it| it.failed_dirs.clone()).unwrap_or_default();
+            (id, LogDirsSeen { online, offline })
+        });
+        ClusterSeen {
+            up: sighting.up().collect(),
+            controller: sighting.controller,
+            partitions: partitions.collect(),
+            dirs: dirs.collect(),
+        }
+    }
 }
 
 /// What stands for the directories of a broker that is down.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use crate::{
-    answers::{self, AdminPlan, AdminSeen, GoalSeen, Parts},
+    answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
     metrics::{self, Page},
     model,
     proposals::{self, not_enough},
@@ -42,11 +42,12 @@ impl Desk for Engine {
     }
 
     fn measure(&self, page: &mut Page) {
-        metrics::monitor(page, &self.monitor.state(false).figures.unwrap_or_default());
-        metrics::planner(page, &self.planner.tally());
+        let figures = self.monitor.state(false).figures;
+        metrics::monitor(page, figures.as_ref(), self.monitor.sighting().as_deref());
+        metrics::planner(page, self.planner.tally());
         if let Some(acting) = self.acting.get() {
             metrics::executor(page, &acting.executor);
-            metrics::detectors(page, &acting.detectors.state());
+            metrics::detectors(page, &acting.detectors);
         }
     }
 }
@@ -69,7 +70,7 @@ impl Engine {
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::KafkaClusterState(it) => {
-                let body = answers::cluster_state(it, &*self.look().await?)?;
+                let body = answers::cluster_state(it, &ClusterSeen::of(&*self.look().await?))?;
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::StopProposalExecution(it) => {
@@ -138,7 +139,7 @@ impl Engine {
                 }
             })
             .collect();
-        answers::analyzer_state(&goals, self.planner.has_fresh(self.monitor.generation()), verbose)
+        answers::analyzer_state(&goals, self.planner.is_up_to_date(self.monitor.generation()), verbose)
     }
 
     async fn load(&self, asked: &request::Load) -> Result<evenkeel_rest::body::Load, Failure> {

@@ -16,12 +16,11 @@ mod healing;
 mod plans;
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use evenkeel_kafka::Client;
+use evenkeel_kafka::{BrokerId, Client};
 use evenkeel_rest::Failure;
 use tokio::{sync::mpsc, task::AbortHandle};
 use uuid::Uuid;
@@ -140,7 +139,7 @@ async fn live(engine: Arc<Engine>, door: Arc<Door<Engine>>, client: Client, cour
     tokio::join!(tell_readiness(&engine, &door), healing::heal(&engine, wanted), async {
         while missing.changed().await.is_ok() {
             let brokers = missing.borrow_and_update().clone();
-            executor.remember_missing(brokers).await;
+            executor.remember_missing(brokers.into_iter().map(|(id, since)| (BrokerId(id), since)).collect()).await;
         }
     });
 }
@@ -166,12 +165,12 @@ fn begin_to_detect(
     let (watching, judging, remembering) = (Arc::clone(engine), Arc::clone(engine), executor.clone());
     let inputs = detectors::Inputs {
         generations: engine.monitor.changed(),
-        executing: executor.busy(),
+        executing: executor.is_running(),
         sight: Box::new(move || watching.monitor.sighting().map(|sighting| Sight::of(&sighting.view))),
         model: Arc::new(move || healing::model(&judging)),
         history: Box::new(move || remembering.history()),
         ids: Box::new(Uuid::new_v4),
-        missed: executor.missing(),
+        missed: executor.history().missing.into_iter().map(|(broker, since)| (broker.0, since)).collect(),
         repairs,
         courier,
         clock: engine.clock,

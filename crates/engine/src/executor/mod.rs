@@ -36,7 +36,6 @@ pub use care::Hold;
 pub use machine::{Action, Dirs, Ending, Execution, Step, Throttling};
 pub use order::{Adjustment, Baseline, DirMove, Limits, Millis, Move, Order};
 pub use progress::{Counts, Progress};
-pub(crate) use runner::chain;
 pub use runner::{Report, Runner};
 pub use service::Executor;
 pub use sight::{DirSight, PartitionSight, Sight};

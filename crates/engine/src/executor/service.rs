@@ -27,11 +27,12 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Adjustment, Ending, Execution, Millis, Report, Runner, Standing, chain, state as bodies};
+use super::{Adjustment, Ending, Execution, Millis, Report, Runner, Standing, state as bodies};
 use crate::{
     clock::WallClock,
     config::settings,
     journal::{self, History, Journal, Recovered, Run},
+    said::chain,
     tasks::{Status, UserTask},
 };
 
@@ -129,6 +130,8 @@ struct Shared {
     ended: broadcast::Sender<Ended>,
     /// Counts changes of where it stands.
     changes: watch::Sender<u64>,
+    /// Whether a run is under way.
+    running: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -193,6 +196,7 @@ impl Executor {
                 changing_history: tokio::sync::Mutex::new(()),
                 ended: broadcast::Sender::new(ENDINGS),
                 changes: watch::Sender::new(0),
+                running: watch::Sender::new(false),
             }),
         };
         let under_way = run.as_ref().and_then(|(run, _)| run.task);
@@ -289,6 +293,11 @@ impl Executor {
         }
     }
 
+    /// Whether a run is under way, each time that changes.
+    pub fn is_running(&self) -> watch::Receiver<bool> {
+        self.shared.running.subscribe()
+    }
+
     /// Runs so far.
     pub fn tally(&self) -> Tally {
         self.shared.state().tally
@@ -315,6 +324,16 @@ impl Executor {
             self.shared.state().history = after.clone();
         }
         Ok((before, after))
+    }
+
+    /// Puts on record which brokers are missed, and since when. Should that fail, the next change brings it along.
+    pub async fn remember_missing(&self, missing: BTreeMap<BrokerId, Millis>) {
+        let _alone = self.shared.changing_history.lock().await;
+        let after = History { missing, ..self.history() };
+        self.shared.state().history = after.clone();
+        if let Err(error) = self.shared.journal.append(vec![after.entry()]).await {
+            tracing::warn!(error = chain(&error), "which brokers are missed is not on record");
+        }
     }
 
     /// Puts a user task on record.
@@ -414,6 +433,8 @@ impl Shared {
 
     fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
+        let running = matches!(self.state().at, At::Running(_));
+        self.running.send_if_modified(|was| std::mem::replace(was, running) != running);
     }
 
     fn recent(&self, history: &History) -> History {
@@ -424,6 +445,7 @@ impl Shared {
         History {
             removed: within(&history.removed, self.removal_memory),
             demoted: within(&history.demoted, self.demotion_memory),
+            missing: history.missing.clone(),
         }
     }
 

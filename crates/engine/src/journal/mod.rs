@@ -60,13 +60,17 @@ pub struct Run {
     pub order: Order,
 }
 
-/// Brokers that were taken out or demoted of late, and when: plans leave them alone for a while.
+/// Brokers that were taken out or demoted of late, and when: plans leave them alone for a while. And
+/// those that are missed: the time until what they had goes elsewhere does not begin anew with each start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Removed.
     pub removed: BTreeMap<BrokerId, i64>,
     /// Demoted.
     pub demoted: BTreeMap<BrokerId, i64>,
+    /// Missed.
+    #[serde(default)]
+    pub missing: BTreeMap<BrokerId, i64>,
 }
 
 /// What a life before this one has left.

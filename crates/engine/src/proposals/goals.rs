@@ -117,11 +117,7 @@ impl Wanted {
 
     /// What has to be known for `goals`, which are those of it that can be judged.
     pub(super) fn requirement(&self, goals: &[Goal], settings: &settings::Monitor) -> Requirement {
-        let mut whole = Requirement { windows: 1, ratio: 0.0 };
-        for goal in goals {
-            let own = need(*goal, settings);
-            whole = Requirement { windows: whole.windows.max(own.windows), ratio: whole.ratio.max(own.ratio) };
-        }
+        let whole = requirement(goals, settings);
         let weakened = match self.data_from {
             Some(DataFrom::ValidWindows) => Requirement { windows: 1, ratio: 1.0 },
             Some(DataFrom::ValidPartitions) => Requirement { windows: settings.windows.kept, ratio: 0.0 },
@@ -129,6 +125,14 @@ impl Wanted {
         };
         Requirement { windows: whole.windows.min(weakened.windows), ratio: whole.ratio.min(weakened.ratio) }
     }
+}
+
+/// What has to be known for all of these goals.
+pub fn requirement(goals: &[Goal], settings: &settings::Monitor) -> Requirement {
+    goals.iter().fold(Requirement { windows: 1, ratio: 0.0 }, |whole, goal| {
+        let own = need(*goal, settings);
+        Requirement { windows: whole.windows.max(own.windows), ratio: whole.ratio.max(own.ratio) }
+    })
 }
 
 /// What one goal has to know.

@@ -26,8 +26,8 @@ mod tests;
 
 pub use ask::{Ask, ask};
 pub use fits::{Changed, fits};
-pub use goals::{Wanted, wanted};
-pub use known::{Known, Sighting, not_enough};
+pub use goals::{Wanted, requirement, wanted};
+pub use known::not_enough;
 pub use loads::{load, partition_load, partition_requirement};
 pub use order::order;
 pub use proposal::{Proposal, make};

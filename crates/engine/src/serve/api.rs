@@ -24,7 +24,7 @@ use uuid::Uuid;
 use super::{Answered, Asked, Desk, Door, JOURNAL, Peer, Steps, Work, guard::Visitor, reply};
 use crate::{
     answers,
-    executor::chain,
+    said::chain,
     tasks::{Admission, Answer, Question, Refused, Status, UserTask},
 };
 

@@ -22,10 +22,12 @@ use crate::{
     journal::History,
     model::{self, BrokerView, PartitionView, View},
     monitor::{
+        Known,
         sample::{Metric, Values},
         windows::Aggregate,
     },
-    proposals::{Ask, Known, Proposal, Sighting, ask, make, result},
+    proposals::{Ask, Proposal, ask, make, result},
+    watch::Sighting,
 };
 
 const MB: f64 = 1024.0 * 1024.0;
