@@ -1,14 +1,20 @@
 //! Hours of a cluster's life in moments: what the loop finds, tells, mends, and leaves alone.
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec, Resource};
+use evenkeel_balancer::cluster::{
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec, Resource,
+};
 use evenkeel_kafka::login::Secret;
+use evenkeel_rest::Request;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
     config::{properties::Properties, settings::Settings as AllSettings},
+    detect::failures::Sight,
+    journal::History,
     notify::{
-        Outlets,
+        Courier, Outlets,
         messages::Channel,
         post::{Patience, Post},
         tests::{Got, receiver},
