@@ -172,7 +172,9 @@ async fn minutes(number: u64) {
     tokio::time::sleep(Duration::from_secs(60 * number)).await;
 }
 
-const HEALING: &str = "anomaly.notifier.class=SelfHealingNotifier\nself.healing.enabled=true";
+/// Brokers are looked for every seven minutes, so that neither of their times is a multiple of it.
+const HEALING: &str = "anomaly.notifier.class=SelfHealingNotifier\nself.healing.enabled=true\n\
+                       broker.failure.detection.interval.ms=420000";
 const TELLING: &str = "anomaly.notifier.class=SelfHealingNotifier";
 
 #[tokio::test(start_paused = true)]
