@@ -67,9 +67,13 @@ pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history
     };
     let mut found = Found::default();
     if !found.tries(cluster, &request, goals) {
-        found = Found::default();
+        let together = std::mem::take(&mut found).provision;
         for goal in &watched {
             found.tries(cluster, &Request { goals: vec![*goal], ..request.clone() }, goals);
+        }
+        // Each can be met, but not all of them: what is too small was said when they were tried together.
+        if found.unfixable.is_empty() {
+            found.provision = together;
         }
     }
     let violated = |goal: Goal| found.fixable.contains(&goal) || found.unfixable.contains(&goal);

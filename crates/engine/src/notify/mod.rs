@@ -92,6 +92,8 @@ const WAITING: usize = 64;
 /// How often a map is tried to be written, and the first pause between; each further one is twice as long.
 const MAP_TRIES: u32 = 6;
 const MAP_PAUSE: Duration = Duration::from_secs(1);
+/// How long one try may take.
+const MAP_WITHIN: Duration = Duration::from_secs(30);
 
 impl Courier {
     /// One who tells nobody.
@@ -143,6 +145,8 @@ impl Outlets {
                 if let Err(error) = post.send(&letter).await {
                     let cause = error.cause();
                     tracing::warn!(receiver = channel.name(), %error, cause, remedy = error.remedy(), "not delivered");
+                    // The next one would wait as long for the same answer, and hold up everybody else.
+                    break;
                 }
             }
         }
@@ -150,7 +154,11 @@ impl Outlets {
 
     async fn show(&self, id: Uuid, fixable: &[Goal], unfixable: &[Goal]) {
         let Some(map) = &self.map else { return };
-        if let Err(error) = persistently(|| map.record(id, fixable, unfixable)).await {
+        let record = || async {
+            let recorded = tokio::time::timeout(MAP_WITHIN, map.record(id, fixable, unfixable)).await;
+            recorded.unwrap_or(Err(Error::TimedOut(MAP_WITHIN)))
+        };
+        if let Err(error) = persistently(record).await {
             let cause = error.cause();
             tracing::warn!(map = map.name(), %error, cause, remedy = error.remedy(), "violated goals are not shown");
         }

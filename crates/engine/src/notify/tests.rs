@@ -115,6 +115,35 @@ async fn a_receiver_that_hangs_neither_holds_up_the_detectors_nor_swallows_the_r
     assert_eq!(addresses.len(), 3 + 2 * WAITING);
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_cannot_be_reached_is_not_tried_for_each_thing_that_is_wrong() {
+    let (got, service) = receiver(&[403; 9]);
+    let (url, key) = (Secret::new("http://alerta"), Secret::new("hush"));
+    let channels = vec![Channel::Alerta { url, key, environment: None }];
+    let outlets = Outlets { channels, map: None, host: String::new() };
+    let courier = Courier::start(outlets, Post::new(service, Patience::default()));
+    let finding = Finding::BrokerFailure { since: (0..50).map(|broker| (broker, 0)).collect(), fixable: false };
+    courier.tell(Notice::Alert(Alert { finding, ..alert() }));
+    a_while().await;
+    assert_eq!(got.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_that_never_answers_is_given_up_and_the_next_notice_is_delivered() {
+    let silent = service_fn(|_: http::Request<kube::client::Body>| {
+        std::future::pending::<Result<http::Response<Full<Bytes>>, BoxError>>()
+    });
+    let map = ViolationMap::new(Client::new(silent, "default"), None, "my");
+    let (got, service) = receiver(&[]);
+    let channels = vec![Channel::Webhook { url: Secret::new("http://x/") }];
+    let outlets = Outlets { channels, map: Some(map), host: String::new() };
+    let courier = Courier::start(outlets, Post::new(service, Patience::default()));
+    courier.tell(Notice::Judged { id: id(1), fixable: vec![Goal::RackAware], unfixable: Vec::new() });
+    courier.tell(Notice::Alert(alert()));
+    a_while().await;
+    assert_eq!(got.lock().unwrap().len(), 1);
+}
+
 fn api_server() -> Client {
     let moments = Box::new(Simulated::new(Timestamp::UNIX_EPOCH, 7));
     Client::new(router(Shared::new(Options { moments, ..Options::default() })), "default")

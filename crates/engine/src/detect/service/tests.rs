@@ -1,14 +1,20 @@
 //! Hours of a cluster's life in moments: what the loop finds, tells, mends, and leaves alone.
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec, Resource};
+use evenkeel_balancer::cluster::{
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec, Resource,
+};
 use evenkeel_kafka::login::Secret;
+use evenkeel_rest::Request;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::{
     config::{properties::Properties, settings::Settings as AllSettings},
+    detect::failures::Sight,
+    journal::History,
     notify::{
-        Outlets,
+        Courier, Outlets,
         messages::Channel,
         post::{Patience, Post},
         tests::{Got, receiver},
@@ -166,7 +172,9 @@ async fn minutes(number: u64) {
     tokio::time::sleep(Duration::from_secs(60 * number)).await;
 }
 
-const HEALING: &str = "anomaly.notifier.class=SelfHealingNotifier\nself.healing.enabled=true";
+/// Brokers are looked for every seven minutes, so that neither of their times is a multiple of it.
+const HEALING: &str = "anomaly.notifier.class=SelfHealingNotifier\nself.healing.enabled=true\n\
+                       broker.failure.detection.interval.ms=420000";
 const TELLING: &str = "anomaly.notifier.class=SelfHealingNotifier";
 
 #[tokio::test(start_paused = true)]
