@@ -68,11 +68,8 @@ pub fn executor(page: &mut Page, executor: &Executor) {
 }
 
 fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {
-    let kinds = [
-        ("replica", progress.replicas),
-        ("intra-broker-replica", progress.dirs),
-        ("leadership", progress.leaders),
-    ];
+    let kinds =
+        [("replica", progress.replicas), ("intra-broker-replica", progress.dirs), ("leadership", progress.leaders)];
     for (kind, counts) in kinds {
         let mut set = |what: &str, number: usize| page.value(&format!("Executor.{kind}-action-{what}"), number as u32);
         set("in-progress", counts.in_progress);

@@ -7,9 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::body::Body;
 use evenkeel_rest::{
-    Endpoint, Failure, Method, Presentation, Query, Refusal, Role,
-    body::Body as _,
-    headers, reason,
+    Endpoint, Failure, Method, Presentation, Query, Refusal, Role, body::Body as _, headers, reason,
     request::Request as Asks,
 };
 use http::{HeaderMap, Request, Response, header};
@@ -187,8 +185,11 @@ impl<D: Desk> Visit<'_, D> {
             Some(id) => Some(Uuid::try_parse(id.trim()).map_err(|_| failed(&Failure::malformed_task(&id)))?),
         };
         let (now, fresh) = (self.door.clock.now(), Uuid::new_v4());
-        let question =
-            Question { method: self.method.to_string(), endpoint: endpoint.name().to_owned(), parameters: query.canonical() };
+        let question = Question {
+            method: self.method.to_string(),
+            endpoint: endpoint.name().to_owned(),
+            parameters: query.canonical(),
+        };
         let task = UserTask {
             question: question.clone(),
             written: self.written(query),
@@ -257,9 +258,7 @@ impl<D: Desk> Visit<'_, D> {
                     door.requests.answered(endpoint, began.elapsed());
                     (Answer { code: 200, body: answered.body }, answered.executes)
                 }
-                Ok(Err(refusal)) => {
-                    (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false)
-                }
+                Ok(Err(refusal)) => (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false),
                 Err(fault) => {
                     tracing::error!(error = %fault, %endpoint, "a request made us fail");
                     let failure = Failure::illegal_state("The engine failed while it worked on the request.");

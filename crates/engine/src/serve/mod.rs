@@ -16,8 +16,6 @@ mod health;
 pub mod listen;
 mod patient;
 mod reply;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -194,7 +192,11 @@ impl<D: Desk> Door<D> {
             "/healthz" => return reply::plain(200, TEXT, "ok\n".to_owned()),
             "/readyz" => {
                 let troubles = self.readiness.troubles();
-                return reply::plain(if troubles.is_none() { 200 } else { 503 }, TEXT, troubles.unwrap_or("ok\n".into()));
+                return reply::plain(
+                    if troubles.is_none() { 200 } else { 503 },
+                    TEXT,
+                    troubles.unwrap_or("ok\n".into()),
+                );
             }
             "/metrics" => return reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             _ => {}
