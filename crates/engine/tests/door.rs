@@ -162,6 +162,7 @@ async fn a_task_is_followed_by_its_id() {
     let progress = first.json();
     assert_eq!(progress["progress"][0]["operation"], "Get broker stats");
     assert_eq!(progress["progress"][0]["operationProgress"][0]["step"], "PENDING");
+    assert_eq!(progress["progress"][0]["operationProgress"][1]["completionPercentage"], 0.0);
     let id = first.header("user-task-id").unwrap();
     let other =
         send(&office, asking("GET", "/kafkacruisecontrol/load?json=true&capacity_only=true", &[("user-task-id", id)]))
@@ -417,7 +418,7 @@ async fn who_is_shut_out_stops_and_says_so() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     let ready = send(&older, asking("GET", "/readyz", &[])).await;
     assert_eq!(ready.status, 503);
-    assert!(ready.body.contains("another engine has taken over"), "{}", ready.body);
+    assert!(ready.body.contains("Another engine has taken over"), "{}", ready.body);
     assert_eq!(send(&newer, asking("GET", "/readyz", &[])).await.status, 200);
     let refused = ask(&older, "POST", "/rebalance?dryrun=false&json=true").await;
     assert_eq!(refused.status, 503);

@@ -217,7 +217,7 @@ impl Desk for Clerk {
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::Load(_) => {
-                steps.begin(Step::Pending);
+                steps.begin(Step::GeneratingClusterModel);
                 let _ = self.gate.subscribe().wait_for(|open| *open).await;
                 Ok(asked.answered(|| r#"{"version":1,"hosts":[],"brokers":[]}"#.to_owned(), || "loads".to_owned()))
             }
