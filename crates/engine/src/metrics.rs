@@ -74,11 +74,8 @@ pub fn executor(page: &mut Page, executor: &Executor) {
 }
 
 fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {
-    let kinds = [
-        ("replica", progress.replicas),
-        ("intra-broker-replica", progress.dirs),
-        ("leadership", progress.leaders),
-    ];
+    let kinds =
+        [("replica", progress.replicas), ("intra-broker-replica", progress.dirs), ("leadership", progress.leaders)];
     for (kind, counts) in kinds {
         let mut set = |what: &str, number: usize| page.value(&format!("Executor.{kind}-action-{what}"), number as u32);
         set("in-progress", counts.in_progress);
@@ -139,7 +136,7 @@ pub fn detectors(page: &mut Page, detectors: &Detectors) {
     page.value("AnomalyDetector.GOAL_VIOLATION-has-unfixable-goals", u32::from(detectors.has_unfixable_goals()));
     page.value("AnomalyDetector.mean-time-to-start-fix-ms", state.metrics.mean_time_to_start_fix_ms.0);
     page.value("AnomalyDetector.number-of-self-healing-started", state.metrics.num_self_healing_started as f64);
-    page.value("AnomalyDetector.ongoing-anomaly-duration-ms", state.metrics.ongoing_anomaly_duration_ms.0);
+    page.value("AnomalyDetector.ongoing-anomaly-duration-ms", state.metrics.ongoing_anomaly_duration_ms as f64);
     for kind in AnomalyType::ALL {
         let on = state.self_healing_enabled.contains(kind);
         page.value(&format!("AnomalyDetector.{kind}-self-healing-enabled"), u32::from(on));

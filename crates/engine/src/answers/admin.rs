@@ -88,10 +88,8 @@ impl AdminPlan {
         let switched = |anomalies: &BTreeSet<AnomalyType>, on: bool| {
             anomalies.iter().map(move |anomaly| (*anomaly, on)).collect::<Vec<_>>()
         };
-        let healing = [
-            switched(&asked.enable_self_healing_for, true),
-            switched(&asked.disable_self_healing_for, false),
-        ];
+        let healing =
+            [switched(&asked.enable_self_healing_for, true), switched(&asked.disable_self_healing_for, false)];
         Ok(AdminPlan {
             adjustment,
             removed: ids(&asked.drop_recently_removed_brokers),

@@ -89,8 +89,13 @@ mod tests {
             loading_progress_pct: None,
             error: None,
         };
-        let goals = [("A", true), ("B", false)]
-            .map(|(name, ready)| GoalSeen { name: name.into(), windows: 1, share: 0.5, all_topics: true, ready });
+        let goals = [("A", true), ("B", false)].map(|(name, ready)| GoalSeen {
+            name: name.into(),
+            windows: 1,
+            share: 0.5,
+            all_topics: true,
+            ready,
+        });
         let parts = Parts {
             analyzer: |verbose| analyzer_state(&goals, true, verbose),
             monitor: |_| monitor,

@@ -14,10 +14,7 @@ use uuid::Uuid;
 use crate::tasks::{Answer, Status, UserTask};
 
 /// The answer, from tasks with the latest first.
-pub fn user_tasks<'t>(
-    asked: &request::UserTasks,
-    tasks: impl IntoIterator<Item = (Uuid, &'t UserTask)>,
-) -> TasksBody {
+pub fn user_tasks<'t>(asked: &request::UserTasks, tasks: impl IntoIterator<Item = (Uuid, &'t UserTask)>) -> TasksBody {
     let endpoints: BTreeSet<&str> = asked.endpoints.iter().map(|endpoint: &Endpoint| endpoint.name()).collect();
     let wanted = |id: Uuid, task: &UserTask| {
         (asked.user_task_ids.is_empty() || asked.user_task_ids.contains(&id))

@@ -104,7 +104,7 @@ impl Engine {
         let sighting = self.look().await?;
         let known = self.monitor.known(LEAST).map_err(|why| not_enough(&why))?;
         let proposal = self.planner.by_id(id, request, history, &known)?;
-        proposals::fits(&proposal, &sighting).map_err(|why| Failure::proposal_outdated(id, why))?;
+        proposals::fits(&proposal, &sighting.view).map_err(|why| Failure::proposal_outdated(id, why))?;
         Ok(proposal)
     }
 

@@ -11,7 +11,7 @@
 //! for all of it is one record. Dropping the last handle ends this process's part and nothing else.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -140,6 +140,8 @@ struct State {
     history: History,
     tally: Tally,
     reservations: u64,
+    /// The last runs that ended.
+    endings: VecDeque<Ended>,
 }
 
 #[derive(Debug)]
@@ -192,7 +194,13 @@ impl Executor {
                 clock,
                 removal_memory: settings.removal_memory,
                 demotion_memory: settings.demotion_memory,
-                state: Mutex::new(State { at: At::Idle, history, tally: Tally::default(), reservations: 0 }),
+                state: Mutex::new(State {
+                    at: At::Idle,
+                    history,
+                    tally: Tally::default(),
+                    reservations: 0,
+                    endings: VecDeque::new(),
+                }),
                 changing_history: tokio::sync::Mutex::new(()),
                 ended: broadcast::Sender::new(ENDINGS),
                 changes: watch::Sender::new(0),
@@ -347,6 +355,11 @@ impl Executor {
         self.shared.journal.append(entries).await
     }
 
+    /// The last runs that ended, for whoever may have missed one.
+    pub fn endings(&self) -> Vec<Ended> {
+        self.shared.state().endings.iter().copied().collect()
+    }
+
     /// Tells of every run that ends from now on.
     pub fn ended(&self) -> broadcast::Receiver<Ended> {
         self.shared.ended.subscribe()
@@ -489,10 +502,15 @@ impl Shared {
                     Ending::Incomplete => state.tally.incomplete += 1,
                     Ending::Stopped => state.tally.stopped += 1,
                 }
+                let ended = Ended { run: run.id, task: run.task, ending };
+                state.endings.push_back(ended);
+                if state.endings.len() > ENDINGS {
+                    state.endings.pop_front();
+                }
                 drop(state);
                 tracing::info!(run = %run.id, ?ending, "an execution is over");
                 // Nobody may be listening.
-                let _ = self.ended.send(Ended { run: run.id, task: run.task, ending });
+                let _ = self.ended.send(ended);
             }
             Err(error) => {
                 state.at = At::Fenced;

@@ -24,9 +24,9 @@ use crate::{
     tasks::UserTask,
 };
 
+mod shared;
 #[cfg(test)]
 mod tests;
-mod shared;
 pub mod topic;
 
 pub use shared::Journal;
@@ -172,7 +172,10 @@ pub fn task(id: Uuid, task: &UserTask) -> Vec<Entry> {
     }
     let pieces = whole.chunks(CHUNK).enumerate();
     let head = entry(task_key(id, None), &InPieces { pieces: pieces.len() });
-    pieces.map(|(number, piece)| Entry { key: task_key(id, Some(number)), value: Some(piece.to_vec()) }).chain([head]).collect()
+    pieces
+        .map(|(number, piece)| Entry { key: task_key(id, Some(number)), value: Some(piece.to_vec()) })
+        .chain([head])
+        .collect()
 }
 
 /// The records that forget a user task.
@@ -253,8 +256,14 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         let stages: Vec<Stage> = get(&format!("/stages/{block}")).and_then(|value| read(value)).unwrap_or_default();
         stages.into_iter().enumerate().map(move |(at, stage)| (block * BLOCK + at, stage))
     });
-    let execution =
-        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping, state.limits);
+    let execution = Execution::resume(
+        run.order.clone(),
+        stages,
+        state.throttling,
+        &state.rates_of_others,
+        state.stopping,
+        state.limits,
+    );
     Some((run, execution))
 }
 

@@ -139,13 +139,16 @@ fn tasks_and_history_are_found_again_and_strange_keys_are_told() {
     let (kept, gone) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let strange = Entry { key: "policy/x".to_owned(), value: Some(b"{}".to_vec()) };
     let broken = Entry { key: format!("task/{}", Uuid::from_u128(3)), value: Some(b"{".to_vec()) };
-    let recovered = recover([
-        task(kept, &asked),
-        task(gone, &asked),
-        vec![history.entry()],
-        task_forgotten(gone, &asked),
-        vec![strange.clone(), broken.clone()],
-    ].concat());
+    let recovered = recover(
+        [
+            task(kept, &asked),
+            task(gone, &asked),
+            vec![history.entry()],
+            task_forgotten(gone, &asked),
+            vec![strange.clone(), broken.clone()],
+        ]
+        .concat(),
+    );
     assert_eq!(recovered.tasks, [(kept, asked)].into());
     assert_eq!(recovered.history, history);
     assert_eq!(recovered.strange, [strange.key, broken.key].into());

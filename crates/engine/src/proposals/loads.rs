@@ -15,7 +15,6 @@ use evenkeel_rest::{
 };
 
 use super::{
-    Known,
     ask::topics,
     disks::{Disks, disks},
     figures::UNKNOWN,
@@ -24,6 +23,7 @@ use crate::{
     config::{capacity::Capacities, settings},
     model::{self, NoModel, Purpose, View},
     monitor::{
+        Known,
         sample::{Metric, Values},
         windows::{Aggregate, Requirement},
     },

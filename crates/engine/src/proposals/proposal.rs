@@ -12,7 +12,7 @@ use evenkeel_balancer::{
 use evenkeel_rest::{Endpoint, Failure, body::ClusterModelStats};
 
 use super::{
-    Ask, Known,
+    Ask,
     disks::{Disks, disks},
     figures::{Census, figures},
     known::baseline,
@@ -22,6 +22,7 @@ use crate::{
     config::{capacity::Capacities, settings::Settings},
     executor::Baseline,
     model::{self, NoModel},
+    monitor::Known,
 };
 
 /// A plan, and what was known when it was made.

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use axum::body::Body;
 use evenkeel_rest::{
     Endpoint, Failure, Method, Presentation, Query, Refusal, Role,
-    body::Body as _,
+    body::{Body as _, Step},
     headers, reason,
     request::Request as Asks,
 };
@@ -30,6 +30,8 @@ use crate::{
 
 /// What a form may be long.
 const BODY_MAX: usize = 64 * 1024;
+/// What an answer may be long to go on record without a run.
+const RECORDED_MAX: usize = 1024 * 1024;
 /// How long a client may take to send it.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// Longest name of a session or a client that is taken over.
@@ -180,15 +182,18 @@ impl<D: Desk> Visit<'_, D> {
             return Err(Refusal::bad_parameter("Reason is required: request.reason.required is set."));
         }
         if let Some(why) = self.door.readiness.of(JOURNAL) {
-            return Err(Refusal { status: 503, ..failed(&Failure::illegal_state(format_args!("The journal {why}"))) });
+            return Err(Refusal { status: 503, ..failed(&Failure::illegal_state(why)) });
         }
         let asked_id = match headers.get(headers::USER_TASK_ID).map(|value| String::from_utf8_lossy(value.as_bytes())) {
             None => None,
             Some(id) => Some(Uuid::try_parse(id.trim()).map_err(|_| failed(&Failure::malformed_task(&id)))?),
         };
         let (now, fresh) = (self.door.clock.now(), Uuid::new_v4());
-        let question =
-            Question { method: self.method.to_string(), endpoint: endpoint.name().to_owned(), parameters: query.canonical() };
+        let question = Question {
+            method: self.method.to_string(),
+            endpoint: endpoint.name().to_owned(),
+            parameters: query.canonical(),
+        };
         let task = UserTask {
             question: question.clone(),
             written: self.written(query),
@@ -243,6 +248,7 @@ impl<D: Desk> Visit<'_, D> {
     fn begin(&self, asked: Asked) {
         let (done, waiting) = watch::channel(false);
         let steps = Steps::default();
+        steps.begin(Step::Pending);
         self.door.works().insert(asked.id, Work { steps: steps.clone(), done: waiting });
         let (door, role, path) = (Arc::clone(self.door), self.role, self.path.to_owned());
         tokio::spawn(async move {
@@ -257,9 +263,7 @@ impl<D: Desk> Visit<'_, D> {
                     door.requests.answered(endpoint, began.elapsed());
                     (Answer { code: 200, body: answered.body }, answered.executes)
                 }
-                Ok(Err(refusal)) => {
-                    (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false)
-                }
+                Ok(Err(refusal)) => (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false),
                 Err(fault) => {
                     tracing::error!(error = %fault, %endpoint, "a request made us fail");
                     let failure = Failure::illegal_state("The engine failed while it worked on the request.");
@@ -276,7 +280,7 @@ impl<D: Desk> Visit<'_, D> {
             // Nobody may be waiting.
             let _ = done.send(true);
             // What is carried out went on record with its run.
-            if let Some(task) = answered.filter(|task| is_recorded(task) && !executes)
+            if let Some(task) = answered.filter(|task| is_recorded(task) && !executes && !is_long(task))
                 && let Err(error) = door.desk.record(id, &task).await
             {
                 tracing::warn!(error = chain(&error), "an answer is not on record");
@@ -336,6 +340,16 @@ impl<D: Desk> Door<D> {
                 }
                 self.desk.answer(asked, steps).await.map_err(failed)
             }
+        }
+    }
+}
+
+/// Whether an answer is too long to be worth a record: a plan that nobody carries out can be made again.
+fn is_long(task: &UserTask) -> bool {
+    match &task.status {
+        Status::Active => false,
+        Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer) => {
+            answer.body.len() > RECORDED_MAX
         }
     }
 }

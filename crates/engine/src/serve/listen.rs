@@ -143,11 +143,13 @@ async fn accept(listener: TcpListener, way_in: WayIn, mut stopping: watch::Recei
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { break };
-        let accepted = tokio::select! {
+        let next = async {
+            let place = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
+            (listener.accept().await, place)
+        };
+        let (accepted, place) = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
-            accepted = listener.accept() => accepted,
+            next = next => next,
         };
         match accepted {
             Ok((stream, peer)) => {

@@ -16,8 +16,6 @@ mod health;
 pub mod listen;
 mod patient;
 mod reply;
-#[cfg(test)]
-mod tests;
 
 use std::{
     collections::BTreeMap,
@@ -42,7 +40,7 @@ pub use self::{
 use crate::{
     clock::WallClock,
     config::webserver::Webserver,
-    executor::{Ending, Executor},
+    executor::{Ending, Executor, service::Ended},
     metrics::{Page, Requests},
     tasks::{self, UserTask, UserTasks},
 };
@@ -101,7 +99,7 @@ impl<D: Desk> Door<D> {
 
     fn guarded(desk: Arc<D>, settings: DoorSettings, clock: WallClock, guard: Option<Guard>) -> Arc<Door<D>> {
         let readiness = Readiness::default();
-        readiness.set(JOURNAL, Some("is not open yet".to_owned()));
+        readiness.set(JOURNAL, Some("The journal is not open yet.".to_owned()));
         Arc::new(Door {
             desk,
             settings: settings.webserver,
@@ -134,16 +132,16 @@ impl<D: Desk> Door<D> {
             tasks.restore(id, task);
         }
         drop(tasks);
-        self.readiness.set(JOURNAL, None);
         let (mut ended, door) = (executor.ended(), Arc::downgrade(self));
+        // What was carried on may be over already.
+        executor.endings().iter().for_each(|run| self.ended(run));
+        self.readiness.set(JOURNAL, None);
         tokio::spawn(async move {
             loop {
                 match ended.recv().await {
                     Ok(run) => {
                         let Some(door) = door.upgrade() else { return };
-                        if let Some(task) = run.task {
-                            door.tasks().executed(task, run.ending == Ending::Completed);
-                        }
+                        door.ended(&run);
                     }
                     Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "ends of executions were missed"),
                     Err(RecvError::Closed) => return,
@@ -153,10 +151,16 @@ impl<D: Desk> Door<D> {
         let (mut fenced, readiness) = (executor.fenced(), self.readiness.clone());
         tokio::spawn(async move {
             if fenced.wait_for(|fenced| *fenced).await.is_ok() {
-                let text = "another engine has taken over: this one no longer changes anything";
+                let text = "Another engine has taken over: this one no longer changes anything.";
                 readiness.set(JOURNAL, Some(text.to_owned()));
             }
         });
+    }
+
+    fn ended(&self, run: &Ended) {
+        if let Some(task) = run.task {
+            self.tasks().executed(task, run.ending == Ending::Completed);
+        }
     }
 
     /// The page of metrics.
@@ -194,7 +198,11 @@ impl<D: Desk> Door<D> {
             "/healthz" => return reply::plain(200, TEXT, "ok\n".to_owned()),
             "/readyz" => {
                 let troubles = self.readiness.troubles();
-                return reply::plain(if troubles.is_none() { 200 } else { 503 }, TEXT, troubles.unwrap_or("ok\n".into()));
+                return reply::plain(
+                    if troubles.is_none() { 200 } else { 503 },
+                    TEXT,
+                    troubles.unwrap_or("ok\n".into()),
+                );
             }
             "/metrics" => return reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             _ => {}
