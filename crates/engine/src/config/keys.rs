@@ -39,6 +39,11 @@ impl<'a> Keys<'a> {
         self.properties.get(key)
     }
 
+    /// Whether it is given, be it as nothing.
+    pub(super) fn is_there(&self, key: &str) -> bool {
+        self.properties.keys().any(|given| given == key)
+    }
+
     pub(super) fn wrong(&self, key: &str, text: impl Into<String>) {
         self.errors.borrow_mut().push(Remark { key: key.to_owned(), text: text.into() });
     }

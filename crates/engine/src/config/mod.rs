@@ -4,8 +4,12 @@
 //! unsafe to ignore keeps the engine from starting.
 
 pub mod capacity;
+pub mod connection;
+pub mod detectors;
 mod keys;
 pub mod properties;
 pub mod settings;
+pub mod store;
+pub mod webserver;
 
 pub use keys::Remark;

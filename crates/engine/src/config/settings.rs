@@ -10,8 +10,10 @@ use evenkeel_balancer::{
 };
 
 use super::{
+    connection::Connection,
     keys::{Keys, Remark},
     properties::Properties,
+    store::SampleStore,
 };
 use crate::{
     executor::{Limits, Strategy},
@@ -33,18 +35,22 @@ pub enum Source {
 /// All of it.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where Kafka is: `host:port`, separated by commas.
-    pub bootstrap: String,
+    /// How Kafka is reached.
+    pub connection: Connection,
     /// How load is measured and kept.
     pub monitor: Monitor,
     /// Which goals, and how strict.
     pub goals: Goals,
     /// How plans are carried out.
     pub executor: Executor,
+    /// How anomalies are looked for, and who hears of them.
+    pub detectors: super::detectors::Detectors,
     /// How user tasks are kept.
     pub tasks: tasks::Limits,
     /// Longest wait for an answer before the client is told to come back.
     pub answer_within: i64,
+    /// Where and how requests are taken.
+    pub webserver: super::webserver::Webserver,
 }
 
 /// How load is measured and kept.
@@ -62,6 +68,8 @@ pub struct Monitor {
     pub valid_ratio: f64,
     /// Topics that samples are stored in: partitions', brokers'.
     pub stores: [String; 2],
+    /// How they are stored.
+    pub store: SampleStore,
     /// How the processor's time is shared out.
     pub cpu_weights: CpuWeights,
     /// Whether stored samples are left unread at the start.
@@ -125,12 +133,14 @@ impl Settings {
         let keys = Keys::new(properties);
         let mut warnings = Vec::new();
         let settings = Settings {
-            bootstrap: required(&keys, "bootstrap.servers"),
+            connection: Connection::of(&keys, &mut warnings),
             monitor: monitor(&keys, &mut warnings),
             goals: goals(&keys, &mut warnings),
             executor: executor(&keys),
+            detectors: super::detectors::read(&keys, &mut warnings),
             tasks: user_tasks(&keys),
             answer_within: keys.millis("webserver.request.maxBlockTimeMs", 10_000),
+            webserver: super::webserver::read(&keys, &mut warnings),
         };
         refuse_unsafe(&keys);
         let (asked, errors) = keys.into_findings();
@@ -158,13 +168,6 @@ const MISSED: [(&str, &str); 8] = [
     ("use.linear.regression.model", "the static model of processor time is used"),
 ];
 
-fn required(keys: &Keys<'_>, key: &str) -> String {
-    keys.text(key).map(str::to_owned).unwrap_or_else(|| {
-        keys.wrong(key, "is required");
-        String::new()
-    })
-}
-
 /// What would leave a door open if it were merely ignored.
 fn refuse_unsafe(keys: &Keys<'_>) {
     if keys.flag("two.step.verification.enabled", false) {
@@ -191,17 +194,19 @@ fn monitor(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Monitor {
         }
     };
     let text = |key, default: &str| keys.text(key).unwrap_or(default).to_owned();
+    let windows = Layout {
+        length: keys.millis("partition.metrics.window.ms", 3_600_000),
+        kept: keys.number("num.partition.metrics.windows", 5, 1..=10_000),
+        enough: keys.number("min.samples.per.partition.metrics.window", 3, 1..=1_000),
+        may_be_stretched: keys.number("max.allowed.extrapolations.per.partition", 5, 0..=10_000),
+        early: source != Source::Reporter,
+    };
     Monitor {
         source,
         reporter_topic: text("metric.reporter.topic", "__CruiseControlMetrics"),
         interval: keys.millis("metric.sampling.interval.ms", 60_000),
-        windows: Layout {
-            length: keys.millis("partition.metrics.window.ms", 3_600_000),
-            kept: keys.number("num.partition.metrics.windows", 5, 1..=10_000),
-            enough: keys.number("min.samples.per.partition.metrics.window", 3, 1..=1_000),
-            may_be_stretched: keys.number("max.allowed.extrapolations.per.partition", 5, 0..=10_000),
-            early: source != Source::Reporter,
-        },
+        windows,
+        store: SampleStore::read(keys, windows.reach()),
         valid_ratio: keys.number("min.valid.partition.ratio", 0.995, 0.0..=1.0),
         stores: [
             text("partition.metric.sample.store.topic", "__KafkaCruiseControlPartitionMetricSamples"),

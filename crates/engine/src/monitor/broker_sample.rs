@@ -4,6 +4,11 @@
 //! in the reporter's order (22 to 39), three of the log's flushes, and, since version 5, the
 //! request times of 43 to 60 and the flushes' two. The original's records are two bytes longer
 //! than what is in them; ours are as long as its, and what comes after the numbers is not read.
+//! Units are the original's: shares of 1, KB per second, MB, milliseconds.
+
+use std::collections::BTreeMap;
+
+use super::raw::kind;
 
 /// Numbers before the time.
 const LEADING: usize = 13;
@@ -34,7 +39,49 @@ pub struct BrokerSample {
     pub permilles: [f64; SINCE_5],
 }
 
+/// The reporter's numbers of what comes before the time; the disk is none of them.
+const LEADING_KINDS: [Option<u8>; LEADING] = [
+    Some(kind::BROKER_CPU_UTIL),
+    Some(kind::ALL_BYTES_IN),
+    Some(kind::ALL_BYTES_OUT),
+    Some(kind::ALL_REPLICATION_BYTES_IN),
+    Some(kind::ALL_REPLICATION_BYTES_OUT),
+    Some(kind::ALL_MESSAGES_IN),
+    Some(16),
+    Some(17),
+    Some(18),
+    Some(19),
+    None,
+    Some(kind::ALL_PRODUCE_REQUESTS),
+    Some(kind::ALL_FETCH_REQUESTS),
+];
+/// Requests waiting, answers waiting.
+const QUEUE_KINDS: [u8; 2] = [20, 21];
+/// The first of the request times; flushes follow them without a gap.
+const FIRST_TIME: u8 = 22;
+/// The first of those since version 5; flushes follow them without a gap.
+const FIRST_PERMILLE: u8 = 43;
+
 impl BrokerSample {
+    /// Out of what a broker told, by the reporter's numbers, and the bytes that it holds. `None` if it did
+    /// not even tell of its processor.
+    pub fn of(broker: i32, host: &str, time: i64, told: &BTreeMap<u8, f64>, bytes: f64) -> Option<BrokerSample> {
+        told.get(&kind::BROKER_CPU_UTIL)?;
+        let value = |kind: u8| {
+            let unit = if kind::IN_BYTES.contains(&kind) { 1024.0 } else { 1.0 };
+            told.get(&kind).map_or(0.0, |value| value / unit)
+        };
+        Some(BrokerSample {
+            broker,
+            host: host.to_owned(),
+            time,
+            leading: LEADING_KINDS.map(|kind| kind.map_or(bytes / (1024.0 * 1024.0), value)),
+            queues: QUEUE_KINDS.map(|kind| value(kind) as i32),
+            times: std::array::from_fn(|at| value(FIRST_TIME + at as u8)),
+            permilles: std::array::from_fn(|at| value(FIRST_PERMILLE + at as u8)),
+        })
+    }
+
     /// The stored form. A host's name beyond 32 KiB is cut.
     pub fn write(&self) -> Vec<u8> {
         let host = &self.host.as_bytes()[..self.host.len().min(i16::MAX as usize)];
@@ -114,6 +161,19 @@ mod tests {
         let read = BrokerSample::read(&older).unwrap();
         assert_eq!(read.times, sample().times);
         assert!(read.permilles.iter().all(|value| value.is_nan()));
+    }
+
+    #[test]
+    fn what_a_broker_told_has_its_place_and_the_original_s_units() {
+        let told: BTreeMap<u8, f64> = (0..=kind::LAST).map(|kind| (kind, f64::from(kind) * 1024.0)).collect();
+        let sample = BrokerSample::of(2, "h", 9, &told, 3.0 * 1_048_576.0).unwrap();
+        let rates = [5.0 * 1024.0, 0.0, 1.0, 6.0, 7.0, 10.0 * 1024.0];
+        assert_eq!(sample.leading[..6], rates);
+        assert_eq!(sample.leading[10], 3.0);
+        assert_eq!(sample.queues, [20 * 1024, 21 * 1024]);
+        assert_eq!((sample.times[0], sample.times[TIMES - 1]), (22.0 * 1024.0, 42.0 * 1024.0));
+        assert_eq!((sample.permilles[0], sample.permilles[SINCE_5 - 1]), (43.0 * 1024.0, 62.0 * 1024.0));
+        assert_eq!(BrokerSample::of(2, "h", 9, &BTreeMap::from([(0, 1.0)]), 0.0), None);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Derived {
     pub partitions: Vec<PartitionSample>,
     /// What each broker told of itself: the mean of each kind.
     pub brokers: BTreeMap<i32, BTreeMap<u8, f64>>,
+    /// Bytes that each broker holds, by what it told.
+    pub held: BTreeMap<i32, f64>,
     /// Brokers that lead something and told too little to be believed.
     pub silent: BTreeSet<i32>,
 }
@@ -44,7 +46,8 @@ const WORTH_JUDGING: f64 = 10.0;
 /// Samples of the interval that ended at `time`.
 pub fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
     let told = Told::of(metrics);
-    let mut derived = Derived { brokers: told.brokers.clone(), ..Derived::default() };
+    let held = told.sizes.iter().map(|(broker, sizes)| (*broker, sizes.values().sum())).collect();
+    let mut derived = Derived { brokers: told.brokers.clone(), held, ..Derived::default() };
     let mut led: BTreeMap<i32, BTreeMap<&str, Vec<&TopicPartition>>> = BTreeMap::new();
     for (partition, leader) in &leaders.of {
         led.entry(*leader).or_default().entry(&partition.topic).or_default().push(partition);

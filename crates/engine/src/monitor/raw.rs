@@ -30,6 +30,10 @@ pub enum Scope {
 
 /// The reporter's numbers, as far as somebody asks for them by name.
 pub mod kind {
+    /// Bytes in from producers.
+    pub const ALL_BYTES_IN: u8 = 0;
+    /// Bytes out to consumers.
+    pub const ALL_BYTES_OUT: u8 = 1;
     /// Bytes in from producers, of a topic.
     pub const TOPIC_BYTES_IN: u8 = 2;
     /// Bytes out to consumers, of a topic.
@@ -38,6 +42,18 @@ pub mod kind {
     pub const PARTITION_SIZE: u8 = 4;
     /// Processor time, as a fraction of all cores.
     pub const BROKER_CPU_UTIL: u8 = 5;
+    /// Bytes in from leaders elsewhere.
+    pub const ALL_REPLICATION_BYTES_IN: u8 = 6;
+    /// Bytes out to followers.
+    pub const ALL_REPLICATION_BYTES_OUT: u8 = 7;
+    /// Those of a broker as a whole that are bytes per second.
+    pub const IN_BYTES: [u8; 4] = [ALL_BYTES_IN, ALL_BYTES_OUT, ALL_REPLICATION_BYTES_IN, ALL_REPLICATION_BYTES_OUT];
+    /// Produce requests.
+    pub const ALL_PRODUCE_REQUESTS: u8 = 8;
+    /// Fetch requests.
+    pub const ALL_FETCH_REQUESTS: u8 = 9;
+    /// Records in.
+    pub const ALL_MESSAGES_IN: u8 = 10;
     /// Bytes in from leaders elsewhere, of a topic.
     pub const TOPIC_REPLICATION_BYTES_IN: u8 = 11;
     /// Bytes out to followers, of a topic.

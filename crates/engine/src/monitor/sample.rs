@@ -1,8 +1,9 @@
 //! What one partition's leader carried during one interval, and its stored form.
 //!
 //! Stored: version, broker, nine numbers, time, partition, topic to the end. Version 0 had the
-//! first four numbers only. A number that was not measured is stored as NaN, which older readers
-//! take for a bad sample and skip rather than for nothing.
+//! first four numbers only. The original stores cores, MB and KB per second, and so do we. A number
+//! that was not measured is stored as NaN, which older readers take for a bad sample and skip rather
+//! than for nothing.
 
 use evenkeel_kafka::TopicPartition;
 
@@ -32,6 +33,9 @@ pub enum Metric {
 
 /// How many there are.
 pub const METRICS: usize = 9;
+
+/// How much of ours one of the stored form is: a core is a hundred percent of one.
+const STORED_UNITS: [f64; METRICS] = [100.0, 1024.0 * 1024.0, 1024.0, 1024.0, 1.0, 1.0, 1.0, 1024.0, 1024.0];
 
 /// One number for each [`Metric`]; NaN stands for unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +76,8 @@ impl PartitionSample {
         let mut bytes = Vec::with_capacity(89 + self.partition.topic.len());
         bytes.push(1);
         bytes.extend(self.leader.to_be_bytes());
-        bytes.extend(self.values.0.iter().flat_map(|value| value.to_be_bytes()));
+        let stored = self.values.0.iter().zip(STORED_UNITS).map(|(value, unit)| value / unit);
+        bytes.extend(stored.flat_map(f64::to_be_bytes));
         bytes.extend(self.time.to_be_bytes());
         bytes.extend(self.partition.partition.to_be_bytes());
         bytes.extend(self.partition.topic.as_bytes());
@@ -89,9 +94,9 @@ impl PartitionSample {
         };
         let (leader, mut rest) = rest.split_first_chunk()?;
         let mut values = Values::UNKNOWN;
-        for value in &mut values.0[..known] {
+        for (value, unit) in values.0[..known].iter_mut().zip(STORED_UNITS) {
             let (bytes, after) = rest.split_first_chunk()?;
-            (*value, rest) = (f64::from_be_bytes(*bytes), after);
+            (*value, rest) = (f64::from_be_bytes(*bytes) * unit, after);
         }
         let (time, rest) = rest.split_first_chunk()?;
         let (partition, topic) = rest.split_first_chunk()?;
@@ -115,7 +120,7 @@ mod tests {
             partition: TopicPartition::new("orders", 7),
             leader: 3,
             time: 1_767_225_600_123,
-            values: Values([12.5, 3e9, 1e6, 2e6, 10.0, 20.0, 1e3, 0.0, 1e6]),
+            values: Values([12.5, 3.0 * 1_048_576.0, 1024.0, 2048.0, 10.0, 20.0, 1e3, 0.0, 4096.0]),
         }
     }
 
@@ -125,7 +130,9 @@ mod tests {
         assert_eq!(bytes.len(), 89 + 6);
         assert_eq!(bytes[0], 1);
         assert_eq!(bytes[1..5], 3i32.to_be_bytes());
-        assert_eq!(bytes[13..21], 3e9f64.to_be_bytes());
+        assert_eq!(bytes[5..13], 0.125f64.to_be_bytes());
+        assert_eq!(bytes[13..21], 3f64.to_be_bytes());
+        assert_eq!(bytes[69..77], 4f64.to_be_bytes());
         assert_eq!(bytes[77..85], 1_767_225_600_123i64.to_be_bytes());
         assert_eq!(bytes[85..89], 7i32.to_be_bytes());
         assert_eq!(&bytes[89..], b"orders");
@@ -137,7 +144,7 @@ mod tests {
         let new = sample().write();
         let old = [&[0], &new[1..37], &new[77..]].concat();
         let read = PartitionSample::read(&old).unwrap();
-        assert_eq!(read.values.get(Metric::LeaderBytesOut), Some(2e6));
+        assert_eq!(read.values.get(Metric::LeaderBytesOut), Some(2048.0));
         assert_eq!(read.values.get(Metric::ProduceRate), None);
         assert_eq!((read.partition, read.time), (sample().partition, sample().time));
     }

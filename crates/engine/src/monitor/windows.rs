@@ -27,6 +27,13 @@ pub struct Layout {
     pub early: bool,
 }
 
+impl Layout {
+    /// How far back the complete windows reach, in milliseconds.
+    pub fn reach(&self) -> i64 {
+        self.length.saturating_mul(i64::try_from(self.kept).unwrap_or(i64::MAX))
+    }
+}
+
 /// What a plan asks of the windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Requirement {
@@ -107,11 +114,63 @@ struct Cell {
 }
 
 /// How good one window of one partition is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Grade {
-    Valid(Values),
-    Stretched(Values),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Enough samples.
+    Valid,
+    /// Stretched from few.
+    Few,
+    /// Stretched from the windows before and after.
+    Neighbours,
     Nothing,
+}
+
+/// How well partitions are known, window by window, the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// The ends of the complete windows, in milliseconds.
+    pub ends: Vec<i64>,
+    /// How many partitions there are.
+    pub partitions: usize,
+    /// How many are valid in this window and in all newer ones.
+    valid: Vec<usize>,
+    /// How many have something in this window.
+    alone: Vec<usize>,
+    /// How many of the valid ones have something stretched in this window or in a newer one.
+    stretched: Vec<usize>,
+    newest: i64,
+    oldest: i64,
+}
+
+impl Coverage {
+    /// How many windows can be used, if they are enough.
+    pub fn accepted(&self, requirement: Requirement, now: i64) -> Result<usize, NotEnough> {
+        if self.ends.is_empty() {
+            return Err(NotEnough::NoWindow { now, newest: self.newest, oldest: self.oldest });
+        }
+        let valid = self.usable(requirement.ratio);
+        if valid < requirement.windows.max(1) {
+            let (wanted, ratio) = (requirement.windows, requirement.ratio);
+            return Err(NotEnough::TooFew { valid, wanted, ratio, now });
+        }
+        Ok(valid)
+    }
+
+    /// Windows in which at least this share of the partitions is valid, as in all newer ones.
+    pub fn usable(&self, ratio: f64) -> usize {
+        self.valid.iter().take_while(|valid| share(**valid, self.partitions) >= ratio).count()
+    }
+
+    /// Partitions that are valid in the newest `windows`, and how many of them have something stretched.
+    pub fn valid(&self, windows: usize) -> (usize, usize) {
+        let Some(last) = windows.checked_sub(1).filter(|last| *last < self.valid.len()) else { return (0, 0) };
+        (self.valid[last], self.stretched[last])
+    }
+
+    /// The share of partitions that each window has something of, by its end.
+    pub fn by_window(&self) -> impl Iterator<Item = (i64, f64)> {
+        self.ends.iter().zip(&self.alone).map(|(end, known)| (*end, share(*known, self.partitions)))
+    }
 }
 
 impl Windows {
@@ -150,14 +209,21 @@ impl Windows {
             // A window that was already counted says something else now.
             self.generation += 1;
         }
-        let cells = self.cells.entry(sample.partition.clone()).or_default();
-        match cells.iter_mut().find(|cell| cell.window == window) {
-            Some(cell) => cell.add(&sample.values),
-            None => {
-                let mut cell = Cell { window, samples: 0, sums: [0.0; METRICS], known: [0; METRICS] };
-                cell.add(&sample.values);
-                cells.push(cell);
-            }
+        let fresh = || {
+            let mut cell = Cell { window, samples: 0, sums: [0.0; METRICS], known: [0; METRICS] };
+            cell.add(&sample.values);
+            cell
+        };
+        match self.cells.get_mut(&sample.partition) {
+            None => drop(self.cells.insert(sample.partition.clone(), vec![fresh()])),
+            Some(cells) => match cells.iter_mut().find(|cell| cell.window == window) {
+                Some(cell) => cell.add(&sample.values),
+                None => {
+                    // There are many partitions and few windows of each: no room is kept for more.
+                    cells.reserve_exact(1);
+                    cells.push(fresh());
+                }
+            },
         }
         true
     }
@@ -169,48 +235,93 @@ impl Windows {
         self.generation += u64::from(self.cells.len() != before);
     }
 
+    /// How well these partitions are known.
+    pub fn coverage<'a>(&self, partitions: impl IntoIterator<Item = &'a TopicPartition>) -> Coverage {
+        let numbers: Vec<i64> = self.complete_windows().collect();
+        let mut coverage = Coverage {
+            ends: numbers.iter().map(|window| window * self.layout.length).collect(),
+            partitions: 0,
+            valid: vec![0; numbers.len()],
+            alone: vec![0; numbers.len()],
+            stretched: vec![0; numbers.len()],
+            newest: self.newest,
+            oldest: self.oldest().max(1),
+        };
+        for partition in partitions {
+            coverage.partitions += 1;
+            let cells = self.cells_of(partition);
+            let (mut stretched, mut valid) = (0, true);
+            for (at, window) in numbers.iter().enumerate() {
+                let kind = self.kind(cells, *window);
+                coverage.alone[at] += usize::from(kind != Kind::Nothing);
+                stretched += usize::from(kind.is_stretched());
+                valid &= kind != Kind::Nothing && stretched <= self.layout.may_be_stretched;
+                if valid {
+                    coverage.valid[at] += 1;
+                    coverage.stretched[at] += usize::from(stretched > 0);
+                }
+            }
+        }
+        coverage
+    }
+
     /// What is known of these partitions, if it is enough.
     pub fn aggregate<'a>(
         &self,
-        partitions: impl IntoIterator<Item = &'a TopicPartition>,
+        partitions: impl IntoIterator<Item = &'a TopicPartition, IntoIter: Clone>,
         requirement: Requirement,
         now: i64,
     ) -> Result<Aggregate, NotEnough> {
-        let windows: Vec<i64> = self.complete_windows().collect();
-        if windows.is_empty() {
-            return Err(NotEnough::NoWindow { now, newest: self.newest, oldest: self.oldest().max(1) });
-        }
-        let graded: Vec<(&TopicPartition, Vec<Grade>)> = partitions
-            .into_iter()
-            .map(|partition| {
-                let cells = self.cells.get(partition).map_or(&[][..], Vec::as_slice);
-                (partition, windows.iter().map(|window| self.grade(cells, *window)).collect())
-            })
-            .collect();
-        let total = graded.len().max(1) as f64;
-        let valid_in = |count: usize| graded.iter().filter(move |(_, grades)| self.is_valid(&grades[..count]));
-        let accepted = (1..=windows.len())
-            .take_while(|count| graded.is_empty() || valid_in(*count).count() as f64 / total >= requirement.ratio)
-            .last()
-            .unwrap_or(0);
-        if accepted < requirement.windows.max(1) {
-            let (wanted, ratio) = (requirement.windows, requirement.ratio);
-            return Err(NotEnough::TooFew { valid: accepted, wanted, ratio, now });
-        }
+        let partitions = partitions.into_iter();
+        let coverage = self.coverage(partitions.clone());
+        let accepted = coverage.accepted(requirement, now)?;
+        Ok(self.aggregate_over(partitions, &coverage, accepted))
+    }
+
+    /// What the newest `accepted` windows say of these partitions, which are those of `coverage`.
+    pub fn aggregate_over<'a>(
+        &self,
+        partitions: impl IntoIterator<Item = &'a TopicPartition>,
+        coverage: &Coverage,
+        accepted: usize,
+    ) -> Aggregate {
+        let at = |counts: &[usize]| accepted.checked_sub(1).and_then(|last| counts.get(last)).copied().unwrap_or(0);
         let mut aggregate = Aggregate {
-            windows: windows[..accepted].iter().map(|window| window * self.layout.length).collect(),
+            windows: coverage.ends[..accepted].to_vec(),
             loads: BTreeMap::new(),
             peaks: BTreeMap::new(),
-            coverage: if graded.is_empty() { 1.0 } else { valid_in(accepted).count() as f64 / total },
-            stretched: 0,
+            coverage: share(at(&coverage.valid), coverage.partitions),
+            stretched: at(&coverage.stretched),
         };
-        for (partition, grades) in valid_in(accepted) {
-            let grades = &grades[..accepted];
-            aggregate.stretched += usize::from(grades.iter().any(|grade| matches!(grade, Grade::Stretched(_))));
-            aggregate.loads.insert((*partition).clone(), expected(grades));
-            aggregate.peaks.insert((*partition).clone(), largest(grades));
+        let numbers: Vec<i64> = self.complete_windows().take(accepted).collect();
+        let mut values = Vec::with_capacity(accepted);
+        for partition in partitions {
+            let cells = self.cells_of(partition);
+            if self.fill(cells, &numbers, &mut values) {
+                aggregate.loads.insert(partition.clone(), expected(&values));
+                aggregate.peaks.insert(partition.clone(), largest(&values));
+            }
         }
-        Ok(aggregate)
+        aggregate
+    }
+
+    /// What each window says, if the partition is valid in all of them.
+    fn fill(&self, cells: &[Cell], numbers: &[i64], values: &mut Vec<Values>) -> bool {
+        values.clear();
+        let mut stretched = 0;
+        for window in numbers {
+            let kind = self.kind(cells, *window);
+            stretched += usize::from(kind.is_stretched());
+            match self.values(cells, *window, kind) {
+                Some(told) if stretched <= self.layout.may_be_stretched => values.push(told),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn cells_of(&self, partition: &TopicPartition) -> &[Cell] {
+        self.cells.get(partition).map_or(&[][..], Vec::as_slice)
     }
 
     fn window_of(&self, time: i64) -> i64 {
@@ -230,22 +341,31 @@ impl Windows {
         (first..end).rev()
     }
 
-    fn is_valid(&self, grades: &[Grade]) -> bool {
-        let stretched = grades.iter().filter(|grade| matches!(grade, Grade::Stretched(_))).count();
-        stretched <= self.layout.may_be_stretched && !grades.contains(&Grade::Nothing)
+    fn kind(&self, cells: &[Cell], window: i64) -> Kind {
+        let at = |window: i64| cells.iter().find(|cell| cell.window == window);
+        let enough = |window: i64| at(window).is_some_and(|cell| cell.samples >= self.layout.enough);
+        match at(window) {
+            Some(cell) if cell.samples >= self.layout.enough => Kind::Valid,
+            Some(cell) if cell.samples >= (self.layout.enough / 2).max(1) => Kind::Few,
+            _ if enough(window - 1) && enough(window + 1) => Kind::Neighbours,
+            Some(_) => Kind::Few,
+            None => Kind::Nothing,
+        }
     }
 
-    fn grade(&self, cells: &[Cell], window: i64) -> Grade {
-        let at = |window: i64| cells.iter().find(|cell| cell.window == window);
-        let enough = |cell: &&Cell| cell.samples >= self.layout.enough;
-        match at(window) {
-            Some(cell) if enough(&cell) => Grade::Valid(cell.mean()),
-            Some(cell) if cell.samples >= (self.layout.enough / 2).max(1) => Grade::Stretched(cell.mean()),
-            lacking => match (at(window - 1).filter(enough), at(window + 1).filter(enough)) {
-                (Some(before), Some(after)) => Grade::Stretched(between(before.mean(), after.mean())),
-                _ => lacking.map_or(Grade::Nothing, |cell| Grade::Stretched(cell.mean())),
-            },
+    fn values(&self, cells: &[Cell], window: i64, kind: Kind) -> Option<Values> {
+        let mean = |window: i64| cells.iter().find(|cell| cell.window == window).map(Cell::mean);
+        match kind {
+            Kind::Valid | Kind::Few => mean(window),
+            Kind::Neighbours => Some(mean_of(&[mean(window - 1)?, mean(window + 1)?])),
+            Kind::Nothing => None,
         }
+    }
+}
+
+impl Kind {
+    fn is_stretched(self) -> bool {
+        matches!(self, Kind::Few | Kind::Neighbours)
     }
 }
 
@@ -271,16 +391,10 @@ impl Cell {
     }
 }
 
-/// Of each the middle; of what only one of them knows, that.
-fn between(one: Values, other: Values) -> Values {
-    mean_of(&[one, other])
-}
-
 /// The newest window's disk, the mean of everything else.
-fn expected(grades: &[Grade]) -> Values {
-    let values: Vec<Values> = grades.iter().filter_map(Grade::values).collect();
+fn expected(values: &[Values]) -> Values {
     let newest = values.iter().find_map(|values| values.get(Metric::Disk));
-    mean_of(&values).with(Metric::Disk, newest.unwrap_or(f64::NAN))
+    mean_of(values).with(Metric::Disk, newest.unwrap_or(f64::NAN))
 }
 
 /// The mean of what is known; what none of them knows stays unknown.
@@ -291,19 +405,15 @@ fn mean_of(some: &[Values]) -> Values {
     }))
 }
 
-fn largest(grades: &[Grade]) -> Values {
-    grades.iter().filter_map(Grade::values).fold(Values::UNKNOWN, |largest, values| {
+fn largest(values: &[Values]) -> Values {
+    values.iter().fold(Values::UNKNOWN, |largest, values| {
         Values(std::array::from_fn(|metric| largest.0[metric].max(values.0[metric])))
     })
 }
 
-impl Grade {
-    fn values(&self) -> Option<Values> {
-        match self {
-            Grade::Valid(values) | Grade::Stretched(values) => Some(*values),
-            Grade::Nothing => None,
-        }
-    }
+/// A part of a whole; all of nothing.
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

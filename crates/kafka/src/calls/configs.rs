@@ -133,7 +133,9 @@ impl Client {
     /// Settings of resources: those in `names`, or all.
     pub async fn describe_configs(&self, resources: &[Resource], names: Option<&[&str]>) -> ConfigAnswers<Settings> {
         let keys = || names.map(|names| names.iter().map(|name| text(name)).collect::<Vec<_>>());
-        of_each(resources.iter().map(|resource| (resource.asked_at(), resource)), async |to, some| {
+        let keys = &keys;
+        of_each(resources.iter().cloned(), |some: Vec<Resource>| async move {
+            let to = asked_at(&some);
             let mut found = BTreeMap::new();
             let call = Call { operation: "describe configurations", to, effect: Effect::Repeatable };
             let request = |_| {
@@ -174,7 +176,8 @@ impl Client {
     ) -> ConfigAnswers {
         // Who is asked passes it on to the controller, but refuses what is another broker's: the settings of one that
         // is down cannot be changed.
-        of_each(changes.iter().map(|change| (change.0.asked_at(), change)), async |to, some| {
+        of_each(changes.clone().into_iter(), |some: Vec<(Resource, BTreeMap<String, Change>)>| async move {
+            let to = asked_at(&some);
             let mut found = BTreeMap::new();
             // Set and Delete can be repeated; lists would not grow twice either, as members are unique.
             let call = Call { operation: "alter configurations", to, effect: Effect::Repeatable };
@@ -216,13 +219,17 @@ fn alterable(name: &str, change: &Change) -> AlterableConfig {
 }
 
 /// Asks about things piece by piece. A broker that does not answer keeps nobody from asking the others.
-async fn of_each<Asked, T>(
-    things: impl Iterator<Item = (To<'static>, Asked)>,
-    ask: impl AsyncFn(To<'static>, &[Asked]) -> Result<BTreeMap<Resource, Result<T, Refusal>>, Error>,
-) -> ConfigAnswers<T> {
+async fn of_each<Asked: About, T, Asking>(
+    things: impl Iterator<Item = Asked>,
+    ask: impl Fn(Vec<Asked>) -> Asking,
+) -> ConfigAnswers<T>
+where
+    Asking: Future<Output = Result<BTreeMap<Resource, Result<T, Refusal>>, Error>>,
+{
     let mut told = Changes { answers: BTreeMap::new(), interrupted: None };
-    for (to, some) in pieces(things) {
-        match ask(to, &some).await {
+    for some in pieces(things) {
+        let to = asked_at(&some);
+        match ask(some).await {
             Ok(answers) => told.answers.extend(answers),
             Err(error) => {
                 told.interrupted.get_or_insert(error);
@@ -236,13 +243,36 @@ async fn of_each<Asked, T>(
     told
 }
 
-/// What goes to whom, in pieces of a request each.
-fn pieces<'a, T>(things: impl Iterator<Item = (To<'a>, T)>) -> Vec<(To<'a>, Vec<T>)> {
-    let mut pieces: Vec<(To<'a>, Vec<T>)> = Vec::new();
-    for (to, thing) in things {
-        match pieces.iter_mut().find(|(known, some)| *known == to && some.len() < RESOURCES_AT_ONCE) {
-            Some((_, some)) => some.push(thing),
-            None => pieces.push((to, vec![thing])),
+/// Something that is asked about a resource.
+trait About {
+    fn resource(&self) -> &Resource;
+}
+
+impl About for Resource {
+    fn resource(&self) -> &Resource {
+        self
+    }
+}
+
+impl<T> About for (Resource, T) {
+    fn resource(&self) -> &Resource {
+        &self.0
+    }
+}
+
+/// Who is asked about the things of one piece, which is the same for all of them.
+fn asked_at<T: About>(some: &[T]) -> To<'static> {
+    some.first().map_or(To::Any, |thing| thing.resource().asked_at())
+}
+
+/// Pieces of a request each, of things that go to the same one.
+fn pieces<T: About>(things: impl Iterator<Item = T>) -> Vec<Vec<T>> {
+    let mut pieces: Vec<Vec<T>> = Vec::new();
+    for thing in things {
+        let to = thing.resource().asked_at();
+        match pieces.iter_mut().find(|some| asked_at(some) == to && some.len() < RESOURCES_AT_ONCE) {
+            Some(some) => some.push(thing),
+            None => pieces.push(vec![thing]),
         }
     }
     pieces

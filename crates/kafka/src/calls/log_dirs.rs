@@ -99,9 +99,10 @@ impl Client {
             topics.into_iter().map(asked).collect::<Vec<_>>()
         });
         let request = DescribeLogDirsRequest::default().with_topics(topics);
-        let make = async |connection: &Connection, patience| {
+        let request = &request;
+        let make = |connection: Connection, patience| async move {
             let version = connection.version_of::<DescribeLogDirsRequest>()?;
-            let body = connection.call_for_body(&request, version, patience).await?;
+            let body = connection.call_for_body(request, version, patience).await?;
             let (answer, cordoned) = v5::decode(body, version).map_err(CallError::Answer)?;
             Ok((version, answer, cordoned))
         };
@@ -119,12 +120,12 @@ impl Client {
     /// one that it does not hold it answers [`crate::ErrorCode::REPLICA_NOT_AVAILABLE`] and remembers
     /// the choice for when it comes.
     pub async fn alter_replica_log_dirs(&self, broker: BrokerId, wanted: &BTreeMap<TopicPartition, String>) -> Changes {
-        let wanted: Vec<_> = wanted.iter().collect();
-        in_pieces(&wanted, CHANGES_AT_ONCE, async |some| {
+        let wanted: Vec<(TopicPartition, String)> = wanted.clone().into_iter().collect();
+        in_pieces(&wanted, CHANGES_AT_ONCE, |some: Vec<(TopicPartition, String)>| async move {
             let operation = "alter the log directories of replicas";
             let call = Call { operation, to: To::Broker(broker), effect: Effect::Repeatable };
             let request = |_| {
-                let by_dir = by_topic(some.iter().map(|(partition, dir)| (dir.as_str(), *partition)));
+                let by_dir = by_topic(some.iter().map(|(partition, dir)| (dir.as_str(), partition)));
                 let dirs = by_dir.into_iter().map(|(path, partitions)| {
                     let topics = by_topic(partitions.iter().map(|one| (one.topic.as_str(), one.partition)));
                     let topics = topics.into_iter().map(|(name, indexes)| {

@@ -35,14 +35,17 @@ fn questions(partitions: Option<&[TopicPartition]>) -> Vec<Option<&[TopicPartiti
 const CHANGES_AT_ONCE: usize = 1000;
 
 /// Makes a change piece by piece, until one is interrupted.
-async fn in_pieces<T, Thing: Ord>(
+async fn in_pieces<T: Clone, Thing: Ord, Changing>(
     things: &[T],
     at_once: usize,
-    change: impl AsyncFn(&[T]) -> Result<BTreeMap<Thing, Result<(), Refusal>>, Error>,
-) -> Changes<Thing> {
+    change: impl Fn(Vec<T>) -> Changing,
+) -> Changes<Thing>
+where
+    Changing: Future<Output = Result<BTreeMap<Thing, Result<(), Refusal>>, Error>>,
+{
     let mut answers = BTreeMap::new();
     for piece in things.chunks(at_once) {
-        match change(piece).await {
+        match change(piece.to_vec()).await {
             Ok(some) => answers.extend(some),
             Err(error) => return Changes { answers, interrupted: Some(error) },
         }

@@ -45,8 +45,8 @@ impl Client {
         targets: &BTreeMap<TopicPartition, Target>,
         may_change_factor: bool,
     ) -> Changes {
-        let targets: Vec<_> = targets.iter().collect();
-        in_pieces(&targets, CHANGES_AT_ONCE, async |some| {
+        let targets: Vec<(TopicPartition, Target)> = targets.clone().into_iter().collect();
+        in_pieces(&targets, CHANGES_AT_ONCE, |some: Vec<(TopicPartition, Target)>| async move {
             // The same target again changes nothing.
             let call = Call { operation: "alter reassignments", to: To::Controller, effect: Effect::Repeatable };
             let request = |version| {

@@ -215,7 +215,7 @@ impl Client {
 
     /// Makes topics; `dry_run` only asks whether it could be done.
     pub async fn create_topics(&self, topics: &[NewTopic], dry_run: bool) -> Changes<String> {
-        in_pieces(topics, CHANGED_AT_ONCE, async |some| {
+        in_pieces(topics, CHANGED_AT_ONCE, |some: Vec<NewTopic>| async move {
             let call = Call { operation: "create topics", to: To::Controller, effect: Effect::Once };
             let request = |_| {
                 CreateTopicsRequest::default()
@@ -237,7 +237,7 @@ impl Client {
 
     /// Removes topics and all that is in them.
     pub async fn delete_topics(&self, names: &[String]) -> Changes<String> {
-        in_pieces(names, CHANGED_AT_ONCE, async |some| {
+        in_pieces(names, CHANGED_AT_ONCE, |some: Vec<String>| async move {
             let call = Call { operation: "delete topics", to: To::Controller, effect: Effect::Once };
             let request = |_| {
                 DeleteTopicsRequest::default()

@@ -52,15 +52,14 @@ impl Client {
                 })
                 .collect();
             let (request, split) = (&request, &split);
-            let asked = stream::iter(pieces.iter().map(|(leader, partitions)| async move {
+            let asking = pieces.into_iter().map(|(leader, partitions): (BrokerId, Vec<&TopicPartition>)| async move {
                 let some: Vec<_> = partitions.iter().map(|partition| (*partition, &work[*partition])).collect();
-                let call = Call { operation, to: To::Broker(*leader), effect };
+                let call = Call { operation, to: To::Broker(leader), effect };
                 let answer = self.ask_once::<Q>(call, until, |version| request(version, &some)).await;
                 (partitions, answer)
-            }))
-            .buffered(LEADERS_AT_ONCE)
-            .collect::<Vec<_>>()
-            .await;
+            });
+            let asking: Vec<_> = asking.collect();
+            let asked = stream::iter(asking).buffered(LEADERS_AT_ONCE).collect::<Vec<_>>().await;
 
             let mut failed: Answers<Out> = leaderless;
             let mut lost = None;
@@ -68,7 +67,7 @@ impl Client {
                 match answer {
                     Ok(answer) => {
                         let mut said = split(answer);
-                        for partition in partitions {
+                        for partition in &partitions {
                             let silence = || Err(Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message: None });
                             let result = said.remove(*partition).unwrap_or_else(silence);
                             let into = if result.is_ok() { &mut answers } else { &mut failed };
@@ -121,7 +120,8 @@ impl Client {
         until: Instant,
         request: impl Fn(i16) -> Q,
     ) -> Result<Q::Response, Error> {
-        let make = async |connection: &crate::connection::Connection, patience| {
+        let request = &request;
+        let make = |connection: crate::connection::Connection, patience| async move {
             let version = connection.version_of::<Q>()?;
             connection.call_in(&request(version), version, patience).await
         };

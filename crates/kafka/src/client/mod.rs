@@ -151,9 +151,10 @@ impl Client {
         request: impl Fn(i16) -> Q,
         verdict: impl Fn(&Q::Response) -> Result<(), Refusal>,
     ) -> Result<Q::Response, Error> {
+        let request = &request;
         self.ask_with(
             call,
-            async |connection: &Connection, patience| {
+            |connection: Connection, patience| async move {
                 let version = connection.version_of::<Q>()?;
                 connection.call_in(&request(version), version, patience).await
             },
@@ -162,13 +163,17 @@ impl Client {
         .await
     }
 
-    /// [`Client::ask`] for calls that talk to the connection themselves.
-    pub(crate) async fn ask_with<T>(
+    /// [`Client::ask`] for calls that talk to the connection themselves. Plain closures that give futures, here and
+    /// elsewhere in this crate: of async closures rustc cannot see that what they give may go to another thread.
+    pub(crate) async fn ask_with<T, Making>(
         &self,
         call: Call<'_>,
-        make: impl AsyncFn(&Connection, Duration) -> Result<T, CallError>,
+        make: impl Fn(Connection, Duration) -> Making,
         verdict: impl Fn(&T) -> Result<(), Refusal>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Error>
+    where
+        Making: Future<Output = Result<T, CallError>>,
+    {
         let until = self.deadline();
         let mut failures = 0;
         loop {
@@ -187,16 +192,19 @@ impl Client {
         }
     }
 
-    async fn attempt<T>(
+    async fn attempt<T, Making>(
         &self,
         call: Call<'_>,
         until: Instant,
-        make: &impl AsyncFn(&Connection, Duration) -> Result<T, CallError>,
+        make: &impl Fn(Connection, Duration) -> Making,
         verdict: &impl Fn(&T) -> Result<(), Refusal>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Error>
+    where
+        Making: Future<Output = Result<T, CallError>>,
+    {
         let (address, connection) = self.connect(call.to, until).await?;
         let patience = self.request_patience(until);
-        let answer = make(&connection, patience).await.map_err(|source| Error::Call {
+        let answer = make(connection, patience).await.map_err(|source| Error::Call {
             operation: call.operation,
             address,
             source,

@@ -349,3 +349,24 @@ async fn a_coordinator_that_moved_is_found_again() {
     let producer = ProducerIdentity { id: 1, epoch: 0 };
     client(&memory, 1).end_transaction("journal", producer, End::Abort).await.unwrap();
 }
+
+/// Whoever works with a cluster does so in tasks of its own: what calls give must be free to go to any thread. That it
+/// compiles is the test.
+#[test]
+fn calls_may_be_made_in_tasks_of_their_own() {
+    fn may_go_anywhere<T: Send>(_: T) {}
+    type Alterations = BTreeMap<crate::calls::configs::Resource, BTreeMap<String, crate::calls::configs::Change>>;
+    #[allow(dead_code, reason = "only its types matter")]
+    fn calls(client: Client, mut writer: crate::topic::TopicWriter, mut reader: crate::topic::TopicReader) {
+        may_go_anywhere(async move {
+            let (partitions, configs) = (Vec::new(), Alterations::new());
+            let _ = client.describe_cluster().await;
+            let _ = client.alter_configs(&configs, false).await;
+            let _ = client.describe_configs(&[], None).await;
+            let _ = client.alter_reassignments(&BTreeMap::new(), true).await;
+            let _ = client.alter_replica_log_dirs(BrokerId(1), &BTreeMap::new()).await;
+            let _ = client.elect_leaders(crate::calls::elections::Election::Preferred, &partitions).await;
+            let _ = (writer.write(&BTreeMap::new()).await, writer.commit().await, reader.next().await);
+        });
+    }
+}

@@ -1,0 +1,163 @@
+//! The monitor at work: loads what was kept, then looks and takes samples, again and again, whether or
+//! not something is being carried out.
+//!
+//! A handle is cheap to clone and never waits for Kafka, save for [`Monitor::look_now`]. Work ends
+//! with the last handle. While Kafka cannot be reached, it is tried again ever more slowly, and
+//! [`Monitor::trouble`] says why nothing is new.
+
+mod rounds;
+mod shared;
+
+use std::sync::Arc;
+
+use evenkeel_kafka::{Client, Error};
+use evenkeel_rest::{
+    body::state::{MonitorFigures, MonitorPhase, MonitorState},
+    json::{Double, Key},
+};
+use rounds::Rounds;
+use shared::{Phase, Shared};
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::{
+    broker_sample::BrokerSample,
+    windows::{Aggregate, NotEnough, Requirement},
+};
+use crate::{
+    clock::WallClock,
+    config::{capacity::Capacities, settings},
+    watch::Sighting,
+};
+
+/// What a plan is made on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    /// Who is there and what lies where.
+    pub sighting: Arc<Sighting>,
+    /// What it carries.
+    pub loads: Aggregate,
+    /// Of which generation both are.
+    pub generation: u64,
+}
+
+/// The handle.
+#[derive(Debug, Clone)]
+pub struct Monitor {
+    shared: Arc<Shared>,
+    _work: Arc<Work>,
+}
+
+/// Ends with the last handle.
+#[derive(Debug)]
+struct Work(JoinHandle<()>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Monitor {
+    /// Begins to work. Needs a tokio runtime.
+    pub fn start(
+        client: Client,
+        settings: settings::Monitor,
+        capacities: Arc<Capacities>,
+        clock: WallClock,
+    ) -> Monitor {
+        let shared = Arc::new(Shared::new(client.clone(), &settings, Arc::clone(&capacities), clock));
+        let rounds = Rounds::new(Arc::clone(&shared), client, settings, capacities, clock);
+        Monitor { shared, _work: Arc::new(Work(tokio::spawn(rounds.run()))) }
+    }
+
+    /// The latest look.
+    pub fn sighting(&self) -> Option<Arc<Sighting>> {
+        self.shared.sighting()
+    }
+
+    /// A fresh look, which is the latest then. Whoever asks while somebody looks gets the look after.
+    pub async fn look_now(&self) -> Result<Arc<Sighting>, Error> {
+        self.shared.look_now().await
+    }
+
+    /// Changes when what is known changes: the windows that plans are made on, or the cluster.
+    pub fn generation(&self) -> u64 {
+        *self.shared.changes.borrow()
+    }
+
+    /// Wakes when the generation changes.
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// What is known, if it is enough. Asked again within a generation, it costs nothing.
+    pub fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
+        self.shared.known(requirement)
+    }
+
+    /// What each broker told of itself last, where brokers report. In the original's units.
+    pub fn brokers_load(&self) -> Arc<std::collections::BTreeMap<i32, BrokerSample>> {
+        Arc::clone(&self.shared.told().brokers)
+    }
+
+    /// Takes no samples from now on.
+    pub fn pause(&self, reason: &str) {
+        self.shared.set_paused(true, reason);
+    }
+
+    /// Takes samples again.
+    pub fn resume(&self, reason: &str) {
+        self.shared.set_paused(false, reason);
+    }
+
+    /// Whether it was told to wait.
+    pub fn is_paused(&self) -> bool {
+        self.shared.told().paused
+    }
+
+    /// Why nothing is new, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.told().trouble.clone()
+    }
+
+    /// Whether what was kept has been loaded and the cluster has been seen.
+    pub fn is_ready(&self) -> bool {
+        let told = self.shared.told();
+        told.sighting.is_some() && !matches!(told.phase, Phase::Loading(_))
+    }
+
+    /// The state's body; `verbose` names the windows.
+    pub fn state(&self, verbose: bool) -> MonitorState {
+        let told = self.shared.told();
+        let (state, loading) = match told.phase {
+            Phase::Loading(share) => (MonitorPhase::Loading, Some(Double(share * 100.0))),
+            _ if told.paused => (MonitorPhase::Paused, None),
+            Phase::Sampling => (MonitorPhase::Sampling, None),
+            Phase::Waiting => (MonitorPhase::Running, None),
+        };
+        let figures = &told.figures;
+        let windows = || figures.by_window.iter().map(|(end, share)| (Key(*end), Double(*share))).collect();
+        let total = told.sighting.as_ref().map_or(0, |sighting| sighting.view.partitions.len());
+        let coverage = if total == 0 { 0.0 } else { figures.valid as f64 / total as f64 * 100.0 };
+        let reason = || told.reason.clone().unwrap_or_else(|| "N/A".to_owned());
+        MonitorState {
+            state,
+            figures: Some(MonitorFigures {
+                training_pct: Double(0.0),
+                trained: false,
+                num_flawed_partitions: figures.stretched as u64,
+                monitored_windows: verbose.then(windows),
+                num_total_partitions: total as u64,
+                num_monitored_windows: figures.usable as u64,
+                monitoring_coverage_pct: Double(coverage),
+                num_valid_partitions: figures.valid as u64,
+                num_total_windows: figures.by_window.len() as u64,
+            }),
+            reason_of_latest_pause_or_resume: matches!(state, MonitorPhase::Running | MonitorPhase::Paused)
+                .then(reason),
+            bootstrap_progress_pct: None,
+            loading_progress_pct: loading,
+            error: None,
+        }
+    }
+}

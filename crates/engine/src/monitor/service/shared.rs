@@ -1,0 +1,243 @@
+//! What the work and the handles share: the windows behind one lock, small things behind another, so
+//! that a question about the state never waits for an aggregation.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use evenkeel_kafka::{Client, Error};
+use tokio::{
+    sync::{Mutex as Turn, Notify, watch},
+    time::Instant,
+};
+
+use super::Known;
+use crate::{
+    clock::WallClock,
+    config::{capacity::Capacities, settings},
+    monitor::{
+        broker_sample::BrokerSample,
+        sample::PartitionSample,
+        windows::{Coverage, Layout, NotEnough, Requirement, Windows},
+    },
+    watch::{Dirs, Sighting, Sizes, Watcher},
+};
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    clock: WallClock,
+    valid_ratio: f64,
+    layout: Layout,
+    /// Who looks, looks alone.
+    watcher: Turn<Watcher>,
+    data: Mutex<Data>,
+    told: Mutex<Told>,
+    pub(super) changes: watch::Sender<u64>,
+    /// Rung when it is paused or resumed.
+    pub(super) bell: Notify,
+}
+
+/// What plans are made on.
+#[derive(Debug)]
+struct Data {
+    windows: Windows,
+    /// Which windows the generation was made of.
+    counted: u64,
+    generation: u64,
+    coverage: Coverage,
+    /// What was asked for in this generation, by how many windows it uses.
+    known: BTreeMap<usize, Arc<Known>>,
+}
+
+/// What is told at once.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) sighting: Option<Arc<Sighting>>,
+    /// When the look behind it began.
+    began: Option<Instant>,
+    pub(super) phase: Phase,
+    pub(super) paused: bool,
+    pub(super) reason: Option<String>,
+    pub(super) trouble: Option<String>,
+    pub(super) brokers: Arc<BTreeMap<i32, BrokerSample>>,
+    pub(super) figures: Figures,
+}
+
+/// What the work is at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Phase {
+    /// This share of what was kept is loaded.
+    Loading(f64),
+    Sampling,
+    Waiting,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Phase::Loading(0.0)
+    }
+}
+
+/// Numbers about the windows.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    /// Windows that plans can be made on.
+    pub(super) usable: usize,
+    /// Partitions that are valid in them.
+    pub(super) valid: usize,
+    /// Of those, the ones with something stretched.
+    pub(super) stretched: usize,
+    pub(super) by_window: Vec<(i64, f64)>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        client: Client,
+        settings: &settings::Monitor,
+        capacities: Arc<Capacities>,
+        clock: WallClock,
+    ) -> Self {
+        Shared {
+            clock,
+            valid_ratio: settings.valid_ratio,
+            layout: settings.windows,
+            watcher: Turn::new(Watcher::new(client, clock, capacities)),
+            data: Mutex::new(Data {
+                windows: Windows::new(settings.windows),
+                counted: 0,
+                generation: 0,
+                coverage: Coverage::default(),
+                known: BTreeMap::new(),
+            }),
+            told: Mutex::default(),
+            changes: watch::channel(0).0,
+            bell: Notify::new(),
+        }
+    }
+
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        lock(&self.told)
+    }
+
+    pub(super) fn sighting(&self) -> Option<Arc<Sighting>> {
+        self.told().sighting.clone()
+    }
+
+    pub(super) fn set_paused(&self, paused: bool, reason: &str) {
+        {
+            let mut told = self.told();
+            told.paused = paused;
+            told.reason = Some(reason.to_owned());
+        }
+        self.bell.notify_one();
+    }
+
+    /// A look of which the begin is not before now.
+    pub(super) async fn look_now(&self) -> Result<Arc<Sighting>, Error> {
+        let asked = Instant::now();
+        let mut watcher = self.watcher.lock().await;
+        let seen = {
+            let told = self.told();
+            told.sighting.clone().filter(|_| told.began.is_some_and(|began| began > asked))
+        };
+        match seen {
+            Some(seen) => Ok(seen),
+            None => Ok(self.look(&mut watcher, Dirs::WhereTheyMatter).await?.0),
+        }
+    }
+
+    /// A look for which everybody is asked for sizes.
+    pub(super) async fn look_for_sizes(&self) -> Result<(Arc<Sighting>, Sizes), Error> {
+        let mut watcher = self.watcher.lock().await;
+        self.look(&mut watcher, Dirs::All).await
+    }
+
+    async fn look(&self, watcher: &mut Watcher, dirs: Dirs) -> Result<(Arc<Sighting>, Sizes), Error> {
+        let began = Instant::now();
+        let before = self.sighting();
+        let (sighting, sizes) = watcher.look(dirs, before.as_deref()).await?;
+        let sighting = Arc::new(sighting);
+        let mut data = lock(&self.data);
+        let is_new = before.is_none_or(|before| before.view != sighting.view);
+        if is_new {
+            data.windows.retain(|partition| sighting.view.partitions.contains_key(partition));
+        }
+        {
+            let mut told = self.told();
+            if is_new {
+                Arc::make_mut(&mut told.brokers).retain(|id, _| sighting.view.brokers.contains_key(id));
+            }
+            told.sighting = Some(Arc::clone(&sighting));
+            told.began = Some(began);
+        }
+        self.count(&mut data, is_new);
+        Ok((sighting, sizes))
+    }
+
+    /// Takes samples in.
+    pub(super) fn take(&self, partitions: &[PartitionSample], brokers: Vec<BrokerSample>) {
+        let mut data = lock(&self.data);
+        for sample in partitions {
+            data.windows.add(sample);
+        }
+        if !brokers.is_empty() {
+            let mut told = self.told();
+            let latest = Arc::make_mut(&mut told.brokers);
+            latest.extend(brokers.into_iter().map(|sample| (sample.broker, sample)));
+        }
+        self.count(&mut data, false);
+    }
+
+    /// Forgets what was loaded so far.
+    pub(super) fn begin_anew(&self) {
+        let mut data = lock(&self.data);
+        data.windows = Windows::new(self.layout);
+    }
+
+    /// Takes samples in that were kept; whoever loads counts at the end.
+    pub(super) fn take_kept(&self, some: &mut Vec<PartitionSample>) {
+        let mut data = lock(&self.data);
+        for sample in some.drain(..) {
+            data.windows.add(&sample);
+        }
+    }
+
+    /// A new generation, if something has changed.
+    fn count(&self, data: &mut Data, is_new: bool) {
+        if !is_new && data.counted == data.windows.generation() {
+            return;
+        }
+        let Some(sighting) = self.sighting() else { return };
+        data.counted = data.windows.generation();
+        data.generation += 1;
+        data.known.clear();
+        data.coverage = data.windows.coverage(sighting.view.partitions.keys());
+        let usable = data.coverage.usable(self.valid_ratio);
+        // Without a usable window the newest one still tells how far it is.
+        let (valid, stretched) = data.coverage.valid(usable.max(1));
+        self.told().figures = Figures { usable, valid, stretched, by_window: data.coverage.by_window().collect() };
+        self.changes.send_replace(data.generation);
+    }
+
+    pub(super) fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
+        let now = self.clock.now();
+        let mut data = lock(&self.data);
+        let Some(sighting) = self.sighting() else {
+            return Err(NotEnough::NoWindow { now, newest: 0, oldest: 1 });
+        };
+        let accepted = data.coverage.accepted(requirement, now)?;
+        if let Some(known) = data.known.get(&accepted) {
+            return Ok(Arc::clone(known));
+        }
+        let loads = data.windows.aggregate_over(sighting.view.partitions.keys(), &data.coverage, accepted);
+        let known = Arc::new(Known { sighting, loads, generation: data.generation });
+        data.known.insert(accepted, Arc::clone(&known));
+        Ok(known)
+    }
+}
+
+/// What is behind a lock is whole between two holders, even if one of them panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,296 @@
+//! A monitor that watches simulated brokers over the wire, under paused time.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use evenkeel_engine::{
+    clock::WallClock,
+    config::{capacity::Capacities, properties::Properties, settings::Settings},
+    monitor::{
+        Monitor,
+        sample::{Metric, Values},
+        windows::{NotEnough, Requirement},
+    },
+    watch,
+};
+use evenkeel_kafka::{Client, TopicPartition};
+use evenkeel_rest::body::state::{MonitorPhase, MonitorState};
+use evenkeel_sim::{
+    BrokerId, Cluster, Options,
+    cluster::{BrokerSpec, Fault, NewTopic, Reporter},
+    serve::{Pipes, World},
+    traffic::Load,
+};
+
+const ALL: Requirement = Requirement { windows: 1, ratio: 1.0 };
+const MOST: Requirement = Requirement { windows: 1, ratio: 0.9 };
+
+/// Three brokers; `orders` has four partitions of 1 MB/s in and 2 MB/s out each, `audit.log` one of 100 kB/s.
+struct Stage {
+    world: World,
+    pipes: Pipes,
+}
+
+impl Stage {
+    fn new(reporter: Option<Reporter>) -> Stage {
+        let options = Options { reporter, session_timeout: 2_000, ..Options::default() };
+        let mut cluster = Cluster::new(options, (0..3).map(|id| BrokerSpec::new(id).with_dirs(["/a", "/b"])));
+        let orders: [&[i32]; 4] = [&[0, 1], &[1, 2], &[2, 0], &[0, 2]];
+        let load = Load { fan_out: 2.0, ..Load::steady(4e6) };
+        cluster.create_topic(&NewTopic::manual("orders", &orders).loaded(load, 60_000), false).unwrap();
+        let audit = NewTopic::manual("audit.log", &[&[1, 0]]).loaded(Load::steady(1e5), 60_000);
+        cluster.create_topic(&audit.config("min.insync.replicas", "2"), false).unwrap();
+        cluster.tick(1_000);
+        let world = World::new(cluster);
+        Stage { pipes: Pipes::new(world.clone()), world }
+    }
+
+    fn client(&self) -> Client {
+        let bootstrap = (0..3).map(|id| self.pipes.address(BrokerId(id))).collect();
+        Client::new(Arc::new(self.pipes.connector()), evenkeel_kafka::Settings::new(bootstrap))
+    }
+
+    fn clock(&self) -> WallClock {
+        WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()))
+    }
+
+    /// One life of a monitor, with few partitions in its stores.
+    fn monitor(&self, more: &str) -> Monitor {
+        let text = format!(
+            "bootstrap.servers=sim:9000\npartition.metrics.window.ms=300000\nnum.partition.metrics.windows=3\n\
+             partition.sample.store.topic.partition.count=2\nbroker.sample.store.topic.partition.count=2\n\
+             min.samples.per.partition.metrics.window=1\n{more}"
+        );
+        let settings = Settings::read(&Properties::read(&text, |_| None).unwrap()).unwrap().settings;
+        let capacity = r#"{"DISK":{"/a":"1000000","/b":"1000000"},"CPU":{"num.cores":"8"},"NW_IN":"1","NW_OUT":"1"}"#;
+        let capacities = format!(r#"{{"brokerCapacities":[{{"brokerId":"-1","capacity":{capacity}}}]}}"#);
+        let capacities = Arc::new(Capacities::read(&capacities).unwrap());
+        Monitor::start(self.client(), settings.monitor, capacities, self.clock())
+    }
+
+    fn suffer(&self, fault: Fault) {
+        self.world.with(|cluster| cluster.suffer(&fault));
+    }
+}
+
+fn orders(number: i32) -> TopicPartition {
+    TopicPartition::new("orders", number)
+}
+
+async fn seconds(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+/// Waits until something holds, for as long as ten simulated hours.
+async fn until(monitor: &Monitor, what: &str, holds: impl Fn(&Monitor) -> bool) {
+    for _ in 0..36_000 {
+        if holds(monitor) {
+            return;
+        }
+        seconds(1).await;
+    }
+    panic!("never: {what}; {:?}", monitor.state(true));
+}
+
+fn close(value: Option<f64>, to: f64) -> bool {
+    value.is_some_and(|value| (value - to).abs() <= 0.05 * to)
+}
+
+fn load(monitor: &Monitor, partition: &TopicPartition) -> Values {
+    monitor.known(MOST).unwrap().loads.loads[partition]
+}
+
+fn figures(state: &MonitorState) -> (u64, u64, u64) {
+    let figures = state.figures.as_ref().unwrap();
+    (figures.num_monitored_windows, figures.num_valid_partitions, figures.num_total_partitions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_sees_brokers_partitions_directories_and_who_is_in_sync() {
+    let stage = Stage::new(None);
+    seconds(1).await;
+    let seen = watch::look(&stage.client(), &stage.clock()).await.unwrap();
+    assert_eq!(seen.up().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(seen.view.partitions[&orders(1)].replicas, [1, 2]);
+    assert_eq!(seen.view.partitions[&orders(1)].leader, Some(1));
+    assert_eq!((seen.in_sync(&orders(1)), seen.lagging.len()), (vec![1, 2], 0));
+    assert_eq!((seen.min_in_sync("audit.log"), seen.min_in_sync("orders")), (2, 1));
+    assert_eq!(seen.dirs[&0].keys().collect::<Vec<_>>(), ["/a", "/b"]);
+    assert!(seen.controller.is_some() && seen.silent.is_empty());
+
+    stage.suffer(Fault::FailedDir(BrokerId(0), 0));
+    stage.suffer(Fault::Crash(BrokerId(2)));
+    seconds(10).await;
+    let seen = watch::look(&stage.client(), &stage.clock()).await.unwrap();
+    assert_eq!(seen.up().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(seen.view.brokers[&0].failed_dirs, BTreeSet::from(["/a".to_owned()]));
+    assert_eq!(seen.lagging[&orders(1)], [2]);
+    assert!(seen.view.partitions[&orders(1)].offline.contains(&2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_reporter_two_looks_make_a_complete_window_within_a_minute() {
+    let stage = Stage::new(None);
+    let monitor = stage.monitor("");
+    assert_eq!(monitor.state(false).state, MonitorPhase::Loading);
+    assert!(matches!(monitor.known(ALL), Err(NotEnough::NoWindow { .. })));
+    let began = tokio::time::Instant::now();
+    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+
+    let values = load(&monitor, &orders(0));
+    assert!(close(values.get(Metric::LeaderBytesIn), 1e6), "{values:?}");
+    assert!(close(values.get(Metric::MessagesIn), 1e3), "{values:?}");
+    assert!(close(values.get(Metric::ReplicationBytesOut), 1e6), "{values:?}");
+    assert!(values.get(Metric::Disk).unwrap() > 60e6, "{values:?}");
+    assert_eq!((values.get(Metric::Cpu), values.get(Metric::LeaderBytesOut)), (None, None), "unknown, not 0");
+    assert!(close(load(&monitor, &TopicPartition::new("audit.log", 0)).get(Metric::LeaderBytesIn), 1e5));
+
+    let state = monitor.state(true);
+    // With the two of each store.
+    assert_eq!(figures(&state), (1, 9, 9));
+    assert_eq!(state.figures.as_ref().unwrap().monitored_windows.as_ref().unwrap().len(), 1);
+    let known = monitor.known(ALL).unwrap();
+    assert!(Arc::ptr_eq(&known, &monitor.known(MOST).unwrap()), "one generation, one answer");
+    assert_eq!(known.generation, monitor.generation());
+    assert_eq!(
+        known.sighting.view.brokers[&0].dirs.len(),
+        known.sighting.view.partitions.values().filter(|seen| seen.replicas.contains(&0)).count(),
+        "directories matter here"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn reporters_tell_of_processors_and_consumers() {
+    let stage = Stage::new(Some(Reporter { interval: 20_000, ..Reporter::default() }));
+    let monitor = stage.monitor("metric.sampling.interval.ms=20000");
+    let cpu = |monitor: &Monitor| {
+        monitor
+            .known(MOST)
+            .is_ok_and(|known| known.loads.loads.get(&orders(0)).is_some_and(|it| it.get(Metric::Cpu).is_some()))
+    };
+    until(&monitor, "the processor's share", cpu).await;
+    let values = load(&monitor, &orders(0));
+    assert!(close(values.get(Metric::LeaderBytesIn), 1e6), "{values:?}");
+    assert!(close(values.get(Metric::LeaderBytesOut), 2e6), "{values:?}");
+    let brokers = monitor.brokers_load();
+    assert_eq!(brokers.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(close(Some(brokers[&0].leading[1]), 2e6 / 1024.0), "two leaders, in KB: {:?}", brokers[&0].leading);
+
+    // They fall silent, and their topic goes: from outside, then.
+    stage.suffer(Fault::TopicDeleted("__CruiseControlMetrics".to_owned()));
+    let generation = monitor.generation();
+    until(&monitor, "another generation", |monitor| monitor.generation() != generation).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_reporter_will_do_if_so_set() {
+    let stage = Stage::new(None);
+    let monitor = stage.monitor("metric.sampler.class=CruiseControlMetricsReporterSampler");
+    seconds(900).await;
+    assert!(matches!(monitor.known(ALL), Err(NotEnough::NoWindow { .. })));
+    assert_eq!((monitor.state(false).state, monitor.trouble()), (MonitorPhase::Running, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_has_its_windows_back() {
+    let stage = Stage::new(None);
+    let first = stage.monitor("");
+    until(&first, "two windows", |monitor| figures(&monitor.state(false)).0 >= 2).await;
+    let windows = first.known(ALL).unwrap().loads.windows.clone();
+    drop(first);
+
+    let second = stage.monitor("");
+    until(&second, "a look", Monitor::is_ready).await;
+    let known = second.known(ALL).unwrap();
+    assert_eq!(known.loads.windows[known.loads.windows.len() - windows.len()..], windows);
+    assert!(close(known.loads.loads[&orders(0)].get(Metric::LeaderBytesIn), 1e6));
+    drop(second);
+
+    let forgetful = stage.monitor("skip.loading.samples=true");
+    until(&forgetful, "a look", |monitor| monitor.sighting().is_some()).await;
+    assert!(forgetful.known(ALL).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_takes_no_samples_and_says_why() {
+    let stage = Stage::new(None);
+    let monitor = stage.monitor("");
+    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    assert_eq!(monitor.state(false).reason_of_latest_pause_or_resume.as_deref(), Some("N/A"));
+
+    monitor.pause("a change of disks");
+    seconds(120).await;
+    let state = monitor.state(false);
+    assert_eq!(state.state, MonitorPhase::Paused);
+    assert_eq!(state.reason_of_latest_pause_or_resume.as_deref(), Some("a change of disks"));
+    let (generation, seen) = (monitor.generation(), monitor.sighting().unwrap().at);
+    seconds(600).await;
+    assert_eq!(monitor.generation(), generation, "nothing new is known");
+    assert!(monitor.sighting().unwrap().at > seen, "the cluster is watched all the same");
+
+    monitor.resume("done");
+    until(&monitor, "another generation", |monitor| monitor.generation() != generation).await;
+    until(&monitor, "to wait for the next round", |it| it.state(false).state == MonitorPhase::Running).await;
+    assert_eq!(monitor.state(false).reason_of_latest_pause_or_resume.as_deref(), Some("done"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_goes_takes_nothing_else_along() {
+    let stage = Stage::new(None);
+    let monitor = stage.monitor("");
+    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    // Its link is cut, and nobody knows it yet.
+    stage.suffer(Fault::CutLink(BrokerId(2)));
+    let down = |monitor: &Monitor| monitor.sighting().is_some_and(|seen| !seen.view.brokers[&2].up);
+    until(&monitor, "the broker to be seen down", down).await;
+    let generation = monitor.generation();
+    until(&monitor, "another generation", |monitor| monitor.generation() > generation + 2).await;
+    let seen = monitor.sighting().unwrap();
+    assert_eq!(seen.view.partitions[&orders(2)].leader, Some(0));
+    assert_eq!(seen.lagging[&orders(2)], [2]);
+    // The rest is known as before, and so is what others took over.
+    assert!(close(load(&monitor, &orders(0)).get(Metric::LeaderBytesIn), 1e6));
+    assert!(close(load(&monitor, &orders(2)).get(Metric::LeaderBytesIn), 1e6));
+
+    stage.suffer(Fault::MendedLink(BrokerId(2)));
+    until(&monitor, "the broker to be back", |it| it.sighting().is_some_and(|seen| seen.view.brokers[&2].up)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kafka_out_of_reach_is_waited_for() {
+    let stage = Stage::new(None);
+    let all = || (0..3).map(BrokerId);
+    all().for_each(|id| stage.suffer(Fault::CutLink(id)));
+    let monitor = stage.monitor("");
+    until(&monitor, "trouble", |monitor| monitor.trouble().is_some()).await;
+    assert!(!monitor.is_ready());
+    assert!(monitor.look_now().await.is_err());
+    seconds(600).await;
+    all().for_each(|id| stage.suffer(Fault::MendedLink(id)));
+    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    assert!(monitor.is_ready());
+
+    // And once more in the middle of it.
+    all().for_each(|id| stage.suffer(Fault::CutLink(id)));
+    until(&monitor, "trouble", |monitor| monitor.trouble().is_some()).await;
+    assert!(monitor.known(ALL).is_ok(), "what was known is known");
+    all().for_each(|id| stage.suffer(Fault::MendedLink(id)));
+    until(&monitor, "no trouble", |monitor| monitor.trouble().is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_goes_leaves_the_windows_and_a_fresh_look_sees_it() {
+    let stage = Stage::new(None);
+    let monitor = stage.monitor("");
+    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    let mut changes = monitor.changed();
+    changes.mark_unchanged();
+    stage.suffer(Fault::TopicDeleted("audit.log".to_owned()));
+    seconds(2).await;
+    let seen = monitor.look_now().await.unwrap();
+    assert!(!seen.view.partitions.contains_key(&TopicPartition::new("audit.log", 0)));
+    assert!(changes.has_changed().unwrap());
+    assert!(Arc::ptr_eq(&seen, &monitor.sighting().unwrap()));
+    assert_eq!(figures(&monitor.state(false)), (1, 8, 8));
+    assert_eq!(monitor.known(ALL).unwrap().loads.loads.len(), 8);
+}
