@@ -4,6 +4,7 @@ mod columns;
 mod crd;
 mod directory;
 mod ending;
+mod engine;
 mod generate;
 mod kube;
 mod misuse;
@@ -30,6 +31,8 @@ struct Cli {
 enum Command {
     /// Print the CustomResourceDefinitions as YAML, for `kubectl apply -f -`.
     Crd,
+    /// Run a drop-in Cruise Control over a Kafka cluster.
+    Engine(engine::Args),
     /// Write a snapshot of a random cluster, the same one for the same options.
     Generate(generate::Args),
     /// Run a Kubernetes API on this machine, in memory.
@@ -41,8 +44,6 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(error) => match usage::complaint(&error, subcommand().as_deref()) {
@@ -50,8 +51,10 @@ fn main() -> ExitCode {
             None => error.exit(),
         },
     };
+    log(&command);
     let outcome = match command {
         Command::Crd => crd::run(),
+        Command::Engine(args) => engine::run(&args),
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
         Command::Plan(args) => plan::run(*args),
@@ -61,6 +64,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&format!("{error:#}"), exit_code(&error)),
     }
+}
+
+/// Where log lines go: a server's are many and tell how it fares, everybody else's only what is wrong.
+fn log(command: &Command) {
+    let (usual, json) = match command {
+        Command::Engine(args) => ("info", args.logs_json()),
+        _ => ("warn", false),
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json { lines.json().flatten_event(true).init() } else { lines.init() }
 }
 
 /// One line: what failed, and why. There is nobody to tell if even that cannot be written.

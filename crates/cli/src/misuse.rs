@@ -44,6 +44,12 @@ pub(crate) enum Misuse {
     /// No such cluster can be drawn.
     #[error(transparent)]
     Generation(evenkeel_snapshot::Error),
+    /// The engine's files are not as they should be.
+    #[error("{what}")]
+    Configuration {
+        /// In which file, and what.
+        what: String,
+    },
     /// No such cluster can be simulated.
     #[error("{what}")]
     Simulation {

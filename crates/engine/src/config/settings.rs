@@ -1,6 +1,6 @@
 //! Every setting that takes effect, with the original's keys and defaults.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use evenkeel_balancer::{
     cluster::{CpuWeights, Resource},
@@ -37,6 +37,8 @@ pub enum Source {
 pub struct Settings {
     /// How Kafka is reached.
     pub connection: Connection,
+    /// The file that says what brokers can carry.
+    pub capacity_file: PathBuf,
     /// How load is measured and kept.
     pub monitor: Monitor,
     /// Which goals, and how strict.
@@ -134,6 +136,7 @@ impl Settings {
         let mut warnings = Vec::new();
         let settings = Settings {
             connection: Connection::of(&keys, &mut warnings),
+            capacity_file: required(&keys, "capacity.config.file").into(),
             monitor: monitor(&keys, &mut warnings),
             goals: goals(&keys, &mut warnings),
             executor: executor(&keys),
@@ -167,6 +170,13 @@ const MISSED: [(&str, &str); 8] = [
     ("provisioner.", "recommendations are given, never carried out"),
     ("use.linear.regression.model", "the static model of processor time is used"),
 ];
+
+fn required(keys: &Keys<'_>, key: &str) -> String {
+    keys.text(key).map(str::to_owned).unwrap_or_else(|| {
+        keys.wrong(key, "is required");
+        String::new()
+    })
+}
 
 /// What would leave a door open if it were merely ignored.
 fn refuse_unsafe(keys: &Keys<'_>) {

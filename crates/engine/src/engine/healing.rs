@@ -24,8 +24,7 @@ pub(super) fn model(engine: &Arc<Engine>) -> Result<Cluster, Unready> {
         return Err(Unready::Loading);
     }
     let requirement = proposals::requirement(&engine.settings.goals.detection, &engine.settings.monitor);
-    let known =
-        engine.monitor.known(requirement).map_err(|why| Unready::Incomplete(not_enough(&why).to_string()))?;
+    let known = engine.monitor.known(requirement).map_err(|why| Unready::Incomplete(not_enough(&why).to_string()))?;
     let purpose = Purpose { may_estimate: engine.settings.detectors.may_estimate, ..Purpose::default() };
     let weights = engine.settings.monitor.cpu_weights;
     model::build(&known.sighting.view, &known.loads, &engine.capacities, weights, &purpose)

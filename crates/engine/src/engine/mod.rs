@@ -123,7 +123,8 @@ impl Engine {
 /// Opens the journal, begins to act, and looks after both as long as the engine lives.
 async fn live(engine: Arc<Engine>, door: Arc<Door<Engine>>, client: Client, courier: Courier) {
     let waiting = Arc::clone(&door);
-    let opened = Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why));
+    let opened =
+        Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why));
     let (executor, recorded) = tokio::select! {
         opened = opened => opened,
         () = tell_readiness(&engine, &door) => return,

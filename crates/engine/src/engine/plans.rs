@@ -74,9 +74,7 @@ impl Engine {
             return Ok((proposal, false));
         }
         let (id, task) = match client.whose {
-            Whose::Task(asked) => {
-                (Uuid::new_v4(), Some((asked.id, asked.in_execution(&self.shown(asked, &proposal)))))
-            }
+            Whose::Task(asked) => (Uuid::new_v4(), Some((asked.id, asked.in_execution(&self.shown(asked, &proposal))))),
             // A run that nobody asked for goes by the name of what it mends.
             Whose::Anomaly(id) => (id, None),
         };

@@ -135,7 +135,8 @@ fn tasks_and_history_are_found_again_and_strange_keys_are_told() {
         started: 5,
         status: Status::Active,
     };
-    let history = History { removed: [(BrokerId(3), 17)].into(), missing: [(BrokerId(5), 18)].into(), ..History::default() };
+    let history =
+        History { removed: [(BrokerId(3), 17)].into(), missing: [(BrokerId(5), 18)].into(), ..History::default() };
     let (kept, gone) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let strange = Entry { key: "policy/x".to_owned(), value: Some(b"{}".to_vec()) };
     let broken = Entry { key: format!("task/{}", Uuid::from_u128(3)), value: Some(b"{".to_vec()) };
