@@ -74,6 +74,13 @@ pub struct Purpose {
     pub may_estimate: bool,
 }
 
+impl Purpose {
+    /// Whether the broker itself is what it is about.
+    fn names(&self, id: i32) -> bool {
+        [&self.new, &self.demoted, &self.removed].into_iter().any(|named| named.contains(&id))
+    }
+}
+
 /// Why there is no model.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoModel {
@@ -101,6 +108,10 @@ pub fn build(
     let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
     let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     for (id, broker) in &view.brokers {
+        if !broker.up && !purpose.names(*id) && !view.partitions.values().any(|seen| seen.replicas.contains(id)) {
+            // Registered still, but gone: a cluster that has lost nothing is not in need of repair.
+            continue;
+        }
         let spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
         if !spec.disks.is_empty() {
             disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());

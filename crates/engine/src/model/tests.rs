@@ -116,3 +116,12 @@ fn a_partition_without_a_leader_or_without_a_load_is_kept() {
     assert_eq!((cluster.partition_count(), cluster.replica_count()), (2, 4));
     assert_eq!(cluster.partition(1).replicas().map(|replica| replica.load.disk).sum::<f32>(), 0.0);
 }
+
+#[test]
+fn a_broker_that_is_down_and_holds_nothing_is_there_only_if_it_is_named() {
+    let mut view = view();
+    view.brokers.get_mut(&2).unwrap().up = false;
+    assert!(built(&view, measured(), &Purpose::default()).broker(BrokerId(2)).is_none());
+    let named = Purpose { removed: [2].into(), ..Purpose::default() };
+    assert_eq!(built(&view, measured(), &named).broker(BrokerId(2)).unwrap().state, BrokerState::Dead);
+}

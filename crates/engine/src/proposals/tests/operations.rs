@@ -38,6 +38,15 @@ fn a_rebalance_spreads_what_lies_on_one_broker() {
 }
 
 #[test]
+fn a_broker_that_is_gone_with_nothing_on_it_keeps_nobody_from_rebalancing() {
+    let scene = Scene::draw("b0 a: t0* t1* t2* t3*\nb1 b:\nb2 c:\nb3 d down:");
+    let result = scene.result(&format!("rebalance?{ONE_GOAL}"));
+    assert_eq!(numbers(&result), [2, 200, 0, 0, 0]);
+    assert_eq!(result.load_after_optimization.brokers.len(), 3);
+    assert_eq!(numbers(&scene.result(&format!("remove_broker?brokerid=3&{ONE_GOAL}"))), [0; 5]);
+}
+
+#[test]
 fn only_named_destinations_get_replicas() {
     let result = crowded().result(&format!("rebalance?{ONE_GOAL}&destination_broker_ids=2"));
     assert_eq!(after(&result, 1).replicas, 0);
