@@ -246,7 +246,7 @@ impl<D: Desk> Visit<'_, D> {
 
     /// Has a task worked on, whether or not anybody waits for it.
     fn begin(&self, asked: Asked) {
-        let (done, waiting) = watch::channel(false);
+        let (done, waiting) = watch::channel(None);
         let steps = Steps::default();
         steps.begin(Step::Pending);
         self.door.works().insert(asked.id, Work { steps: steps.clone(), done: waiting });
@@ -271,14 +271,15 @@ impl<D: Desk> Visit<'_, D> {
                     (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false)
                 }
             };
+            let answer = Arc::new(answer);
             let answered = {
                 let mut tasks = door.tasks();
-                tasks.answered(id, answer, executes);
+                tasks.answered(id, (*answer).clone(), executes);
                 tasks.get(id).cloned()
             };
             door.works().remove(&id);
             // Nobody may be waiting.
-            let _ = done.send(true);
+            let _ = done.send(Some(answer));
             // What is carried out went on record with its run.
             if let Some(task) = answered.filter(|task| is_recorded(task) && !executes && !is_long(task))
                 && let Err(error) = door.desk.record(id, &task).await
@@ -291,26 +292,26 @@ impl<D: Desk> Visit<'_, D> {
     /// The answer, or how far it is.
     async fn wait(&self, id: Uuid, endpoint: Endpoint, question: &Question, form: &Presentation) -> Response<Body> {
         let work = self.door.works().get(&id).cloned();
+        let mut answer = None;
         if let Some(Work { mut done, .. }) = work {
-            if endpoint.facts().is_async {
-                // Whoever works on it may be gone with its channel; the answer is there then.
-                let _ = timeout(self.door.answer_within, done.wait_for(|done| *done)).await;
-            } else {
-                let _ = done.wait_for(|done| *done).await;
+            let patience = if endpoint.facts().is_async { self.door.answer_within } else { Duration::MAX };
+            if let Ok(Ok(there)) = timeout(patience, done.wait_for(Option::is_some)).await {
+                answer = there.clone();
             }
         }
         let status = self.door.tasks().get(id).map(|task| task.status.clone());
+        let answer = answer.or_else(|| status.as_ref().and_then(Status::answer).cloned().map(Arc::new));
+        if let Some(answer) = answer {
+            self.door.tasks().taken(self.session, question);
+            return reply::of_api(answer.code, answer.body.clone(), form, Some(id));
+        }
         match status {
-            Some(Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer)) => {
-                self.door.tasks().taken(self.session, question);
-                reply::of_api(answer.code, answer.body, form, Some(id))
-            }
             Some(Status::Active) => {
                 let progress = self.door.progress(id, endpoint.operation());
                 let body = if form.json { progress.json() } else { progress.text() };
                 reply::of_api(202, body, form, Some(id))
             }
-            None => {
+            _ => {
                 let refusal = Refusal::failed(self.method, self.path, &Failure::unexpected_task(id));
                 reply::refused(&refusal, form, None)
             }
@@ -346,12 +347,7 @@ impl<D: Desk> Door<D> {
 
 /// Whether an answer is too long to be worth a record: a plan that nobody carries out can be made again.
 fn is_long(task: &UserTask) -> bool {
-    match &task.status {
-        Status::Active => false,
-        Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer) => {
-            answer.body.len() > RECORDED_MAX
-        }
-    }
+    task.status.answer().is_some_and(|answer| answer.body.len() > RECORDED_MAX)
 }
 
 /// Tasks that a next life has to know: those that could have changed the cluster, and the plans for it.
