@@ -149,6 +149,15 @@ async fn form_body(body: Body) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&whole.to_bytes()).into_owned())
 }
 
+/// The task that a request is about.
+struct Admitted {
+    id: Uuid,
+    endpoint: Endpoint,
+    question: Question,
+    /// If it is still being worked on.
+    work: Option<Work>,
+}
+
 /// A visit of somebody who may ask what he asks.
 struct Visit<'v, D> {
     door: &'v Arc<Door<D>>,
@@ -163,18 +172,13 @@ impl<D: Desk> Visit<'_, D> {
     async fn answer(&self, query: &Query, headers: &HeaderMap) -> Response<Body> {
         let form = Presentation::of(query);
         match self.admitted(query, headers, &form) {
-            Ok((id, endpoint, question)) => self.wait(id, endpoint, &question, &form).await,
+            Ok(admitted) => self.wait(&admitted, &form).await,
             Err(refusal) => reply::refused(&refusal, &form, None),
         }
     }
 
     /// The task that the request is about, which is worked on from now on if it was not before.
-    fn admitted(
-        &self,
-        query: &Query,
-        headers: &HeaderMap,
-        form: &Presentation,
-    ) -> Result<(Uuid, Endpoint, Question), Refusal> {
+    fn admitted(&self, query: &Query, headers: &HeaderMap, form: &Presentation) -> Result<Admitted, Refusal> {
         let failed = |failure: &Failure| Refusal::failed(self.method, self.path, failure);
         let request = Asks::parse(self.method, self.path, query)?;
         let endpoint = request.endpoint();
@@ -208,20 +212,19 @@ impl<D: Desk> Visit<'_, D> {
             (tasks.admit(task.clone(), asked_id, self.session, fresh), forgotten)
         };
         self.forget(forgotten);
-        let id = match admission {
-            Ok(Admission::Known(id)) => id,
+        let (id, work) = match admission {
+            Ok(Admission::Known(id)) => (id, self.door.works().get(&id).cloned()),
             Ok(Admission::New) => {
                 self.door.requests.asked(endpoint);
                 let at = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH);
                 let reason = reason::stamped(request.reason(), self.client, at);
                 let asked = Asked { request, presentation: form.clone(), id: fresh, reason, task };
-                self.begin(asked);
-                fresh
+                (fresh, Some(self.begin(asked)))
             }
             Err(Refused::UnexpectedId(id)) => return Err(failed(&Failure::unexpected_task(id))),
             Err(Refused::TooMany(active)) => return Err(failed(&Failure::tasks_exhausted(active))),
         };
-        Ok((id, endpoint, question))
+        Ok(Admitted { id, endpoint, question, work })
     }
 
     fn written(&self, query: &Query) -> String {
@@ -245,11 +248,12 @@ impl<D: Desk> Visit<'_, D> {
     }
 
     /// Has a task worked on, whether or not anybody waits for it.
-    fn begin(&self, asked: Asked) {
+    fn begin(&self, asked: Asked) -> Work {
         let (done, waiting) = watch::channel(None);
         let steps = Steps::default();
         steps.begin(Step::Pending);
-        self.door.works().insert(asked.id, Work { steps: steps.clone(), done: waiting });
+        let work = Work { steps: steps.clone(), done: waiting };
+        self.door.works().insert(asked.id, work.clone());
         let (door, role, path) = (Arc::clone(self.door), self.role, self.path.to_owned());
         tokio::spawn(async move {
             let (id, endpoint, began) = (asked.id, asked.request.endpoint(), Instant::now());
@@ -287,13 +291,14 @@ impl<D: Desk> Visit<'_, D> {
                 tracing::warn!(error = chain(&error), "an answer is not on record");
             }
         });
+        work
     }
 
     /// The answer, or how far it is.
-    async fn wait(&self, id: Uuid, endpoint: Endpoint, question: &Question, form: &Presentation) -> Response<Body> {
-        let work = self.door.works().get(&id).cloned();
-        let mut answer = None;
-        if let Some(Work { mut done, .. }) = work {
+    async fn wait(&self, admitted: &Admitted, form: &Presentation) -> Response<Body> {
+        let Admitted { id, endpoint, question, work } = admitted;
+        let (id, endpoint, mut answer) = (*id, *endpoint, None);
+        if let Some(Work { mut done, .. }) = work.clone() {
             let patience = if endpoint.facts().is_async { self.door.answer_within } else { Duration::MAX };
             if let Ok(Ok(there)) = timeout(patience, done.wait_for(Option::is_some)).await {
                 answer = there.clone();
