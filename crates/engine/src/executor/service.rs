@@ -10,24 +10,23 @@
 //! was told that a run began will find it, its user task and what it did to the history of brokers,
 //! for all of it is one record. Dropping the last handle ends this process's part and nothing else.
 
+mod shared;
+mod terms;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use evenkeel_kafka::{BrokerId, Client, Error, TopicPartition, calls::reassignments::Target};
-use evenkeel_rest::{
-    Failure,
-    body::state::{ExecutorState, Trigger},
-};
-use tokio::{
-    sync::{broadcast, watch},
-    task::AbortHandle,
-};
+use evenkeel_kafka::{BrokerId, Client, Error};
+use evenkeel_rest::body::state::{ExecutorState, Trigger};
+use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
-use super::{Adjustment, Ending, Execution, Millis, Report, Runner, Standing, state as bodies};
+use self::shared::{At, Shared, State};
+pub use self::terms::{Ended, HistoryChange, NotBegun, Start, Tally};
+use super::{Adjustment, Execution, Millis, Report, Standing, state as bodies};
 use crate::{
     clock::WallClock,
     config::settings,
@@ -45,120 +44,6 @@ const ENDINGS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Executor {
     shared: Arc<Shared>,
-}
-
-/// All that has to be there for a run to begin.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The run.
-    pub run: Run,
-    /// The user task that asked for it, with its answer, as it is from now on; of the run's `task`.
-    pub task: Option<UserTask>,
-    /// What it means for the history of brokers.
-    pub change: HistoryChange,
-}
-
-/// What a run means for the history of brokers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HistoryChange {
-    /// Brokers that it empties.
-    pub removed: BTreeSet<BrokerId>,
-    /// Brokers that it takes the lead from.
-    pub demoted: BTreeSet<BrokerId>,
-    /// Brokers that it fills again: they are no longer removed ones.
-    pub added: BTreeSet<BrokerId>,
-}
-
-/// That a run is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Which.
-    pub run: Uuid,
-    /// The user task that asked for it.
-    pub task: Option<Uuid>,
-    /// How.
-    pub ending: Ending,
-}
-
-/// Runs since the process began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Begun, or taken up again.
-    pub started: u64,
-    /// Ended before all was done that could be.
-    pub stopped: u64,
-    /// Ended with something undone.
-    pub incomplete: u64,
-}
-
-/// Why a run has not begun.
-#[derive(Debug, thiserror::Error)]
-pub enum NotBegun {
-    /// Another one is under way, or about to be.
-    #[error("another execution is under way")]
-    Busy,
-    /// Somebody asked for a stop before it began.
-    #[error("a stop was asked for before the execution began")]
-    Stopped,
-    /// A newer engine acts.
-    #[error("another engine has taken over: this one no longer changes anything")]
-    Fenced,
-    /// It could not be put on record.
-    #[error("the execution could not be recorded")]
-    Record(#[from] Error),
-}
-
-impl From<NotBegun> for Failure {
-    fn from(error: NotBegun) -> Failure {
-        match error {
-            NotBegun::Busy => Failure::ongoing_execution(),
-            other => Failure::illegal_state(chain(&other)),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Shared {
-    client: Client,
-    journal: Journal,
-    clock: WallClock,
-    removal_memory: Millis,
-    demotion_memory: Millis,
-    state: Mutex<State>,
-    /// Held while the history is being changed and recorded.
-    changing_history: tokio::sync::Mutex<()>,
-    ended: broadcast::Sender<Ended>,
-    /// Counts changes of where it stands.
-    changes: watch::Sender<u64>,
-    /// Whether a run is under way.
-    running: watch::Sender<bool>,
-}
-
-#[derive(Debug)]
-struct State {
-    at: At,
-    history: History,
-    tally: Tally,
-    reservations: u64,
-    /// The last runs that ended.
-    endings: VecDeque<Ended>,
-}
-
-#[derive(Debug)]
-enum At {
-    Idle,
-    Reserved { number: u64, trigger: Trigger, stopped: bool },
-    Running(Running),
-    Fenced,
-}
-
-#[derive(Debug)]
-struct Running {
-    run: Arc<Run>,
-    report: watch::Receiver<Report>,
-    stop: watch::Sender<bool>,
-    adjust: watch::Sender<Adjustment>,
-    life: AbortHandle,
 }
 
 impl Executor {
@@ -425,124 +310,6 @@ impl Drop for Reservation {
             state.at = At::Idle;
             drop(state);
             self.shared.changed();
-        }
-    }
-}
-
-impl HistoryChange {
-    fn applied_to(&self, history: &History, now: Millis) -> History {
-        let mut after = history.clone();
-        after.removed.retain(|broker, _| !self.added.contains(broker));
-        after.removed.extend(self.removed.iter().map(|broker| (*broker, now)));
-        after.demoted.extend(self.demoted.iter().map(|broker| (*broker, now)));
-        after
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn changed(&self) {
-        self.changes.send_modify(|changes| *changes += 1);
-        let running = matches!(self.state().at, At::Running(_));
-        self.running.send_if_modified(|was| std::mem::replace(was, running) != running);
-    }
-
-    fn recent(&self, history: &History) -> History {
-        let now = self.clock.now();
-        let within = |brokers: &BTreeMap<BrokerId, i64>, memory: Millis| {
-            brokers.iter().filter(|(_, at)| now - **at < memory).map(|(broker, at)| (*broker, *at)).collect()
-        };
-        History {
-            removed: within(&history.removed, self.removal_memory),
-            demoted: within(&history.demoted, self.demotion_memory),
-            missing: history.missing.clone(),
-        }
-    }
-
-    /// Carries a run on, in a task of its own.
-    fn launch(self: &Arc<Self>, run: Run, execution: Execution, task: Option<UserTask>) {
-        let (stop, stopped) = watch::channel(false);
-        let (adjust, adjusted) = watch::channel(Adjustment::default());
-        let (reporter, report) = watch::channel(Report::default());
-        let run = Arc::new(run);
-        let runner = Runner {
-            client: self.client.clone(),
-            journal: self.journal.clone(),
-            clock: self.clock,
-            stop: stopped,
-            adjust: adjusted,
-            task,
-            report: reporter,
-        };
-        let mut state = self.state();
-        let (weak, its_run): (Weak<Shared>, _) = (Arc::downgrade(self), Arc::clone(&run));
-        let life = tokio::spawn(async move {
-            let ending = runner.carry_out(&its_run, execution).await;
-            if let Some(shared) = weak.upgrade() {
-                shared.over(&its_run, ending);
-            }
-        })
-        .abort_handle();
-        state.tally.started += 1;
-        state.at = At::Running(Running { run, report, stop, adjust, life });
-        drop(state);
-        self.changed();
-    }
-
-    fn over(&self, run: &Run, ending: Result<Ending, Error>) {
-        let mut state = self.state();
-        match ending {
-            Ok(ending) => {
-                state.at = At::Idle;
-                match ending {
-                    Ending::Completed => {}
-                    Ending::Incomplete => state.tally.incomplete += 1,
-                    Ending::Stopped => state.tally.stopped += 1,
-                }
-                let ended = Ended { run: run.id, task: run.task, ending };
-                state.endings.push_back(ended);
-                if state.endings.len() > ENDINGS {
-                    state.endings.pop_front();
-                }
-                drop(state);
-                tracing::info!(run = %run.id, ?ending, "an execution is over");
-                // Nobody may be listening.
-                let _ = self.ended.send(ended);
-            }
-            Err(error) => {
-                state.at = At::Fenced;
-                drop(state);
-                tracing::error!(error = chain(&error), "another engine carries the execution on");
-            }
-        }
-        self.changed();
-    }
-
-    /// Takes back moves that are not of this run.
-    async fn stop_others(&self, run: Option<&Run>) -> Result<(), Error> {
-        let ours: BTreeMap<&TopicPartition, &[BrokerId]> =
-            run.iter().flat_map(|run| &run.order.moves).map(|mv| (&mv.partition, mv.new.as_slice())).collect();
-        let listed = self.client.list_reassignments(None).await?;
-        let others: BTreeMap<TopicPartition, Target> = listed
-            .into_iter()
-            .filter(|(partition, seen)| !ours.get(partition).is_some_and(|new| seen.replicas.starts_with(new)))
-            .map(|(partition, _)| (partition, Target::Cancel))
-            .collect();
-        if others.is_empty() {
-            return Ok(());
-        }
-        tracing::info!(partitions = others.len(), "moves of others are taken back");
-        self.client.alter_reassignments(&others, true).await.interrupted.map_or(Ok(()), Err)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if let At::Running(running) = &self.state().at {
-            running.life.abort();
         }
     }
 }

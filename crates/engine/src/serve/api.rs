@@ -149,6 +149,15 @@ async fn form_body(body: Body) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&whole.to_bytes()).into_owned())
 }
 
+/// The task that a request is about.
+struct Admitted {
+    id: Uuid,
+    endpoint: Endpoint,
+    question: Question,
+    /// If it is still being worked on.
+    work: Option<Work>,
+}
+
 /// A visit of somebody who may ask what he asks.
 struct Visit<'v, D> {
     door: &'v Arc<Door<D>>,
@@ -163,18 +172,13 @@ impl<D: Desk> Visit<'_, D> {
     async fn answer(&self, query: &Query, headers: &HeaderMap) -> Response<Body> {
         let form = Presentation::of(query);
         match self.admitted(query, headers, &form) {
-            Ok((id, endpoint, question)) => self.wait(id, endpoint, &question, &form).await,
+            Ok(admitted) => self.wait(&admitted, &form).await,
             Err(refusal) => reply::refused(&refusal, &form, None),
         }
     }
 
     /// The task that the request is about, which is worked on from now on if it was not before.
-    fn admitted(
-        &self,
-        query: &Query,
-        headers: &HeaderMap,
-        form: &Presentation,
-    ) -> Result<(Uuid, Endpoint, Question), Refusal> {
+    fn admitted(&self, query: &Query, headers: &HeaderMap, form: &Presentation) -> Result<Admitted, Refusal> {
         let failed = |failure: &Failure| Refusal::failed(self.method, self.path, failure);
         let request = Asks::parse(self.method, self.path, query)?;
         let endpoint = request.endpoint();
@@ -208,20 +212,19 @@ impl<D: Desk> Visit<'_, D> {
             (tasks.admit(task.clone(), asked_id, self.session, fresh), forgotten)
         };
         self.forget(forgotten);
-        let id = match admission {
-            Ok(Admission::Known(id)) => id,
+        let (id, work) = match admission {
+            Ok(Admission::Known(id)) => (id, self.door.works().get(&id).cloned()),
             Ok(Admission::New) => {
                 self.door.requests.asked(endpoint);
                 let at = Timestamp::from_millisecond(now).unwrap_or(Timestamp::UNIX_EPOCH);
                 let reason = reason::stamped(request.reason(), self.client, at);
                 let asked = Asked { request, presentation: form.clone(), id: fresh, reason, task };
-                self.begin(asked);
-                fresh
+                (fresh, Some(self.begin(asked)))
             }
             Err(Refused::UnexpectedId(id)) => return Err(failed(&Failure::unexpected_task(id))),
             Err(Refused::TooMany(active)) => return Err(failed(&Failure::tasks_exhausted(active))),
         };
-        Ok((id, endpoint, question))
+        Ok(Admitted { id, endpoint, question, work })
     }
 
     fn written(&self, query: &Query) -> String {
@@ -245,11 +248,12 @@ impl<D: Desk> Visit<'_, D> {
     }
 
     /// Has a task worked on, whether or not anybody waits for it.
-    fn begin(&self, asked: Asked) {
-        let (done, waiting) = watch::channel(false);
+    fn begin(&self, asked: Asked) -> Work {
+        let (done, waiting) = watch::channel(None);
         let steps = Steps::default();
         steps.begin(Step::Pending);
-        self.door.works().insert(asked.id, Work { steps: steps.clone(), done: waiting });
+        let work = Work { steps: steps.clone(), done: waiting };
+        self.door.works().insert(asked.id, work.clone());
         let (door, role, path) = (Arc::clone(self.door), self.role, self.path.to_owned());
         tokio::spawn(async move {
             let (id, endpoint, began) = (asked.id, asked.request.endpoint(), Instant::now());
@@ -271,14 +275,15 @@ impl<D: Desk> Visit<'_, D> {
                     (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false)
                 }
             };
+            let answer = Arc::new(answer);
             let answered = {
                 let mut tasks = door.tasks();
-                tasks.answered(id, answer, executes);
+                tasks.answered(id, (*answer).clone(), executes);
                 tasks.get(id).cloned()
             };
             door.works().remove(&id);
             // Nobody may be waiting.
-            let _ = done.send(true);
+            let _ = done.send(Some(answer));
             // What is carried out went on record with its run.
             if let Some(task) = answered.filter(|task| is_recorded(task) && !executes && !is_long(task))
                 && let Err(error) = door.desk.record(id, &task).await
@@ -286,31 +291,32 @@ impl<D: Desk> Visit<'_, D> {
                 tracing::warn!(error = chain(&error), "an answer is not on record");
             }
         });
+        work
     }
 
     /// The answer, or how far it is.
-    async fn wait(&self, id: Uuid, endpoint: Endpoint, question: &Question, form: &Presentation) -> Response<Body> {
-        let work = self.door.works().get(&id).cloned();
-        if let Some(Work { mut done, .. }) = work {
-            if endpoint.facts().is_async {
-                // Whoever works on it may be gone with its channel; the answer is there then.
-                let _ = timeout(self.door.answer_within, done.wait_for(|done| *done)).await;
-            } else {
-                let _ = done.wait_for(|done| *done).await;
+    async fn wait(&self, admitted: &Admitted, form: &Presentation) -> Response<Body> {
+        let Admitted { id, endpoint, question, work } = admitted;
+        let (id, endpoint, mut answer) = (*id, *endpoint, None);
+        if let Some(Work { mut done, .. }) = work.clone() {
+            let patience = if endpoint.facts().is_async { self.door.answer_within } else { Duration::MAX };
+            if let Ok(Ok(there)) = timeout(patience, done.wait_for(Option::is_some)).await {
+                answer = there.clone();
             }
         }
         let status = self.door.tasks().get(id).map(|task| task.status.clone());
+        let answer = answer.or_else(|| status.as_ref().and_then(Status::answer).cloned().map(Arc::new));
+        if let Some(answer) = answer {
+            self.door.tasks().taken(self.session, question);
+            return reply::of_api(answer.code, answer.body.clone(), form, Some(id));
+        }
         match status {
-            Some(Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer)) => {
-                self.door.tasks().taken(self.session, question);
-                reply::of_api(answer.code, answer.body, form, Some(id))
-            }
             Some(Status::Active) => {
                 let progress = self.door.progress(id, endpoint.operation());
                 let body = if form.json { progress.json() } else { progress.text() };
                 reply::of_api(202, body, form, Some(id))
             }
-            None => {
+            _ => {
                 let refusal = Refusal::failed(self.method, self.path, &Failure::unexpected_task(id));
                 reply::refused(&refusal, form, None)
             }
@@ -346,12 +352,7 @@ impl<D: Desk> Door<D> {
 
 /// Whether an answer is too long to be worth a record: a plan that nobody carries out can be made again.
 fn is_long(task: &UserTask) -> bool {
-    match &task.status {
-        Status::Active => false,
-        Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer) => {
-            answer.body.len() > RECORDED_MAX
-        }
-    }
+    task.status.answer().is_some_and(|answer| answer.body.len() > RECORDED_MAX)
 }
 
 /// Tasks that a next life has to know: those that could have changed the cluster, and the plans for it.

@@ -42,7 +42,7 @@ use crate::{
     config::webserver::Webserver,
     executor::{Ending, Executor, service::Ended},
     metrics::{Page, Requests},
-    tasks::{self, UserTask, UserTasks},
+    tasks::{self, Answer, UserTask, UserTasks},
 };
 
 /// Requests at once. Who comes later is told to come again.
@@ -75,7 +75,9 @@ pub struct Door<D> {
 #[derive(Debug, Clone)]
 struct Work {
     steps: Steps,
-    done: watch::Receiver<bool>,
+    /// The answer, once it is there. Whoever waits gets it from here: among very many tasks it may be forgotten
+    /// before everybody has looked it up.
+    done: watch::Receiver<Option<Arc<Answer>>>,
 }
 
 /// What a door needs to know.

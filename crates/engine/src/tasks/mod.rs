@@ -64,6 +64,18 @@ pub enum Status {
     CompletedWithError(Answer),
 }
 
+impl Status {
+    /// What was answered, if it was.
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            Status::Active => None,
+            Status::InExecution(answer) | Status::Completed(answer) | Status::CompletedWithError(answer) => {
+                Some(answer)
+            }
+        }
+    }
+}
+
 /// What was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {

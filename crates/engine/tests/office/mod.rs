@@ -1,5 +1,5 @@
 //! A door, somebody at the desk behind it, and a simulated cluster that he works on.
-#![allow(dead_code, reason = "each test binary uses its own part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,0 +1,174 @@
+//! What all handles of the executor share: where it stands, and the task that carries a run on.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use evenkeel_kafka::{BrokerId, Client, Error, TopicPartition, calls::reassignments::Target};
+use evenkeel_rest::body::state::Trigger;
+use tokio::{
+    sync::{broadcast, watch},
+    task::AbortHandle,
+};
+
+use super::{ENDINGS, Ended, Tally};
+use crate::{
+    clock::WallClock,
+    executor::{Adjustment, Ending, Execution, Millis, Report, Runner},
+    journal::{History, Journal, Run},
+    said::chain,
+    tasks::UserTask,
+};
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) journal: Journal,
+    pub(super) clock: WallClock,
+    pub(super) removal_memory: Millis,
+    pub(super) demotion_memory: Millis,
+    pub(super) state: Mutex<State>,
+    /// Held while the history is being changed and recorded.
+    pub(super) changing_history: tokio::sync::Mutex<()>,
+    pub(super) ended: broadcast::Sender<Ended>,
+    /// Counts changes of where it stands.
+    pub(super) changes: watch::Sender<u64>,
+    /// Whether a run is under way.
+    pub(super) running: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) at: At,
+    pub(super) history: History,
+    pub(super) tally: Tally,
+    pub(super) reservations: u64,
+    /// The last runs that ended.
+    pub(super) endings: VecDeque<Ended>,
+}
+
+#[derive(Debug)]
+pub(super) enum At {
+    Idle,
+    Reserved { number: u64, trigger: Trigger, stopped: bool },
+    Running(Running),
+    Fenced,
+}
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) run: Arc<Run>,
+    pub(super) report: watch::Receiver<Report>,
+    pub(super) stop: watch::Sender<bool>,
+    pub(super) adjust: watch::Sender<Adjustment>,
+    pub(super) life: AbortHandle,
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+        let running = matches!(self.state().at, At::Running(_));
+        self.running.send_if_modified(|was| std::mem::replace(was, running) != running);
+    }
+
+    pub(super) fn recent(&self, history: &History) -> History {
+        let now = self.clock.now();
+        let within = |brokers: &BTreeMap<BrokerId, i64>, memory: Millis| {
+            brokers.iter().filter(|(_, at)| now - **at < memory).map(|(broker, at)| (*broker, *at)).collect()
+        };
+        History {
+            removed: within(&history.removed, self.removal_memory),
+            demoted: within(&history.demoted, self.demotion_memory),
+            missing: history.missing.clone(),
+        }
+    }
+
+    /// Carries a run on, in a task of its own.
+    pub(super) fn launch(self: &Arc<Self>, run: Run, execution: Execution, task: Option<UserTask>) {
+        let (stop, stopped) = watch::channel(false);
+        let (adjust, adjusted) = watch::channel(Adjustment::default());
+        let (reporter, report) = watch::channel(Report::default());
+        let run = Arc::new(run);
+        let runner = Runner {
+            client: self.client.clone(),
+            journal: self.journal.clone(),
+            clock: self.clock,
+            stop: stopped,
+            adjust: adjusted,
+            task,
+            report: reporter,
+        };
+        let mut state = self.state();
+        let (weak, its_run): (Weak<Shared>, _) = (Arc::downgrade(self), Arc::clone(&run));
+        let life = tokio::spawn(async move {
+            let ending = runner.carry_out(&its_run, execution).await;
+            if let Some(shared) = weak.upgrade() {
+                shared.over(&its_run, ending);
+            }
+        })
+        .abort_handle();
+        state.tally.started += 1;
+        state.at = At::Running(Running { run, report, stop, adjust, life });
+        drop(state);
+        self.changed();
+    }
+
+    fn over(&self, run: &Run, ending: Result<Ending, Error>) {
+        let mut state = self.state();
+        match ending {
+            Ok(ending) => {
+                state.at = At::Idle;
+                match ending {
+                    Ending::Completed => {}
+                    Ending::Incomplete => state.tally.incomplete += 1,
+                    Ending::Stopped => state.tally.stopped += 1,
+                }
+                let ended = Ended { run: run.id, task: run.task, ending };
+                state.endings.push_back(ended);
+                if state.endings.len() > ENDINGS {
+                    state.endings.pop_front();
+                }
+                drop(state);
+                tracing::info!(run = %run.id, ?ending, "an execution is over");
+                // Nobody may be listening.
+                let _ = self.ended.send(ended);
+            }
+            Err(error) => {
+                state.at = At::Fenced;
+                drop(state);
+                tracing::error!(error = chain(&error), "another engine carries the execution on");
+            }
+        }
+        self.changed();
+    }
+
+    /// Takes back moves that are not of this run.
+    pub(super) async fn stop_others(&self, run: Option<&Run>) -> Result<(), Error> {
+        let ours: BTreeMap<&TopicPartition, &[BrokerId]> =
+            run.iter().flat_map(|run| &run.order.moves).map(|mv| (&mv.partition, mv.new.as_slice())).collect();
+        let listed = self.client.list_reassignments(None).await?;
+        let others: BTreeMap<TopicPartition, Target> = listed
+            .into_iter()
+            .filter(|(partition, seen)| !ours.get(partition).is_some_and(|new| seen.replicas.starts_with(new)))
+            .map(|(partition, _)| (partition, Target::Cancel))
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(partitions = others.len(), "moves of others are taken back");
+        self.client.alter_reassignments(&others, true).await.interrupted.map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let At::Running(running) = &self.state().at {
+            running.life.abort();
+        }
+    }
+}
