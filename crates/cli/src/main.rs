@@ -3,9 +3,11 @@
 mod crd;
 mod generate;
 mod kube;
+mod live;
 mod misuse;
 mod plan;
 mod sim;
+mod snapshot;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,6 +35,8 @@ enum Command {
     Plan(Box<plan::Args>),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
     Sim(Box<sim::Args>),
+    /// Record a running cluster from outside, for `evenkeel plan`.
+    Snapshot(snapshot::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         Command::Kube(args) => kube::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Sim(args) => sim::run(*args),
+        Command::Snapshot(args) => snapshot::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
