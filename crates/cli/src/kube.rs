@@ -1,7 +1,6 @@
 //! `evenkeel kube`
 
 mod greeting;
-mod place;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,10 +9,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use evenkeel_apiserver::http::{self, Options, Shared};
 use evenkeel_apiserver::serve::{self, Server, Settings};
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::greeting::Greeting;
-use self::place::Place;
+use crate::directory::{Directory, absolute};
+use crate::ending::Signals;
 use crate::misuse::Misuse;
 
 /// Where the API listens, and where its kubeconfig goes.
@@ -51,14 +50,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 
 async fn serve(args: Args) -> anyhow::Result<()> {
     // Before anything is started, so that no signal is missed.
-    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut signals = Signals::listen()?;
     let asked = args.kubernetes_version;
     let version = asked.parse().map_err(|why| Misuse::Version { asked, why })?;
     let options = Options { version, ..Options::default() };
     let settings = Settings { listen: args.listen, allow_remote: args.allow_remote, names: args.names, options };
-    let place = Place::make(args.dir, args.kubeconfig)?;
+    let (kubeconfig, _directory) = place(args.dir, args.kubeconfig)?;
     let server = Server::start(settings).await.map_err(refused)?;
-    server.write_kubeconfig(&place.kubeconfig).map_err(refused)?;
+    server.write_kubeconfig(&kubeconfig).map_err(refused)?;
     if args.install_crds {
         install_crds(server.shared()).await?;
     }
@@ -66,16 +65,23 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let node = tokio::spawn(evenkeel_node::run(client(server.shared()), async { drop(stopped.await) }));
     let program = greeting::program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref());
     let (url, crds_installed) = (server.url(), args.install_crds);
-    let greeting = Greeting { kubeconfig: &place.kubeconfig, url: &url, crds_installed, program: &program };
+    let greeting = Greeting { kubeconfig: &kubeconfig, url: &url, crds_installed, program: &program };
     greeting.print(&mut std::io::stdout().lock())?;
-    tokio::select! {
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
-    }
+    signals.one().await;
     drop(stop);
     node.await?;
     server.stop().await;
     Ok(())
+}
+
+/// Where the kubeconfig is written, and the directory that is held for it: none if only a file was named.
+fn place(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<(PathBuf, Option<Directory>)> {
+    let directory = match (dir, &kubeconfig) {
+        (None, Some(_)) => None,
+        (dir, _) => Some(Directory::make(dir, "evenkeel-kube-")?),
+    };
+    let usual = || directory.as_ref().map(|made| made.path().join("kubeconfig")).unwrap_or_default();
+    Ok((absolute(&kubeconfig.unwrap_or_else(usual))?, directory))
 }
 
 /// Says in the program's own words what the server refuses because of how it was started.

@@ -1,18 +1,23 @@
 //! `evenkeel`: joins the parts. One file per subcommand, and no logic in any of them.
 
+mod columns;
 mod crd;
+mod directory;
+mod ending;
 mod generate;
 mod kube;
 mod live;
 mod misuse;
 mod plan;
+mod printable;
 mod sim;
 mod snapshot;
+mod usage;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 /// Keeps Kafka clusters on an even keel.
@@ -42,7 +47,14 @@ enum Command {
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let outcome = match Cli::parse().command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => match usage::complaint(&error, subcommand().as_deref()) {
+            Some(complaint) => return complain(&complaint, ExitCode::from(2)),
+            None => error.exit(),
+        },
+    };
+    let outcome = match command {
         Command::Crd => crd::run(),
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
@@ -52,12 +64,20 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // One line: what failed, and why. There is nobody to tell if even that cannot be written.
-            let _ = writeln!(std::io::stderr(), "evenkeel: {error:#}");
-            exit_code(&error)
-        }
+        Err(error) => complain(&format!("{error:#}"), exit_code(&error)),
     }
+}
+
+/// One line: what failed, and why. There is nobody to tell if even that cannot be written.
+fn complain(what: &str, code: ExitCode) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "evenkeel: {}", printable::line(what));
+    code
+}
+
+/// The subcommand that was meant, for the hint where to read on.
+fn subcommand() -> Option<String> {
+    let known = |word: &String| Cli::command().get_subcommands().any(|it| it.get_name() == word);
+    std::env::args_os().skip(1).filter_map(|word| word.into_string().ok()).find(known)
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {

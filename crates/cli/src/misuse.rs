@@ -59,5 +59,5 @@ pub(crate) enum Misuse {
 }
 
 fn holder(pid: Option<u32>) -> String {
-    pid.map_or_else(|| "another evenkeel kube".to_owned(), |pid| format!("another evenkeel kube, process {pid}"))
+    pid.map_or_else(|| "another evenkeel".to_owned(), |pid| format!("another evenkeel, process {pid}"))
 }

@@ -5,6 +5,7 @@
 
 mod progress;
 mod reassignment;
+mod rebuild;
 mod refusal;
 mod report;
 mod request;
@@ -17,7 +18,7 @@ pub(crate) mod units;
 mod what_if;
 mod why;
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +26,6 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::Cluster;
 use evenkeel_balancer::inspect::inspect;
-use evenkeel_balancer::plan::Plan;
 use evenkeel_balancer::planner::{self, Outcome};
 use evenkeel_snapshot::Snapshot;
 
@@ -57,9 +57,9 @@ pub(crate) struct Args {
     /// With `--output reassignment`: the way back, to the placement as found.
     #[arg(long)]
     rollback: bool,
-    /// Where the answer goes instead of to standard output.
-    #[arg(short = 'o', value_name = "FILE")]
-    file: Option<PathBuf>,
+    /// Where the answer goes: a file, compressed if its name ends in .gz, or - for standard output.
+    #[arg(short = 'o', value_name = "FILE", default_value = "-")]
+    file: PathBuf,
     /// Says on standard error how long each part took, and the most memory used.
     #[arg(long)]
     timings: bool,
@@ -101,9 +101,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     clock.lap("plan");
     check(&cluster, &asked, &outcome)?;
     clock.lap("inspect");
-    let name = snapshot.notes.get("name").map(String::as_str);
-    let answer = Answer { cluster: &cluster, name, asked: &asked, outcome: &outcome, rollback: args.rollback };
-    answer.write(args.output, args.file.as_deref())?;
+    let (notes, rollback) = (&snapshot.notes, args.rollback);
+    Answer { cluster: &cluster, notes, asked: &asked, outcome: &outcome, rollback }.write(args.output, &args.file)?;
     clock.lap("write");
     if args.timings {
         writeln!(io::stderr(), "{}", clock.report()).context("the timings could not be written")?;
@@ -122,7 +121,7 @@ fn plan(cluster: &Cluster, asked: &Asked) -> Result<Outcome, Refusal> {
     let bar = progress::planning(cluster.replica_count());
     let outcome = planner::plan(cluster, &asked.request, &asked.settings);
     bar.finish_and_clear();
-    Ok(outcome?)
+    outcome.map_err(|refused| Refusal::of(refused, cluster, &asked.request))
 }
 
 /// What must hold of any plan before anybody sees it.
@@ -138,32 +137,16 @@ fn check(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> anyhow::Result<
 /// A plan with what is needed to print it.
 struct Answer<'a> {
     cluster: &'a Cluster,
-    name: Option<&'a str>,
+    notes: &'a BTreeMap<String, String>,
     asked: &'a Asked,
     outcome: &'a Outcome,
     rollback: bool,
 }
 
 impl Answer<'_> {
-    fn write(&self, format: Format, file: Option<&Path>) -> anyhow::Result<()> {
-        let plan: &Plan = &self.outcome.plan;
-        if format == Format::Snapshot {
-            let cluster = evenkeel_balancer::after::after(self.cluster, plan).context("the plan cannot be applied")?;
-            let written = evenkeel_snapshot::write_path(file.unwrap_or(Path::new("-")), &Snapshot::from(cluster));
-            return match written {
-                Err(evenkeel_snapshot::Error::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
-                outcome => Ok(outcome?),
-            };
-        }
-        let written = match file {
-            None => self.print(format, &mut BufWriter::new(io::stdout().lock())),
-            Some(path) => {
-                let failed = || format!("{}: could not be written", path.display());
-                let mut out = BufWriter::new(File::create(path).with_context(failed)?);
-                self.print(format, &mut out).with_context(failed)
-            }
-        };
-        match written {
+    fn write(&self, format: Format, file: &Path) -> anyhow::Result<()> {
+        let written = evenkeel_snapshot::write_file(file, |out| self.print(format, &mut BufWriter::new(out)));
+        match written.with_context(|| format!("{}: could not be written", file.display())) {
             // A reader that has seen enough, such as `head`, is no error.
             Err(error) if is_broken_pipe(&error) => Ok(()),
             outcome => outcome,
@@ -172,7 +155,8 @@ impl Answer<'_> {
 
     fn print(&self, format: Format, out: &mut impl Write) -> anyhow::Result<()> {
         let plan = &self.outcome.plan;
-        let report = || Report::of(self.cluster, self.name, self.asked, self.outcome);
+        let name = self.notes.get("name").map(String::as_str);
+        let report = || Report::of(self.cluster, name, self.asked, self.outcome);
         match format {
             Format::Table => out.write_all(table::render(&report()).as_bytes())?,
             Format::Json => {
@@ -180,12 +164,20 @@ impl Answer<'_> {
                 out.write_all(b"\n")?;
             }
             Format::Yaml => out.write_all(serde_saphyr::to_string(&report())?.as_bytes())?,
-            Format::Reassignment | Format::Snapshot => {
+            Format::Reassignment => {
                 serde_json::to_writer_pretty(&mut *out, &reassignment::of(self.cluster, plan, self.rollback))?;
                 out.write_all(b"\n")?;
             }
+            Format::Snapshot => evenkeel_snapshot::write(&self.after()?, &mut *out)?,
         }
         Ok(out.flush()?)
+    }
+
+    /// The cluster as the plan leaves it, with its name.
+    fn after(&self) -> anyhow::Result<Snapshot> {
+        let after = evenkeel_balancer::after::after(self.cluster, &self.outcome.plan);
+        let cluster = after.and_then(|after| rebuild::in_the_states_asked_for(&after, &self.asked.request.operation));
+        Ok(Snapshot { notes: self.notes.clone(), cluster: cluster.context("the plan cannot be applied")? })
     }
 }
 

@@ -6,17 +6,16 @@ mod deed;
 mod doors;
 mod show;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use evenkeel_sim::cluster::{BrokerSpec, DirSpec, NewTopic, Reporter};
 use evenkeel_sim::serve::{Listener, World};
 use evenkeel_sim::traffic::Load;
 use evenkeel_sim::{BrokerId, Cluster, Options};
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::console::{Console, Ending};
 use self::doors::Doors;
+use crate::ending::{self, Signals};
 use crate::misuse::Misuse;
 use crate::plan::units;
 
@@ -32,7 +31,7 @@ pub(crate) struct Args {
     /// Log directories on each broker.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     dirs: u16,
-    /// What a directory holds.
+    /// What a directory holds; one that is full fails.
     #[arg(long, default_value = "1TB", value_parser = bytes)]
     capacity: f64,
     /// How fast a directory's disk is.
@@ -53,6 +52,15 @@ pub(crate) struct Args {
     /// What is written to each topic, simulated: such as 5MB/s, or 0.
     #[arg(long, default_value = "0", value_parser = load)]
     load: f64,
+    /// How far a day's peak and trough lie from that, in percent.
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
+    swing: f64,
+    /// How many times what is written to the others is written to topic-0.
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]
+    hot_topic: f64,
+    /// How many times what is written to its others is written to partition 0 of each topic.
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]
+    hot_partition: f64,
     /// Where all chance comes from: the same seed, the same cluster.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -105,8 +113,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
-    // Before anything is started, so that no signal is missed.
-    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut signals = Signals::listen()?;
     let cluster = args.cluster()?;
     let world = World::with_speed(cluster, args.speed);
     let doors = Doors::make(args.tls, args.user.as_deref(), args.password_file.as_deref(), args.dir.clone())?;
@@ -117,25 +124,23 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     }
     let bootstrap = listener.bootstrap();
     doors.write_settings(&bootstrap)?;
-    {
-        let mut out = std::io::stdout().lock();
-        match args.output {
-            Output::Json => writeln!(out, "{}", doors.as_json(&bootstrap))?,
-            Output::Text => doors.greet(&bootstrap, &mut out)?,
-        }
-        out.flush()?;
-    }
+    let greeting = match args.output {
+        Output::Json => format!("{}\n", doors.as_json(&bootstrap)),
+        Output::Text => doors.greeting(&bootstrap),
+    };
+    console::say(&greeting)?;
     let console = Console::new(world, listener, args);
     tokio::select! {
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
-        ending = console.run() => if let Ending::InputOver = ending? {
-            // Whoever started us without an input wants the cluster all the same.
-            tokio::select! {
-                _ = interrupted.recv() => {}
-                _ = terminated.recv() => {}
-            }
+        () = signals.one() => return Ok(()),
+        () = ending::reader_gone() => return Ok(()),
+        ending = console.run() => if let Ending::Quit = ending? {
+            return Ok(());
         },
+    }
+    // Whoever started us without an input wants the cluster all the same.
+    tokio::select! {
+        () = signals.one() => {}
+        () = ending::reader_gone() => {}
     }
     Ok(())
 }
@@ -153,6 +158,7 @@ impl Args {
         if self.port > 0 {
             self.port_of(i32::from(self.brokers) - 1)?;
         }
+        self.check_load()?;
         let wall_clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
         let reporter = Reporter { interval: self.metrics_interval * 1_000, ..Reporter::default() };
         let options = Options {
@@ -165,10 +171,30 @@ impl Args {
         let mut cluster = Cluster::new(options, specs);
         for n in 0..self.topics {
             let topic = NewTopic::new(&format!("topic-{n}"), self.partitions, factor);
-            let topic = topic.loaded(Load::steady(self.load), 0);
+            let topic = topic.loaded(self.load_of(n), 0);
             cluster.create_topic(&topic, false)?;
         }
         Ok(cluster)
+    }
+
+    /// Refuses what would change nothing.
+    fn check_load(&self) -> Result<(), Misuse> {
+        let uneven = [
+            ("--swing", self.swing > 0.0),
+            ("--hot-topic", self.hot_topic > 1.0),
+            ("--hot-partition", self.hot_partition > 1.0),
+        ];
+        match uneven.into_iter().find(|(_, given)| *given && self.load == 0.0) {
+            Some((option, _)) => Err(Misuse::Simulation { what: format!("{option} needs a --load, such as 5MB/s") }),
+            None => Ok(()),
+        }
+    }
+
+    /// What is written to the topic of this number.
+    fn load_of(&self, topic: u32) -> Load {
+        let times = if topic == 0 { self.hot_topic } else { 1.0 };
+        let hot = if self.hot_partition > 1.0 { vec![(0, self.hot_partition)] } else { Vec::new() };
+        Load { swing: self.swing, hot, ..Load::steady(self.load * times) }
     }
 
     fn port_of(&self, broker: i32) -> anyhow::Result<u16> {
@@ -209,6 +235,14 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn load(text: &str) -> Result<f64, String> {
     command::bytes_per_second(text).ok_or_else(|| units::RATE.to_owned())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    command::part(text).ok_or_else(|| "not a percentage from 0 to 100".to_owned())
+}
+
+fn times(text: &str) -> Result<f64, String> {
+    command::times(text).ok_or_else(|| "not a number from 1 to 1000".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -144,7 +144,7 @@ fn a_directory_has_one_owner_at_a_time() {
     let (pid, shown) = (first.0.id(), dir.display());
     assert_eq!(
         start().refusal(),
-        format!("evenkeel: {shown} is in use by another evenkeel kube, process {pid}; stop it or name another --dir")
+        format!("evenkeel: {shown} is in use by another evenkeel, process {pid}; stop it or name another --dir")
     );
     assert_eq!(std::fs::read(dir.join("kubeconfig")).unwrap(), kubeconfig, "still the first one's");
     // Killed, so that it had no chance to tidy up.

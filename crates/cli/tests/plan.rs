@@ -260,3 +260,160 @@ fn settings_and_demotion_are_within_reach() {
     let left_alone = report(&[&demote_follower[..], &["--exclude-follower-demotion"]].concat(), &lists);
     assert_eq!(left_alone["summary"]["changes"], 0);
 }
+
+/// What the plan makes of the cluster.
+fn after(arguments: &[&str], snapshot: &str) -> String {
+    let output = run(&[&["--output", "snapshot"], arguments].concat(), snapshot);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn the_cluster_after_a_plan_is_in_the_state_that_was_asked_for() {
+    let named = small().replacen("partitions=2", "partitions=2 name=blue", 1);
+    let removed = after(&["--goals", "ReplicaCapacityGoal", "--remove-broker", "2"], &named);
+    assert!(removed.contains("broker 2 b h2 DEAD 100 "), "{removed}");
+    assert!(removed.lines().next().unwrap().ends_with(" name=blue"), "{removed}");
+    // Whoever asks on need not say again that nothing goes there.
+    let again = report(&["--goals", "ReplicaDistributionGoal"], &removed);
+    assert_eq!((&again["brokers"][2]["state"], &again["brokers"][2]["after"]["replicas"]), (&"DEAD".into(), &0.into()));
+    let demoted = after(&["--mode", "demote", "--brokers", "0"], &small());
+    assert!(demoted.contains("broker 0 a h0 DEMOTED"), "{demoted}");
+    let light = JBOD.replace("20000@0", "10000@0");
+    let emptied = after(&["--mode", "remove-disks", "--disks", "0:/d1"], &light);
+    assert!(emptied.contains("disk 0 /d1 REMOVED 100000\ndisk 0 /d2 ALIVE"), "{emptied}");
+    assert_eq!(report(&["--mode", "rebalance-disks"], &emptied)["summary"]["diskMoves"], 0);
+    let added = after(&["--mode", "add-brokers", "--brokers", "1", "--goals", "ReplicaDistributionGoal"], &small());
+    assert!(added.contains("broker 1 a h1 NEW"), "{added}");
+    // What was only moved about is what it was.
+    let balanced = after(&["--goals", "RackAwareGoal"], &small());
+    assert_eq!(balanced.lines().filter(|line| line.contains(" ALIVE ")).count(), 3);
+}
+
+#[test]
+fn an_added_broker_need_not_be_named_twice() {
+    let told = report(&["--mode", "add-brokers", "--add-broker", "100:c", "--goals", "RackAwareGoal"], &small());
+    assert_eq!((&told["mode"], &told["brokers"][3]["after"]["replicas"]), (&"add-brokers".into(), &1.into()));
+}
+
+#[test]
+fn a_dash_is_standard_output_and_gz_is_compressed() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = |arguments: &[&str]| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(["plan", "--snapshot", "-", "--goals", "RackAwareGoal"])
+            .args(arguments)
+            .current_dir(&directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(small().as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        output.stdout
+    };
+    for format in ["table", "json", "yaml", "reassignment", "snapshot"] {
+        let plain = here(&["--output", format]);
+        assert!(!plain.is_empty());
+        assert_eq!(here(&["--output", format, "-o", "-"]), plain, "{format}");
+        assert_eq!(here(&["--output", format, "-o", "x.gz"]), b"");
+        let packed = std::fs::read(directory.path().join("x.gz")).unwrap();
+        assert_eq!(packed[..2], [0x1f, 0x8b], "{format}");
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+        assert_eq!(unpacked, plain, "{format}");
+    }
+    let files: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["x.gz"]);
+}
+
+#[test]
+fn nothing_in_a_name_reaches_the_terminal_as_a_command() {
+    let hostile = "T%1B[31m%00%0Aevil";
+    let snapshot = small().replace("p T ", &format!("p {hostile} ")).replace(" a h", " a%1B[2J h").replacen(
+        "partitions=2",
+        "partitions=2 name=%1B]0;owned%07",
+        1,
+    );
+    let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
+    let table = text(&run(&["--goals", "RackAwareGoal"], &snapshot).stdout);
+    assert!(is_plain(&table), "{table:?}");
+    assert!(table.contains(r"T\u{1b}[31m\u{0}\nevil-0") && table.contains(r"rack a\u{1b}[2J"), "{table}");
+    let yaml = text(&run(&["--goals", "RackAwareGoal", "--output", "yaml"], &snapshot).stdout);
+    assert!(is_plain(&yaml), "{yaml:?}");
+    for (snapshot, arguments) in [
+        (snapshot.replacen("0,1", "0,7", 1), &[][..]),
+        (snapshot.replacen("1,9000,0,20000\n", "1,-9000,0,20000\n", 1), &[]),
+        (snapshot.clone(), &["--lose-rack", "\u{1b}[31m"]),
+        (snapshot.clone(), &["--goals", "a\u{1b}[31m"]),
+        (snapshot.clone(), &["--mode", "\u{1b}[31m"]),
+    ] {
+        let output = run(arguments, &snapshot);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(is_plain(&said) && said.lines().count() == 1, "{said:?}");
+    }
+}
+
+#[test]
+fn a_command_line_that_cannot_be_read_is_one_line_too() {
+    refused(&["--brokrs", "1"], "", 2, "a similar argument exists: '--brokers'; evenkeel plan --help tells more");
+    refused(&["--mode", "rebalence"], "", 2, "[possible values: rebalance, add-brokers, ");
+    refused(&["--max-moves", "many"], "", 2, "invalid value 'many' for '--max-moves <N>'");
+    let nothing = Command::new(env!("CARGO_BIN_EXE_evenkeel")).arg("plan").output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+    assert_eq!(
+        text(&nothing.stderr),
+        "evenkeel: the following required arguments were not provided: --snapshot <FILE>; evenkeel plan --help tells \
+         more\n"
+    );
+    let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(["plan", "--help"]).output().unwrap();
+    assert!(help.status.success() && text(&help.stdout).contains("--snapshot <FILE>"));
+}
+
+#[test]
+fn what_cannot_be_done_is_told_with_the_options_that_were_typed() {
+    let goals = ["--goals", "ReplicaCapacityGoal", "--max-replicas-per-broker", "1"];
+    let restricted = ["--exclude-topics", "T", "--exclude-brokers-for-leadership", "1,2", "--destination-brokers", "2"];
+    let output = run(&[&goals[..], &restricted].concat(), &small());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let options = "In the way may be --destination-brokers 2, --exclude-brokers-for-leadership 1,2, --exclude-topics (1 \
+                   of 1 topics).\n";
+    assert!(said.starts_with("evenkeel: [ReplicaCapacityGoal] ") && said.ends_with(options), "{said}");
+    for word in ["||", "parameter", "endpoint", "destination_broker_ids", "excluded_topics"] {
+        assert!(!said.contains(word), "{said}");
+    }
+    let free = text(&run(&goals, &small()).stderr);
+    assert!(!free.contains("In the way"), "{free}");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    refused(&["--add-broker", "100", "--remove-broker", "100"], &small(), 2, "--add-broker 100: the broker cannot be");
+    let both = ["--destination-brokers", "2", "--exclude-brokers-for-replica-moves", "2"];
+    refused(&both, &small(), 2, "--destination-brokers 2: --exclude-brokers-for-replica-moves keeps");
+    refused(&["--goals", "foo"], &small(), 2, "there is no goal `foo`; there are RackAwareGoal, ");
+    let there = small().replacen("partitions=2", "partitions=2 moves=1", 1) + "move T 0 0\n";
+    refused(&[], &there, 2, "-:7: `T-0` has a replica on broker 0 already");
+}
+
+#[test]
+fn a_time_that_nobody_knows_is_not_told_as_none() {
+    let table = |arguments: &[&str]| text(&run(arguments, JBOD).stdout);
+    let disks = table(&["--mode", "rebalance-disks"]);
+    assert!(disks.contains("on disks     39.1 GB; --disk-bandwidth would tell how long that takes\n"), "{disks}");
+    assert!(!disks.contains("\ntime ") && !disks.contains(" 0 s"), "{disks}");
+    let demoted = text(&run(&["--mode", "demote", "--brokers", "0"], &small()).stdout);
+    assert!(demoted.contains("time         10 s expected\n"), "{demoted}");
+}
+
+#[test]
+fn the_snapshot_in_the_documentation_can_be_planned_for() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/snapshot.md")).unwrap();
+    let example = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let told = report(&[], example);
+    assert_eq!((&told["cluster"]["name"], &told["summary"]["replicaMoves"]), (&"small".into(), &2.into()));
+    assert_eq!(after(&["--max-moves", "0"], example), example, "it is in canonical form");
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -161,9 +162,20 @@ async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
     eventually("no topic", async || partition_of(&client, "made").await.is_none()).await;
 
     // What cannot be is said in one line, and nothing is disturbed.
-    for bad in ["reboot", "kill", "kill 99", "slow-disk 0 7 50", "move nope 0 1", "create topic-0 1 1", "start 0"] {
+    for bad in [
+        "reboot",
+        "kill",
+        "kill 99",
+        "slow-disk 0 7 50",
+        "fail-dir 0 /nope",
+        "\u{1b}[2J",
+        "move nope 0 1",
+        "create topic-0 1 1",
+        "start 0",
+    ] {
         let answer = sim.say(bad);
         assert!(answer.len() == 1 && answer[0] != "done", "{bad}: {answer:?}");
+        assert!(!answer[0].contains(char::is_control), "{bad}: {answer:?}");
     }
     assert_eq!(brokers(&client).await, [0, 1, 2, 3]);
 
@@ -176,10 +188,12 @@ async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
         "stale 0 1",
         "lose-answer 1 Metadata",
         "fail-dir 1 0",
-        "mend-dir 1 0",
+        "mend-dir 1 /data/d0",
         "full-disk 1 1",
         "mend-dir 1 1",
-        "load topic-0 2MB/s",
+        "load topic-0 2MB",
+        "swing topic-0 50%",
+        "hot topic-0 3 10x",
         "lose-rack b",
         "# a remark",
         "",
@@ -193,7 +207,7 @@ async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
     assert!(status[2].contains("down") && status[1].contains("disk at 10 %"), "{status:#?}");
     assert!(sim.say("topics").iter().any(|line| line.starts_with("topic-0")));
     assert_eq!(sim.say("moves"), ["no reassignment is under way"]);
-    assert_eq!(sim.say("help").len(), 26);
+    assert_eq!(sim.say("help").len(), 28);
     sim.quit();
 }
 
@@ -237,7 +251,11 @@ fn options_that_make_no_cluster_are_refused_with_exit_code_2() {
         (&["--user", "a", "--password-file", "/nowhere"], "--password-file /nowhere"),
         (&["--dir", "/tmp"], "--dir /tmp would stay empty"),
         (&["--brokers", "0"], "--brokers"),
-        (&["--load", "much"], "--load"),
+        (&["--load", "much"], "not a rate with its unit, such as 50MB/s"),
+        (&["--load", "5"], "not a rate with its unit, such as 50MB/s"),
+        (&["--swing", "50"], "--swing needs a --load, such as 5MB/s"),
+        (&["--load", "5MB/s", "--swing", "150"], "not a percentage from 0 to 100"),
+        (&["--load", "5MB/s", "--hot-topic", "0"], "not a number from 1 to 1000"),
         (&["--speed", "0"], "--speed"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
@@ -248,7 +266,93 @@ fn options_that_make_no_cluster_are_refused_with_exit_code_2() {
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains(says), "{said}");
+        assert!(said.contains(says) && said.lines().count() == 1, "{said}");
         assert_eq!(output.stdout, b"");
     }
+}
+
+/// A simulated cluster with a password, in a place for temporary files of its own.
+fn with_password(temporary: &Path, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["sim", "--brokers", "1", "--topics", "0", "--no-metrics", "--user", "alice"])
+        .args(arguments)
+        .env("TMPDIR", temporary)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines)
+}
+
+fn is_empty(directory: &Path) -> bool {
+    std::fs::read_dir(directory).unwrap().next().is_none()
+}
+
+#[test]
+fn a_hangup_leaves_no_password_behind() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (mut child, mut lines) = with_password(temporary.path(), &[]);
+    assert!(lines.any(|line| line.unwrap().starts_with("A simulated cluster")));
+    assert!(!is_empty(temporary.path()));
+    assert!(Command::new("kill").args(["-HUP", &child.id().to_string()]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    assert!(is_empty(temporary.path()));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_it_without_a_word() {
+    let temporary = tempfile::tempdir().unwrap();
+    let (child, mut lines) = with_password(temporary.path(), &[]);
+    assert!(lines.next().unwrap().unwrap().starts_with("bootstrap.servers=127.0.0.1:"));
+    drop(lines);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(0), String::new()));
+    assert!(is_empty(temporary.path()));
+}
+
+#[test]
+fn a_directory_is_one_clusters_at_a_time() {
+    let (temporary, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let named = ["--dir", dir.path().to_str().unwrap()];
+    let (mut first, mut lines) = with_password(temporary.path(), &named);
+    assert!(lines.any(|line| line.unwrap().starts_with("A simulated cluster")));
+    let settings = || std::fs::read_to_string(dir.path().join("client.properties")).unwrap();
+    let before = settings();
+    let (second, _) = with_password(temporary.path(), &named);
+    let refused = second.wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    let holder = format!("is in use by another evenkeel, process {}; stop it or name another --dir\n", first.id());
+    assert!(said.ends_with(&holder), "{said}");
+    assert_eq!(settings(), before);
+    assert!(Command::new("kill").arg(first.id().to_string()).status().unwrap().success());
+    assert!(first.wait().unwrap().success());
+}
+
+#[test]
+fn a_load_may_be_uneven_over_the_day_the_topics_and_their_partitions() {
+    let mut sim = Sim::start(&[
+        "--topics",
+        "2",
+        "--load",
+        "1MB",
+        "--swing",
+        "50",
+        "--hot-topic",
+        "10",
+        "--hot-partition",
+        "5x",
+        "--no-metrics",
+    ]);
+    let topics = sim.say("topics");
+    let rate = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let at = words.iter().position(|word| word.ends_with("/s")).unwrap();
+        (words[at - 1].parse::<f64>().unwrap(), words[at].to_owned())
+    };
+    let (hot, usual) = (rate(&topics[1]), rate(&topics[2]));
+    assert!(hot.1 == "MB/s" && usual.1 == "MB/s" && (hot.0 / usual.0 - 10.0).abs() < 0.2, "{topics:#?}");
+    sim.quit();
 }

@@ -4,13 +4,20 @@
 //! act. [`monitor`] knows what the cluster carries, [`executor`] carries
 //! plans out, [`tasks`] remembers who asked for what, and [`journal`] is what outlives the process.
 
+pub mod answers;
 pub mod clock;
 pub mod config;
 pub mod detect;
+pub mod engine;
 pub mod executor;
 pub mod journal;
+pub mod metrics;
 pub mod model;
 pub mod monitor;
+pub mod notify;
+pub mod planner;
+pub mod proposals;
 mod said;
+pub mod serve;
 pub mod tasks;
 pub mod watch;

@@ -1,107 +1,26 @@
 //! Runs carried out over the wire on simulated brokers, under paused time, by processes that die.
 
+mod stage;
+
 use std::{
-    collections::BTreeSet,
     future::Future,
     pin::{Pin, pin},
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use evenkeel_engine::{
     clock::WallClock,
-    executor::{Baseline, Ending, Execution, Limits, Move, Order, Report, Runner, Strategy},
-    journal::{Run, topic::JournalTopic},
+    executor::{Adjustment, Ending, Execution, Report, Runner},
+    journal::{Journal, Run},
 };
-use evenkeel_kafka::{BrokerId, Client, Error, Settings, TopicPartition};
-use evenkeel_sim::{
-    Cluster, Options,
-    cluster::{BrokerSpec, Fault, NewTopic, Registration, Resource},
-    serve::{Pipes, World},
-};
+use evenkeel_kafka::{BrokerId, Error};
+use evenkeel_sim::cluster::Fault;
 use tokio::sync::watch;
-use uuid::Uuid;
 
-const MB: u64 = 1_000_000;
-
-/// Twelve partitions of 20 MB on brokers 0 and 1; each gives a replica or its lead to 2 or 3.
-fn moves() -> Vec<Move> {
-    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
-    let lists = |number: i32| match number % 4 {
-        0 => ([0, 1], [2, 3]),
-        1 => ([1, 0], [3, 0]),
-        2 => ([0, 1], [1, 0]),
-        _ => ([1, 0], [1, 2]),
-    };
-    (0..12)
-        .map(|number| {
-            let (old, new) = lists(number);
-            Move {
-                partition: TopicPartition::new("orders", number),
-                old: ids(old),
-                new: ids(new),
-                old_leader: BrokerId(old[0]),
-                dirs: Vec::new(),
-                bytes: 20 * MB,
-            }
-        })
-        .collect()
-}
-
-fn run() -> Run {
-    Run {
-        id: Uuid::from_u128(1),
-        task: None,
-        reason: "a test".to_owned(),
-        proposal: "p".to_owned(),
-        order: Order {
-            moves: moves(),
-            limits: Limits {
-                per_broker: 3,
-                in_cluster: 4,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
-            throttle: Some(20 * MB),
-            baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
-        },
-    }
-}
-
-struct Stage {
-    world: World,
-    pipes: Pipes,
-}
+use stage::{MB, Stage, moves, run};
 
 impl Stage {
-    fn new() -> Stage {
-        let options = Options { session_timeout: 2_000, ..Options::default() };
-        let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
-        let lists: Vec<Vec<i32>> = moves().iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
-        let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
-        cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
-        for number in 0..lists.len() as i32 {
-            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", number), 20 * MB);
-        }
-        cluster.tick(1_000);
-        let world = World::new(cluster);
-        Stage { pipes: Pipes::new(world.clone()), world }
-    }
-
-    fn client(&self) -> Client {
-        let bootstrap = (0..4).map(|id| self.pipes.address(evenkeel_sim::BrokerId(id))).collect();
-        Client::new(Arc::new(self.pipes.connector()), Settings::new(bootstrap))
-    }
-
     /// One life of the engine: what the journal holds is carried on, or else `fresh` is begun.
     async fn live(
         &self,
@@ -110,7 +29,7 @@ impl Stage {
         report: watch::Sender<Report>,
     ) -> Result<Option<Ending>, Error> {
         let client = self.client();
-        let (mut journal, recovered) = JournalTopic::open(client.clone()).await?;
+        let (journal, recovered) = Journal::open(client.clone()).await?;
         let (run, execution) = match (recovered.run, fresh) {
             (Some(found), _) => found,
             (None, Some(run)) => {
@@ -121,39 +40,9 @@ impl Stage {
             (None, None) => return Ok(None),
         };
         let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
-        let runner = Runner { client, journal: &mut journal, clock, stop, report };
+        let adjust = watch::channel(Adjustment::default()).1;
+        let runner = Runner { client, journal, clock, stop, adjust, task: None, report };
         runner.carry_out(&run, execution).await.map(Some)
-    }
-
-    fn registrations(&self) -> Vec<Registration> {
-        self.world
-            .look(|cluster| (0..12).map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
-    }
-
-    /// Everything is as planned, nothing moves, and nothing is held back.
-    fn assert_done(&self, what: &str) {
-        for (mv, record) in moves().iter().zip(self.registrations()) {
-            let replicas: Vec<BrokerId> = record.replicas.iter().map(|id| BrokerId(id.0)).collect();
-            assert_eq!(replicas, mv.new, "{what}: {}", mv.partition);
-            assert_eq!(record.leader.map(|id| BrokerId(id.0)), mv.new.first().copied(), "{what}: {}", mv.partition);
-        }
-        self.assert_at_rest(what);
-    }
-
-    fn assert_at_rest(&self, what: &str) {
-        self.world.look(|cluster| {
-            assert_eq!(cluster.list_reassignments(None), [], "{what}");
-            let ids = || (0..4).map(evenkeel_sim::BrokerId);
-            let brokers = ids().map(|id| (id, Resource::Broker(id)));
-            let topic = (evenkeel_sim::BrokerId(0), Resource::Topic("orders".to_owned()));
-            for (asked, resource) in brokers.chain([topic]) {
-                let settings = cluster.describe_configs(asked, &resource).unwrap();
-                let left: Vec<_> = settings.iter().filter(|it| it.name.contains("throttled.")).collect();
-                let set =
-                    |it: &&&evenkeel_sim::cluster::ConfigEntry| it.value.as_deref().is_some_and(|it| !it.is_empty());
-                assert_eq!(left.iter().filter(set).count(), 0, "{what}: {left:?}");
-            }
-        });
     }
 }
 

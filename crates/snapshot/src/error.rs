@@ -147,6 +147,14 @@ pub enum Problem {
         /// What there was.
         found: u64,
     },
+    /// A move to where the partition has a replica already.
+    #[error("{partition} has a replica on broker {broker} already, so none is on its way there")]
+    MoveToHolder {
+        /// The partition.
+        partition: Quoted,
+        /// Where it is, and is said to go.
+        broker: i32,
+    },
     /// A disk or a move of a broker that no line above told of.
     #[error("broker {0} is not listed above")]
     UnknownBroker(i32),

@@ -17,7 +17,7 @@ use evenkeel_balancer::cluster::Cluster;
 
 pub use error::{Error, Place, Problem};
 pub use read::{Progress, read, read_path};
-pub use write::{write, write_path};
+pub use write::{write, write_file, write_path};
 
 /// The first word of every snapshot.
 const MAGIC: &str = "evenkeel-snapshot";

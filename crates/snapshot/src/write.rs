@@ -16,18 +16,27 @@ const LEVEL: Compression = Compression::fast();
 
 /// Writes `snapshot` to the file at `path`: compressed if the name ends in `.gz`; `-` is standard output.
 pub fn write_path(path: &Path, snapshot: &Snapshot) -> Result<(), Error> {
-    let failed = |source| Error::Write { file: path.display().to_string(), source };
+    write_file(path, |out| write(snapshot, out))
+        .map_err(|source| Error::Write { file: path.display().to_string(), source })
+}
+
+/// Lets `fill` write the file at `path`, whatever is to be in it: compressed if the name ends in `.gz`; `-` is standard
+/// output.
+pub fn write_file<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
     if path.as_os_str() == STANDARD_STREAM {
-        return write(snapshot, io::stdout().lock()).map_err(failed);
+        return fill(&mut io::stdout().lock());
     }
-    let file = File::create(path).map_err(failed)?;
+    let mut file = File::create(path)?;
     if path.extension().is_some_and(|extension| extension == "gz") {
         let mut packed = GzEncoder::new(file, LEVEL);
-        write(snapshot, &mut packed).and_then(|()| packed.finish()).map(drop)
-    } else {
-        write(snapshot, file)
+        fill(&mut packed)?;
+        packed.finish()?;
+        return Ok(());
     }
-    .map_err(failed)
+    fill(&mut file)
 }
 
 /// Writes the text of `snapshot` to `out`.

@@ -83,8 +83,9 @@ fn build(mut brokers: Vec<BrokerSpec>, partitions: Vec<Drawn>, unknown: Vec<Reso
         } else {
             builder.partition(&topic, number as i32, leader, &replicas).unwrap();
         }
-        if let Some(to) = pending {
-            let to = brokers[to.index(brokers.len())].id;
+        let holds = |id: BrokerId| replicas.iter().any(|replica| replica.broker == id);
+        // What is there already is not on its way.
+        if let Some(to) = pending.map(|to| brokers[to.index(brokers.len())].id).filter(|to| !holds(*to)) {
             builder.pending(PendingMove { topic, partition: number as i32, to });
         }
     }

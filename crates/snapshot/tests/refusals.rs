@@ -133,6 +133,8 @@ fn each_complaint_names_the_line_and_the_reason() {
         replaced("move T1 0 2\n", "move T1 0 2\np T3 0 2 0 0,0,0,0\n"),
         replaced("move T1 0 2", "move T1 0 8"),
         replaced("move T1 0 2", "move T9 0 2"),
+        replaced("move T1 0 2", "move T1 0 0"),
+        replaced("move T1 0 2", "move T1 1 2"),
         replaced("move T1 0 2\n", "move T1 0 2\n\0\0\0"),
         replaced("move T1 0 2\n", "move T1 0 2"),
         refused("evenkeel-snapshot v1 brokers=0 partitions=0\n"),
@@ -188,6 +190,8 @@ fn each_complaint_names_the_line_and_the_reason() {
         x:12: p after moves: the order is brokers and disks, then partitions, then moves
         x:11: broker 8 is not listed above
         x:11: T9-0: is said to be moving, but is not listed
+        x:11: `T1-0` has a replica on broker 0 already, so none is on its way there
+        x:11: `T1-1` has a replica on broker 2 already, so none is on its way there
         x:12: the file ends in the middle: it was cut off
         x:11: the file ends in the middle: it was cut off
         x:1: there is no broker that is alive
@@ -218,10 +222,21 @@ fn damaged_compressed_data_are_refused() {
     let mut wrong_sum = good.clone();
     let sum = wrong_sum.len() - 8;
     wrong_sum[sum] ^= 1;
-    let complaints = [refused(wrong_sum), refused([&good[..], b"garbage"].concat())];
+    let garbage = [&good[..2], b"garbage that goes on"].concat();
+    let complaints = [
+        refused(wrong_sum),
+        refused([&good[..], b"garbage"].concat()),
+        // Not a letter of text comes out of these, and yet they are not empty.
+        refused(garbage),
+        refused(&good[..2]),
+        refused(&good[..12]),
+    ];
     let expected: Expect = expect![[r#"
         x:12: the compressed data are damaged: corrupt gzip stream does not have a matching checksum
         x:12: the file ends in the middle: it was cut off
+        x:1: the compressed data are damaged: invalid gzip header
+        x:1: the file ends in the middle: it was cut off
+        x:1: the file ends in the middle: it was cut off
     "#]];
     expected.assert_eq(&(complaints.join("\n") + "\n"));
 }

@@ -24,7 +24,7 @@ const ALLOWED: [Arrows; 13] = [
     Arrows { from: "rest", to: &[], in_tests: &[] },
     Arrows { from: "snapshot", to: &["balancer"], in_tests: &[] },
     Arrows { from: "sim", to: &["kafka"], in_tests: &[] },
-    Arrows { from: "engine", to: &["balancer", "kafka", "rest"], in_tests: &["sim", "testkit"] },
+    Arrows { from: "engine", to: &["balancer", "kafka", "rest"], in_tests: &["apiserver", "sim", "testkit"] },
     Arrows { from: "operator", to: &["api", "kafka", "rest"], in_tests: &["apiserver", "testkit"] },
     Arrows { from: "node", to: &["engine", "sim"], in_tests: &["apiserver", "testkit"] },
     Arrows { from: "cli", to: EVERY, in_tests: &["testkit"] },

@@ -1,8 +1,10 @@
 //! Why there is no plan: one line, and an exit code that tells bad input from a cluster that cannot be helped.
 
-use evenkeel_balancer::cluster::Invalid;
-use evenkeel_balancer::goal::UnknownGoal;
-use evenkeel_balancer::planner::Refused;
+use std::collections::BTreeSet;
+
+use evenkeel_balancer::cluster::{BrokerId, Cluster, Invalid};
+use evenkeel_balancer::options::Request;
+use evenkeel_balancer::planner::{Infeasible, Refused};
 
 /// Why nothing was planned.
 #[derive(Debug, thiserror::Error)]
@@ -25,20 +27,46 @@ pub(crate) enum Refusal {
     },
     /// A goal nobody knows.
     #[error("--goals: {0}")]
-    Goal(UnknownGoal),
+    Goal(String),
     /// The cluster cannot be changed as asked.
     #[error("the cluster asked about cannot be: {0}")]
     WhatIf(Invalid),
+    /// A hard goal cannot be satisfied.
+    #[error("{reason}{}", in_the_way(.options))]
+    Infeasible {
+        /// In words and numbers, with what would help.
+        reason: String,
+        /// Options that leave less room than there is.
+        options: Vec<String>,
+    },
     /// The balancer refused.
     #[error(transparent)]
     Refused(#[from] Refused),
 }
 
+fn in_the_way(options: &[String]) -> String {
+    if options.is_empty() { String::new() } else { format!(" In the way may be {}.", options.join(", ")) }
+}
+
+/// Where the balancer's reason ends, and advice in the words of Cruise Control's REST parameters begins.
+const TIPS: &str = " || Tips: ";
+
 impl Refusal {
+    /// What the balancer refused, in the words of the command line.
+    pub(super) fn of(refused: Refused, cluster: &Cluster, request: &Request) -> Refusal {
+        match refused {
+            Refused::Infeasible(Infeasible { reason, .. }) => Refusal::Infeasible {
+                reason: reason.split(TIPS).next().unwrap_or_default().to_owned(),
+                options: restrictions(cluster, request),
+            },
+            other => Refusal::Refused(other),
+        }
+    }
+
     /// 2 for bad input, 3 for a hard goal that cannot be satisfied.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Refusal::Refused(Refused::Infeasible(_)) => 3,
+            Refusal::Infeasible { .. } | Refusal::Refused(Refused::Infeasible(_)) => 3,
             _ => 2,
         }
     }
@@ -46,4 +74,25 @@ impl Refusal {
     pub(super) fn value(option: &'static str, value: &str, problem: impl Into<String>) -> Refusal {
         Refusal::Value { option, value: value.to_owned(), problem: problem.into() }
     }
+}
+
+/// The options that keep replicas or leaders from where they could go.
+fn restrictions(cluster: &Cluster, request: &Request) -> Vec<String> {
+    let mut options = Vec::new();
+    let mut brokers = |option: &str, ids: &BTreeSet<BrokerId>| {
+        if !ids.is_empty() {
+            let ids: Vec<String> = ids.iter().map(BrokerId::to_string).collect();
+            options.push(format!("{option} {}", ids.join(",")));
+        }
+    };
+    brokers("--destination-brokers", &request.destinations);
+    brokers("--exclude-brokers-for-replica-moves", &request.excluded_for_replica_moves);
+    brokers("--exclude-brokers-for-leadership", &request.excluded_for_leadership);
+    if let Some(pattern) = &request.excluded_topics {
+        let count = cluster.topics().iter().filter(|topic| pattern.matches(topic)).count();
+        if count > 0 {
+            options.push(format!("--exclude-topics ({count} of {} topics)", cluster.topics().len()));
+        }
+    }
+    options
 }

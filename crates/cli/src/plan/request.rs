@@ -7,7 +7,7 @@ use std::thread;
 use clap::ValueEnum;
 use evenkeel_balancer::cluster::{BrokerId, Cluster};
 use evenkeel_balancer::estimate::Pace;
-use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::goal::{Goal, UnknownGoal};
 use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
 use evenkeel_balancer::rules::BadRequest;
@@ -173,6 +173,7 @@ impl Question {
             demotion: self.demotion(mode)?,
             ..Request::default()
         };
+        contradiction(&request, what_if)?;
         Ok(Asked { mode, what_if: what_if.clone(), request, settings, pace })
     }
 
@@ -209,11 +210,18 @@ impl Question {
             _ => Ok(()),
         };
         let of_brokers = matches!(mode, Mode::AddBrokers | Mode::RemoveBrokers | Mode::Demote);
-        let what_if_names_them = mode == Mode::RemoveBrokers && what_if.removes();
+        let what_if_names_them = match mode {
+            Mode::AddBrokers => what_if.adds(),
+            Mode::RemoveBrokers => what_if.removes(),
+            _ => false,
+        };
         takes("--brokers", of_brokers, self.brokers.is_some() || what_if_names_them)?;
         takes("--disks", mode == Mode::RemoveDisks, self.disks.is_some())?;
         let mut brokers = self.brokers.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids("--brokers", text))?;
         brokers.extend(what_if.removed()?);
+        if mode == Mode::AddBrokers {
+            brokers.extend(what_if.added()?.into_iter().map(|(id, _)| id));
+        }
         Ok(match mode {
             Mode::Rebalance => Operation::Rebalance,
             Mode::AddBrokers => Operation::AddBrokers(brokers),
@@ -225,6 +233,35 @@ impl Question {
             }
             Mode::RebalanceDisks => Operation::RebalanceDisks,
         })
+    }
+}
+
+/// Refuses what asks for a thing and for its opposite: whichever of the two won, the other would have been ignored.
+fn contradiction(request: &Request, what_if: &WhatIf) -> Result<(), Refusal> {
+    let added: BTreeSet<BrokerId> = what_if.added()?.into_iter().map(|(id, _)| id).collect();
+    let excluded = &request.excluded_for_replica_moves;
+    let both = |one: &BTreeSet<BrokerId>, other: &BTreeSet<BrokerId>| one.intersection(other).next().copied();
+    let refused = |option: &'static str, id: BrokerId, problem: &str| {
+        Err(Refusal::Value { option, value: id.to_string(), problem: problem.to_owned() })
+    };
+    if let Some(id) = both(&request.destinations, excluded) {
+        return refused("--destination-brokers", id, "--exclude-brokers-for-replica-moves keeps replicas away from it");
+    }
+    match &request.operation {
+        Operation::RemoveBrokers(ids) => match both(&added, ids) {
+            Some(id) => refused("--add-broker", id, "the broker cannot be removed at the same time"),
+            None => Ok(()),
+        },
+        Operation::AddBrokers(ids) => {
+            if let Some(id) = both(ids, excluded) {
+                return refused("--exclude-brokers-for-replica-moves", id, "the broker is to be added, and filled");
+            }
+            match request.destinations.difference(ids).next() {
+                Some(id) => refused("--destination-brokers", *id, "--mode add-brokers fills the added brokers only"),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
     }
 }
 
@@ -249,13 +286,27 @@ fn disks(text: &str) -> Result<BTreeSet<(BrokerId, String)>, Refusal> {
 fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
     let mut goals = Vec::new();
     for name in text.split(',') {
-        let goal = Goal::from_name(name).map_err(Refusal::Goal)?;
+        let goal = Goal::from_name(name).map_err(|unknown| Refusal::Goal(unknown_goal(&unknown)))?;
         if goals.contains(&goal) {
             return Err(Refusal::value("--goals", text, format!("{goal} is listed twice")));
         }
         goals.push(goal);
     }
     Ok(goals)
+}
+
+/// The goal that is near, or all of them if none is: a guess that shares nothing with what was typed helps nobody.
+fn unknown_goal(unknown: &UnknownGoal) -> String {
+    let name = unknown.nearest.name().to_ascii_lowercase();
+    let typed = unknown.name.to_ascii_lowercase();
+    let typed = typed.strip_suffix("goal").unwrap_or(&typed).as_bytes();
+    let pairs = typed.windows(2);
+    let shared = pairs.clone().filter(|pair| name.as_bytes().windows(2).any(|other| other == *pair)).count();
+    if shared > 0 && 2 * shared >= pairs.len() {
+        return unknown.to_string();
+    }
+    let all: Vec<&str> = Goal::ALL.into_iter().map(Goal::name).collect();
+    format!("there is no goal `{}`; there are {}", unknown.name, all.join(", "))
 }
 
 fn topics(text: &str) -> Result<TopicPattern, Refusal> {
@@ -268,82 +319,4 @@ fn topics(text: &str) -> Result<TopicPattern, Refusal> {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::{Expect, expect};
-
-    use super::*;
-
-    fn text(text: &str) -> Option<String> {
-        Some(text.to_owned())
-    }
-
-    fn refused(question: Question, what_if: WhatIf, code: Expect) {
-        code.assert_eq(&question.parse(&what_if).unwrap_err().to_string());
-    }
-
-    #[test]
-    fn bad_values_are_refused_in_one_line() {
-        let none = WhatIf::default;
-        refused(
-            Question { goals: text("RackAwareGoal,DiskUsageGoal"), ..Question::default() },
-            none(),
-            expect!["--goals: there is no goal `DiskUsageGoal`; did you mean `DiskUsageDistributionGoal`?"],
-        );
-        refused(
-            Question { goals: text("RackAwareGoal,rackawaregoal"), ..Question::default() },
-            none(),
-            expect!["--goals RackAwareGoal,rackawaregoal: RackAwareGoal is listed twice"],
-        );
-        refused(
-            Question { exclude_topics: text("a(b"), ..Question::default() },
-            none(),
-            expect!["--exclude-topics a(b: unclosed group"],
-        );
-        refused(
-            Question { max_data: text("500"), ..Question::default() },
-            none(),
-            expect!["--max-data 500: not a size with its unit, such as 500MB or 1.5TB"],
-        );
-        refused(
-            Question { throttle: text("fast"), ..Question::default() },
-            none(),
-            expect!["--throttle fast: not a rate with its unit, such as 50MB/s"],
-        );
-        refused(
-            Question { destination_brokers: text("1,x"), ..Question::default() },
-            none(),
-            expect!["--destination-brokers x: not a broker's id, which is a number from 0"],
-        );
-        let mode = Some(Mode::RemoveDisks);
-        refused(
-            Question { mode, disks: text("1"), ..Question::default() },
-            none(),
-            expect!["--disks 1: not a broker and its log directory, such as 1:/data/a"],
-        );
-    }
-
-    #[test]
-    fn options_that_do_not_go_together_are_refused() {
-        let mode = Some(Mode::Demote);
-        refused(Question { mode, ..Question::default() }, WhatIf::default(), expect!["--mode demote needs --brokers"]);
-        refused(
-            Question { brokers: text("1"), ..Question::default() },
-            WhatIf::default(),
-            expect!["--mode rebalance does not take --brokers"],
-        );
-        let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
-        refused(
-            Question { mode, brokers: text("1"), ..Question::default() },
-            gone,
-            expect!["--remove-broker asks for --mode remove-brokers and does not go with --mode demote"],
-        );
-    }
-
-    #[test]
-    fn removed_brokers_join_those_named() {
-        let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
-        let mode = Some(Mode::RemoveBrokers);
-        let asked = Question { mode, brokers: text("1"), ..Question::default() }.parse(&gone).unwrap();
-        assert_eq!(asked.request.operation, Operation::RemoveBrokers([BrokerId(1), BrokerId(3)].into()));
-    }
-}
+mod tests;

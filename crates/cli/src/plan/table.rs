@@ -7,6 +7,8 @@ use evenkeel_balancer::plan::Change;
 
 use super::report::{BrokerLine, DiskUse, GoalLine, Report};
 use super::units::{count, counted, megabytes, minutes};
+use crate::columns::columns;
+use crate::printable;
 
 /// More brokers than fit on a screen are not drawn; those that change most are.
 const MOST_BROKERS: usize = 40;
@@ -32,14 +34,14 @@ pub(super) fn render(report: &Report<'_>) -> String {
 fn summary(report: &Report<'_>) -> String {
     let (cluster, summary) = (&report.cluster, &report.summary);
     let mut text = format!(
-        "{}{} brokers, {} topics, {} partitions, {} replicas\n",
-        cluster.name.map(|name| format!("{name}: ")).unwrap_or_default(),
-        count(cluster.brokers as u64),
-        count(cluster.topics as u64),
-        count(cluster.partitions as u64),
-        count(cluster.replicas as u64),
+        "{}{}, {}, {}, {}\n",
+        cluster.name.map(|name| format!("{}: ", printable::line(name))).unwrap_or_default(),
+        counted(cluster.brokers as u64, "broker", "brokers"),
+        counted(cluster.topics as u64, "topic", "topics"),
+        counted(cluster.partitions as u64, "partition", "partitions"),
+        counted(cluster.replicas as u64, "replica", "replicas"),
     );
-    let mut line = |title: &str, value: String| text.push_str(&format!("{title:13}{value}\n"));
+    let mut line = |title: &str, value: String| text.push_str(&format!("{title:12} {}\n", printable::line(&value)));
     let what_if = &report.what_if;
     if !what_if.is_nothing() {
         let mut words: Vec<String> = Vec::new();
@@ -68,10 +70,21 @@ fn summary(report: &Report<'_>) -> String {
         line("data", megabytes(summary.data_to_move) + &bound);
         if summary.intra_broker_data_to_move > 0.0 {
             let time = summary.minutes.between_disks.map(|time| format!(" in {}", minutes(time)));
-            line("on disks", megabytes(summary.intra_broker_data_to_move) + &time.unwrap_or_default());
+            let unknown = || "; --disk-bandwidth would tell how long that takes".to_owned();
+            line("on disks", megabytes(summary.intra_broker_data_to_move) + &time.unwrap_or_else(unknown));
         }
-        let [expected, one_by_one] = [summary.minutes.expected, summary.minutes.one_by_one].map(minutes);
-        line("time", format!("{expected} expected; {one_by_one} at the full speed of one broker"));
+        let (expected, one_by_one) = (summary.minutes.expected, summary.minutes.one_by_one);
+        // Nobody copies between brokers where neither says so, and nobody waits for that.
+        let mut times = Vec::new();
+        if expected > 0.0 {
+            times.push(format!("{} expected", minutes(expected)));
+        }
+        if one_by_one > 0.0 {
+            times.push(format!("{} at the full speed of one broker", minutes(one_by_one)));
+        }
+        if !times.is_empty() {
+            line("time", times.join("; "));
+        }
     }
     line("balancedness", format!("{:.1} → {:.1} of 100", report.balancedness.before, report.balancedness.after));
     let provision = &report.provision;
@@ -228,21 +241,6 @@ fn bar(percent: f64) -> String {
     let drawn = eighths.div_ceil(8);
     bar.push_str(&"·".repeat(BAR - drawn));
     bar
-}
-
-/// Rows of equal length, aligned; the last column is not padded.
-fn columns(rows: &[Vec<String>]) -> String {
-    let length = |cell: &String| cell.chars().count();
-    let count = rows.first().map_or(0, Vec::len);
-    let widths: Vec<usize> =
-        (0..count).map(|column| rows.iter().map(|row| length(&row[column])).max().unwrap_or_default()).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 fn biggest_moves(report: &Report<'_>) -> String {

@@ -67,6 +67,7 @@ pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
 pub(super) fn minutes(minutes: f64) -> String {
     let seconds = (minutes * 60.0).round() as u64;
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, 0) => "less than a second".to_owned(),
         (0, 0, 0, seconds) => format!("{seconds} s"),
         (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),
         (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
@@ -104,5 +105,6 @@ mod tests {
         );
         assert_eq!([0, 999, 1_000, 50_081, 2_800_429].map(count), ["0", "999", "1,000", "50,081", "2,800,429"]);
         assert_eq!([0.5, 23.5, 61.0, 1_500.0].map(minutes), ["30 s", "23 min 30 s", "1 h 1 min", "1 d 1 h"]);
+        assert_eq!(minutes(0.001), "less than a second");
     }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_balancer::cluster::{
-    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Invalid, ReplicaSpec,
-};
+use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, Cluster, DiskSpec, DiskState, Invalid};
 
-use super::Refusal;
 use super::request::id;
+use super::{Refusal, rebuild};
 
 /// How the cluster differs from the snapshot.
 #[derive(clap::Args, Debug, Clone, Default)]
@@ -35,8 +33,13 @@ impl WhatIf {
         self.remove_broker.iter().map(|text| id("--remove-broker", text)).collect()
     }
 
+    /// Whether a broker is asked about as added.
+    pub(super) fn adds(&self) -> bool {
+        !self.add_broker.is_empty()
+    }
+
     /// The brokers asked about as added, with the racks that were named.
-    fn added(&self) -> Result<Vec<(BrokerId, Option<&str>)>, Refusal> {
+    pub(super) fn added(&self) -> Result<Vec<(BrokerId, Option<&str>)>, Refusal> {
         self.add_broker.iter().map(|text| added(text)).collect()
     }
 
@@ -46,7 +49,7 @@ impl WhatIf {
         if added.is_empty() && self.lose_rack.is_none() {
             return Ok(cluster);
         }
-        let mut specs: Vec<BrokerSpec> = cluster.brokers().iter().map(|broker| spec(&cluster, broker)).collect();
+        let mut specs = rebuild::brokers(&cluster);
         if let Some(rack) = &self.lose_rack {
             lose(&mut specs, &cluster, rack)?;
         }
@@ -54,7 +57,7 @@ impl WhatIf {
             let new = like_the_median(&specs, &cluster, id, rack)?;
             specs.push(new);
         }
-        rebuild(&cluster, specs).map_err(Refusal::WhatIf)
+        rebuild::on(specs, &cluster).map_err(Refusal::WhatIf)
     }
 }
 
@@ -69,17 +72,6 @@ fn added(text: &str) -> Result<(BrokerId, Option<&str>), Refusal> {
         Some((_, "")) => Err(Refusal::value("--add-broker", text, "the rack is missing after the colon")),
         Some((broker, rack)) => Ok((id("--add-broker", broker)?, Some(rack))),
         None => Ok((id("--add-broker", text)?, None)),
-    }
-}
-
-fn spec(cluster: &Cluster, broker: &Broker) -> BrokerSpec {
-    BrokerSpec {
-        id: broker.id,
-        rack: cluster.racks()[broker.rack].clone(),
-        host: cluster.hosts()[broker.host].clone(),
-        state: broker.state,
-        capacity: broker.capacity,
-        disks: broker.disks.clone(),
     }
 }
 
@@ -128,26 +120,9 @@ fn like_the_median(
     })
 }
 
-/// The same partitions on other brokers.
-fn rebuild(cluster: &Cluster, specs: Vec<BrokerSpec>) -> Result<Cluster, Invalid> {
-    let mut builder = ClusterBuilder::new();
-    cluster.unknown().iter().for_each(|resource| builder.unknown(resource));
-    for spec in specs {
-        builder.broker(spec)?;
-    }
-    let mut replicas: Vec<ReplicaSpec> = Vec::new();
-    for partition in cluster.partitions() {
-        replicas.clear();
-        replicas.extend(partition.following());
-        let (leader, leading) = (partition.leader(), partition.leading());
-        builder.partition_in_parts(partition.topic(), partition.number(), leader, &replicas, leading)?;
-    }
-    cluster.pending_moves().for_each(|pending| builder.pending(pending));
-    builder.build()
-}
-
 #[cfg(test)]
 mod tests {
+    use evenkeel_balancer::cluster::{Broker, ClusterBuilder};
     use expect_test::expect;
 
     use super::super::testing;

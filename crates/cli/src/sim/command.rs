@@ -21,10 +21,10 @@ pub(super) enum Command {
     Start(BrokerId),
     Remove(BrokerId),
     LoseRack(String),
-    SlowDisk { broker: BrokerId, dir: usize, pace: f64 },
-    FullDisk { broker: BrokerId, dir: usize },
-    FailDir { broker: BrokerId, dir: usize },
-    MendDir { broker: BrokerId, dir: usize },
+    SlowDisk { broker: BrokerId, dir: Dir, pace: f64 },
+    FullDisk { broker: BrokerId, dir: Dir },
+    FailDir { broker: BrokerId, dir: Dir },
+    MendDir { broker: BrokerId, dir: Dir },
     SlowLink { broker: BrokerId, pace: f64 },
     Cut(BrokerId),
     Mend(BrokerId),
@@ -36,6 +36,17 @@ pub(super) enum Command {
     Create { topic: String, partitions: i32, factor: i16, bytes_in: f64 },
     Delete(String),
     Load { topic: String, bytes_in: f64 },
+    Swing { topic: String, swing: f64 },
+    Hot { topic: String, partition: i32, times: f64 },
+}
+
+/// A log directory of a broker, as a person names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Dir {
+    /// Counted from 0, as `status` lists them.
+    Number(usize),
+    /// By its path.
+    Path(String),
 }
 
 /// Why a line means nothing.
@@ -58,7 +69,7 @@ fn hint(like: &Option<&'static str>) -> String {
 }
 
 /// Every command: how it goes, and what it does. Also the text of `help`.
-pub(super) const USAGES: [(&str, &str); 26] = [
+pub(super) const USAGES: [(&str, &str); 28] = [
     ("status", "brokers, their disks, and copies under way"),
     ("topics", "topics, their sizes and rates"),
     ("moves", "reassignments under way"),
@@ -68,7 +79,7 @@ pub(super) const USAGES: [(&str, &str); 26] = [
     ("start BROKER", "start it again, with its old disks"),
     ("remove BROKER", "unregister it; Kafka does not ask whether it holds replicas"),
     ("lose-rack RACK", "kill every broker of a rack"),
-    ("slow-disk BROKER DIR PERCENT", "what is left of a disk's speed; 100 mends it"),
+    ("slow-disk BROKER DIR PERCENT", "what is left of a disk's speed; 100 mends it; DIR is a number or a path"),
     ("full-disk BROKER DIR", "a disk fills up, and its directory fails"),
     ("fail-dir BROKER DIR", "a directory fails"),
     ("mend-dir BROKER DIR", "it works again, after a restart of the broker"),
@@ -83,6 +94,8 @@ pub(super) const USAGES: [(&str, &str); 26] = [
     ("create TOPIC PARTITIONS FACTOR [RATE]", "a new topic, with so much written to it, such as 5MB/s"),
     ("delete TOPIC", "delete a topic"),
     ("load TOPIC RATE", "change what is written to a topic, such as 5MB/s or 0"),
+    ("swing TOPIC PERCENT", "how far a day's peak and trough lie from that"),
+    ("hot TOPIC PARTITION TIMES", "a partition gets so many times what the topic's others get; 1 ends it"),
     ("help", "this list"),
     ("quit", "end the cluster"),
 ];
@@ -157,6 +170,8 @@ impl<'a> Words<'a> {
                 let (topic, rate) = (self.topic()?, self.word("a rate")?);
                 Command::Load { topic, bytes_in: self.rate_of(rate)? }
             }
+            "swing" => Command::Swing { topic: self.topic()?, swing: self.percent()? },
+            "hot" => Command::Hot { topic: self.topic()?, partition: self.partition()?, times: self.times()? },
             "quit" => Command::Quit,
             _ => Command::Help,
         })
@@ -205,8 +220,13 @@ impl<'a> Words<'a> {
         ids.ok_or_else(|| self.complain(format!("{word} is not a list of brokers, such as 3,1,2")))
     }
 
-    fn dir(&mut self) -> Result<usize, Complaint> {
-        self.number("a directory", 0..=99).map(|dir| dir as usize)
+    fn dir(&mut self) -> Result<Dir, Complaint> {
+        let word = self.word("a directory")?;
+        match word.parse() {
+            Ok(number) => Ok(Dir::Number(number)),
+            Err(_) if word.starts_with('/') => Ok(Dir::Path(word.to_owned())),
+            Err(_) => Err(self.complain(format!("{word} is not a directory, which would be a number or a path"))),
+        }
     }
 
     fn partition(&mut self) -> Result<i32, Complaint> {
@@ -219,9 +239,12 @@ impl<'a> Words<'a> {
 
     fn percent(&mut self) -> Result<f64, Complaint> {
         let word = self.word("a percentage")?;
-        let percent = word.trim_end_matches('%').parse::<f64>().ok().filter(|it| (0.0..=100.0).contains(it));
-        let percent = percent.ok_or_else(|| self.complain(format!("{word} is not a percentage from 0 to 100")))?;
-        Ok(percent / 100.0)
+        part(word).ok_or_else(|| self.complain(format!("{word} is not a percentage from 0 to 100")))
+    }
+
+    fn times(&mut self) -> Result<f64, Complaint> {
+        let word = self.word("a number")?;
+        times(word).ok_or_else(|| self.complain(format!("{word} is not a number from 1 to 1000")))
     }
 
     fn rate_of(&self, word: &str) -> Result<f64, Complaint> {
@@ -244,6 +267,17 @@ pub(super) fn bytes_per_second(text: &str) -> Option<f64> {
         return Some(0.0);
     }
     units::rate(text).map(|kilobytes| kilobytes * 1024.0)
+}
+
+/// A percentage as a part of 1: `50` and `50%` are a half.
+pub(super) fn part(text: &str) -> Option<f64> {
+    let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+}
+
+/// How many times the usual: `10` or `10x`.
+pub(super) fn times(text: &str) -> Option<f64> {
+    text.trim_end_matches('x').parse::<f64>().ok().filter(|times| (1.0..=1_000.0).contains(times))
 }
 
 #[cfg(test)]
@@ -271,6 +305,7 @@ mod tests {
                 .replace("BROKER", "1")
                 .replace("DIR", "0")
                 .replace("PERCENT", "10%")
+                .replace("TIMES", "10x")
                 .replace("SECONDS", "30")
                 .replace("API", "metadata")
                 .replace("TOPIC", "t")
@@ -287,7 +322,14 @@ mod tests {
     fn words_become_values() {
         let b = BrokerId;
         assert_eq!(understood("  kill   3  # now"), Command::Kill(b(3)));
-        assert_eq!(understood("slow-disk 1 0 2.5"), Command::SlowDisk { broker: b(1), dir: 0, pace: 0.025 });
+        assert_eq!(
+            understood("slow-disk 1 0 2.5"),
+            Command::SlowDisk { broker: b(1), dir: Dir::Number(0), pace: 0.025 }
+        );
+        let dir = Dir::Path("/data/d1".to_owned());
+        assert_eq!(understood("fail-dir 0 /data/d1"), Command::FailDir { broker: b(0), dir });
+        assert_eq!(understood("swing t 50%"), Command::Swing { topic: "t".to_owned(), swing: 0.5 });
+        assert_eq!(understood("hot t 3 10x"), Command::Hot { topic: "t".to_owned(), partition: 3, times: 10.0 });
         assert_eq!(understood("add"), Command::Add { id: None, rack: None });
         assert_eq!(understood("add east"), Command::Add { id: None, rack: Some("east".to_owned()) });
         assert_eq!(understood("add 9"), Command::Add { id: Some(b(9)), rack: None });
@@ -297,6 +339,7 @@ mod tests {
         let topic = || "t".to_owned();
         assert_eq!(understood("load t 0"), Command::Load { topic: topic(), bytes_in: 0.0 });
         assert_eq!(understood("load t 2KB/s"), Command::Load { topic: topic(), bytes_in: 2_048.0 });
+        assert_eq!(understood("load t 2KB"), Command::Load { topic: topic(), bytes_in: 2_048.0 });
         for nothing in ["", "   ", "# a remark"] {
             assert_eq!(parse(nothing, &apis()), Ok(None));
         }
@@ -324,6 +367,10 @@ mod tests {
             "move t 0 a,b",
             "move t -1 1",
             "load t 5",
+            "swing t 101",
+            "hot t 0 0.5",
+            "hot t 0 NaN",
+            "fail-dir 0 d1",
             "create t 0 1",
             "lose-answer 1 Nope",
             "lose-answer 1 99",

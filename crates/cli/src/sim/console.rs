@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::command::{Command, parse};
 use super::{Args, deed};
+use crate::printable;
 
 /// Why no more commands come.
 pub(super) enum Ending {
@@ -97,10 +98,10 @@ fn next_free(ids: &[BrokerId]) -> i32 {
     after.unwrap_or_else(|| (0..).zip(ids).find(|(n, id)| *n != id.0).map_or(0, |(n, _)| n))
 }
 
-/// A reader that has gone is no reason to end the cluster.
-fn say(text: &str) -> io::Result<()> {
+/// A reader that has gone is noticed elsewhere, and no error.
+pub(super) fn say(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(printable::lines(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome,
     }

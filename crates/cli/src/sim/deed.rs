@@ -4,7 +4,7 @@ use evenkeel_sim::cluster::{BrokerState, Fault, NewTopic, Reassignment};
 use evenkeel_sim::traffic::Load;
 use evenkeel_sim::{BrokerId, Cluster, TopicPartition};
 
-use super::command::Command;
+use super::command::{Command, Dir};
 use super::show;
 
 /// Does what is asked of the cluster itself; answers what there is to say.
@@ -46,20 +46,20 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
             cluster.suffer(&Fault::RackLost(rack.clone()));
         }
         Command::SlowDisk { broker, dir, pace } => {
-            disk(cluster, *broker, *dir)?;
-            cluster.suffer(&Fault::SlowDisk(*broker, *dir, *pace));
+            let dir = disk(cluster, *broker, dir)?;
+            cluster.suffer(&Fault::SlowDisk(*broker, dir, *pace));
         }
         Command::FullDisk { broker, dir } => {
-            disk(cluster, *broker, *dir)?;
-            cluster.suffer(&Fault::FullDisk(*broker, *dir));
+            let dir = disk(cluster, *broker, dir)?;
+            cluster.suffer(&Fault::FullDisk(*broker, dir));
         }
         Command::FailDir { broker, dir } => {
-            disk(cluster, *broker, *dir)?;
-            cluster.suffer(&Fault::FailedDir(*broker, *dir));
+            let dir = disk(cluster, *broker, dir)?;
+            cluster.suffer(&Fault::FailedDir(*broker, dir));
         }
         Command::MendDir { broker, dir } => {
-            disk(cluster, *broker, *dir)?;
-            cluster.suffer(&Fault::MendedDir(*broker, *dir));
+            let dir = disk(cluster, *broker, dir)?;
+            cluster.suffer(&Fault::MendedDir(*broker, dir));
         }
         Command::SlowLink { broker, pace } => {
             known(cluster, *broker)?;
@@ -99,12 +99,9 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
         Command::Delete(topic) => {
             cluster.delete_topic(topic).map_err(|_| format!("there is no topic {topic}; topics lists them"))?;
         }
-        Command::Load { topic, bytes_in } => {
-            if cluster.topic_id(topic).is_none() {
-                return Err(format!("there is no topic {topic}; topics lists them"));
-            }
-            cluster.set_load(topic, Load::steady(*bytes_in));
-        }
+        Command::Load { topic, bytes_in } => change_load(cluster, topic, |load| load.bytes_in = *bytes_in)?,
+        Command::Swing { topic, swing } => change_load(cluster, topic, |load| load.swing = *swing)?,
+        Command::Hot { topic, partition, times } => heat(cluster, topic, *partition, *times)?,
         // What needs more than the cluster is the console's.
         Command::Add { .. } | Command::LoseAnswer { .. } | Command::Quit => {}
     }
@@ -126,17 +123,41 @@ fn up(cluster: &Cluster, id: BrokerId) -> Result<(), String> {
     if cluster.is_down(id) { Err(format!("broker {id} is down already; start {id} starts it")) } else { Ok(()) }
 }
 
-fn disk(cluster: &Cluster, id: BrokerId, dir: usize) -> Result<(), String> {
+/// The number of a broker's directory.
+fn disk(cluster: &Cluster, id: BrokerId, dir: &Dir) -> Result<usize, String> {
     known(cluster, id)?;
     let brokers = cluster.broker_status();
-    let count = brokers.iter().find(|broker| broker.id == id).map_or(0, |broker| broker.dirs.len());
-    if dir < count {
-        return Ok(());
+    let dirs = brokers.iter().find(|broker| broker.id == id).map_or(&[][..], |broker| &broker.dirs);
+    let (found, named) = match dir {
+        Dir::Number(number) => (Some(*number).filter(|number| *number < dirs.len()), number.to_string()),
+        Dir::Path(path) => (dirs.iter().position(|dir| dir.path == *path), path.clone()),
+    };
+    let all = (0..).zip(dirs).map(|(number, dir): (usize, _)| format!("{number} or {}", dir.path));
+    found.ok_or_else(|| format!("broker {id} has no directory {named}; it has {}", list(&all.collect::<Vec<_>>())))
+}
+
+/// Changes one thing about what is written to a topic, and leaves the others as they are.
+fn change_load(cluster: &mut Cluster, topic: &str, change: impl FnOnce(&mut Load)) -> Result<(), String> {
+    let Some(mut load) = cluster.load_of(topic).cloned() else {
+        return Err(format!("there is no topic {topic}; topics lists them"));
+    };
+    change(&mut load);
+    cluster.set_load(topic, load);
+    Ok(())
+}
+
+fn heat(cluster: &mut Cluster, topic: &str, partition: i32, times: f64) -> Result<(), String> {
+    let topics = cluster.topic_status();
+    let partitions = topics.iter().find(|it| it.name == topic).map(|it| it.partitions);
+    if partitions.is_some_and(|count| usize::try_from(partition).is_ok_and(|number| number >= count)) {
+        return Err(format!("{topic} has no partition {partition}; topics tells how many there are"));
     }
-    Err(format!(
-        "broker {id} has no directory {dir}; it has {}",
-        list(&(0..count).map(|n| n.to_string()).collect::<Vec<_>>())
-    ))
+    change_load(cluster, topic, |load| {
+        load.hot.retain(|(other, _)| *other != partition);
+        if times > 1.0 {
+            load.hot.push((partition, times));
+        }
+    })
 }
 
 fn reassign(cluster: &mut Cluster, line: Reassignment) -> Result<(), String> {
@@ -180,7 +201,19 @@ mod tests {
             (Command::Start(id(1)), "broker 1 is up; stop or kill it first"),
             (Command::Mend(id(1)), "the link of broker 1 is not cut"),
             (Command::LoseRack("z".to_owned()), "there is no rack z; there are a, b, c"),
-            (Command::FailDir { broker: id(0), dir: 1 }, "broker 0 has no directory 1; it has 0"),
+            (
+                Command::FailDir { broker: id(0), dir: Dir::Number(1) },
+                "broker 0 has no directory 1; it has 0 or /data/d0",
+            ),
+            (
+                Command::FailDir { broker: id(0), dir: Dir::Path("/data".to_owned()) },
+                "broker 0 has no directory /data; it has 0 or /data/d0",
+            ),
+            (
+                Command::Hot { topic: t(), partition: 1, times: 2.0 },
+                "t has no partition 1; topics tells how many there are",
+            ),
+            (Command::Swing { topic: "nope".to_owned(), swing: 0.5 }, "there is no topic nope; topics lists them"),
             (Command::Delete("nope".to_owned()), "there is no topic nope; topics lists them"),
             (Command::Load { topic: "nope".to_owned(), bytes_in: 1.0 }, "there is no topic nope; topics lists them"),
             (
@@ -202,12 +235,31 @@ mod tests {
     }
 
     #[test]
+    fn one_thing_about_a_load_changes_and_the_others_stay() {
+        let mut cluster = cluster();
+        let topic = || "t".to_owned();
+        for command in [
+            Command::Load { topic: topic(), bytes_in: 5.0 },
+            Command::Swing { topic: topic(), swing: 0.5 },
+            Command::Hot { topic: topic(), partition: 0, times: 9.0 },
+            Command::Hot { topic: topic(), partition: 0, times: 3.0 },
+            Command::Load { topic: topic(), bytes_in: 7.0 },
+        ] {
+            assert!(obey(&mut cluster, &command).is_ok(), "{command:?}");
+        }
+        let load = Load { swing: 0.5, hot: vec![(0, 3.0)], ..Load::steady(7.0) };
+        assert_eq!(cluster.load_of("t"), Some(&load));
+        assert!(obey(&mut cluster, &Command::Hot { topic: topic(), partition: 0, times: 1.0 }).is_ok());
+        assert_eq!(cluster.load_of("t").map(|load| load.hot.len()), Some(0));
+    }
+
+    #[test]
     fn a_broker_without_a_directory_that_works_does_not_start() {
         let mut cluster = cluster();
-        assert!(obey(&mut cluster, &Command::FailDir { broker: BrokerId(2), dir: 0 }).is_ok());
+        assert!(obey(&mut cluster, &Command::FailDir { broker: BrokerId(2), dir: Dir::Number(0) }).is_ok());
         let refused = obey(&mut cluster, &Command::Start(BrokerId(2))).expect_err("no directory");
         assert!(refused.contains("mend-dir 2 0"), "{refused}");
-        assert!(obey(&mut cluster, &Command::MendDir { broker: BrokerId(2), dir: 0 }).is_ok());
+        assert!(obey(&mut cluster, &Command::MendDir { broker: BrokerId(2), dir: Dir::Number(0) }).is_ok());
         assert!(!cluster.is_down(BrokerId(2)));
     }
 }

@@ -2,8 +2,8 @@
 //! Kafka's own tools take. The password is in the settings, for their owner only, and nowhere else.
 
 use std::fs::Permissions;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,19 +15,18 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 
+use crate::directory::Directory;
 use crate::misuse::Misuse;
+use crate::printable;
 
 /// The way in.
 pub(super) struct Doors {
     tls: Option<TlsAcceptor>,
     user: Option<User>,
     /// Where the files are; nothing if clients need none.
-    dir: Option<PathBuf>,
-    /// A directory of our own making goes when we do.
-    _temporary: Option<TempDir>,
+    dir: Option<Directory>,
 }
 
 struct User {
@@ -48,23 +47,11 @@ impl Doors {
                 let what = format!("--dir {} would stay empty; add --tls or --user, or leave it out", dir.display());
                 return Err(Misuse::Simulation { what }.into());
             }
-            return Ok(Self { tls: None, user: None, dir: None, _temporary: None });
+            return Ok(Self { tls: None, user: None, dir: None });
         }
-        let (dir, temporary) = match dir {
-            Some(dir) => {
-                let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-                made.with_context(|| format!("could not make the directory {}", dir.display()))?;
-                (std::path::absolute(&dir)?, None)
-            }
-            None => {
-                let mut builder = tempfile::Builder::new();
-                let made = builder.prefix("evenkeel-sim-").permissions(Permissions::from_mode(0o700)).tempdir();
-                let made = made.context("could not make a temporary directory")?;
-                (made.path().to_owned(), Some(made))
-            }
-        };
-        let tls = if tls { Some(acceptor(&dir)?) } else { None };
-        Ok(Self { tls, user, dir: Some(dir), _temporary: temporary })
+        let dir = Directory::make(dir, "evenkeel-sim-")?;
+        let tls = if tls { Some(acceptor(dir.path())?) } else { None };
+        Ok(Self { tls, user, dir: Some(dir) })
     }
 
     pub(super) fn install(&self, mut listener: Listener) -> Listener {
@@ -87,11 +74,11 @@ impl Doors {
     }
 
     fn settings_file(&self) -> Option<PathBuf> {
-        self.dir.as_ref().map(|dir| dir.join("client.properties"))
+        self.dir.as_ref().map(|dir| dir.path().join("client.properties"))
     }
 
     fn authority_file(&self) -> Option<PathBuf> {
-        self.dir.as_ref().filter(|_| self.tls.is_some()).map(|dir| dir.join(AUTHORITY))
+        self.dir.as_ref().filter(|_| self.tls.is_some()).map(|dir| dir.path().join(AUTHORITY))
     }
 
     /// Writes what Kafka's own tools take as `--command-config`.
@@ -111,15 +98,17 @@ impl Doors {
     }
 
     /// The first line can be pasted; the rest says how to connect.
-    pub(super) fn greet(&self, bootstrap: &str, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "bootstrap.servers={bootstrap}")?;
+    pub(super) fn greeting(&self, bootstrap: &str) -> String {
+        let shown = |path: PathBuf| printable::line(&path.display().to_string()).into_owned();
+        let mut text = format!("bootstrap.servers={bootstrap}\n");
         if let Some(settings) = self.settings_file() {
-            writeln!(out, "security.protocol={}; settings for clients are in {}", self.protocol(), settings.display())?;
+            let (protocol, settings) = (self.protocol(), shown(settings));
+            text += &format!("security.protocol={protocol}; settings for clients are in {settings}\n");
         }
         if let Some(authority) = self.authority_file() {
-            writeln!(out, "the certificate of the authority is in {}", authority.display())?;
+            text += &format!("the certificate of the authority is in {}\n", shown(authority));
         }
-        writeln!(out, "A simulated cluster is there until ctrl-c or quit; help lists what can be done to it.")
+        text + "A simulated cluster is there until ctrl-c or quit; help lists what can be done to it.\n"
     }
 
     /// The same for programs.

@@ -4,23 +4,12 @@ use evenkeel_sim::BrokerId;
 use evenkeel_sim::cluster::{BrokerState, BrokerStatus, CopyStatus, DirStatus, MoveView, TopicStatus};
 
 use super::command::USAGES;
+use crate::columns::columns;
 use crate::plan::units::{count, megabytes};
 
 const BAR: usize = 20;
 /// More copies than fit on a screen are counted, not drawn.
 const MOST_COPIES: usize = 20;
-
-/// A table: the first row is its head, and columns are as wide as their widest cell.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|n| width(n).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
-}
 
 fn bytes(bytes: f64) -> String {
     megabytes(bytes / (1024.0 * 1024.0))
@@ -48,7 +37,7 @@ pub(super) fn status(brokers: &[BrokerStatus], copies: &[CopyStatus], controller
             broker.dirs.iter().map(disk).collect::<Vec<_>>().join("; "),
         ]);
     }
-    let mut text = table(&rows);
+    let mut text = columns(&rows);
     if copies.is_empty() {
         return text;
     }
@@ -65,7 +54,7 @@ pub(super) fn status(brokers: &[BrokerStatus], copies: &[CopyStatus], controller
             format!("{:.0} %, {} of {}", part * 100.0, bytes(copy.done), bytes(copy.total)),
         ]);
     }
-    text.push_str(&table(&rows));
+    text.push_str(&columns(&rows));
     if copies.len() > MOST_COPIES {
         text.push_str(&format!("and {} more copies\n", count((copies.len() - MOST_COPIES) as u64)));
     }
@@ -112,7 +101,7 @@ pub(super) fn topics(topics: &[TopicStatus]) -> String {
             count(topic.leaderless as u64),
         ]
     }));
-    table(&rows)
+    columns(&rows)
 }
 
 /// Reassignments under way.
@@ -125,12 +114,12 @@ pub(super) fn moves(moves: &[MoveView]) -> String {
     rows.extend(
         moves.iter().map(|it| vec![it.partition.to_string(), list(&it.replicas), list(&it.adding), list(&it.removing)]),
     );
-    table(&rows)
+    columns(&rows)
 }
 
 /// All commands.
 pub(super) fn help() -> String {
-    table(&USAGES.map(|(usage, what)| vec![usage.to_owned(), what.to_owned()]))
+    columns(&USAGES.map(|(usage, what)| vec![usage.to_owned(), what.to_owned()]))
 }
 
 #[cfg(test)]

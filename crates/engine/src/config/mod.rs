@@ -5,9 +5,11 @@
 
 pub mod capacity;
 pub mod connection;
+pub mod detectors;
 mod keys;
 pub mod properties;
 pub mod settings;
 pub mod store;
+pub mod webserver;
 
 pub use keys::Remark;

@@ -43,10 +43,14 @@ pub struct Settings {
     pub goals: Goals,
     /// How plans are carried out.
     pub executor: Executor,
+    /// How anomalies are looked for, and who hears of them.
+    pub detectors: super::detectors::Detectors,
     /// How user tasks are kept.
     pub tasks: tasks::Limits,
     /// Longest wait for an answer before the client is told to come back.
     pub answer_within: i64,
+    /// Where and how requests are taken.
+    pub webserver: super::webserver::Webserver,
 }
 
 /// How load is measured and kept.
@@ -133,8 +137,10 @@ impl Settings {
             monitor: monitor(&keys, &mut warnings),
             goals: goals(&keys, &mut warnings),
             executor: executor(&keys),
+            detectors: super::detectors::read(&keys, &mut warnings),
             tasks: user_tasks(&keys),
             answer_within: keys.millis("webserver.request.maxBlockTimeMs", 10_000),
+            webserver: super::webserver::read(&keys, &mut warnings),
         };
         refuse_unsafe(&keys);
         let (asked, errors) = keys.into_findings();

@@ -1,22 +1,33 @@
-//! Anomalies: what is wrong with the cluster, who hears of it, and what is done about it. Pure.
+//! Anomalies: what is wrong with the cluster, who hears of it, and what is done about it.
 //!
-//! Detectors find; [`Ledger`] remembers the last ones of each kind and which waits for an answer;
-//! [`notifier`] answers: fix it, look again later, or let it be. [`violation_map`] is what an
-//! operator reads who wants to rebalance by itself.
+//! Rounds find: [`goals`] judges the model, [`failures`] misses brokers and disks. [`Ledger`] remembers
+//! the last ones of each kind and which waits for an answer; [`notifier`] answers: fix it, look again
+//! later, or let it be; [`repair`] is the request that fixes it. [`tally`] and [`switches`] count, and
+//! [`state`] tells all of it. [`violation_map`] is what an operator reads who wants to rebalance by
+//! itself. All of that is pure; [`service`] is the loop around it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use evenkeel_balancer::goal::Goal;
+use evenkeel_rest::parameter::AnomalyType;
 use uuid::Uuid;
 
+pub mod failures;
+pub mod goals;
 pub mod notifier;
+pub mod repair;
+pub mod service;
+pub mod state;
+pub mod switches;
+pub mod tally;
+pub mod timetable;
 pub mod violation_map;
+pub mod words;
+
+pub use evenkeel_rest::body::state::AnomalyStatus as Status;
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
-
-/// How many of each kind are remembered.
-const REMEMBERED: usize = 10;
 
 /// The kinds that are looked for, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,22 +40,20 @@ pub enum Kind {
     GoalViolation,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::BrokerFailure, Kind::DiskFailure, Kind::GoalViolation];
-
-    /// The original's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::BrokerFailure => "BROKER_FAILURE",
-            Kind::DiskFailure => "DISK_FAILURE",
-            Kind::GoalViolation => "GOAL_VIOLATION",
+impl From<Kind> for AnomalyType {
+    fn from(kind: Kind) -> AnomalyType {
+        match kind {
+            Kind::BrokerFailure => AnomalyType::BrokerFailure,
+            Kind::DiskFailure => AnomalyType::DiskFailure,
+            Kind::GoalViolation => AnomalyType::GoalViolation,
         }
     }
+}
 
-    /// By the original's name, in any case.
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
+impl Kind {
+    /// The original's name.
+    pub fn name(self) -> &'static str {
+        AnomalyType::from(self).name()
     }
 }
 
@@ -83,40 +92,6 @@ impl Finding {
     }
 }
 
-/// What has become of an anomaly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Found, and nothing else yet.
-    Detected,
-    /// Left alone.
-    Ignored,
-    /// Being mended.
-    FixStarted,
-    /// Could not be begun to be mended.
-    FixFailedToStart,
-    /// To be looked at again.
-    CheckWithDelay,
-    /// The loads are not known yet.
-    LoadMonitorNotReady,
-    /// Too few loads are known.
-    CompletenessNotReady,
-}
-
-impl Status {
-    /// The original's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Detected => "DETECTED",
-            Status::Ignored => "IGNORED",
-            Status::FixStarted => "FIX_STARTED",
-            Status::FixFailedToStart => "FIX_FAILED_TO_START",
-            Status::CheckWithDelay => "CHECK_WITH_DELAY",
-            Status::LoadMonitorNotReady => "LOAD_MONITOR_NOT_READY",
-            Status::CompletenessNotReady => "COMPLETENESS_NOT_READY",
-        }
-    }
-}
-
 /// One anomaly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anomaly {
@@ -128,45 +103,78 @@ pub struct Anomaly {
     pub finding: Finding,
     /// What has become of it, and when.
     pub status: (Status, Millis),
+    /// The plan that mends it, in words.
+    pub plan: Option<String>,
 }
 
-/// The last anomalies of each kind, and those that wait.
-#[derive(Debug, Clone, Default)]
+/// The last anomalies of each kind, and those that wait for an answer.
+#[derive(Debug, Clone)]
 pub struct Ledger {
+    /// How many of each kind are remembered.
+    kept: usize,
     recent: BTreeMap<Kind, VecDeque<Anomaly>>,
-    /// When to handle, by urgency: kind, then time.
-    waiting: BTreeMap<(Kind, Millis, Uuid), ()>,
+    /// By urgency: kind, then time.
+    waiting: BTreeSet<(Kind, Millis, Uuid)>,
+    /// The one that is being mended.
+    mending: Option<Uuid>,
 }
 
 impl Ledger {
+    /// An empty one that keeps so many of each kind.
+    pub fn new(kept: usize) -> Ledger {
+        Ledger { kept: kept.max(1), recent: BTreeMap::new(), waiting: BTreeSet::new(), mending: None }
+    }
+
     /// Takes a finding in; it waits to be handled.
     pub fn found(&mut self, id: Uuid, finding: Finding, now: Millis) {
         let kind = finding.kind();
         let recent = self.recent.entry(kind).or_default();
-        if recent.len() == REMEMBERED {
+        if recent.len() == self.kept {
             recent.pop_front();
         }
-        recent.push_back(Anomaly { id, detected: now, finding, status: (Status::Detected, now) });
-        self.waiting.insert((kind, now, id), ());
+        recent.push_back(Anomaly { id, detected: now, finding, status: (Status::Detected, now), plan: None });
+        self.waiting.insert((kind, now, id));
     }
 
-    /// The most urgent one that is due.
-    pub fn due(&self, now: Millis) -> Option<&Anomaly> {
-        let (kind, _, id) = self.waiting.keys().find(|(_, at, _)| *at <= now)?;
-        self.find(*kind, *id)
+    /// The most urgent one that waits; it waits no longer.
+    pub fn take(&mut self) -> Option<Anomaly> {
+        while let Some((kind, _, id)) = self.waiting.pop_first() {
+            // What is no longer remembered was found anew since.
+            if let Some(anomaly) = self.recent(kind).find(|anomaly| anomaly.id == id) {
+                return Some(anomaly.clone());
+            }
+        }
+        None
     }
 
-    /// What has become of one. `again` says when it is to be looked at once more.
-    pub fn settle(&mut self, id: Uuid, status: Status, now: Millis, again: Option<Millis>) {
-        self.waiting.retain(|(_, _, waiting), ()| *waiting != id);
-        let Some(anomaly) = self.recent.values_mut().flatten().find(|anomaly| anomaly.id == id) else { return };
-        anomaly.status = (status, now);
-        if let Some(at) = again {
-            self.waiting.insert((anomaly.finding.kind(), at, id), ());
+    /// What has become of one.
+    pub fn settle(&mut self, id: Uuid, status: Status, now: Millis) {
+        if let Some(anomaly) = self.get_mut(id) {
+            anomaly.status = (status, now);
         }
     }
 
-    /// Forgets what waits: something is being mended, and what is still wrong afterwards is found anew.
+    /// One is being mended by this plan, and forgets what waits: what is still wrong afterwards is found anew.
+    pub fn mends(&mut self, id: Uuid, plan: String, now: Millis) {
+        if let Some(anomaly) = self.get_mut(id) {
+            anomaly.status = (Status::FixStarted, now);
+            anomaly.plan = Some(plan);
+        }
+        self.mending = Some(id);
+        self.clear_waiting();
+    }
+
+    /// Nothing is being mended any more.
+    pub fn mended(&mut self) {
+        self.mending = None;
+    }
+
+    /// The one that is being mended.
+    pub fn mending(&self) -> Option<Uuid> {
+        self.mending
+    }
+
+    /// Forgets what waits.
     pub fn clear_waiting(&mut self) {
         self.waiting.clear();
     }
@@ -176,8 +184,8 @@ impl Ledger {
         self.recent.get(&kind).into_iter().flatten()
     }
 
-    fn find(&self, kind: Kind, id: Uuid) -> Option<&Anomaly> {
-        self.recent(kind).find(|anomaly| anomaly.id == id)
+    fn get_mut(&mut self, id: Uuid) -> Option<&mut Anomaly> {
+        self.recent.values_mut().flatten().find(|anomaly| anomaly.id == id)
     }
 }
 
@@ -197,39 +205,51 @@ mod tests {
         Uuid::from_u128(number)
     }
 
-    #[test]
-    fn the_most_urgent_comes_first_and_none_before_its_time() {
-        let mut ledger = Ledger::default();
-        ledger.found(id(1), violation(), 10);
-        ledger.found(id(2), failure(), 20);
-        assert_eq!(ledger.due(15).unwrap().id, id(1));
-        assert_eq!(ledger.due(20).unwrap().id, id(2));
-        ledger.settle(id(2), Status::CheckWithDelay, 21, Some(100));
-        assert_eq!(ledger.due(50).unwrap().id, id(1));
-        ledger.settle(id(1), Status::Ignored, 22, None);
-        assert_eq!(ledger.due(50), None);
-        assert_eq!(ledger.due(100).unwrap().status, (Status::CheckWithDelay, 21));
-        ledger.clear_waiting();
-        assert_eq!(ledger.due(1_000), None);
+    fn taken(ledger: &mut Ledger) -> Option<Uuid> {
+        ledger.take().map(|anomaly| anomaly.id)
     }
 
     #[test]
-    fn ten_of_each_kind_are_remembered() {
-        let mut ledger = Ledger::default();
+    fn the_most_urgent_comes_first_and_of_one_kind_the_oldest() {
+        let mut ledger = Ledger::new(10);
+        ledger.found(id(1), violation(), 10);
+        ledger.found(id(2), failure(), 30);
+        ledger.found(id(3), failure(), 20);
+        assert_eq!([(); 4].map(|()| taken(&mut ledger)), [Some(id(3)), Some(id(2)), Some(id(1)), None]);
+        ledger.settle(id(1), Status::Ignored, 22);
+        assert_eq!(ledger.recent(Kind::GoalViolation).next().unwrap().status, (Status::Ignored, 22));
+    }
+
+    #[test]
+    fn mending_one_forgets_what_waits() {
+        let mut ledger = Ledger::new(10);
+        ledger.found(id(1), violation(), 10);
+        ledger.found(id(2), failure(), 20);
+        let first = ledger.take().unwrap();
+        ledger.mends(first.id, "moves".to_owned(), 21);
+        assert_eq!((ledger.take(), ledger.mending()), (None, Some(id(2))));
+        let mending = ledger.recent(Kind::BrokerFailure).next().unwrap();
+        assert_eq!((mending.status, mending.plan.as_deref()), ((Status::FixStarted, 21), Some("moves")));
+        ledger.mended();
+        assert_eq!(ledger.mending(), None);
+    }
+
+    #[test]
+    fn so_many_of_each_kind_are_remembered() {
+        let mut ledger = Ledger::new(10);
         (0..13).for_each(|number| ledger.found(id(number), violation(), number as Millis));
         ledger.found(id(99), failure(), 1);
         let ids: Vec<Uuid> = ledger.recent(Kind::GoalViolation).map(|anomaly| anomaly.id).collect();
         assert_eq!(ids, (3..13).map(id).collect::<Vec<_>>());
         assert_eq!(ledger.recent(Kind::BrokerFailure).count(), 1);
         // What is no longer remembered is not handled either.
-        assert_eq!(ledger.due(0), None);
+        assert_eq!([(); 2].map(|()| taken(&mut ledger)), [Some(id(99)), Some(id(3))]);
     }
 
     #[test]
-    fn kinds_are_known_by_the_original_s_names() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::from_name(&kind.name().to_lowercase()), Some(kind));
-        }
-        assert_eq!(Kind::from_name("METRIC_ANOMALY"), None);
+    fn kinds_have_the_original_s_names_and_urgency() {
+        let kinds = [Kind::BrokerFailure, Kind::DiskFailure, Kind::GoalViolation];
+        assert_eq!(kinds.map(Kind::name), ["BROKER_FAILURE", "DISK_FAILURE", "GOAL_VIOLATION"]);
+        assert!(kinds.map(AnomalyType::from).is_sorted());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, Refusal, TopicPartition,
+    BrokerId, Client, Error, ErrorCode, Refusal, TopicPartition,
     calls::{
         configs::{Change, Resource, Settings},
         elections::Election,
@@ -61,13 +61,14 @@ pub(crate) async fn perform(
             }
             return interrupted(outcome.interrupted);
         }
-        Action::PreferDirs(dirs) => return move_dirs(client, dirs, |_, _, _| {}).await,
+        Action::PreferDirs(dirs) => return interrupted(move_dirs(client, dirs).await.1),
         Action::MoveDirs(dirs) => {
-            let refused = |broker, partition: &TopicPartition, code| {
+            let (refused, stopped) = move_dirs(client, dirs).await;
+            for (broker, partition, code) in refused {
                 tracing::warn!(%partition, %broker, ?code, "a move between directories was refused");
-                changed.extend(execution.dir_move_refused(broker, partition, code));
-            };
-            return move_dirs(client, dirs, refused).await;
+                changed.extend(execution.dir_move_refused(broker, &partition, code));
+            }
+            return interrupted(stopped);
         }
         Action::Elect(partitions) => {
             let partitions: Vec<TopicPartition> = partitions.iter().cloned().collect();
@@ -82,21 +83,18 @@ fn interrupted(error: Option<Error>) -> Result<(), Error> {
     error.map_or(Ok(()), Err)
 }
 
-async fn move_dirs(
-    client: &Client,
-    dirs: &Dirs,
-    mut refused: impl FnMut(BrokerId, &TopicPartition, evenkeel_kafka::ErrorCode),
-) -> Result<(), Error> {
+/// Asks for it, broker by broker; tells what was refused, and what kept it from asking on.
+async fn move_dirs(client: &Client, dirs: &Dirs) -> (Vec<(BrokerId, TopicPartition, ErrorCode)>, Option<Error>) {
+    let mut refused = Vec::new();
     for (broker, wanted) in dirs {
         let outcome = client.alter_replica_log_dirs(*broker, wanted).await;
-        for (partition, answer) in &outcome.answers {
-            if let Err(refusal) = answer {
-                refused(*broker, partition, refusal.code);
-            }
+        let refusals = outcome.answers.into_iter().filter_map(|(partition, answer)| Some((partition, answer.err()?)));
+        refused.extend(refusals.map(|(partition, refusal)| (*broker, partition, refusal.code)));
+        if outcome.interrupted.is_some() {
+            return (refused, outcome.interrupted);
         }
-        interrupted(outcome.interrupted)?;
     }
-    Ok(())
+    (refused, None)
 }
 
 /// Who has a rate of their own already.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     care::{Care, Hold},
-    order::{Millis, Order},
+    order::{Adjustment, Limits, Millis, Order},
     sight::Sight,
     task::{End, Kind, Stage, Task, Why},
     throttle::Throttle,
@@ -84,6 +84,8 @@ pub enum Throttling {
 #[derive(Debug, Clone)]
 pub struct Execution {
     order: Order,
+    /// Those of the order, as they were adjusted since.
+    limits: Limits,
     tasks: Vec<Task>,
     by_move: BTreeMap<(usize, Kind), usize>,
     by_partition: BTreeMap<TopicPartition, usize>,
@@ -119,6 +121,7 @@ impl Execution {
         let throttle = Throttle::of(&order);
         let throttling = if throttle.is_some() { Throttling::Wanted } else { Throttling::Off };
         Execution {
+            limits: order.limits.clone(),
             by_move: tasks.iter().enumerate().map(|(index, task)| ((task.of, task.kind), index)).collect(),
             by_partition: order.moves.iter().enumerate().map(|(of, mv)| (mv.partition.clone(), of)).collect(),
             order,
@@ -140,6 +143,7 @@ impl Execution {
         throttling: Throttling,
         rates_of_others: &BTreeSet<BrokerId>,
         stopping: bool,
+        limits: Option<Limits>,
     ) -> Execution {
         let mut execution = Execution::new(order);
         for (index, stage) in stages {
@@ -150,12 +154,23 @@ impl Execution {
         execution.rates_were_found(rates_of_others);
         execution.throttling = if execution.throttle.is_some() { throttling } else { Throttling::Off };
         execution.stopping = stopping;
+        execution.limits = limits.unwrap_or(execution.limits);
         execution
     }
 
     /// What it is to do.
     pub fn order(&self) -> &Order {
         &self.order
+    }
+
+    /// What may be under way at once: as ordered, or as adjusted since.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Changes what may be under way at once. What is, goes on.
+    pub fn adjust(&mut self, adjustment: &Adjustment) {
+        adjustment.apply(&mut self.limits);
     }
 
     /// Its tasks.

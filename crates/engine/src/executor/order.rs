@@ -80,6 +80,51 @@ pub struct Limits {
     pub spared: BTreeSet<BrokerId>,
 }
 
+impl Limits {
+    /// Moves between brokers that one of the spared takes part in: an even share of what the cluster may make.
+    pub fn per_spared(&self) -> usize {
+        (self.in_cluster / self.spared.len().max(1)).max(self.per_broker)
+    }
+}
+
+/// New values for some of the limits of a run that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Adjustment {
+    /// See [`Limits::per_broker`].
+    pub per_broker: Option<usize>,
+    /// See [`Limits::in_cluster`].
+    pub in_cluster: Option<usize>,
+    /// See [`Limits::dirs_per_broker`].
+    pub dirs_per_broker: Option<usize>,
+    /// See [`Limits::leaders_in_cluster`].
+    pub leaders_in_cluster: Option<usize>,
+    /// See [`Limits::leaders_per_broker`].
+    pub leaders_per_broker: Option<usize>,
+}
+
+impl Adjustment {
+    /// This one, and where it says nothing an earlier one.
+    #[must_use]
+    pub fn after(self, earlier: Adjustment) -> Adjustment {
+        Adjustment {
+            per_broker: self.per_broker.or(earlier.per_broker),
+            in_cluster: self.in_cluster.or(earlier.in_cluster),
+            dirs_per_broker: self.dirs_per_broker.or(earlier.dirs_per_broker),
+            leaders_in_cluster: self.leaders_in_cluster.or(earlier.leaders_in_cluster),
+            leaders_per_broker: self.leaders_per_broker.or(earlier.leaders_per_broker),
+        }
+    }
+
+    pub(super) fn apply(&self, limits: &mut Limits) {
+        let set = |limit: &mut usize, new: Option<usize>| *limit = new.unwrap_or(*limit);
+        set(&mut limits.per_broker, self.per_broker);
+        set(&mut limits.in_cluster, self.in_cluster);
+        set(&mut limits.dirs_per_broker, self.dirs_per_broker);
+        set(&mut limits.leaders_in_cluster, self.leaders_in_cluster);
+        set(&mut limits.leaders_per_broker, self.leaders_per_broker);
+    }
+}
+
 /// How the cluster was when the plan was made: what was wrong then holds nothing up.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Baseline {

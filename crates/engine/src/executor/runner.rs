@@ -3,16 +3,17 @@
 //! While Kafka cannot be reached nothing is decided, and it goes on by itself once it can. A newer
 //! engine that has taken the journal over ends this one's part at once.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use evenkeel_kafka::{Client, Error};
 use tokio::sync::watch;
 
-use super::{Ending, Execution, Hold, Progress, eyes::Eyes, hands::perform, task::Kind};
+use super::{Adjustment, Ending, Execution, Hold, Limits, Progress, Task, eyes::Eyes, hands::perform, task::Kind};
 use crate::{
     clock::WallClock,
-    journal::{Run, topic::JournalTopic},
+    journal::{self, Journal, Run},
     said::chain,
+    tasks::UserTask,
 };
 
 /// How soon an end is noticed and its place taken by the next.
@@ -27,6 +28,10 @@ pub struct Report {
     pub phase: Option<Kind>,
     /// How far it is.
     pub progress: Progress,
+    /// Each task and where it stands.
+    pub tasks: Arc<Vec<Task>>,
+    /// What may be under way at once; `None` before the first look.
+    pub limits: Option<Limits>,
     /// Whether it is being stopped.
     pub stopping: bool,
     /// Why nothing new begins, if so.
@@ -37,20 +42,24 @@ pub struct Report {
 
 /// What a runner needs.
 #[derive(Debug)]
-pub struct Runner<'a> {
+pub struct Runner {
     /// The cluster.
     pub client: Client,
     /// Where intents go before they are acted on.
-    pub journal: &'a mut JournalTopic,
+    pub journal: Journal,
     /// The time.
     pub clock: WallClock,
     /// Turns true when somebody asks for a stop.
     pub stop: watch::Receiver<bool>,
+    /// Gets new limits.
+    pub adjust: watch::Receiver<Adjustment>,
+    /// The user task that asked for it, as it is on record: its end goes on record with the run's.
+    pub task: Option<UserTask>,
     /// Gets how it stands.
     pub report: watch::Sender<Report>,
 }
 
-impl Runner<'_> {
+impl Runner {
     /// Carries `run` on from where `execution` stands. An error means that this process must not go
     /// on, for another one does.
     pub async fn carry_out(mut self, run: &Run, mut execution: Execution) -> Result<Ending, Error> {
@@ -61,6 +70,7 @@ impl Runner<'_> {
             if *self.stop.borrow_and_update() {
                 execution.stop();
             }
+            execution.adjust(&self.adjust.borrow_and_update());
             match self.step(run, &mut execution, &mut eyes, &mut unrecorded).await {
                 Ok(Some(ending)) => return Ok(ending),
                 Ok(None) => pause = LOOK_EVERY,
@@ -76,6 +86,7 @@ impl Runner<'_> {
                 () = tokio::time::sleep(pause) => {}
                 // A stop does not wait. Nobody who could ask for one any more is no reason to hurry.
                 Ok(()) = self.stop.changed() => {}
+                Ok(()) = self.adjust.changed() => {}
             }
         }
     }
@@ -89,17 +100,18 @@ impl Runner<'_> {
     ) -> Result<Option<Ending>, Error> {
         let sight = eyes.look(execution, self.clock.now()).await?;
         let before = (execution.throttling(), execution.is_stopping());
+        let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
         let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
         if let Some(ending) = step.ending {
-            self.journal.append(run.over(execution)).await?;
+            self.journal.append(self.last_words(run, execution, ending)).await?;
             self.tell(execution, &sight, None);
             return Ok(Some(ending));
         }
         // The intent is on record before the deed. That a throttle is wanted is in the order itself; that it was looked
         // for and is being set is not.
         let eventful = !unrecorded.is_empty() || !step.actions.is_empty();
-        if eventful || before != (execution.throttling(), execution.is_stopping()) {
+        if eventful || adjusted || before != (execution.throttling(), execution.is_stopping()) {
             self.journal.append(run.stepped(execution, unrecorded)).await?;
             unrecorded.clear();
         }
@@ -110,10 +122,23 @@ impl Runner<'_> {
         Ok(None)
     }
 
+    /// That the run is over, and how its task has ended: one step, so that neither is known without the other.
+    fn last_words(&self, run: &Run, execution: &Execution, ending: Ending) -> Vec<journal::Entry> {
+        let mut entries = run.over(execution);
+        if let (Some(id), Some(task)) = (run.task, &self.task) {
+            entries.extend(journal::task(id, &task.executed(ending == Ending::Completed)));
+        }
+        entries
+    }
+
     fn tell(&self, execution: &Execution, sight: &super::Sight, hold: Option<Hold>) {
+        let told = Arc::clone(&self.report.borrow().tasks);
+        let unchanged = told.as_slice() == execution.tasks();
         self.report.send_replace(Report {
             phase: execution.phase(),
             progress: execution.progress(sight),
+            tasks: if unchanged { told } else { Arc::new(execution.tasks().to_vec()) },
+            limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),
             hold,
             trouble: None,

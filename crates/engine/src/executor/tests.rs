@@ -162,7 +162,7 @@ impl Play {
     fn resumed(&self) -> Execution {
         let order = self.execution.order().clone();
         let stopping = self.execution.is_stopping();
-        Execution::resume(order, self.stages.clone(), self.throttling, &self.rates_of_others, stopping)
+        Execution::resume(order, self.stages.clone(), self.throttling, &self.rates_of_others, stopping, None)
     }
 
     fn record(&mut self, step: &Step) {

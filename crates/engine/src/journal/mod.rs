@@ -6,6 +6,7 @@
 //! run/<id>/stages/<n> where tasks stand, in blocks of a thousand      before each deed
 //! run/<id>/state      throttle, stopping                              before each deed
 //! task/<uuid>         a user task with its answer                     when it changes
+//! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
 //! ```
 //!
@@ -19,13 +20,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Execution, Move, Order, Stage, Throttling},
+    executor::{Execution, Limits, Move, Order, Stage, Throttling},
     tasks::UserTask,
 };
 
+mod shared;
 #[cfg(test)]
 mod tests;
 pub mod topic;
+
+pub use shared::Journal;
 
 /// What a record of the topic may weigh at most.
 const CHUNK: usize = 512 * 1024;
@@ -56,13 +60,17 @@ pub struct Run {
     pub order: Order,
 }
 
-/// Brokers that were taken out or demoted of late, and when: plans leave them alone for a while.
+/// Brokers that were taken out or demoted of late, and when: plans leave them alone for a while. And
+/// those that are missed: the time until what they had goes elsewhere does not begin anew with each start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Removed.
     pub removed: BTreeMap<BrokerId, i64>,
     /// Demoted.
     pub demoted: BTreeMap<BrokerId, i64>,
+    /// Missed.
+    #[serde(default)]
+    pub missing: BTreeMap<BrokerId, i64>,
 }
 
 /// What a life before this one has left.
@@ -93,6 +101,15 @@ struct State {
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
     stopping: bool,
+    /// Those of the order as they were adjusted since, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limits: Option<Limits>,
+}
+
+/// Stands for a user task whose record would be too large: its pieces are records of their own.
+#[derive(Serialize, Deserialize)]
+struct InPieces {
+    pieces: usize,
 }
 
 impl Run {
@@ -120,6 +137,7 @@ impl Run {
             throttling: execution.throttling(),
             rates_of_others: execution.rates_of_others().clone(),
             stopping: execution.is_stopping(),
+            limits: (*execution.limits() != self.order.limits).then(|| execution.limits().clone()),
         };
         blocks
             .into_iter()
@@ -146,13 +164,43 @@ impl Run {
     }
 }
 
-/// The record of a user task; none once it is forgotten.
-pub fn task(id: Uuid, task: Option<&UserTask>) -> Entry {
-    let key = format!("task/{id}");
-    match task {
-        Some(task) => entry(key, task),
-        None => Entry { key, value: None },
+/// The records of a user task: one, unless its answer is long.
+pub fn task(id: Uuid, task: &UserTask) -> Vec<Entry> {
+    let whole = written(task);
+    if whole.len() <= CHUNK {
+        return vec![Entry { key: task_key(id, None), value: Some(whole) }];
     }
+    let pieces = whole.chunks(CHUNK).enumerate();
+    let head = entry(task_key(id, None), &InPieces { pieces: pieces.len() });
+    pieces
+        .map(|(number, piece)| Entry { key: task_key(id, Some(number)), value: Some(piece.to_vec()) })
+        .chain([head])
+        .collect()
+}
+
+/// The records that forget a user task.
+pub fn task_forgotten(id: Uuid, task: &UserTask) -> Vec<Entry> {
+    // It may have been a little longer before its status changed.
+    let most = written(task).len() / CHUNK + 2;
+    let pieces = (0..most).filter(|_| most > 2).map(|number| task_key(id, Some(number)));
+    pieces.chain([task_key(id, None)]).map(|key| Entry { key, value: None }).collect()
+}
+
+fn task_key(id: Uuid, piece: Option<usize>) -> String {
+    piece.map_or_else(|| format!("task/{id}"), |number| format!("task/{id}/{number}"))
+}
+
+/// A user task, from one record or from several.
+fn whole_task(id: Uuid, value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Option<UserTask> {
+    if let Some(task) = read(value) {
+        return Some(task);
+    }
+    let InPieces { pieces } = read(value)?;
+    let mut whole = Vec::new();
+    for number in 0..pieces {
+        whole.extend(last.get(&task_key(id, Some(number)))?);
+    }
+    read(&whole)
 }
 
 impl History {
@@ -175,14 +223,14 @@ pub fn recover(entries: impl IntoIterator<Item = Entry>) -> Recovered {
     for (key, value) in &last {
         let known = match key.split_once('/') {
             None if key == "history" => read(value).map(|history| recovered.history = history),
-            Some(("task", id)) => Uuid::parse_str(id)
+            Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()
-                .and_then(|id| Some((id, read(value)?)))
+                .and_then(|id| Some((id, whole_task(id, value, &last)?)))
                 .map(|(id, task)| drop(recovered.tasks.insert(id, task))),
             Some(("run", id)) if !id.contains('/') => {
                 Uuid::parse_str(id).ok().and_then(|id| resume(id, &last)).map(|run| recovered.run = Some(run))
             }
-            Some(("run", _)) => Some(()),
+            Some(("run" | "task", _)) => Some(()),
             _ => None,
         };
         if known.is_none() {
@@ -208,8 +256,14 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         let stages: Vec<Stage> = get(&format!("/stages/{block}")).and_then(|value| read(value)).unwrap_or_default();
         stages.into_iter().enumerate().map(move |(at, stage)| (block * BLOCK + at, stage))
     });
-    let execution =
-        Execution::resume(run.order.clone(), stages, state.throttling, &state.rates_of_others, state.stopping);
+    let execution = Execution::resume(
+        run.order.clone(),
+        stages,
+        state.throttling,
+        &state.rates_of_others,
+        state.stopping,
+        state.limits,
+    );
     Some((run, execution))
 }
 

@@ -2,8 +2,8 @@ use evenkeel_kafka::TopicPartition;
 
 use super::*;
 use crate::{
-    executor::{Action, Baseline, Limits, PartitionSight, Sight, Strategy},
-    tasks::{Class, Question, Status},
+    executor::{Action, Adjustment, Baseline, Limits, PartitionSight, Sight, Strategy},
+    tasks::{Answer, Class, Question, Status},
 };
 
 fn run(moves: usize) -> Run {
@@ -135,19 +135,57 @@ fn tasks_and_history_are_found_again_and_strange_keys_are_told() {
         started: 5,
         status: Status::Active,
     };
-    let history = History { removed: [(BrokerId(3), 17)].into(), demoted: BTreeMap::new() };
+    let history = History { removed: [(BrokerId(3), 17)].into(), missing: [(BrokerId(5), 18)].into(), ..History::default() };
     let (kept, gone) = (Uuid::from_u128(1), Uuid::from_u128(2));
     let strange = Entry { key: "policy/x".to_owned(), value: Some(b"{}".to_vec()) };
     let broken = Entry { key: format!("task/{}", Uuid::from_u128(3)), value: Some(b"{".to_vec()) };
-    let recovered = recover([
-        task(kept, Some(&asked)),
-        task(gone, Some(&asked)),
-        history.entry(),
-        task(gone, None),
-        strange.clone(),
-        broken.clone(),
-    ]);
+    let recovered = recover(
+        [
+            task(kept, &asked),
+            task(gone, &asked),
+            vec![history.entry()],
+            task_forgotten(gone, &asked),
+            vec![strange.clone(), broken.clone()],
+        ]
+        .concat(),
+    );
     assert_eq!(recovered.tasks, [(kept, asked)].into());
     assert_eq!(recovered.history, history);
     assert_eq!(recovered.strange, [strange.key, broken.key].into());
+}
+
+#[test]
+fn a_long_answer_is_cut_and_put_together_again() {
+    let body = "{\"summary\":\"ä\"}".repeat(100_000);
+    let asked = UserTask {
+        question: Question { method: "POST".into(), endpoint: "rebalance".into(), parameters: BTreeSet::new() },
+        written: String::new(),
+        client: String::new(),
+        class: Class::KafkaAdmin,
+        started: 5,
+        status: Status::InExecution(Answer { code: 200, body }),
+    };
+    let id = Uuid::from_u128(1);
+    let mut entries = task(id, &asked);
+    assert!(entries.len() > 3 && entries.iter().flat_map(|entry| &entry.value).all(|value| value.len() <= CHUNK));
+    assert_eq!(recover(entries.clone()).tasks, [(id, asked.clone())].into());
+    let mut torn = entries.clone();
+    torn.remove(1);
+    assert_eq!(recover(torn).strange, [format!("task/{id}")].into());
+    entries.extend(task_forgotten(id, &asked.executed(false)));
+    assert!(recover(entries.clone()).tasks.is_empty());
+    let keys = |deleted: bool| -> BTreeSet<&str> {
+        entries.iter().filter(|entry| entry.value.is_none() == deleted).map(|entry| entry.key.as_str()).collect()
+    };
+    assert!(keys(false).is_subset(&keys(true)));
+}
+
+#[test]
+fn limits_that_were_adjusted_are_found_again() {
+    let run = run(3);
+    let mut execution = Execution::new(run.order.clone());
+    execution.adjust(&Adjustment { per_broker: Some(9), ..Adjustment::default() });
+    let topic = [run.begun(), run.stepped(&execution, &BTreeSet::new())].concat();
+    let (found, resumed) = recover(topic).run.unwrap();
+    assert_eq!((found.order.limits.per_broker, resumed.limits().per_broker), (5, 9));
 }

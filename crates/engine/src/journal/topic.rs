@@ -29,6 +29,8 @@ const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct JournalTopic {
     writer: TopicWriter,
+    /// A transaction was begun and not seen to its end, for whoever wrote it has gone away.
+    unfinished: bool,
 }
 
 impl JournalTopic {
@@ -48,7 +50,7 @@ impl JournalTopic {
                 Some(Entry { key, value: record.value.map(|value| value.to_vec()) })
             }));
         }
-        Ok((JournalTopic { writer }, recover(entries)))
+        Ok((JournalTopic { writer, unfinished: false }, recover(entries)))
     }
 
     /// Writes entries, all or none. When this returns they will be found by whoever comes next.
@@ -61,6 +63,10 @@ impl JournalTopic {
                 ..Record::default()
             })
             .collect();
+        if self.unfinished {
+            self.writer.abort().await?;
+        }
+        self.unfinished = true;
         let written = self.writer.write(&BTreeMap::from([(TopicPartition::new(TOPIC, 0), records)])).await;
         let done = match written {
             Ok(_) => self.writer.commit().await,
@@ -70,6 +76,7 @@ impl JournalTopic {
             // Nobody knows how much is there: none of it must be seen, unless all of it was decided already.
             self.writer.abort().await?;
         }
+        self.unfinished = false;
         done
     }
 }

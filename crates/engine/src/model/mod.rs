@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_balancer::cluster::{
     BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, DiskSpec, DiskState, Invalid, Load,
-    ReplicaSpec, Resource,
+    ReplicaSpec, Resource, Resources,
 };
 use evenkeel_kafka::TopicPartition;
 
@@ -97,40 +97,44 @@ pub fn build(
     purpose: &Purpose,
 ) -> Result<Cluster, NoModel> {
     let mut builder = ClusterBuilder::new().cpu_weights(weights);
-    for resource in unknown(loads) {
-        builder.unknown(resource);
-    }
+    unknown(loads).iter().for_each(|resource| builder.unknown(resource));
+    let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
     let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     for (id, broker) in &view.brokers {
-        let spec = broker_spec(*id, broker, view, capacities, purpose)?;
-        disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
+        let spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
+        if !spec.disks.is_empty() {
+            disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
+        }
         builder.broker(spec)?;
     }
+    let disk_of = |id: &i32, partition: &TopicPartition| {
+        let known = disks.get(id)?;
+        let dir = view.brokers.get(id)?.dirs.get(partition)?;
+        known.iter().position(|known| known == dir)
+    };
+    // Both are in the same order: walking side by side saves a search for each partition.
+    let mut told = loads.loads.iter().peekable();
+    let mut replicas: Vec<ReplicaSpec> = Vec::new();
     for (partition, seen) in &view.partitions {
-        let leader = seen.leader.and_then(|leader| seen.replicas.iter().position(|id| *id == leader)).unwrap_or(0);
-        let carried = loads.loads.get(partition).map(leader_load).unwrap_or_default();
+        while told.next_if(|(name, _)| *name < partition).is_some() {}
+        let carried = told.next_if(|(name, _)| *name == partition).map(|(_, values)| leader_load(values));
+        let carried = carried.unwrap_or_default();
         let follower = Load { cpu: weights.follower_cpu(carried), nw_out: 0.0, ..carried };
-        let replicas: Vec<ReplicaSpec> = seen
-            .replicas
-            .iter()
-            .enumerate()
-            .map(|(position, id)| {
-                let dir = view.brokers.get(id).and_then(|broker| broker.dirs.get(partition));
-                ReplicaSpec {
-                    broker: BrokerId(*id),
-                    disk: dir.and_then(|dir| disks.get(id)?.iter().position(|known| known == dir)),
-                    load: if position == leader { carried } else { follower },
-                    offline: seen.offline.contains(id),
-                }
-            })
-            .collect();
+        let leader = seen.leader.and_then(|leader| seen.replicas.iter().position(|id| *id == leader)).unwrap_or(0);
+        replicas.clear();
+        replicas.extend(seen.replicas.iter().enumerate().map(|(position, id)| ReplicaSpec {
+            broker: BrokerId(*id),
+            disk: disk_of(id, partition),
+            load: if position == leader { carried } else { follower },
+            offline: seen.offline.contains(id),
+        }));
         builder.partition(&partition.topic, partition.partition, leader, &replicas)?;
     }
     Ok(builder.build()?)
 }
 
 /// Resources of which nobody knows anything: unknown, not 0.
-fn unknown(loads: &Aggregate) -> impl Iterator<Item = Resource> + '_ {
+pub fn unknown(loads: &Aggregate) -> Resources {
     let told = |metric: Metric| loads.loads.values().any(|values| values.get(metric).is_some());
     [
         (Resource::Cpu, Metric::Cpu),
@@ -139,12 +143,12 @@ fn unknown(loads: &Aggregate) -> impl Iterator<Item = Resource> + '_ {
         (Resource::Disk, Metric::Disk),
     ]
     .into_iter()
-    .filter(move |(_, metric)| !told(*metric))
-    .map(|(resource, _)| resource)
+    .filter(|(_, metric)| !told(*metric))
+    .fold(Resources::NONE, |unknown, (resource, _)| unknown.with(resource))
 }
 
 /// What a leader carries, in the balancer's units.
-fn leader_load(values: &Values) -> Load {
+pub(crate) fn leader_load(values: &Values) -> Load {
     let of = |metric: Metric| values.get(metric).unwrap_or(0.0);
     Load {
         cpu: of(Metric::Cpu) as f32,
@@ -157,7 +161,7 @@ fn leader_load(values: &Values) -> Load {
 fn broker_spec(
     id: i32,
     broker: &BrokerView,
-    view: &View,
+    has_offline: bool,
     capacities: &Capacities,
     purpose: &Purpose,
 ) -> Result<BrokerSpec, NoModel> {
@@ -169,14 +173,13 @@ fn broker_spec(
         Some((_, true)) if !purpose.may_estimate && !dead => return Err(NoModel::EstimatedCapacity(id)),
         Some((capacity, _)) => Some(capacity),
     };
-    let offline = || view.partitions.values().any(|seen| seen.offline.contains(&id));
     let state = if dead {
         BrokerState::Dead
     } else if purpose.new.contains(&id) {
         BrokerState::New
     } else if purpose.demoted.contains(&id) {
         BrokerState::Demoted
-    } else if !broker.failed_dirs.is_empty() || offline() {
+    } else if !broker.failed_dirs.is_empty() || has_offline {
         BrokerState::BadDisks
     } else {
         BrokerState::Alive

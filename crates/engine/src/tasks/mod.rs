@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use evenkeel_rest::{Endpoint, TaskClass};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -37,6 +38,17 @@ pub enum Class {
     KafkaAdmin,
     /// Changes the engine.
     EngineAdmin,
+}
+
+impl From<TaskClass> for Class {
+    fn from(class: TaskClass) -> Class {
+        match class {
+            TaskClass::KafkaMonitor => Class::KafkaMonitor,
+            TaskClass::CruiseControlMonitor => Class::EngineMonitor,
+            TaskClass::KafkaAdmin => Class::KafkaAdmin,
+            TaskClass::CruiseControlAdmin => Class::EngineAdmin,
+        }
+    }
 }
 
 /// Where a task stands.
@@ -78,6 +90,26 @@ pub struct UserTask {
     pub status: Status,
 }
 
+impl UserTask {
+    /// As it is once what it proposed is over.
+    #[must_use]
+    pub fn executed(&self, well: bool) -> UserTask {
+        let status = match self.status.clone() {
+            Status::InExecution(answer) if well => Status::Completed(answer),
+            Status::InExecution(answer) => Status::CompletedWithError(answer),
+            other => other,
+        };
+        UserTask { status, ..self.clone() }
+    }
+
+    /// Whether it is one of those of which only so many may be worked on. Looking at the engine and
+    /// stopping it is always possible, however much it has to do.
+    fn weighs(&self) -> bool {
+        Endpoint::named(&self.question.endpoint)
+            .is_none_or(|endpoint| endpoint.facts().is_async && endpoint != Endpoint::State)
+    }
+}
+
 /// What bounds the tasks that are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -114,14 +146,16 @@ pub enum Refused {
 pub struct UserTasks {
     limits: Limits,
     tasks: BTreeMap<Uuid, UserTask>,
-    /// The last question of a session that is the same as this one.
+    /// Questions of sessions whose answer has not been taken yet, and when they were last asked.
     sessions: BTreeMap<(String, Question), (Uuid, Millis)>,
+    /// What was over before its answer was noted here, and whether it ended well.
+    over_early: BTreeMap<Uuid, bool>,
 }
 
 impl UserTasks {
     /// None yet.
     pub fn new(limits: Limits) -> UserTasks {
-        UserTasks { limits, tasks: BTreeMap::new(), sessions: BTreeMap::new() }
+        UserTasks { limits, tasks: BTreeMap::new(), sessions: BTreeMap::new(), over_early: BTreeMap::new() }
     }
 
     /// Takes back what a life before this one has left on record. What was never answered is lost
@@ -152,19 +186,33 @@ impl UserTasks {
         let key = (session.to_owned(), task.question.clone());
         let in_time = |last: Millis| now - last <= self.limits.session;
         if let Some((id, last)) = self.sessions.get_mut(&key).filter(|(_, last)| in_time(*last)) {
-            // Once the answer has been taken, the same question is a new one.
-            if self.tasks.get(id).is_some_and(|known| known.status == Status::Active) {
+            if self.tasks.contains_key(id) {
                 *last = now;
                 return Ok(Admission::Known(*id));
             }
         }
-        let active = self.tasks.values().filter(|known| known.status == Status::Active).count();
-        if active >= self.limits.active {
+        let active = self.active();
+        if active >= self.limits.active && task.weighs() {
             return Err(Refused::TooMany(active));
         }
         self.sessions.insert(key, (fresh, now));
         self.tasks.insert(fresh, task);
         Ok(Admission::New)
+    }
+
+    /// How many are worked on, of those that are counted.
+    pub fn active(&self) -> usize {
+        self.tasks.values().filter(|known| known.status == Status::Active && known.weighs()).count()
+    }
+
+    /// How many sessions wait for an answer.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The answer has been taken: from now on the same question of the same session is a new one.
+    pub fn taken(&mut self, session: &str, question: &Question) {
+        self.sessions.remove(&(session.to_owned(), question.clone()));
     }
 
     /// The answer is there; `executes` says whether what it proposes is now being carried out.
@@ -175,14 +223,18 @@ impl UserTasks {
             200..=299 => Status::Completed(answer),
             _ => Status::CompletedWithError(answer),
         };
+        if let Some(well) = self.over_early.remove(&id) {
+            self.executed(id, well);
+        }
     }
 
     /// What it proposed is over.
     pub fn executed(&mut self, id: Uuid, well: bool) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        if let Status::InExecution(answer) = &task.status {
-            let answer = answer.clone();
-            task.status = if well { Status::Completed(answer) } else { Status::CompletedWithError(answer) };
+        if task.status == Status::Active {
+            self.over_early.insert(id, well);
+        } else {
+            *task = task.executed(well);
         }
     }
 
@@ -199,7 +251,7 @@ impl UserTasks {
     }
 
     /// Forgets what has been kept long enough; says what, for whoever keeps a record of it.
-    pub fn forget(&mut self, now: Millis) -> Vec<Uuid> {
+    pub fn forget(&mut self, now: Millis) -> Vec<(Uuid, UserTask)> {
         let mut gone = Vec::new();
         for (class, (retention, most)) in &self.limits.kept {
             let over = |task: &UserTask| matches!(task.status, Status::Completed(_) | Status::CompletedWithError(_));
@@ -218,9 +270,7 @@ impl UserTasks {
                     .map(|(_, (_, id))| *id),
             );
         }
-        for id in &gone {
-            self.tasks.remove(id);
-        }
+        let gone = gone.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))).collect();
         let (tasks, session) = (&self.tasks, self.limits.session);
         self.sessions.retain(|_, (id, last)| now - *last <= session && tasks.contains_key(id));
         gone

@@ -56,7 +56,9 @@ fn a_client_without_ids_finds_its_task_through_its_session_until_it_has_the_answ
     assert_eq!(tasks.admit(asked("rebalance", &[], 10), None, "s", id(2)), Ok(Admission::Known(id(1))));
     assert_eq!(tasks.admit(asked("rebalance", &[], 10), None, "other", id(3)), Ok(Admission::New));
     tasks.answered(id(1), fine(), false);
-    assert_eq!(tasks.admit(asked("rebalance", &[], 20), None, "s", id(4)), Ok(Admission::New));
+    assert_eq!(tasks.admit(asked("rebalance", &[], 20), None, "s", id(4)), Ok(Admission::Known(id(1))));
+    tasks.taken("s", &asked("rebalance", &[], 0).question);
+    assert_eq!(tasks.admit(asked("rebalance", &[], 30), None, "s", id(4)), Ok(Admission::New));
 }
 
 #[test]
@@ -64,13 +66,16 @@ fn only_tasks_without_an_answer_count_as_active() {
     let mut tasks = tasks();
     for number in 1..=20 {
         let session = number.to_string();
-        assert_eq!(tasks.admit(asked("state", &[], 0), None, &session, id(number)), Ok(Admission::New));
+        assert_eq!(tasks.admit(asked("load", &[], 0), None, &session, id(number)), Ok(Admission::New));
         tasks.answered(id(number), fine(), false);
     }
     for number in [21, 22] {
-        tasks.admit(asked("state", &[], 0), None, &number.to_string(), id(number)).unwrap();
+        tasks.admit(asked("load", &[], 0), None, &number.to_string(), id(number)).unwrap();
     }
-    let refused = tasks.admit(asked("state", &[], 0), None, "23", id(23)).unwrap_err();
+    for (number, small) in [(30, "state"), (31, "stop_proposal_execution"), (32, "user_tasks")] {
+        assert_eq!(tasks.admit(asked(small, &[], 0), None, "s", id(number)), Ok(Admission::New));
+    }
+    let refused = tasks.admit(asked("load", &[], 0), None, "23", id(23)).unwrap_err();
     assert_eq!(refused.to_string(), "There are already 2 active user tasks, which has reached the servlet capacity.");
 }
 
@@ -98,7 +103,8 @@ fn answered_tasks_go_by_age_and_by_number_but_never_while_they_run() {
         tasks.admit(asked("rebalance", &[], number as Millis), None, &number.to_string(), id(number)).unwrap();
         tasks.answered(id(number), fine(), number == 0);
     }
-    assert_eq!(tasks.forget(10), [id(1), id(2)]);
+    let gone: Vec<Uuid> = tasks.forget(10).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(gone, [id(1), id(2)]);
     let left: Vec<Uuid> = tasks.latest_first().into_iter().map(|(id, _)| id).collect();
     assert_eq!(left, [id(5), id(4), id(3), id(0)]);
     assert_eq!(tasks.forget(25 * HOUR).len(), 3);
@@ -118,4 +124,13 @@ fn after_a_restart_answers_are_known_and_what_was_lost_says_so() {
     assert_eq!(after.get(id(1)).unwrap().status, Status::InExecution(fine()));
     assert!(matches!(&after.get(id(2)).unwrap().status, Status::CompletedWithError(answer) if answer.code == 500));
     assert_eq!(after.admit(asked("rebalance", &[], 9), Some(id(1)), "new", id(3)), Ok(Admission::Known(id(1))));
+}
+
+#[test]
+fn what_is_over_before_its_answer_is_noted_is_over() {
+    let mut tasks = tasks();
+    tasks.admit(asked("rebalance", &[], 0), None, "s", id(1)).unwrap();
+    tasks.executed(id(1), true);
+    tasks.answered(id(1), fine(), true);
+    assert_eq!(tasks.get(id(1)).unwrap().status, Status::Completed(fine()));
 }

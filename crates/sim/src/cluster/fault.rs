@@ -79,11 +79,12 @@ impl Cluster {
                 }
             }
             Fault::ControllerChange => {
-                let former = self.shown_controller.take();
-                let others = self.brokers.values().filter(|broker| broker.is_active() && broker.is_running());
-                let next = others.map(|broker| broker.spec.id).find(|id| Some(*id) > former);
-                self.shown_controller = next;
-                self.choose_shown_controller();
+                let former = self.shown_controller;
+                let fit = self.brokers.values().filter(|broker| broker.is_active() && broker.is_running());
+                let fit: Vec<BrokerId> = fit.map(|broker| broker.spec.id).collect();
+                // The next by id, and after the last the first: never the former, unless there is no other.
+                let next = fit.iter().find(|id| Some(**id) > former).or(fit.first());
+                self.shown_controller = next.copied();
             }
             Fault::ForeignReassignment(line) => {
                 // A refusal is the other's affair.

@@ -72,10 +72,16 @@ impl Cluster {
         loads
     }
 
+    /// What is written to a topic and read from it, if there is such a topic.
+    pub fn load_of(&self, topic: &str) -> Option<&Load> {
+        self.topics.get(topic).map(|topic| topic.load())
+    }
+
     /// Changes a topic's load from now on.
     pub fn set_load(&mut self, topic: &str, load: Load) {
         let now = self.now;
         self.changing_shares(topic, |topic| topic.history.change(now, load));
+        self.look_at_disks_soon();
     }
 
     /// Puts simulated bytes into a partition at once.
@@ -85,6 +91,7 @@ impl Cluster {
         if let Some((history, it)) = found {
             it.tape.add(bytes as f64, history, now);
         }
+        self.look_at_disks_soon();
     }
 
     /// Bytes in a partition's log, as its leader has it.

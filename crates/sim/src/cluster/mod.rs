@@ -117,6 +117,8 @@ pub struct Cluster {
     shown_controller: Option<BrokerId>,
     /// How often a broker's process has started, ended, or changed how it is reached.
     process_changes: u64,
+    /// When disks are looked at next: the sooner, the fuller they are.
+    disks_due: Millis,
 }
 
 /// What happens by itself at a moment.
@@ -128,13 +130,15 @@ enum Event {
     Unfence(BrokerId, i64),
     /// The broker's reporter sends its metrics, unless the process was another.
     Report(BrokerId, i64),
-    /// Retention, full disks, slow followers and transactions that nobody ended.
+    /// Retention, slow followers and transactions that nobody ended.
     Housekeeping,
+    /// Full disks, unless they are looked at another time.
+    LookAtDisks,
 }
 
 /// How often the coordinator looks for old transactions, and leaders for slow followers.
 const HOUSEKEEPING: Millis = 10_000;
-/// How often brokers look at retention and full disks, which means looking at every log.
+/// How often brokers look at retention, which means looking at every log.
 const LOOK_AT_LOGS: Millis = 60_000;
 
 impl Cluster {
@@ -157,6 +161,7 @@ impl Cluster {
             felt_loads: (0, BTreeMap::new()),
             shown_controller: None,
             process_changes: 0,
+            disks_due: 0,
         };
         for spec in brokers {
             let id = spec.id;
@@ -170,6 +175,7 @@ impl Cluster {
         }
         cluster.broker_ids().into_iter().for_each(|id| cluster.schedule_report(id));
         cluster.at(HOUSEKEEPING, Event::Housekeeping);
+        cluster.look_at_disks_in(upkeep::DISKS_WITH_ROOM);
         cluster
     }
 
@@ -223,6 +229,11 @@ impl Cluster {
                     self.look_at_logs();
                 }
                 self.at(self.now + HOUSEKEEPING, Event::Housekeeping);
+            }
+            Event::LookAtDisks => {
+                if self.now >= self.disks_due {
+                    self.look_at_disks();
+                }
             }
         }
     }

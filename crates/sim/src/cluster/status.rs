@@ -170,7 +170,10 @@ impl Cluster {
                     total: extent.size_up_to(extent.end),
                 });
             };
-            let replica = |tp: &TopicPartition| self.lookup(tp).and_then(|(_, it)| it.replica(*to));
+            // Nothing is copied into a directory that has failed.
+            let replica = |tp: &TopicPartition| {
+                self.lookup(tp).and_then(|(_, it)| it.replica(*to)).filter(|it| !broker.dirs[it.dir].failed)
+            };
             for tp in &broker.behind {
                 let position = replica(tp).and_then(|it| match it.progress {
                     Progress::Behind(lag) => Some(lag.position),

@@ -143,6 +143,9 @@ impl Cluster {
             weights: None,
         };
         self.topics.insert(name, topic);
+        if new.load.bytes_in > 0.0 {
+            self.look_at_disks_soon();
+        }
         Ok(answer)
     }
 

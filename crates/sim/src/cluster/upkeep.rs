@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 
 use super::life::leave_isr;
 use super::topic::{Progress, Replica};
-use super::{Cluster, Process};
+use super::{Cluster, Event, Process};
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
 /// replica.lag.time.max.ms
 const LONGEST_LAG: Millis = 30_000;
+/// How often full disks are looked for while none can be full before the next look: it means looking at every log.
+pub(super) const DISKS_WITH_ROOM: Millis = 60_000;
+/// How often while one can be.
+const DISKS_NEARLY_FULL: Millis = 1_000;
 
 /// Links and disks that cannot carry what clients and followers in step want of them.
 #[derive(Debug, Default)]
@@ -32,7 +36,7 @@ impl Overloaded {
 }
 
 impl Cluster {
-    /// Retention, compaction, and disks that are full.
+    /// Retention and compaction.
     pub(super) fn look_at_logs(&mut self) {
         let (now, wall_clock) = (self.now, self.wall_clock());
         for topic in self.topics.values_mut() {
@@ -52,22 +56,45 @@ impl Cluster {
                 }
             }
         }
-        self.fail_full_dirs();
         // What no broker shows any more need not be kept.
         let oldest = self.oldest_view();
         self.gone.retain(|(when, _)| *when >= oldest);
     }
 
-    /// A directory that is full fails, as it does in Kafka.
-    fn fail_full_dirs(&mut self) {
+    /// A directory that is full fails, as it does in Kafka. The next look comes before another one can be full, unless
+    /// the load changes, which asks for a look of its own.
+    pub(super) fn look_at_disks(&mut self) {
+        let loads = self.loads();
+        let mut again = DISKS_WITH_ROOM;
         for ((id, dir), used) in self.used_bytes() {
-            let full = self.brokers.get(&id).is_some_and(|broker| {
-                let dir = &broker.dirs[dir];
-                broker.process != Process::Down && !dir.failed && used >= dir.spec.capacity as f64
-            });
-            if full {
-                self.fail_dir(id, dir);
+            let Some(broker) = self.brokers.get(&id).filter(|broker| broker.process != Process::Down) else { continue };
+            let it = &broker.dirs[dir];
+            if it.failed {
+                continue;
             }
+            let room = it.spec.capacity as f64 - used;
+            if room <= 0.0 {
+                self.fail_dir(id, dir);
+                continue;
+            }
+            // What is produced comes at any speed, and copies as fast as the disk writes.
+            let produced = loads.get(&id).map_or(0.0, |load| load.bytes_in + load.replication_in);
+            if room < (produced + it.spec.disk_bytes) * DISKS_WITH_ROOM as f64 / 1_000.0 {
+                again = DISKS_NEARLY_FULL;
+            }
+        }
+        self.look_at_disks_in(again);
+    }
+
+    pub(super) fn look_at_disks_in(&mut self, millis: Millis) {
+        self.disks_due = self.now + millis;
+        self.at(self.disks_due, Event::LookAtDisks);
+    }
+
+    /// More may be written from now on than when disks were looked at last.
+    pub(super) fn look_at_disks_soon(&mut self) {
+        if self.disks_due > self.now + DISKS_NEARLY_FULL {
+            self.look_at_disks_in(DISKS_NEARLY_FULL);
         }
     }
 

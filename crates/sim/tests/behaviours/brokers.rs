@@ -99,6 +99,22 @@ fn the_shown_controller_is_always_a_live_broker() {
 }
 
 #[test]
+fn a_change_of_controller_names_another_broker_while_there_is_one() {
+    let mut cluster = cluster(4);
+    assert_eq!(cluster.unregister_broker(BrokerId(3)), Ok(()));
+    for round in 0..12 {
+        let former = cluster.shown_controller();
+        cluster.suffer(&Fault::ControllerChange);
+        assert_ne!(cluster.shown_controller(), former, "round {round}");
+        assert_ne!(cluster.shown_controller(), Some(BrokerId(3)));
+    }
+    cluster.crash_broker(BrokerId(0));
+    cluster.crash_broker(BrokerId(1));
+    cluster.suffer(&Fault::ControllerChange);
+    assert_eq!(cluster.shown_controller(), Some(BrokerId(2)), "nobody else is left");
+}
+
+#[test]
 fn a_session_is_as_long_as_the_last_silence() {
     let mut cluster = with_partition(3, &[0, 1]);
     for silence in [5_000, 3_900] {

@@ -1,5 +1,6 @@
 use crate::*;
 use evenkeel_sim::cluster::Fault;
+use evenkeel_sim::traffic::Load;
 
 fn dir_of(cluster: &Cluster, broker: i32) -> String {
     sizes(cluster, broker)[0].0.clone()
@@ -118,4 +119,40 @@ fn a_directory_that_fills_up_fails() {
     cluster.tick(60_000);
     assert_eq!(cluster.describe_log_dirs(BrokerId(0), None)[0].error, Some(Code::KafkaStorageError));
     assert_eq!(now(&cluster).leader, Some(BrokerId(1)));
+}
+
+#[test]
+fn a_directory_fails_when_it_is_full_and_not_a_minute_later() {
+    let mut spec = broker(0);
+    spec.dirs[0].capacity = 5_000_000;
+    let mut cluster = Cluster::new(Options::default(), [spec, broker(1)]);
+    let load = Load::steady(1_000_000.0);
+    create(&mut cluster, &NewTopic::manual("t", &[&[0, 1]]).loaded(load, 0));
+    let error = |cluster: &Cluster| cluster.describe_log_dirs(BrokerId(0), None)[0].error;
+    cluster.tick(4_000);
+    assert_eq!(error(&cluster), None);
+    cluster.tick(2_000);
+    assert_eq!(error(&cluster), Some(Code::KafkaStorageError));
+}
+
+#[test]
+fn a_directory_that_had_room_is_watched_again_when_the_load_grows() {
+    let mut spec = broker(0);
+    spec.dirs[0].capacity = 1_000_000_000_000;
+    let mut cluster = Cluster::new(Options::default(), [spec, broker(1)]);
+    create(&mut cluster, &NewTopic::manual("t", &[&[0, 1]]).loaded(Load::steady(1.0), 0));
+    cluster.tick(61_000);
+    cluster.set_load("t", Load::steady(1e12));
+    cluster.tick(3_000);
+    assert_eq!(cluster.describe_log_dirs(BrokerId(0), None)[0].error, Some(Code::KafkaStorageError));
+}
+
+#[test]
+fn nothing_is_on_its_way_into_a_directory_that_has_failed() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    let dir = usize::from(dir_of(&cluster, 1) == "/d1");
+    cluster.suffer(&Fault::FailedDir(BrokerId(1), dir));
+    cluster.fill(&t0(), 1_000_000);
+    cluster.tick(1_000);
+    assert_eq!(cluster.copy_status(), []);
 }

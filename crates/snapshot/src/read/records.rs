@@ -77,18 +77,30 @@ impl Records {
         for (_, pending) in &self.moves {
             self.builder.pending(pending.clone());
         }
-        self.builder.build().map_err(|invalid| {
+        let moves = self.moves;
+        let line_of = |wanted: &dyn Fn(&PendingMove) -> bool| {
+            moves.iter().find(|(_, pending)| wanted(pending)).map_or(last, |(line, _)| *line)
+        };
+        let cluster = self.builder.build().map_err(|invalid| {
             let line = match &invalid {
                 Invalid::PartitionTwice { record, .. } => self.first_partition + *record as u64,
-                Invalid::Partition { topic, partition, .. } => self
-                    .moves
-                    .iter()
-                    .find(|(_, pending)| pending.topic == *topic && pending.partition == *partition)
-                    .map_or(last, |(line, _)| *line),
+                Invalid::Partition { topic, partition, .. } => {
+                    line_of(&|pending| pending.topic == *topic && pending.partition == *partition)
+                }
                 _ => last,
             };
             Flaw { line, problem: invalid.into() }
-        })
+        })?;
+        match move_to_holder(&cluster) {
+            None => Ok(cluster),
+            Some(pending) => Err(Flaw {
+                line: line_of(&|one| *one == pending),
+                problem: Problem::MoveToHolder {
+                    partition: Quoted::new(&format!("{}-{}", pending.topic, pending.partition)),
+                    broker: pending.to.0,
+                },
+            }),
+        }
     }
 
     fn enter(&mut self, section: Section, kind: &'static str) -> Result<(), Problem> {
@@ -207,6 +219,24 @@ impl Records {
         self.moves.push((line, pending));
         Ok(())
     }
+}
+
+/// A copy that is said to be on its way to a broker that has a replica of the partition. Partitions and moves are in the
+/// same order, so one walk finds it.
+fn move_to_holder(cluster: &Cluster) -> Option<PendingMove> {
+    let mut moves = cluster.pending_moves().peekable();
+    // Most snapshots have no moves: then nobody walks.
+    moves.peek()?;
+    cluster.partitions().find_map(|partition| {
+        let mut found = None;
+        while let Some(one) = moves.next_if(|one| one.topic == partition.topic() && one.partition == partition.number())
+        {
+            if partition.replicas().any(|replica| replica.broker == one.to) {
+                found = found.or(Some(one));
+            }
+        }
+        found
+    })
 }
 
 impl Draft {

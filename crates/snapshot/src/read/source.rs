@@ -56,7 +56,8 @@ fn unpack(input: impl Read, blocks: &SyncSender<io::Result<Vec<u8>>>) {
         let mut block = Vec::with_capacity(BUFFER);
         let outcome = text.by_ref().take(BUFFER as u64).read_to_end(&mut block);
         let is_last = block.is_empty() || outcome.is_err();
-        if blocks.send(Ok(block)).is_err() {
+        // An empty block means the end of the text, and what went wrong is not that.
+        if (!block.is_empty() || outcome.is_ok()) && blocks.send(Ok(block)).is_err() {
             return;
         }
         if let Err(error) = outcome {

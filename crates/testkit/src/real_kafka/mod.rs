@@ -289,8 +289,11 @@ fn lay_out(folder: &Path, shared: &Shared, spec: &BrokerSpec) -> Result<Broker> 
     let folder = folder.join(&name);
     let addresses = Addresses::new(lasting_ports()?);
     let log_dirs: Vec<_> = (0..spec.log_dirs).map(|n| folder.join(format!("d{n}"))).collect();
-    let node = Node::lay_out(&name, &folder, &properties::broker(shared, spec, addresses, &log_dirs))?;
-    for (n, log_dir) in log_dirs.iter().enumerate() {
+    // Apart from the log directories: a broker that loses the one with its metadata is lost with all of them.
+    let metadata_dir = folder.join("metadata");
+    let properties = properties::broker(shared, spec, addresses, &metadata_dir, &log_dirs);
+    let node = Node::lay_out(&name, &folder, &properties)?;
+    for (n, log_dir) in log_dirs.iter().chain([&metadata_dir]).enumerate() {
         properties::format(log_dir, &shared.cluster_id, spec.id, n)?;
     }
     Ok(Broker { node, addresses, log_dirs })

@@ -125,7 +125,13 @@ pub(super) fn controller(shared: &Shared, data: &Path) -> String {
     own + &everyone(shared)
 }
 
-pub(super) fn broker(shared: &Shared, spec: &BrokerSpec, addresses: Addresses, log_dirs: &[PathBuf]) -> String {
+pub(super) fn broker(
+    shared: &Shared,
+    spec: &BrokerSpec,
+    addresses: Addresses,
+    metadata_dir: &Path,
+    log_dirs: &[PathBuf],
+) -> String {
     let BrokerSpec { id, rack, .. } = spec;
     let [plaintext, sasl_ssl, mtls] =
         [Listener::Plaintext, Listener::SaslSsl, Listener::Mtls].map(|listener| addresses.of(listener));
@@ -136,6 +142,7 @@ pub(super) fn broker(shared: &Shared, spec: &BrokerSpec, addresses: Addresses, l
          node.id={id}\n\
          broker.rack={rack}\n\
          log.dirs={log_dirs}\n\
+         metadata.log.dir={}\n\
          broker.heartbeat.interval.ms=300\n\
          listeners=PLAINTEXT://{plaintext},SASL_SSL://{sasl_ssl},MTLS://{mtls}\n\
          listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,MTLS:SSL,CONTROLLER:PLAINTEXT\n\
@@ -146,6 +153,7 @@ pub(super) fn broker(shared: &Shared, spec: &BrokerSpec, addresses: Addresses, l
          ssl.truststore.location={}\n\
          listener.name.mtls.ssl.client.auth=required\n\
          sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512\n",
+        metadata_dir.display(),
         shared.certificates.keystore().display(),
         shared.certificates.authority().display(),
     );

@@ -29,7 +29,7 @@ promises_on_own_brokers!(3: a_large_cluster_is_read_and_altered_in_small_request
 
 /// Partitions of one topic, and topics. Real brokers share a small machine, and each partition is a folder with files.
 const PARTITIONS: usize = 2_000;
-const TOPICS: usize = 10;
+const TOPICS: usize = 100;
 const REAL_PARTITIONS: usize = 100;
 const REAL_TOPICS: usize = 2;
 /// The longest frame either side may send. All of it at once would be ten times as much.

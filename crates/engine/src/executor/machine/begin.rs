@@ -38,7 +38,7 @@ impl Execution {
             }
             _ => {}
         }
-        let mut slots = Slots::of_moves(&self.order.limits);
+        let mut slots = Slots::of_moves(&self.limits);
         for task in self.tasks.iter().filter(|task| task.kind == Kind::Replicas && task.stage.is_in_flight()) {
             slots.occupy(&involved(&self.order.moves[task.of], sight));
         }
@@ -92,7 +92,7 @@ impl Execution {
     }
 
     fn begin_dirs(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
-        let mut slots = Slots::of_dirs(&self.order.limits);
+        let mut slots = Slots::of_dirs(&self.limits);
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
             let Kind::Dir(dir) = task.kind else { continue };
@@ -117,7 +117,7 @@ impl Execution {
     }
 
     fn begin_leaders(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
-        let mut slots = Slots::of_leaders(&self.order.limits);
+        let mut slots = Slots::of_leaders(&self.limits);
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
             if task.kind != Kind::Leader {
@@ -179,10 +179,9 @@ impl Slots {
     }
 
     fn of_moves(limits: &Limits) -> Self {
-        let share = limits.in_cluster / limits.spared.len().max(1);
         Slots {
             spared: limits.spared.clone(),
-            per_spared: share.max(limits.per_broker),
+            per_spared: limits.per_spared(),
             ..Slots::new(limits.per_broker, limits.in_cluster)
         }
     }

@@ -1,4 +1,4 @@
-//! Where the kubeconfig is written: a directory that is ours alone as long as we run.
+//! Directories for files that lead others in: a kubeconfig, a password. Each is one process's alone as long as that runs.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
@@ -14,51 +14,52 @@ use crate::misuse::Misuse;
 /// that back however the owner ends.
 const OWNER: &str = "evenkeel.pid";
 
-/// Where the kubeconfig is written. A directory of our own making goes when we do: what it leads to is gone then.
+/// A directory that is ours until this is dropped. One of our own making goes with it: what is in it leads nowhere then.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) kubeconfig: PathBuf,
+pub(crate) struct Directory {
+    path: PathBuf,
     _held: Held,
 }
 
-/// What is ours until it is dropped.
 #[derive(Debug)]
 enum Held {
-    /// Only a file was named.
-    Nothing,
-    /// A directory that others may name as well.
+    /// Others may name it as well.
     Locked { _owner: File },
-    /// A directory that nobody else knows.
+    /// Nobody else knows it.
     Temporary { _directory: TempDir },
 }
 
-impl Place {
-    pub(super) fn make(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<Self> {
-        let (dir, held) = match (dir, &kubeconfig) {
-            (Some(dir), _) => {
+impl Directory {
+    /// The one that was named, or a new one whose name begins with `prefix`.
+    pub(crate) fn make(named: Option<PathBuf>, prefix: &str) -> anyhow::Result<Self> {
+        match named {
+            Some(dir) => {
                 make_private(&dir).with_context(|| format!("could not make the directory {}", dir.display()))?;
                 let owner = lock(&dir)?;
-                (dir, Held::Locked { _owner: owner })
+                Ok(Self { path: absolute(&dir)?, _held: Held::Locked { _owner: owner } })
             }
-            (None, Some(_)) => (PathBuf::new(), Held::Nothing),
-            (None, None) => {
-                let made = temporary().context("could not make a temporary directory")?;
-                (made.path().to_owned(), Held::Temporary { _directory: made })
+            None => {
+                let made = temporary(prefix).context("could not make a temporary directory")?;
+                Ok(Self { path: absolute(made.path())?, _held: Held::Temporary { _directory: made } })
             }
-        };
-        let kubeconfig = absolute(kubeconfig.unwrap_or_else(|| dir.join("kubeconfig")))?;
-        Ok(Self { kubeconfig, _held: held })
+        }
     }
+
+    /// From the root on, so that it can be told to others.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The path from the root on.
+pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{} is no usable path", path.display()))
 }
 
 /// A fresh directory. Its name cannot be guessed and it must not be there already: in a place where all may write, one
 /// that somebody else has made is somebody else's to read.
-fn temporary() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("evenkeel-kube-").permissions(Permissions::from_mode(0o700)).tempdir()
-}
-
-fn absolute(path: PathBuf) -> anyhow::Result<PathBuf> {
-    std::path::absolute(&path).with_context(|| format!("{} is no usable path", path.display()))
+fn temporary(prefix: &str) -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir()
 }
 
 fn make_private(dir: &Path) -> io::Result<()> {
@@ -100,26 +101,30 @@ mod tests {
 
     #[test]
     fn a_temporary_directory_is_new_and_nobody_elses() {
-        let (one, two) = (temporary().expect("a directory"), temporary().expect("another"));
+        let make = || Directory::make(None, "evenkeel-test-").expect("a directory");
+        let (one, two) = (make(), make());
         assert_ne!(one.path(), two.path());
         assert_eq!(std::fs::metadata(one.path()).expect("there").permissions().mode() & 0o777, 0o700);
+        let gone = one.path().to_owned();
+        drop(one);
+        assert!(!gone.exists());
     }
 
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
-        let failed = Place::make(Some("/proc/evenkeel".into()), None).map(|_| ()).expect_err("nobody writes there");
+        let failed = Directory::make(Some("/proc/evenkeel".into()), "").map(|_| ()).expect_err("nobody writes there");
         assert!(format!("{failed:#}").starts_with("could not make the directory /proc/evenkeel: "), "{failed:#}");
     }
 
     #[test]
     fn a_directory_is_one_owners_until_it_is_given_back() {
-        let dir = temporary().expect("a directory");
-        let make = || Place::make(Some(dir.path().to_owned()), None);
+        let dir = temporary("evenkeel-test-").expect("a directory");
+        let make = || Directory::make(Some(dir.path().to_owned()), "");
         // A longer number than ours could be, left by one that is gone.
         std::fs::write(dir.path().join(OWNER), "4294967295 and more\n").expect("written");
         let first = make().expect("nobody has it");
         let refused = make().expect_err("it is taken").to_string();
-        let holder = format!("is in use by another evenkeel kube, process {}; ", std::process::id());
+        let holder = format!("is in use by another evenkeel, process {}; ", std::process::id());
         assert!(refused.contains(&holder), "{refused}");
         drop(first);
         make().expect("it is free again");

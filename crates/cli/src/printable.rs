@@ -1,0 +1,46 @@
+//! Names of others, fit for a terminal. A topic, a rack or a path may hold bytes that move the cursor, change colours or
+//! end the line; people are shown what they are instead.
+
+use std::borrow::Cow;
+
+/// One line: everything that a terminal would obey is spelled out, line ends too.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_obeyed)
+}
+
+/// Several lines: the same, and line ends stay what they are.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c != '\n' && is_obeyed(c))
+}
+
+/// Control characters, and those that turn the direction of what follows or end a line in other ways.
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn escaped(text: &str, is_obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_obeyed(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_spelled_out_and_the_rest_is_as_it_was() {
+        assert_eq!(line("\u{1b}[31mred\0\n"), r"\u{1b}[31mred\u{0}\n");
+        assert_eq!(lines("one\ntwo\r\u{9b}x"), "one\ntwo\\r\\u{9b}x");
+        assert_eq!(line("a\u{202e}b"), r"a\u{202e}b");
+        for plain in ["zürich \\ \"quoted\"", "40 → 27 %", ""] {
+            assert!(matches!(line(plain), Cow::Borrowed(same) if same == plain));
+        }
+    }
+}

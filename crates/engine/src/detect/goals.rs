@@ -1,0 +1,250 @@
+//! The round that looks for violated goals.
+//!
+//! All goals that can be judged are planned for together: what was not met and is met after the plan is
+//! fixable. If one of them cannot be met at all there is no such plan; then each is tried by itself, to
+//! tell those that moves can mend from those that they cannot. A soft goal that is not met and that no
+//! move serves is not reported: whoever rebalanced for it would do so for ever and in vain.
+
+use std::collections::BTreeSet;
+
+use evenkeel_balancer::{
+    anomaly,
+    cluster::{BrokerId, Cluster},
+    goal::Goal,
+    options::Request,
+    planner::{Outcome, Refused, Status, plan},
+    provision::{Provision, ProvisionStatus},
+    score::balancedness,
+};
+
+use super::Finding;
+use crate::{config::settings::Goals, journal::History};
+
+/// Brokers that are left alone because somebody just took them out or demoted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spared {
+    /// Whether removed ones get no replicas.
+    pub removed: bool,
+    /// Whether demoted ones get no leaders.
+    pub demoted: bool,
+}
+
+/// What came of a round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Round {
+    /// Goals that are not met, if any.
+    pub finding: Option<Finding>,
+    /// Why goals cannot be met, in words.
+    pub reasons: Vec<String>,
+    /// How balanced the cluster is, from 0 to 100; -1 while replicas are offline, when nothing is judged.
+    pub score: f64,
+    /// Whether the cluster has the right size.
+    pub provision: Provision,
+}
+
+impl Round {
+    /// Whether anything was judged.
+    pub fn judged(&self) -> bool {
+        self.score >= 0.0
+    }
+}
+
+/// Looks for violated goals among those that are watched and measured.
+pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history: &History) -> Round {
+    let settings = &goals.thresholds;
+    // Offline replicas are an anomaly of their own that comes first; the score knows of them.
+    let score = anomaly::score(cluster, &[], &[], settings);
+    let watched: Vec<Goal> = goals.detection.iter().copied().filter(|goal| judges(*goal, cluster)).collect();
+    if score < 0.0 || watched.is_empty() || cluster.partition_count() == 0 {
+        return Round { finding: None, reasons: Vec::new(), score, provision: Provision::default() };
+    }
+    let request = Request {
+        excluded_topics: goals.excluded_topics.clone(),
+        excluded_for_replica_moves: known(cluster, history.removed.keys().filter(|_| spared.removed)),
+        excluded_for_leadership: known(cluster, history.demoted.keys().filter(|_| spared.demoted)),
+        threads: 1,
+        ..Request::rebalance(&watched)
+    };
+    let mut found = Found::default();
+    if !found.tries(cluster, &request, goals) {
+        let together = std::mem::take(&mut found).provision;
+        for goal in &watched {
+            found.tries(cluster, &Request { goals: vec![*goal], ..request.clone() }, goals);
+        }
+        // Each can be met, but not all of them: what is too small was said when they were tried together.
+        if found.unfixable.is_empty() {
+            found.provision = together;
+        }
+    }
+    let violated = |goal: Goal| found.fixable.contains(&goal) || found.unfixable.contains(&goal);
+    let score = balancedness(&watched, settings, violated);
+    let Found { fixable, unfixable, reasons, provision } = found;
+    let any = !fixable.is_empty() || !unfixable.is_empty();
+    Round { finding: any.then_some(Finding::GoalViolation { fixable, unfixable }), reasons, score, provision }
+}
+
+/// Goals inside brokers need another model; those of which nothing was measured are left out.
+fn judges(goal: Goal, cluster: &Cluster) -> bool {
+    !goal.is_intra_broker() && goal.is_measurable(cluster.unknown())
+}
+
+fn known<'a>(cluster: &Cluster, brokers: impl Iterator<Item = &'a evenkeel_kafka::BrokerId>) -> BTreeSet<BrokerId> {
+    brokers.map(|broker| BrokerId(broker.0)).filter(|id| cluster.broker(*id).is_some()).collect()
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Found {
+    fixable: Vec<Goal>,
+    unfixable: Vec<Goal>,
+    reasons: Vec<String>,
+    provision: Provision,
+}
+
+impl Found {
+    /// Plans for the request's goals; false if one of them cannot be met.
+    fn tries(&mut self, cluster: &Cluster, request: &Request, goals: &Goals) -> bool {
+        match plan(cluster, request, &goals.thresholds) {
+            Ok(outcome) => {
+                let mendable = outcome.verdicts.iter().filter(|verdict| match verdict.status {
+                    Status::NoAction => false,
+                    Status::Fixed => true,
+                    Status::Violated => is_served(verdict.goal, &outcome),
+                });
+                self.fixable.extend(mendable.map(|verdict| verdict.goal));
+                // That something is too small was said by a goal that cannot be met: it outweighs the rest.
+                if self.unfixable.is_empty() {
+                    self.provision = outcome.provision;
+                }
+                true
+            }
+            Err(Refused::Infeasible(infeasible)) => {
+                let advice = &infeasible.provision.recommendation;
+                let before = Some(&self.provision).filter(|it| it.status == ProvisionStatus::UnderProvisioned);
+                let texts = before.map(|it| it.recommendation.as_str()).into_iter().chain([advice.as_str()]);
+                let recommendation = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+                self.provision = Provision { status: ProvisionStatus::UnderProvisioned, recommendation };
+                self.unfixable.push(infeasible.goal);
+                self.reasons.push(infeasible.reason);
+                false
+            }
+            // There is nobody who could take anything: nothing can be said about the goals.
+            Err(Refused::BadRequest(_)) => true,
+        }
+    }
+}
+
+fn is_served(goal: Goal, outcome: &Outcome) -> bool {
+    let mut reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
+    reasons.any(|reason| reason.goal() == Some(goal))
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_balancer::cluster::{BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec, Resource};
+
+    use super::*;
+    use crate::config::{properties::Properties, settings::Settings};
+
+    /// Brokers with 1,000 of everything, one in each of these racks; partitions of `t` by who holds them and MB.
+    fn cluster(racks: &str, partitions: &[(&[i32], f32)], unknown: &[Resource]) -> Cluster {
+        let mut builder = ClusterBuilder::new();
+        unknown.iter().for_each(|resource| builder.unknown(*resource));
+        for (id, rack) in (0..).zip(racks.chars()) {
+            let state = if rack == '-' { BrokerState::Dead } else { BrokerState::Alive };
+            let (rack, host) = (rack.to_string(), format!("h{id}"));
+            let capacity = [1_000.0; Resource::COUNT];
+            builder.broker(BrokerSpec { id: BrokerId(id), rack, host, state, capacity, disks: Vec::new() }).unwrap();
+        }
+        for (number, (brokers, disk)) in (0..).zip(partitions) {
+            let load = Load { disk: *disk, ..Load::default() };
+            let replica = |id: &i32| ReplicaSpec { broker: BrokerId(*id), disk: None, load, offline: false };
+            builder.partition("t", number, 0, &brokers.iter().map(replica).collect::<Vec<_>>()).unwrap();
+        }
+        builder.build().unwrap()
+    }
+
+    fn goals(text: &str) -> Goals {
+        let text = format!("bootstrap.servers=x:1\n{text}");
+        Settings::read(&Properties::read(&text, |_| None).unwrap()).unwrap().settings.goals
+    }
+
+    fn round_of(cluster: &Cluster, goals: &Goals) -> Round {
+        goal_violations(cluster, goals, Spared { removed: true, demoted: true }, &History::default())
+    }
+
+    /// Fixable and unfixable goals by name, score, and what is said about the size.
+    fn picture(round: &Round) -> String {
+        let names = |goals: &[Goal]| goals.iter().map(|goal| goal.name()).collect::<Vec<_>>().join(" ");
+        let (fixable, unfixable) = match &round.finding {
+            Some(Finding::GoalViolation { fixable, unfixable }) => (names(fixable), names(unfixable)),
+            _ => Default::default(),
+        };
+        let provision = round.provision.status.name();
+        format!("fixable [{fixable}] unfixable [{unfixable}] score {:.1} {provision}", round.score)
+    }
+
+    #[test]
+    fn what_is_well_is_no_finding() {
+        let cluster = cluster("ab", &[(&[0, 1], 10.0)], &[]);
+        assert_eq!(picture(&round_of(&cluster, &goals(""))), "fixable [] unfixable [] score 100.0 RIGHT_SIZED");
+    }
+
+    #[test]
+    fn goals_that_moves_can_mend_are_told_from_those_that_they_cannot() {
+        // Two replicas in rack a although there is b: a move mends it. Four hard goals weigh 1.331, 1.21, 1.1
+        // and 1, together 4.641, so that without the first 100 · 3.31 / 4.641 are left.
+        let mendable = cluster("aab", &[(&[0, 1], 10.0)], &[]);
+        assert_eq!(
+            picture(&round_of(&mendable, &goals(""))),
+            "fixable [RackAwareGoal] unfixable [] score 71.3 RIGHT_SIZED"
+        );
+        // Three replicas in two racks: none does. One disk is too full, and its partitions can go elsewhere; without
+        // the last goal too, 2.31 of 4.641 are left.
+        let parts: &[(&[i32], f32)] = &[(&[0, 1, 2], 10.0), (&[0], 450.0), (&[0], 450.0)];
+        let mixed = round_of(&cluster("aab", parts, &[]), &goals(""));
+        assert_eq!(
+            picture(&mixed),
+            "fixable [DiskCapacityGoal] unfixable [RackAwareGoal] score 49.8 UNDER_PROVISIONED"
+        );
+        assert_eq!(mixed.provision.recommendation, "[RackAwareGoal] Add at least 1 rack with brokers.");
+        assert!(mixed.reasons[0].starts_with("[RackAwareGoal] Insufficient number of racks"), "{:?}", mixed.reasons);
+    }
+
+    #[test]
+    fn what_nobody_measured_is_not_judged() {
+        let full = cluster("ab", &[(&[0], 900.0)], &[Resource::Disk]);
+        let watched = goals("anomaly.detection.goals=DiskCapacityGoal,RackAwareGoal");
+        assert_eq!(picture(&round_of(&full, &watched)), "fixable [] unfixable [] score 100.0 RIGHT_SIZED");
+        let nothing = goals("anomaly.detection.goals=DiskCapacityGoal");
+        assert_eq!(picture(&round_of(&full, &nothing)), "fixable [] unfixable [] score 100.0 UNDECIDED");
+    }
+
+    #[test]
+    fn offline_replicas_come_first() {
+        let round = round_of(&cluster("aa-", &[(&[0, 1], 10.0), (&[2], 10.0)], &[]), &goals(""));
+        assert_eq!(picture(&round), "fixable [] unfixable [] score -1.0 UNDECIDED");
+        assert!(!round.judged());
+    }
+
+    #[test]
+    fn brokers_that_were_just_removed_are_no_help_unless_wanted() {
+        // Broker 0 is too full; broker 1 could take from it but was removed.
+        let full = cluster("aa", &[(&[0], 450.0), (&[0], 450.0)], &[]);
+        let watched = goals("anomaly.detection.goals=DiskCapacityGoal");
+        let history = History { removed: [(evenkeel_kafka::BrokerId(1), 5)].into(), ..History::default() };
+        let round = |removed| goal_violations(&full, &watched, Spared { removed, demoted: true }, &history);
+        assert!(picture(&round(false)).starts_with("fixable [DiskCapacityGoal] unfixable []"));
+        assert!(picture(&round(true)).starts_with("fixable [] unfixable [DiskCapacityGoal]"));
+    }
+
+    #[test]
+    fn a_soft_goal_that_no_move_serves_is_not_reported() {
+        // One partition on three brokers: disks cannot be even, wherever it lies.
+        let alone = cluster("abc", &[(&[0], 100.0)], &[]);
+        let watched = goals("anomaly.detection.goals=DiskUsageDistributionGoal");
+        assert!(picture(&round_of(&alone, &watched)).starts_with("fixable [] unfixable [] score 100.0"));
+        let uneven = cluster("abc", &[(&[0], 100.0), (&[0], 100.0), (&[0], 100.0)], &[]);
+        assert!(picture(&round_of(&uneven, &watched)).starts_with("fixable [DiskUsageDistributionGoal]"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Every request that the door lets in, and who of the parts answers it.
+
+use std::{future::Future, sync::Arc};
+
+use evenkeel_kafka::Error;
+use evenkeel_rest::{
+    Failure, Request,
+    body::{Body as _, Message, state::AnalyzerState},
+    request,
+};
+use uuid::Uuid;
+
+use super::Engine;
+use crate::{
+    answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
+    metrics::{self, Page},
+    model,
+    proposals::{self, not_enough},
+    said::chain,
+    serve::{Answered, Asked, Desk, Steps},
+    tasks::UserTask,
+    watch::Sighting,
+};
+
+impl Desk for Engine {
+    fn answer(&self, asked: Asked, steps: Steps) -> impl Future<Output = Result<Answered, Failure>> + Send {
+        self.work_out(asked, steps)
+    }
+
+    async fn record(&self, id: Uuid, task: &UserTask) -> Result<(), Error> {
+        match self.acting.get() {
+            Some(acting) => acting.executor.record_task(id, task).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn forget(&self, tasks: &[(Uuid, UserTask)]) -> Result<(), Error> {
+        match self.acting.get() {
+            Some(acting) => acting.executor.forget_tasks(tasks).await,
+            None => Ok(()),
+        }
+    }
+
+    fn measure(&self, page: &mut Page) {
+        let figures = self.monitor.state(false).figures;
+        metrics::monitor(page, figures.as_ref(), self.monitor.sighting().as_deref());
+        metrics::planner(page, self.planner.tally());
+        if let Some(acting) = self.acting.get() {
+            metrics::executor(page, &acting.executor);
+            metrics::detectors(page, &acting.detectors);
+        }
+    }
+}
+
+impl Engine {
+    async fn work_out(&self, asked: Asked, steps: Steps) -> Result<Answered, Failure> {
+        match &asked.request {
+            Request::State(it) => {
+                let body = self.state(it)?;
+                Ok(asked.answered(|| body.json(), || body.text()))
+            }
+            Request::Load(it) => {
+                let body = self.load(it).await?;
+                Ok(asked.answered(|| body.json(), || body.text()))
+            }
+            Request::PartitionLoad(it) => {
+                let requirement = proposals::partition_requirement(it, &self.settings.monitor);
+                let known = self.monitor.known(requirement).map_err(|why| not_enough(&why))?;
+                let body = proposals::partition_load(it, &known)?;
+                Ok(asked.answered(|| body.json(), || body.text()))
+            }
+            Request::KafkaClusterState(it) => {
+                let body = answers::cluster_state(it, &ClusterSeen::of(&*self.look().await?))?;
+                Ok(asked.answered(|| body.json(), || body.text()))
+            }
+            Request::StopProposalExecution(it) => {
+                let executor = &self.acting()?.executor;
+                executor.stop(it.stop_external_agent).await.map_err(|error| Failure::illegal_state(chain(&error)))?;
+                Ok(said(&asked, &Message::execution_stopped()))
+            }
+            Request::PauseSampling(_) => {
+                self.monitor.pause(&asked.reason);
+                Ok(said(&asked, &Message::sampling_paused()))
+            }
+            Request::ResumeSampling(_) => {
+                self.monitor.resume(&asked.reason);
+                Ok(said(&asked, &Message::sampling_resumed()))
+            }
+            Request::Admin(it) => {
+                let body = self.administer(it).await?;
+                Ok(asked.answered(|| body.json(), || body.text()))
+            }
+            Request::Proposals(_)
+            | Request::Rebalance(_)
+            | Request::AddBroker(_)
+            | Request::RemoveBroker(_)
+            | Request::FixOfflineReplicas(_)
+            | Request::DemoteBroker(_)
+            | Request::RemoveDisks(_) => self.plan(&asked, &steps).await,
+            // The door answers these itself.
+            Request::UserTasks(_) | Request::Permissions(_) => {
+                Err(Failure::illegal_state("a question about tasks or permissions has come too far"))
+            }
+        }
+    }
+
+    /// A fresh look.
+    pub(super) async fn look(&self) -> Result<Arc<Sighting>, Failure> {
+        self.monitor.look_now().await.map_err(|error| Failure::illegal_state(chain(&error)))
+    }
+
+    fn state(&self, asked: &request::State) -> Result<evenkeel_rest::body::State, Failure> {
+        let acting = self.acting()?;
+        let parts = Parts {
+            analyzer: |verbose| self.analyzer_state(verbose),
+            monitor: |verbose| self.monitor.state(verbose),
+            executor: |verbose| acting.executor.state(verbose),
+            detector: || acting.detectors.state(),
+        };
+        Ok(answers::state(asked, parts))
+    }
+
+    fn analyzer_state(&self, verbose: bool) -> AnalyzerState {
+        let goals: Vec<GoalSeen> = self
+            .settings
+            .goals
+            .default
+            .iter()
+            .map(|goal| {
+                let needs = proposals::requirement(&[*goal], &self.settings.monitor);
+                let known = self.monitor.known(needs);
+                let ready = known.is_ok_and(|known| goal.is_measurable(model::unknown(&known.loads)));
+                GoalSeen {
+                    name: goal.name().to_owned(),
+                    windows: needs.windows as u64,
+                    share: needs.ratio,
+                    all_topics: true,
+                    ready,
+                }
+            })
+            .collect();
+        answers::analyzer_state(&goals, self.planner.is_up_to_date(self.monitor.generation()), verbose)
+    }
+
+    async fn load(&self, asked: &request::Load) -> Result<evenkeel_rest::body::Load, Failure> {
+        let weights = self.settings.monitor.cpu_weights;
+        if asked.capacity_only {
+            let sighting = self.look().await?;
+            return proposals::load(asked, &sighting.view, None, &self.capacities, weights);
+        }
+        let requirement = proposals::requirement(&self.settings.goals.default, &self.settings.monitor);
+        let known = self.monitor.known(requirement).map_err(|why| not_enough(&why))?;
+        proposals::load(asked, &known.sighting.view, Some(&known.loads), &self.capacities, weights)
+    }
+
+    async fn administer(&self, asked: &request::Admin) -> Result<evenkeel_rest::body::AdminAnswer, Failure> {
+        let acting = self.acting()?;
+        let plan = AdminPlan::of(asked, self.settings.executor.ceiling)?;
+        let mut seen = AdminSeen::default();
+        if plan.forgets_brokers() {
+            let forgotten = acting.executor.forget_brokers(&plan.removed, &plan.demoted).await;
+            seen.history = Some(forgotten.map_err(|error| Failure::illegal_state(chain(&error)))?);
+        }
+        acting.executor.adjust(plan.adjustment);
+        for (kind, on) in &plan.healing {
+            let (before, _) = acting.detectors.switch(*kind, *on);
+            seen.healing_before.insert(*kind, before);
+        }
+        Ok(plan.answer(&seen))
+    }
+}
+
+fn said(asked: &Asked, message: &Message) -> Answered {
+    asked.answered(|| message.json(), || message.text())
+}

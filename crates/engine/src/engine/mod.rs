@@ -1,0 +1,179 @@
+//! The parts joined: one engine over one Kafka.
+//!
+//! ```text
+//!            monitor ---- what is known ----> planner --- order ---> executor ---> Kafka
+//!               |                                ^                      |
+//!               '---> detectors --- repairs -----|                      '--- journal
+//!                                                |
+//!   clients --> door --> desk: every request ----'
+//! ```
+//!
+//! The door is there at once. It is shut until the journal is open, for only then is it known what a
+//! life before this one has begun; while Kafka cannot be reached it says so.
+
+mod desk;
+mod healing;
+mod plans;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use evenkeel_kafka::{BrokerId, Client};
+use evenkeel_rest::Failure;
+use tokio::{sync::mpsc, task::AbortHandle};
+use uuid::Uuid;
+
+use crate::{
+    clock::WallClock,
+    config::{capacity::Capacities, settings::Settings},
+    detect::{failures::Sight, service as detectors},
+    executor::Executor,
+    monitor::Monitor,
+    notify::Courier,
+    planner::Planner,
+    serve::{Door, DoorSettings, NoGuard},
+};
+
+/// The part of readiness that is about what is measured.
+const MONITOR: &str = "monitor";
+/// How often it is looked whether the monitor is well.
+const LOOK_AFTER_MONITOR: Duration = Duration::from_secs(1);
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The cluster.
+    pub client: Client,
+    /// How it shall be.
+    pub settings: Arc<Settings>,
+    /// What brokers can carry.
+    pub capacities: Arc<Capacities>,
+    /// Who tells people.
+    pub courier: Courier,
+    /// The time of day.
+    pub clock: WallClock,
+}
+
+/// Everything that works on requests.
+pub struct Engine {
+    settings: Arc<Settings>,
+    capacities: Arc<Capacities>,
+    monitor: Monitor,
+    planner: Planner,
+    clock: WallClock,
+    /// Not before the journal is open.
+    acting: OnceLock<Acting>,
+}
+
+/// What needs the journal.
+struct Acting {
+    executor: Executor,
+    detectors: detectors::Detectors,
+}
+
+/// A running engine. Dropping it ends this process's part; what is under way is carried on by the next.
+pub struct Running {
+    door: Arc<Door<Engine>>,
+    life: AbortHandle,
+}
+
+impl Running {
+    /// Where requests go.
+    pub fn door(&self) -> &Arc<Door<Engine>> {
+        &self.door
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.life.abort();
+    }
+}
+
+impl Engine {
+    /// Starts it. Needs a tokio runtime. Fails only if the file of users cannot be used.
+    pub fn start(parts: Parts) -> Result<Running, NoGuard> {
+        let Parts { client, settings, capacities, courier, clock } = parts;
+        let monitor = Monitor::start(client.clone(), settings.monitor.clone(), Arc::clone(&capacities), clock);
+        let engine = Arc::new(Engine {
+            planner: Planner::new(Arc::clone(&settings), Arc::clone(&capacities)),
+            settings: Arc::clone(&settings),
+            capacities,
+            monitor,
+            clock,
+            acting: OnceLock::new(),
+        });
+        let door_settings = DoorSettings {
+            webserver: settings.webserver.clone(),
+            tasks: settings.tasks.clone(),
+            answer_within: settings.answer_within,
+        };
+        let door = Door::new(Arc::clone(&engine), door_settings, clock)?;
+        let life = tokio::spawn(live(engine, Arc::clone(&door), client, courier)).abort_handle();
+        Ok(Running { door, life })
+    }
+
+    fn acting(&self) -> Result<&Acting, Failure> {
+        self.acting.get().ok_or_else(|| Failure::illegal_state("the journal is not open yet"))
+    }
+}
+
+/// Opens the journal, begins to act, and looks after both as long as the engine lives.
+async fn live(engine: Arc<Engine>, door: Arc<Door<Engine>>, client: Client, courier: Courier) {
+    let waiting = Arc::clone(&door);
+    let opened = Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why));
+    let (executor, recorded) = tokio::select! {
+        opened = opened => opened,
+        () = tell_readiness(&engine, &door) => return,
+    };
+    let (repairs, wanted) = mpsc::channel(1);
+    let detectors = begin_to_detect(&engine, &executor, repairs, courier);
+    let mut missing = detectors.missing_brokers();
+    if engine.acting.set(Acting { executor: executor.clone(), detectors }).is_err() {
+        // Nobody else sets it.
+        return;
+    }
+    door.join(&executor, recorded);
+    tokio::join!(tell_readiness(&engine, &door), healing::heal(&engine, wanted), async {
+        while missing.changed().await.is_ok() {
+            let brokers = missing.borrow_and_update().clone();
+            executor.remember_missing(brokers.into_iter().map(|(id, since)| (BrokerId(id), since)).collect()).await;
+        }
+    });
+}
+
+/// Says whether loads are measured, ever again.
+async fn tell_readiness(engine: &Engine, door: &Door<Engine>) {
+    loop {
+        let trouble = engine.monitor.trouble().or_else(|| {
+            let loading = !engine.monitor.is_ready();
+            loading.then(|| "is still loading what was measured before".to_owned())
+        });
+        door.readiness().set(MONITOR, trouble);
+        tokio::time::sleep(LOOK_AFTER_MONITOR).await;
+    }
+}
+
+fn begin_to_detect(
+    engine: &Arc<Engine>,
+    executor: &Executor,
+    repairs: mpsc::Sender<detectors::Repair>,
+    courier: Courier,
+) -> detectors::Detectors {
+    let (watching, judging, remembering) = (Arc::clone(engine), Arc::clone(engine), executor.clone());
+    let inputs = detectors::Inputs {
+        generations: engine.monitor.changed(),
+        executing: executor.is_running(),
+        sight: Box::new(move || watching.monitor.sighting().map(|sighting| Sight::of(&sighting.view))),
+        model: Arc::new(move || healing::model(&judging)),
+        history: Box::new(move || remembering.history()),
+        ids: Box::new(Uuid::new_v4),
+        missed: executor.history().missing.into_iter().map(|(broker, since)| (broker.0, since)).collect(),
+        repairs,
+        courier,
+        clock: engine.clock,
+    };
+    detectors::Detectors::start(engine.settings.detectors.clone(), engine.settings.goals.clone(), inputs)
+}

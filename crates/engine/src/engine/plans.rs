@@ -1,0 +1,147 @@
+//! From a request for a plan to its answer, and to its being carried out.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use evenkeel_kafka::BrokerId;
+use evenkeel_rest::{
+    Failure, Request,
+    body::{Body as _, Step, state::Trigger},
+    text::load_heading,
+};
+use uuid::Uuid;
+
+use super::Engine;
+use crate::{
+    executor::service::{HistoryChange, Start},
+    journal::{History, Run},
+    monitor::windows::Requirement,
+    proposals::{self, Proposal, not_enough},
+    serve::{Answered, Asked, Steps},
+};
+
+/// A look that is older than this is taken anew before a plan is made, in milliseconds.
+const FRESH: i64 = 1_000;
+/// The least that can be known.
+const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
+
+/// Who wants a plan carried out, and what becomes of it on record.
+pub(super) struct Client<'a> {
+    /// The user task, or the anomaly.
+    pub(super) whose: Whose<'a>,
+    /// Why, as it is shown.
+    pub(super) reason: String,
+}
+
+pub(super) enum Whose<'a> {
+    Task(&'a Asked),
+    Anomaly(Uuid),
+}
+
+impl Engine {
+    /// Answers a request for a plan, and begins to carry it out if that is wanted.
+    pub(super) async fn plan(&self, asked: &Asked, steps: &Steps) -> Result<Answered, Failure> {
+        let client = Client { whose: Whose::Task(asked), reason: asked.reason.clone() };
+        let (proposal, begun) = self.plan_for(&asked.request, client, steps).await?;
+        let mut answered = self.shown(asked, &proposal);
+        answered.executes = begun;
+        Ok(answered)
+    }
+
+    /// Makes the plan for a request. If the request wants it carried out and there is anything to do, it is being
+    /// carried out when this returns.
+    pub(super) async fn plan_for(
+        &self,
+        request: &Request,
+        client: Client<'_>,
+        steps: &Steps,
+    ) -> Result<(Arc<Proposal>, bool), Failure> {
+        let executor = &self.acting()?.executor;
+        let Some(run) = request.run().filter(|run| !run.dryrun) else {
+            return Ok((self.propose(request, &executor.history(), steps).await?, false));
+        };
+        if run.stop_ongoing_execution {
+            steps.begin(Step::StoppingOngoingExecution);
+            executor.stop(false).await.map_err(|error| Failure::illegal_state(crate::said::chain(&error)))?;
+            executor.idle().await;
+        }
+        // From here on nobody else begins anything, and `state` says that this one is about to.
+        let reservation = executor.reserve(client.trigger())?;
+        let proposal = match &run.proposal_id {
+            Some(id) => self.approved(id, request, &executor.history()).await?,
+            None => self.propose(request, &executor.history(), steps).await?,
+        };
+        if proposal.outcome.plan.changes.is_empty() {
+            return Ok((proposal, false));
+        }
+        let (id, task) = match client.whose {
+            Whose::Task(asked) => {
+                (Uuid::new_v4(), Some((asked.id, asked.in_execution(&self.shown(asked, &proposal)))))
+            }
+            // A run that nobody asked for goes by the name of what it mends.
+            Whose::Anomaly(id) => (id, None),
+        };
+        let run = Run {
+            id,
+            task: task.as_ref().map(|(id, _)| *id),
+            reason: client.reason,
+            proposal: proposal.id.clone(),
+            order: proposals::order(&proposal, request, &self.settings.executor),
+        };
+        let change = history_change(request);
+        reservation.begin(Start { run, task: task.map(|(_, task)| task), change }).await?;
+        Ok((proposal, true))
+    }
+
+    async fn propose(&self, request: &Request, history: &History, steps: &Steps) -> Result<Arc<Proposal>, Failure> {
+        steps.begin(Step::AggregatingMetrics);
+        self.look_if_stale().await?;
+        steps.begin(Step::GeneratingClusterModel);
+        self.planner.propose(request, history, |requirement| self.monitor.known(requirement)).await
+    }
+
+    /// The plan that somebody has seen and approved, if it still fits.
+    async fn approved(&self, id: &str, request: &Request, history: &History) -> Result<Arc<Proposal>, Failure> {
+        let sighting = self.look().await?;
+        let known = self.monitor.known(LEAST).map_err(|why| not_enough(&why))?;
+        let proposal = self.planner.by_id(id, request, history, &known)?;
+        proposals::fits(&proposal, &sighting.view).map_err(|why| Failure::proposal_outdated(id, why))?;
+        Ok(proposal)
+    }
+
+    async fn look_if_stale(&self) -> Result<(), Failure> {
+        let seen_at = self.monitor.sighting().map(|sighting| sighting.at);
+        if seen_at.is_none_or(|at| self.clock.now() - at > FRESH) {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
+    fn shown(&self, asked: &Asked, proposal: &Proposal) -> Answered {
+        let body = proposals::result(proposal, &asked.request, &self.settings.executor);
+        asked.answered(|| body.json(), || body.text(&load_heading(&asked.request)))
+    }
+}
+
+impl Client<'_> {
+    fn trigger(&self) -> Trigger {
+        let mut trigger = Trigger { triggered_task_reason: self.reason.clone(), ..Trigger::default() };
+        match &self.whose {
+            Whose::Task(asked) => trigger.triggered_user_task_id = asked.id.to_string(),
+            Whose::Anomaly(id) => trigger.triggered_self_healing_task_id = id.to_string(),
+        }
+        trigger
+    }
+}
+
+/// What carrying a request out means for the history of brokers.
+fn history_change(request: &Request) -> HistoryChange {
+    let ids = |ids: &BTreeSet<i32>| ids.iter().copied().map(BrokerId).collect();
+    let mut change = HistoryChange::default();
+    match request {
+        Request::RemoveBroker(it) => change.removed = ids(&it.brokerid),
+        Request::DemoteBroker(it) => change.demoted = ids(&it.brokerid),
+        Request::AddBroker(it) => change.added = ids(&it.brokerid),
+        _ => {}
+    }
+    change
+}

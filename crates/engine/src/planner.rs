@@ -1,0 +1,216 @@
+//! Makes plans off the async threads, and remembers them.
+//!
+//! Requests that ask for the same on the same knowledge share one plan: whoever comes while it is
+//! being made waits for it, whoever comes later finds it. Plans are also kept by name, so that one
+//! that was approved is the one that runs.
+
+use std::{
+    collections::VecDeque,
+    num::NonZeroUsize,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Instant,
+};
+
+use evenkeel_rest::{Endpoint, Failure, Request};
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::{
+    config::{capacity::Capacities, settings::Settings},
+    journal::History,
+    model,
+    monitor::{
+        Known,
+        windows::{NotEnough, Requirement},
+    },
+    proposals::{Ask, Proposal, ask, make, not_enough, wanted},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// How many plans are kept by name.
+const KEPT: usize = 64;
+/// How many changes the plans that are kept may have together: what many large ones weigh is bounded too.
+const KEPT_CHANGES: usize = 200_000;
+/// How many answers are cached.
+const CACHED: usize = 64;
+/// How many models may be in memory at once.
+const AT_ONCE: usize = 2;
+/// The least that can be known.
+const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
+
+/// Makes plans. Clones share what they remember.
+#[derive(Clone)]
+pub struct Planner {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Arc<Settings>,
+    capacities: Arc<Capacities>,
+    turns: Semaphore,
+    threads: usize,
+    memory: Mutex<Memory>,
+}
+
+type Answer = Result<Arc<Proposal>, Failure>;
+
+/// The oldest first.
+#[derive(Default)]
+struct Memory {
+    cached: VecDeque<Cached>,
+    kept: VecDeque<Arc<Proposal>>,
+    tally: Tally,
+}
+
+/// Plans made since the process began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub made: u64,
+    /// How many could not be made.
+    pub failed: u64,
+    /// What all of them took, in milliseconds.
+    pub took: u64,
+    /// What the longest took, in milliseconds.
+    pub longest: u64,
+}
+
+struct Cached {
+    generation: u64,
+    key: String,
+    answer: Arc<OnceCell<Answer>>,
+}
+
+impl Planner {
+    /// One that remembers nothing yet.
+    pub fn new(settings: Arc<Settings>, capacities: Arc<Capacities>) -> Planner {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let (turns, memory) = (Semaphore::new(AT_ONCE), Mutex::default());
+        Planner { shared: Arc::new(Shared { settings, capacities, turns, threads, memory }) }
+    }
+
+    /// The plan for `request`. `known` says what is known, if it is enough; `history` is of brokers
+    /// that are still to be left alone.
+    pub async fn propose(
+        &self,
+        request: &Request,
+        history: &History,
+        known: impl Fn(Requirement) -> Result<Arc<Known>, NotEnough>,
+    ) -> Answer {
+        // What is wrong with a request is wrong before anything is known.
+        wanted(request, &self.shared.settings.goals)?;
+        let ask = self.ask(request, history, &*known(LEAST).map_err(|why| not_enough(&why))?)?;
+        let known = known(ask.requirement).map_err(|why| not_enough(&why))?;
+        let answer = self.cached(known.generation, ask.key(), plans_anew(request));
+        let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known)).await.clone()?;
+        self.keep(&made);
+        Ok(made)
+    }
+
+    /// The plan that was approved for `request`: one of this name that was made for the same operation.
+    pub fn by_id(&self, id: &str, request: &Request, history: &History, known: &Known) -> Answer {
+        let ask = self.ask(request, history, known)?;
+        let memory = self.memory();
+        let mut named = memory.kept.iter().rev().filter(|kept| kept.id == id).peekable();
+        if named.peek().is_none() {
+            return Err(Failure::proposal_outdated(id, "it is not known here, or no longer"));
+        }
+        let found = named.find(|kept| kept.is_for(&ask)).cloned();
+        found.ok_or_else(|| Failure::proposal_outdated(id, "it was made for another operation"))
+    }
+
+    /// Plans made so far.
+    pub fn tally(&self) -> Tally {
+        self.memory().tally
+    }
+
+    /// Whether there is a plan that was made on what is known in this generation.
+    pub fn is_up_to_date(&self, generation: u64) -> bool {
+        let made = |cached: &Cached| matches!(cached.answer.get(), Some(Ok(_)));
+        self.memory().cached.iter().any(|cached| cached.generation == generation && made(cached))
+    }
+
+    fn ask(&self, request: &Request, history: &History, known: &Known) -> Result<Ask, Failure> {
+        let (settings, unknown) = (&self.shared.settings, model::unknown(&known.loads));
+        ask(request, settings, &known.sighting.view, unknown, history)
+    }
+
+    /// The place of an answer, there already or not.
+    fn cached(&self, generation: u64, key: String, anew: bool) -> Arc<OnceCell<Answer>> {
+        let mut memory = self.memory();
+        if anew {
+            memory.cached.retain(|cached| cached.key != key || !cached.answer.initialized());
+        }
+        let same = |cached: &&Cached| cached.generation == generation && cached.key == key;
+        if let Some(cached) = memory.cached.iter().find(same) {
+            return cached.answer.clone();
+        }
+        memory.cached.retain(|cached| cached.generation >= generation);
+        if memory.cached.len() >= CACHED {
+            memory.cached.pop_front();
+        }
+        let answer = Arc::new(OnceCell::new());
+        memory.cached.push_back(Cached { generation, key, answer: answer.clone() });
+        answer
+    }
+
+    async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>) -> Answer {
+        let _turn = self.shared.turns.acquire().await;
+        ask.request.threads = self.shared.threads;
+        let shared = self.shared.clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let began = Instant::now();
+            let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings)?;
+            made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
+            Ok(Arc::new(made))
+        });
+        let answer = made.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "planning broke off");
+            Err(Failure::illegal_state("planning broke off; the log of the engine says why"))
+        });
+        self.memory().tally.count(&answer);
+        answer
+    }
+
+    fn keep(&self, made: &Arc<Proposal>) {
+        let mut memory = self.memory();
+        // The newest of equal ones is kept, so that its age is that of the last time it was asked for.
+        memory.kept.retain(|kept| kept.id != made.id || !kept.is_for(&made.ask));
+        memory.kept.push_back(made.clone());
+        let changes =
+            |kept: &VecDeque<Arc<Proposal>>| -> usize { kept.iter().map(|kept| kept.outcome.plan.changes.len()).sum() };
+        while memory.kept.len() > KEPT || memory.kept.len() > 1 && changes(&memory.kept) > KEPT_CHANGES {
+            memory.kept.pop_front();
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Nothing is done under the lock that could leave it half done.
+        self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tally {
+    fn count(&mut self, answer: &Answer) {
+        match answer {
+            Ok(made) => {
+                self.made += 1;
+                self.took += made.took;
+                self.longest = self.longest.max(made.took);
+            }
+            Err(_) => self.failed += 1,
+        }
+    }
+}
+
+/// Whether the caller wants no plan that is there already.
+fn plans_anew(request: &Request) -> bool {
+    match request {
+        Request::Proposals(it) => it.scope.ignore_proposal_cache,
+        Request::Rebalance(it) => it.scope.ignore_proposal_cache,
+        _ => false,
+    }
+}

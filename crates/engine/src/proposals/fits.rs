@@ -1,0 +1,73 @@
+//! Whether a plan can still be carried out as it was approved.
+//!
+//! It can if every partition that it moves has the replicas it had, in whatever order, and
+//! everything that it moves to is alive. What else has changed makes it a little worse, not wrong.
+
+use std::{collections::BTreeSet, fmt};
+
+use evenkeel_balancer::{cluster::BrokerId, plan::Change};
+use evenkeel_kafka::TopicPartition;
+
+use super::Proposal;
+use crate::model::View;
+
+/// How many things that have changed are told one by one.
+const TOLD: usize = 3;
+
+/// What has changed, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Changed(pub BTreeSet<String>);
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, what) in self.0.iter().take(TOLD).enumerate() {
+            write!(f, "{}{what}", if index > 0 { "; " } else { "" })?;
+        }
+        match self.0.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// Whether the plan fits the cluster as it looks now.
+pub fn fits(proposal: &Proposal, now: &View) -> Result<(), Changed> {
+    let mut changed = BTreeSet::new();
+    for change in &proposal.outcome.plan.changes {
+        replicas(change, now, &mut changed);
+        targets(change, now, &mut changed);
+    }
+    if changed.is_empty() { Ok(()) } else { Err(Changed(changed)) }
+}
+
+fn replicas(change: &Change, now: &View, changed: &mut BTreeSet<String>) {
+    let partition = TopicPartition::new(&change.topic, change.partition);
+    let Some(seen) = now.partitions.get(&partition) else {
+        changed.insert(format!("partition {partition} is gone"));
+        return;
+    };
+    let old: BTreeSet<i32> = change.old_replicas.iter().map(|id| id.0).collect();
+    let new: BTreeSet<i32> = seen.replicas.iter().copied().collect();
+    if old != new {
+        changed.insert(format!("partition {partition} lay on brokers {old:?} and now lies on {new:?}"));
+    }
+}
+
+fn targets(change: &Change, now: &View, changed: &mut BTreeSet<String>) {
+    let leads = Some(change.new_leader).filter(|leader| *leader != change.old_leader);
+    let dirs = change.disks.iter().map(|disk| disk.broker);
+    let targets: BTreeSet<BrokerId> = change.added().chain(leads).chain(dirs).collect();
+    for BrokerId(id) in targets {
+        match now.brokers.get(&id) {
+            None => changed.insert(format!("broker {id} is gone")),
+            Some(broker) if !broker.up => changed.insert(format!("broker {id} is down")),
+            Some(broker) => {
+                let mut failed = change.disks.iter().filter(|disk| disk.broker.0 == id);
+                match failed.find(|disk| broker.failed_dirs.contains(&disk.to)) {
+                    Some(disk) => changed.insert(format!("log directory {} of broker {id} has failed", disk.to)),
+                    None => false,
+                }
+            }
+        };
+    }
+}

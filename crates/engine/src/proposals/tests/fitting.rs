@@ -1,0 +1,76 @@
+use evenkeel_balancer::cluster::BrokerId;
+
+use super::scene::{Scene, named};
+use crate::{model::PartitionView, proposals::fits};
+
+const URL: &str = "remove_broker?brokerid=0&goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+
+/// Broker 0 is emptied: `t-0` goes to 2, the only one that has none of it.
+fn scene() -> Scene {
+    Scene::draw("b0 a: t0*\nb1 b: t0\nb2 c: u0*")
+}
+
+/// What is said once the cluster has changed.
+fn said(change: impl FnOnce(&mut Scene)) -> Result<(), String> {
+    let mut scene = scene();
+    let made = scene.propose(URL).unwrap();
+    let targets: Vec<BrokerId> = made.outcome.plan.changes[0].added().collect();
+    assert_eq!(targets, [BrokerId(2)]);
+    change(&mut scene);
+    fits(&made, &scene.sighting.view).map_err(|changed| changed.to_string())
+}
+
+#[test]
+fn a_plan_fits_as_long_as_what_it_moves_and_where_to_is_as_it_was() {
+    assert_eq!(said(|_| {}), Ok(()));
+    assert_eq!(said(|scene| scene.partition("t0").replicas.reverse()), Ok(()), "the order does not matter");
+    assert_eq!(said(|scene| scene.partition("u0").replicas = vec![1]), Ok(()), "nor what does not move");
+    assert_eq!(said(|scene| scene.broker(0).up = false), Ok(()), "nor who is left");
+    assert_eq!(
+        said(|scene| drop(scene.sighting.view.partitions.insert(named("v0"), PartitionView::default()))),
+        Ok(())
+    );
+}
+
+#[test]
+fn what_has_changed_is_said() {
+    let lies = "partition t-0 lay on brokers {0, 1} and now lies on {0, 2}";
+    assert_eq!(said(|scene| scene.partition("t0").replicas = vec![0, 2]), Err(lies.to_owned()));
+    let gone = said(|scene| drop(scene.sighting.view.partitions.remove(&named("t0"))));
+    assert_eq!(gone, Err("partition t-0 is gone".to_owned()));
+    assert_eq!(said(|scene| scene.broker(2).up = false), Err("broker 2 is down".to_owned()));
+    let gone = said(|scene| drop(scene.sighting.view.brokers.remove(&2)));
+    assert_eq!(gone, Err("broker 2 is gone".to_owned()));
+    let both = said(|scene| {
+        scene.broker(2).up = false;
+        scene.partition("t0").replicas = vec![0, 2];
+    });
+    assert_eq!(both, Err(format!("broker 2 is down; {lies}")));
+}
+
+#[test]
+fn a_directory_that_has_failed_takes_nothing() {
+    let mut scene = Scene::draw("b0 a: t0*@/d0 t1*@/d1\nb1 b:").with_dirs();
+    let made = scene.propose("remove_disks?brokerid_and_logdirs=0-/d0").unwrap();
+    assert_eq!(fits(&made, &scene.sighting.view), Ok(()));
+    scene.broker(0).failed_dirs.insert("/d1".to_owned());
+    let changed = fits(&made, &scene.sighting.view).unwrap_err();
+    assert_eq!(changed.to_string(), "log directory /d1 of broker 0 has failed");
+}
+
+#[test]
+fn a_new_leader_has_to_be_up() {
+    let mut scene = Scene::draw("b0 a: t0*\nb1 b: t0");
+    let made = scene.propose("demote_broker?brokerid=0").unwrap();
+    scene.broker(1).up = false;
+    assert_eq!(fits(&made, &scene.sighting.view).unwrap_err().to_string(), "broker 1 is down");
+}
+
+#[test]
+fn much_that_has_changed_is_counted() {
+    let mut scene = Scene::draw("b0 a: t0* t1* t2* t3* t4*\nb1 b: t0 t1 t2 t3 t4");
+    let made = scene.propose("demote_broker?brokerid=0").unwrap();
+    scene.sighting.view.partitions.clear();
+    let said = fits(&made, &scene.sighting.view).unwrap_err().to_string();
+    assert_eq!(said, "partition t-0 is gone; partition t-1 is gone; partition t-2 is gone; and 2 more");
+}

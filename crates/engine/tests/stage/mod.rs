@@ -1,0 +1,127 @@
+//! A small simulated cluster, what is to be done on it, and how it must be afterwards.
+#![allow(dead_code, reason = "each test binary uses its own part of it")]
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use evenkeel_engine::{
+    executor::{Baseline, Limits, Move, Order, Strategy},
+    journal::Run,
+};
+use evenkeel_kafka::{BrokerId, Client, Settings, TopicPartition};
+use evenkeel_sim::{
+    Cluster, Options,
+    cluster::{BrokerSpec, NewTopic, Registration, Resource},
+    serve::{Pipes, World},
+};
+use uuid::Uuid;
+
+pub const MB: u64 = 1_000_000;
+
+/// Twelve partitions of 20 MB on brokers 0 and 1; each gives a replica or its lead to 2 or 3.
+pub fn moves() -> Vec<Move> {
+    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
+    let lists = |number: i32| match number % 4 {
+        0 => ([0, 1], [2, 3]),
+        1 => ([1, 0], [3, 0]),
+        2 => ([0, 1], [1, 0]),
+        _ => ([1, 0], [1, 2]),
+    };
+    (0..12)
+        .map(|number| {
+            let (old, new) = lists(number);
+            Move {
+                partition: TopicPartition::new("orders", number),
+                old: ids(old),
+                new: ids(new),
+                old_leader: BrokerId(old[0]),
+                dirs: Vec::new(),
+                bytes: 20 * MB,
+            }
+        })
+        .collect()
+}
+
+pub fn run() -> Run {
+    Run {
+        id: Uuid::from_u128(1),
+        task: None,
+        reason: "a test".to_owned(),
+        proposal: "p".to_owned(),
+        order: Order {
+            moves: moves(),
+            limits: Limits {
+                per_broker: 3,
+                in_cluster: 4,
+                dirs_per_broker: 2,
+                leaders_in_cluster: 1_000,
+                leaders_per_broker: 250,
+                spared: BTreeSet::new(),
+            },
+            strategies: vec![Strategy::Base],
+            throttle: Some(20 * MB),
+            baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
+            emptied: BTreeSet::new(),
+            repairs: false,
+            stops_others: true,
+            gives_up_after: None,
+            leader_patience: 180_000,
+        },
+    }
+}
+
+pub struct Stage {
+    pub world: World,
+    pub pipes: Pipes,
+}
+
+impl Stage {
+    pub fn new() -> Stage {
+        let options = Options { session_timeout: 2_000, ..Options::default() };
+        let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
+        let lists: Vec<Vec<i32>> = moves().iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
+        let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
+        cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
+        for number in 0..lists.len() as i32 {
+            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", number), 20 * MB);
+        }
+        cluster.tick(1_000);
+        let world = World::new(cluster);
+        Stage { pipes: Pipes::new(world.clone()), world }
+    }
+
+    pub fn client(&self) -> Client {
+        let bootstrap = (0..4).map(|id| self.pipes.address(evenkeel_sim::BrokerId(id))).collect();
+        Client::new(Arc::new(self.pipes.connector()), Settings::new(bootstrap))
+    }
+
+    pub fn registrations(&self) -> Vec<Registration> {
+        self.world
+            .look(|cluster| (0..12).map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
+    }
+
+    /// Everything is as planned, nothing moves, and nothing is held back.
+    pub fn assert_done(&self, what: &str) {
+        for (mv, record) in moves().iter().zip(self.registrations()) {
+            let replicas: Vec<BrokerId> = record.replicas.iter().map(|id| BrokerId(id.0)).collect();
+            assert_eq!(replicas, mv.new, "{what}: {}", mv.partition);
+            assert_eq!(record.leader.map(|id| BrokerId(id.0)), mv.new.first().copied(), "{what}: {}", mv.partition);
+        }
+        self.assert_at_rest(what);
+    }
+
+    pub fn assert_at_rest(&self, what: &str) {
+        self.world.look(|cluster| {
+            assert_eq!(cluster.list_reassignments(None), [], "{what}");
+            let ids = || (0..4).map(evenkeel_sim::BrokerId);
+            let brokers = ids().map(|id| (id, Resource::Broker(id)));
+            let topic = (evenkeel_sim::BrokerId(0), Resource::Topic("orders".to_owned()));
+            for (asked, resource) in brokers.chain([topic]) {
+                let settings = cluster.describe_configs(asked, &resource).unwrap();
+                let left: Vec<_> = settings.iter().filter(|it| it.name.contains("throttled.")).collect();
+                let set =
+                    |it: &&&evenkeel_sim::cluster::ConfigEntry| it.value.as_deref().is_some_and(|it| !it.is_empty());
+                assert_eq!(left.iter().filter(set).count(), 0, "{what}: {left:?}");
+            }
+        });
+    }
+}
