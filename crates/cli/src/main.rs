@@ -7,10 +7,12 @@ mod ending;
 mod engine;
 mod generate;
 mod kube;
+mod live;
 mod misuse;
 mod plan;
 mod printable;
 mod sim;
+mod snapshot;
 mod usage;
 
 use std::io::Write;
@@ -41,6 +43,8 @@ enum Command {
     Plan(Box<plan::Args>),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
     Sim(Box<sim::Args>),
+    /// Record a running cluster from outside, for `evenkeel plan`.
+    Snapshot(snapshot::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Command::Kube(args) => kube::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Sim(args) => sim::run(*args),
+        Command::Snapshot(args) => snapshot::run(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -41,6 +41,12 @@ pub(crate) enum Misuse {
         /// What is wrong with it.
         why: NoVersion,
     },
+    /// Kafka cannot be reached like that.
+    #[error("{what}")]
+    Connection {
+        /// Which settings are wrong, and how.
+        what: String,
+    },
     /// No such cluster can be drawn.
     #[error(transparent)]
     Generation(evenkeel_snapshot::Error),

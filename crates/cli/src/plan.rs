@@ -34,12 +34,19 @@ use report::Report;
 use request::Asked;
 pub(crate) use what_if::with_new_brokers;
 
+use crate::live;
+
 /// What to plan for, what to ask, and how to answer.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The cluster: a file as in docs/snapshot.md, plain or compressed, or - for standard input.
-    #[arg(long, value_name = "FILE")]
-    snapshot: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]
+    snapshot: Option<PathBuf>,
+    /// The cluster: a running one, recorded from outside. Brokers to ask first, separated by commas.
+    #[arg(long, value_name = "HOST:PORT")]
+    bootstrap: Option<String>,
+    #[command(flatten)]
+    live: live::Options,
     #[command(flatten)]
     question: request::Question,
     #[command(flatten)]
@@ -81,7 +88,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     // Everything that can be refused without the cluster is refused before it is read.
     let asked = args.question.parse(&args.what_if)?;
     let mut clock = timings::Clock::start();
-    let snapshot = read(&args.snapshot)?;
+    let snapshot = match (&args.bootstrap, &args.snapshot) {
+        (Some(bootstrap), _) => live::snapshot(bootstrap, &args.live)?,
+        (None, Some(path)) => read(path)?,
+        (None, None) => return Err(Refusal::Options("a --snapshot or a --bootstrap is needed".to_owned()).into()),
+    };
     clock.lap("read");
     let cluster = args.what_if.apply(snapshot.cluster)?;
     clock.lap("change");

@@ -7,6 +7,7 @@ use evenkeel_engine::{
     config::{capacity::Capacities, properties::Properties, settings::Settings},
     monitor::{
         Monitor,
+        record::record,
         sample::{Metric, Values},
         windows::{NotEnough, Requirement},
     },
@@ -293,4 +294,15 @@ async fn a_topic_that_goes_leaves_the_windows_and_a_fresh_look_sees_it() {
     assert!(Arc::ptr_eq(&seen, &monitor.sighting().unwrap()));
     assert_eq!(figures(&monitor.state(false)), (1, 8, 8));
     assert_eq!(monitor.known(ALL).unwrap().loads.loads.len(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recording_needs_no_engine_and_writes_nothing() {
+    let stage = Stage::new(None);
+    seconds(1).await;
+    let apart = Duration::from_secs(10);
+    let recorded = record(stage.client(), stage.clock(), Arc::default(), "__CruiseControlMetrics", apart).await;
+    let (sighting, loads) = recorded.unwrap();
+    assert_eq!((sighting.view.partitions.len(), loads.loads.len()), (5, 5));
+    assert!(close(loads.loads[&orders(3)].get(Metric::LeaderBytesIn), 1e6));
 }

@@ -44,7 +44,7 @@ struct Writing {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kept {
     Partition(PartitionSample),
-    Broker(BrokerSample),
+    Broker(Box<BrokerSample>),
 }
 
 impl Store {
@@ -170,7 +170,7 @@ fn partition(value: &[u8]) -> Option<Kept> {
 }
 
 fn broker(value: &[u8]) -> Option<Kept> {
-    BrokerSample::read(value).map(Kept::Broker)
+    BrokerSample::read(value).map(Box::new).map(Kept::Broker)
 }
 
 fn record(value: Vec<u8>, timestamp: i64) -> Record {

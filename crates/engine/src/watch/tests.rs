@@ -56,8 +56,11 @@ fn t(index: i32) -> TopicPartition {
     TopicPartition::new("t", index)
 }
 
-fn dirs(of: &[(&str, &[(i32, i64, bool)])], failed: &[&str]) -> LogDirs {
-    let dir = |replicas: &[(i32, i64, bool)]| LogDir {
+/// Partition, bytes, and whether it is still being copied here.
+type Held = (i32, i64, bool);
+
+fn dirs(of: &[(&str, &[Held])], failed: &[&str]) -> LogDirs {
+    let dir = |replicas: &[Held]| LogDir {
         total_bytes: Some(1_000),
         usable_bytes: Some(400),
         cordoned: false,

@@ -126,7 +126,7 @@ impl Rounds {
                     shared.told().phase = Phase::Loading(share.clamp(0.0, 1.0));
                 }
             }
-            Kept::Broker(sample) => brokers.push(sample),
+            Kept::Broker(sample) => brokers.push(*sample),
         });
         load.await?;
         shared.take_kept(&mut some);
