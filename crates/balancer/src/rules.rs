@@ -44,8 +44,8 @@ pub enum BadRequest {
 pub(crate) struct Rules {
     /// Brokers' states with the operation taken into account.
     pub(crate) states: Vec<BrokerState>,
-    /// Whether there are brokers to be emptied or replicas that are offline: then soft goals move only
-    /// replicas that had to move anyway.
+    /// Whether brokers are being removed or replicas are offline: then soft goals move only replicas that
+    /// had to move anyway.
     pub(crate) healing: bool,
     has_new: bool,
     /// Destinations asked for by name override exclusions and the rule of new brokers.
@@ -104,7 +104,8 @@ impl Rules {
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
         frozen.dedup();
         Ok(Rules {
-            healing: any_offline || lives.contains(&false),
+            // A broker that died empty leaves nothing to heal; one that is removed stays so once it is empty.
+            healing: any_offline || matches!(request.operation, Operation::RemoveBrokers(_)),
             has_new: states.contains(&BrokerState::New),
             named_destinations: named,
             takes_replicas,
@@ -172,7 +173,7 @@ impl Rules {
         let (part, load) = (state.cluster.part_of(slot), state.cluster.slot_load(slot));
         let bars = |other: Slot| {
             state.home(other) == to
-                && (self.healing && self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
+                && (self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
         };
         if state.cluster.slots(part).any(bars) {
             return false;
@@ -187,17 +188,16 @@ impl Rules {
         let part = state.cluster.part_of(slot);
         let leader = state.leader(part);
         let seat = state.seat(slot);
-        if slot == leader
-            || self.must_move(state, slot)
-            || !self.takes_leaders[usize::from(seat)]
-            || self.frozen.binary_search(&part).is_ok()
-        {
+        if slot == leader || self.must_move(state, slot) || !self.takes_leaders[usize::from(seat)] {
             return false;
         }
+        // Whoever is left must lead, whatever else is under way.
         if self.must_move(state, leader) {
             return true;
         }
-        !self.is_excluded(state.cluster.topic_of(part)) && (self.may_lead_more(seat) || seat == state.home(leader))
+        self.frozen.binary_search(&part).is_err()
+            && !self.is_excluded(state.cluster.topic_of(part))
+            && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
     /// Whether the broker may get replicas that were never on it.

@@ -448,3 +448,35 @@ fn what_is_being_moved_already_stays_and_its_load_counts_where_it_goes() {
     "#]],
     );
 }
+
+#[test]
+fn a_dead_broker_that_holds_nothing_keeps_nobody_from_moving() {
+    check_request(
+        "rack a: b0[t0* t1* t2* t3*] b1[] b2[] dead",
+        &counting_replicas(),
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        ReplicaDistributionGoal fixed
+    "#]],
+    );
+    // Removing it is still no more than emptying it.
+    let operation = Operation::RemoveBrokers(ids(&[2]));
+    check_request(
+        "rack a: b0[t0* t1* t2* t3*] b1[] b2[]",
+        &Request { operation, ..counting_replicas() },
+        expect![[r#"
+        ReplicaDistributionGoal violated
+    "#]],
+    );
+}
+
+#[test]
+fn a_live_follower_takes_over_from_an_offline_leader_though_a_move_is_under_way() {
+    check_request(
+        "rack a: b0[t0*!] b1[t0] b2[] b3[]\nmoving t0 -> b2",
+        &counting_replicas(),
+        expect![[r#"
+        t0: b0 -> b3: leader b0 -> b1
+    "#]],
+    );
+}
