@@ -161,12 +161,12 @@ impl<'c, 'r> Search<'c, 'r> {
             return Err(Refusal::NoGain);
         }
         let refused = match judges {
-            Judges::Before => match self.fences_before.look(&self.state, &effect, true) {
+            Judges::Before => match self.fences_before.look(&self.state, &effect) {
                 Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, &effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
                 Quick::Unsure => self.aims.veto(goal, &self.state, action, &effect),
             },
-            Judges::All => match self.fences_of_all.look(&self.state, &effect, false) {
+            Judges::All => match self.fences_of_all.look(&self.state, &effect) {
                 Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, &effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
                 Quick::Unsure => self.aims.harm(&self.state, action, &effect),
