@@ -211,10 +211,8 @@ impl Feasibility<'_> {
             }
             counts
         };
-        let (part, counts) = self.included(state).map(|part| (part, counts_of(part))).find(|(part, counts)| {
-            let most = state.cluster.slots(*part).len().div_ceil(self.aims.live_racks().max(1));
-            counts.values().any(|count| *count > most)
-        })?;
+        let part = self.included(state).find(|part| self.aims.beyond_rack_quotas(state, *part) > 0)?;
+        let counts = counts_of(part);
         let rack = |rack: &u16| state.cluster.racks()[usize::from(*rack)].clone();
         let brokers: Vec<BrokerId> = state.cluster.slots(part).map(|slot| id(state, state.seat(slot))).collect();
         let per_rack: Vec<String> = counts.iter().map(|(at, count)| format!("{}={count}", rack(at))).collect();

@@ -2,10 +2,11 @@
 //! it ought to carry, the counts per topic.
 
 use super::hosts::{Hosts, Reach};
-use super::{Aim, Aims, Limit, Rise};
-use crate::cluster::{Cluster, Resource, Seat};
+use super::{Aim, Aims, Limit, Rise, Role};
+use crate::cluster::{Cluster, Part, Resource, Seat};
 use crate::gauges::{GAUGES, Gauge, Levels};
 use crate::goal::Goal;
+use crate::provision::racks;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::state::State;
@@ -17,12 +18,11 @@ impl Aims {
         let counted = rules.counted.iter().filter(|counted| **counted).count() as f64;
         let totals = totals(state);
         let bands = goals.iter().filter(|goal| band_of(**goal).is_some()).count();
-        let mut live: Vec<usize> = (0..seats as Seat)
-            .filter(|seat| rules.is_alive(*seat) && rules.counted[usize::from(*seat)])
-            .map(|seat| cluster.brokers()[usize::from(seat)].rack)
-            .collect();
-        live.sort_unstable();
-        live.dedup();
+        let role = |seat: Seat| match (rules.is_alive(seat), rules.counted[usize::from(seat)]) {
+            (false, _) => Role::Emptied,
+            (true, false) => Role::Keeper,
+            (true, true) => Role::Taker { leads: rules.takes_leaders(seat) },
+        };
         let mut aims = Aims {
             goals: goals.to_vec(),
             aims: Vec::with_capacity(goals.len()),
@@ -35,8 +35,9 @@ impl Aims {
             watch_topics: goals.contains(&Goal::TopicReplicaDistribution),
             min_leaders: min_leaders(cluster, settings, rules),
             racks: cluster.brokers().iter().map(|broker| broker.rack as u16).collect(),
-            live_racks: live.len(),
-            may_lead: (0..seats as Seat).map(|seat| rules.may_lead_more(seat)).collect(),
+            live_racks: racks(cluster, |seat| rules.counted[usize::from(seat)]),
+            roles: (0..seats as Seat).map(role).collect(),
+            passed_over: passed_over(state, goals, rules),
         };
         for goal in goals {
             let aim = match goal {
@@ -237,4 +238,16 @@ fn min_leaders(cluster: &Cluster, settings: &Settings, rules: &Rules) -> Vec<u32
             _ => 0,
         })
         .collect()
+}
+
+/// The partitions whose leader comes after another replica in the list that may lead; none if nobody asks.
+fn passed_over(state: &State<'_>, goals: &[Goal], rules: &Rules) -> Vec<Part> {
+    if !goals.contains(&Goal::PreferredLeaderElection) {
+        return Vec::new();
+    }
+    let leads_instead = |part: &Part| {
+        let before = state.cluster.slots(*part).start..state.leader(*part);
+        before.into_iter().any(|slot| rules.may_lead(state, slot))
+    };
+    (0..state.cluster.partition_count() as Part).filter(leads_instead).collect()
 }

@@ -12,7 +12,7 @@ mod hosts;
 mod judge;
 mod touch;
 
-use crate::cluster::Seat;
+use crate::cluster::{Part, Seat};
 use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 
@@ -114,8 +114,20 @@ pub(crate) struct Aims {
     min_leaders: Vec<u32>,
     racks: Vec<u16>,
     live_racks: usize,
-    /// Which brokers may lead more than they do.
-    may_lead: Vec<bool>,
+    roles: Vec<Role>,
+    /// The partitions, ascending, that somebody should lead who comes before the leader in the list as found.
+    passed_over: Vec<Part>,
+}
+
+/// What goals that count replicas and leaders expect of a broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Nothing: it is dead, or treated so.
+    Emptied,
+    /// No more than its share: it gets no replicas.
+    Keeper,
+    /// Its share of replicas and, if it `leads`, of leaders.
+    Taker { leads: bool },
 }
 
 impl Aims {

@@ -224,16 +224,12 @@ impl Search<'_, '_> {
     /// Lets the first replica that can lead do so.
     pub(super) fn improve_preferred(&mut self, goal: usize) {
         for part in 0..self.state.cluster.partition_count() as Part {
-            let slots = self.state.cluster.slots(part);
-            let leader = self.state.leader(part);
-            let first = slots.into_iter().find(|slot| *slot == leader || self.rules.may_lead(&self.state, *slot));
-            if let Some(slot) = first
-                && slot != leader
-            {
-                let effect = self.state.effect(Action::Lead { part, slot });
-                if self.aims.veto(goal, &self.state, Action::Lead { part, slot }, &effect).is_none() {
-                    self.take(goal, Action::Lead { part, slot }, 1.0);
-                }
+            if !self.aims.is_passed_over(&self.state, part) {
+                continue;
+            }
+            let first = self.state.cluster.slots(part).find(|slot| self.rules.may_lead(&self.state, *slot));
+            if let Some(slot) = first {
+                let _ = self.attempt(goal, Judges::Before, Action::Lead { part, slot });
             }
         }
     }

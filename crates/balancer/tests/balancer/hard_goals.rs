@@ -116,6 +116,29 @@ fn racks_share_replicas_evenly() {
 }
 
 #[test]
+fn no_rack_goes_without_where_others_have_two() {
+    // Four in three racks: two, one and one.
+    let none_in_c = "rack a: b0[t0*] b1[t0]\nrack b: b2[t0] b3[t0]\nrack c: b4[]";
+    check(
+        none_in_c,
+        &[Goal::RackAwareDistribution],
+        expect![[r#"
+        t0: b0 -> b4: leader b0 -> b4
+        RackAwareDistributionGoal fixed
+    "#]],
+    );
+    // With no room in the third it cannot be.
+    check_with(
+        &none_in_c.replace("b4[]", "b4[u0*]"),
+        &Request::rebalance(&[Goal::ReplicaCapacity, Goal::RackAwareDistribution]),
+        &at_most(1),
+        expect![[r#"
+        infeasible: RackAwareDistributionGoal
+    "#]],
+    );
+}
+
+#[test]
 fn a_rack_with_too_few_brokers_makes_evenness_infeasible() {
     // Four replicas in two racks need two brokers in each.
     check(
@@ -200,6 +223,23 @@ fn brokers_that_lead_nothing_need_no_leaders() {
         &leading_topics(1),
         expect![[r#"
         nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn brokers_that_lead_nothing_have_no_leaders_to_lose() {
+    // b1 can only get what b2, which must not lead, has.
+    let excluded = [evenkeel_balancer::cluster::BrokerId(2)].into();
+    let request =
+        Request { excluded_for_leadership: excluded, ..Request::rebalance(&[Goal::MinTopicLeadersPerBroker]) };
+    check_with(
+        "rack a: b0[t0* t1] b1[t0 t1] b2[t1*]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        t1: leader b2 -> b1
+        MinTopicLeadersPerBrokerGoal fixed
     "#]],
     );
 }

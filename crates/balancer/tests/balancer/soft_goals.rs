@@ -336,8 +336,8 @@ fn the_first_replica_of_the_list_that_may_lead_does() {
 }
 
 #[test]
-fn preferred_leaders_stay_when_the_first_of_the_list_may_not_lead() {
-    // b2 may not lead t0, so b0 is preferred; traffic out would rather have it on b1.
+fn whoever_a_plan_makes_leader_comes_first_in_the_list_and_is_preferred() {
+    // b2 may not lead t0, so b0 is preferred as t0 is found; traffic out wants it on b1, which then comes first.
     let goals = [Goal::PreferredLeaderElection, Goal::NetworkOutboundUsageDistribution];
     let excluded = [evenkeel_balancer::cluster::BrokerId(2)].into();
     let request = Request { excluded_for_leadership: excluded, ..Request::rebalance(&goals) };
@@ -345,8 +345,18 @@ fn preferred_leaders_stay_when_the_first_of_the_list_may_not_lead() {
         "rack a: b0[t0* u0*] b1[t0] b2[t0]\norder t0: b2 b0 b1",
         &request,
         expect![[r#"
-        u0: b0 -> b1: leader b0 -> b1
+        t0: leader b0 -> b1
         NetworkOutboundUsageDistributionGoal violated
+    "#]],
+    );
+    // A replica moves for a goal before: the list is written anew, and needs no other leader.
+    check(
+        "rack a: b0[t0 u0*] b1[t0*]\nrack b: b2[]\norder t0: b0 b1",
+        &[Goal::RackAware, Goal::PreferredLeaderElection],
+        expect![[r#"
+        t0: b0 -> b2
+        RackAwareGoal fixed
+        PreferredLeaderElectionGoal fixed
     "#]],
     );
 }
