@@ -5,6 +5,8 @@ use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request};
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, plan};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::check::{carried_out, changes, inspected};
 use crate::picture::{Name, Picture};
@@ -181,7 +183,7 @@ proptest! {
         prop_assert_eq!(one, plan(&case.picture.build(), &case.request, &case.settings));
     }
 
-    /// The checker looks at both limits; what is left out is accounted for.
+    /// The checker looks at both limits; what is left out is accounted for, and no hard goal pays for it.
     #[test]
     fn budgets_are_kept(case in any_case(), moves in 0..6usize, megabytes in 0..400u16) {
         for budget in [
@@ -195,9 +197,32 @@ proptest! {
                 prop_assert_eq!(part.plan.changes.len() + undone.changes, whole.plan.changes.len());
                 let sum = part.plan.megabytes() + undone.megabytes;
                 prop_assert!((sum - whole.plan.megabytes()).abs() < ROUNDING * sum.max(1.0));
+                for verdict in part.verdicts.iter().filter(|verdict| verdict.goal.is_hard()) {
+                    let (before, after) = verdict.miss;
+                    let holds = if before > 0.0 { after <= before + ROUNDING } else { after == 0.0 };
+                    prop_assert!(holds, "{} misses by {after}, not {before}", verdict.goal);
+                }
             }
         }
     }
+}
+
+/// The properties above say nothing of requests that are refused or need no change: enough must lead to one.
+#[test]
+fn enough_requests_lead_to_changes() {
+    fn granted(cases: impl Strategy<Value = Case>) -> usize {
+        let mut runner = TestRunner::deterministic();
+        let plans = (0..400).map(|_| planned(&cases.new_tree(&mut runner).unwrap().current()));
+        plans.filter(|plan| plan.as_ref().is_ok_and(|outcome| !outcome.plan.changes.is_empty())).count()
+    }
+    let shares = [
+        granted(any_case()),
+        granted(plain_case()),
+        granted(plain_case_with(Operation::RemoveBrokers)),
+        granted(plain_case_with(Operation::AddBrokers)),
+    ];
+    let least = [60, 90, 50, 30];
+    assert!(shares.iter().zip(least).all(|(share, least)| *share >= least), "{shares:?} of 400 each lead to changes");
 }
 
 /// Large enough that the work is dealt out in several pieces.
