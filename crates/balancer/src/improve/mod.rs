@@ -314,3 +314,6 @@ fn keep_best(candidates: &mut Vec<(f64, Slot)>, most: usize) {
     }
     by_worth(candidates);
 }
+
+#[cfg(test)]
+mod tests;
