@@ -1,6 +1,6 @@
 """Life of a topic as an administrator with kafka-python sees it: every administrative call that Evenkeel makes too.
 
-    admin.py BOOTSTRAP TOPIC
+    admin.py BOOTSTRAP TOPIC [--user NAME PASSWORD AUTHORITY]
 
 Needs brokers 0 to 3 with two log directories each, and a topic name that is free. Exits with 0 if all went as it goes
 on Apache Kafka; otherwise the traceback says what did not.
@@ -12,6 +12,7 @@ change is accepted) is so at once.
 
 import sys
 
+import security
 from eventually import eventually
 from kafka import TopicPartition, TopicPartitionReplica
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic, OffsetSpec
@@ -20,8 +21,9 @@ from kafka.errors import KafkaError, NoError
 PREFERRED = 0
 
 
-def main(bootstrap, topic):
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="admin.py")
+def main(bootstrap, topic, who):
+    door = security.for_kafka_python(who)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="admin.py", **door)
     a_cluster_of_four(admin)
     a_topic_is_made(admin, topic)
     its_settings_change(admin, topic)
@@ -166,4 +168,5 @@ def refused(call, code):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    arguments, who = security.split(sys.argv[1:])
+    main(*arguments, who=who)

@@ -5,18 +5,20 @@
     topic.py BOOTSTRAP in-sync TOPIC              waits until all replicas of all partitions are in sync
     topic.py BOOTSTRAP missed TOPIC BROKER        waits until this broker leads none of its partitions
 
-Each look is one answer of one broker: two could come from brokers of which one has not heard yet what the other shows.
+Each may end in `--user NAME PASSWORD AUTHORITY`. Each look is one answer of one broker: two could come from brokers of which one has not heard yet what the other shows.
 """
 
 import sys
 
+import security
 from eventually import eventually
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 
-def main(bootstrap, deed, topic, wanted=""):
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="topic.py")
+def main(bootstrap, deed, topic, wanted="", *, who):
+    door = security.for_kafka_python(who)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="topic.py", **door)
 
     def look():
         return sorted(admin.describe_topics([topic])[0]["partitions"], key=lambda each: each["partition_index"])
@@ -53,4 +55,5 @@ def main(bootstrap, deed, topic, wanted=""):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    arguments, who = security.split(sys.argv[1:])
+    main(*arguments, who=who)

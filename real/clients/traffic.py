@@ -1,6 +1,6 @@
 """Numbered records through librdkafka (confluent-kafka) while somebody else disturbs the brokers.
 
-    traffic.py BOOTSTRAP TOPIC PARTITIONS
+    traffic.py BOOTSTRAP TOPIC PARTITIONS [--user NAME PASSWORD AUTHORITY]
 
 Produces to all partitions of a topic that exists, and consumes them by assignment. Prints `under way` once records
 arrive, then produces on until a line comes in on standard input; reads what is left, and prints as JSON what became of
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import security
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 PAUSE = 0.002
@@ -20,10 +21,11 @@ PATIENCE = 60
 
 
 class Traffic:
-    def __init__(self, bootstrap, topic, partitions):
+    def __init__(self, bootstrap, topic, partitions, who):
         self.topic = topic
         self.partitions = partitions
         common = {"bootstrap.servers": bootstrap, "client.id": "traffic.py", "reconnect.backoff.max.ms": 500}
+        common |= security.for_librdkafka(who)
         self.producer = Producer(common | {"enable.idempotence": True, "linger.ms": 5, "retry.backoff.ms": 50})
         self.consumer = Consumer(
             common
@@ -100,5 +102,5 @@ class Traffic:
 
 
 if __name__ == "__main__":
-    bootstrap, topic, partitions = sys.argv[1:]
-    Traffic(bootstrap, topic, int(partitions)).run()
+    (bootstrap, topic, partitions), who = security.split(sys.argv[1:])
+    Traffic(bootstrap, topic, int(partitions), who).run()

@@ -6,7 +6,7 @@
 use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
 use crate::options::Demotion;
-use crate::plan::{Change, Reason, unmoved};
+use crate::plan::{Cause, Change, Reason, unmoved};
 use crate::planner::{Status, Verdict};
 use crate::rules::Rules;
 use crate::state::{Action, State};
@@ -83,7 +83,7 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
     Some(Change {
         new_replicas: list.into_iter().map(id).collect(),
         new_leader: id(slot),
-        reasons: vec![Reason { goal: Goal::PreferredLeaderElection, from, to: id(slot), gain: 1.0 }],
+        reasons: vec![Reason { cause: Cause::Demoted, from, to: id(slot), exchange: false }],
         ..unmoved(cluster, part)
     })
 }

@@ -119,14 +119,8 @@ impl Goal {
         let simple = name.trim().rsplit('.').next().unwrap_or_default();
         let found = Goal::ALL.into_iter().find(|goal| goal.name().eq_ignore_ascii_case(simple));
         found.ok_or_else(|| {
-            let asked = simple.to_ascii_lowercase();
-            // Left-out words are likelier than wrong ones: first whose name has all that was typed, then whose is nearest.
-            let far = |goal: &Goal| {
-                let name = goal.name().to_ascii_lowercase();
-                (asked.len() - in_common(&asked, &name), distance(&asked, &name))
-            };
             // The list is never empty, so there is always a nearest one.
-            let nearest = Goal::ALL.into_iter().min_by_key(far).unwrap_or(Goal::RackAware);
+            let nearest = nearest(simple, Goal::ALL, Goal::name).unwrap_or(Goal::RackAware);
             UnknownGoal { name: name.trim().to_owned(), nearest }
         })
     }
@@ -180,6 +174,16 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// That of `all` which was likeliest meant by `asked`, going by their names.
+pub fn nearest<T: Copy>(asked: &str, all: impl IntoIterator<Item = T>, name: impl Fn(T) -> &'static str) -> Option<T> {
+    let asked = asked.to_ascii_lowercase();
+    // Left-out words are likelier than wrong ones: first whose name has all that was typed, then whose is nearest.
+    all.into_iter().min_by_key(|one| {
+        let name = name(*one).to_ascii_lowercase();
+        (asked.len() - in_common(&asked, &name), distance(&asked, &name))
+    })
 }
 
 /// How many letters must be typed, dropped or changed to get from one word to the other.

@@ -18,7 +18,9 @@ impl TopicPattern {
     pub fn new(pattern: &str) -> Result<TopicPattern, regex::Error> {
         // By itself first, so that what is wrong is said about what was written.
         Regex::new(pattern)?;
-        Ok(TopicPattern { whole: Regex::new(&format!("^(?:{pattern})$"))? })
+        // A comment at the end of a verbose pattern (`(?x)a # why`) takes the rest of its line with it.
+        let whole = Regex::new(&format!("^(?:{pattern})$")).or_else(|_| Regex::new(&format!("^(?:{pattern}\n)$")))?;
+        Ok(TopicPattern { whole })
     }
 
     /// Whether it means the topic.
@@ -130,6 +132,13 @@ mod tests {
         let pattern = TopicPattern::new("a|ab").unwrap();
         assert!(pattern.matches("a") && pattern.matches("ab"));
         assert!(!pattern.matches("abc") && !pattern.matches("ba"));
+    }
+
+    #[test]
+    fn a_comment_at_the_end_of_a_verbose_pattern_does_no_harm() {
+        let pattern = TopicPattern::new("(?x)a | b c # the old ones").unwrap();
+        assert!(pattern.matches("a") && pattern.matches("bc"));
+        assert!(!pattern.matches("ab") && !pattern.matches("a "));
     }
 
     #[test]

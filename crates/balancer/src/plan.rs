@@ -6,6 +6,8 @@ use crate::aims::Aims;
 use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
+use crate::options::Operation;
+use crate::reasons::{Move, Order, Reasons, moves};
 use crate::state::State;
 
 /// A plan: nothing in it is left to choose.
@@ -76,17 +78,55 @@ pub struct DiskChange {
     pub to: String,
 }
 
-/// Why a partition changes: the goal it serves and between whom.
+/// Why a partition changes, and between whom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reason {
-    /// The goal that asked for it.
-    pub goal: Goal,
-    /// The broker that is relieved.
+    /// What asked for it.
+    pub cause: Cause,
+    /// The broker that is relieved: the replica leaves it, or leadership does.
     pub from: BrokerId,
     /// The broker that takes over.
     pub to: BrokerId,
-    /// By how much less the goal misses since, relative to what a broker ought to carry.
-    pub gain: f64,
+    /// Whether it was chosen together with another partition of the plan, in exchange.
+    pub exchange: bool,
+}
+
+/// What asks for a change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cause {
+    /// A goal.
+    Goal {
+        /// Which.
+        goal: Goal,
+        /// By how much less it misses since, relative to what a broker ought to carry.
+        gain: f64,
+    },
+    /// The replica is offline: its broker is dead, or its disk.
+    Offline,
+    /// The broker is to be removed.
+    Removed,
+    /// The broker is to lead nothing.
+    Demoted,
+}
+
+impl Reason {
+    /// The goal that is served, if it is one.
+    pub fn goal(&self) -> Option<Goal> {
+        match self.cause {
+            Cause::Goal { goal, .. } => Some(goal),
+            Cause::Offline | Cause::Removed | Cause::Demoted => None,
+        }
+    }
+
+    /// The goal's name, or a word for what else it is.
+    pub fn name(&self) -> &'static str {
+        match self.cause {
+            Cause::Goal { goal, .. } => goal.name(),
+            Cause::Offline => "offline",
+            Cause::Removed => "removed",
+            Cause::Demoted => "demoted",
+        }
+    }
 }
 
 /// What happens to one partition.
@@ -129,40 +169,27 @@ impl Change {
 }
 
 /// The changes between the placement as found and as it is in `state`, in the order in which they
-/// became necessary: what serves the most important goal first.
-pub(crate) fn changes(state: &State<'_>, aims: &Aims, steps: &[Step]) -> Vec<Change> {
-    let cluster = state.cluster;
-    let mut touched: Vec<(Part, u32)> = Vec::with_capacity(steps.len());
-    for (index, step) in steps.iter().enumerate() {
-        touched.extend(crate::aims::touched(state, step.action).map(|part| (part, index as u32)));
-    }
-    touched.sort_unstable();
-    let mut changes: Vec<((usize, u32), Change)> = Vec::new();
-    for group in touched.chunk_by(|one, other| one.0 == other.0) {
-        let part = group[0].0;
+/// became necessary: what must leave first, then what serves the most important goal.
+pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, steps: &[Step]) -> Vec<Change> {
+    let reasons = Reasons::of(state, aims, operation, steps);
+    let mut changes: Vec<(Order, Change)> = Vec::new();
+    for part in reasons.partitions() {
         // Replicas may have passed each other's brokers on: only brokers that keep none lose anything.
-        let left: Vec<Slot> = cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
-        if left.is_empty() && state.seat(state.leader(part)) == state.home(state.first_leader(part)) {
+        let left: Vec<Slot> = state.cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
+        let leads = (state.home(state.first_leader(part)), state.seat(state.leader(part)));
+        let leads = Some(leads).filter(|(old, new)| old != new);
+        if left.is_empty() && leads.is_none() {
             continue;
         }
-        let mut reasons: Vec<(usize, Reason)> =
-            group.iter().map(|(_, index)| reason(cluster, aims, &steps[*index as usize])).collect();
-        reasons.sort_by_key(|(goal, _)| *goal);
-        reasons.dedup_by_key(|(goal, _)| *goal);
-        let order = (reasons.first().map_or(0, |(goal, _)| *goal), group[0].1);
-        changes.push((order, change(state, part, &left, reasons.into_iter().map(|(_, reason)| reason).collect())));
+        let moves = moves(state, part);
+        let (order, reasons) = reasons.why(part, &moves, leads);
+        changes.push((order, change(state, part, &left, &moves, reasons)));
     }
     changes.sort_by_key(|(order, _)| *order);
     changes.into_iter().map(|(_, change)| change).collect()
 }
 
-fn reason(cluster: &Cluster, aims: &Aims, step: &Step) -> (usize, Reason) {
-    let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
-    let (from, to) = (id(step.from), id(step.to));
-    (step.goal, Reason { goal: aims.goals[step.goal], from, to, gain: step.gain })
-}
-
-fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) -> Change {
+fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons: Vec<Reason>) -> Change {
     let cluster = state.cluster;
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
     let slots = cluster.slots(part);
@@ -171,8 +198,8 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
     Change {
         topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
         partition: cluster.number_of(part),
-        old_replicas: slots.clone().map(|slot| id(state.home(slot))).collect(),
-        moves: moves(state, part).map(|(from, to)| (id(from), id(to))).collect(),
+        old_replicas: slots.map(|slot| id(state.home(slot))).collect(),
+        moves: moves.iter().map(|way| (id(way.from), id(way.to))).collect(),
         old_leader: id(state.home(state.first_leader(part))),
         new_leader: new_replicas[0],
         new_replicas,
@@ -181,21 +208,6 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], reasons: Vec<Reason>) ->
         megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
         reasons,
     }
-}
-
-/// From where to where replicas of the partition go. Where one took the place of another that went on, and weighs the
-/// same, the broker between the two keeps what it has.
-fn moves<'a>(state: &'a State<'_>, part: Part) -> impl Iterator<Item = (Seat, Seat)> + 'a {
-    let slots = state.cluster.slots(part);
-    let found_at = move |seat: Seat| state.cluster.slots(part).find(|slot| state.home(*slot) == seat);
-    let now_at = move |seat: Seat| state.cluster.slots(part).find(|slot| state.seat(*slot) == seat);
-    slots.filter(move |slot| found_at(state.seat(*slot)).is_none()).map(move |slot| {
-        let mut from = state.home(slot);
-        while let Some(successor) = now_at(from) {
-            from = state.home(successor);
-        }
-        (from, state.seat(slot))
-    })
 }
 
 /// A change that is none yet: the partition as it is found.

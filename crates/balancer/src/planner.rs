@@ -138,9 +138,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
-    let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
-    feasibility.before(&state).map_err(Refused::Infeasible)?;
-    let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
+    Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
+    let mut search = Search::new(state, &rules, aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
         demote::demote(&mut search.state, &rules, request.demotion)
     } else {
@@ -148,13 +147,14 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         if !goals.is_empty() {
             search.run();
         }
+        let feasibility = Feasibility { aims: &search.aims, rules: &rules, settings, request };
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
-        (changes(&search.state, &aims, &search.steps), Vec::new())
+        (changes(&search.state, &search.aims, &request.operation, &search.steps), Vec::new())
     };
     let (mut plan, left) = if request.budget == Budget::default() {
         (Plan { changes, undone: Undone::default() }, None)
     } else {
-        let (plan, state, left) = budget::cut(cluster, &aims, changes, request.budget);
+        let (plan, state, left) = budget::cut(cluster, &search.aims, changes, request.budget);
         search.state = state;
         (plan, Some(left))
     };
@@ -171,8 +171,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     Ok(Outcome {
         statistics: (spread(&before), spread(&after)),
         score: score(&verdicts, &plan, settings),
-        provision: provision(&search.state, &aims, &rules, settings),
-        least_megabytes: estimate::least_megabytes(&search.state, &aims, &rules, &before),
+        provision: provision(&search.state, &search.aims, &rules, settings),
+        least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
         plan,
         verdicts,
         unmeasured,

@@ -3,7 +3,7 @@
 //! A goal weighs more the higher its priority, and more again if it is hard.
 
 use crate::goal::Goal;
-use crate::plan::Plan;
+use crate::plan::{Cause, Plan, Reason};
 use crate::planner::{Status, Verdict};
 use crate::settings::Settings;
 
@@ -28,7 +28,12 @@ pub fn balancedness(goals: &[Goal], settings: &Settings, violated: impl Fn(Goal)
 pub(crate) fn score(verdicts: &[Verdict], plan: &Plan, settings: &Settings) -> (f64, f64) {
     let goals: Vec<Goal> = verdicts.iter().map(|verdict| verdict.goal).collect();
     let status = |goal: Goal| verdicts.iter().find(|verdict| verdict.goal == goal).map(|verdict| verdict.status);
-    let busy = |goal: Goal| plan.changes.iter().any(|change| change.reasons.iter().any(|why| why.goal == goal));
+    // Whatever must leave its broker has to be placed by the first goal, as in Cruise Control.
+    let serves = |why: &Reason, goal: Goal| match why.cause {
+        Cause::Goal { goal: served, .. } => served == goal,
+        Cause::Offline | Cause::Removed | Cause::Demoted => goals.first() == Some(&goal),
+    };
+    let busy = |goal: Goal| plan.changes.iter().any(|change| change.reasons.iter().any(|why| serves(why, goal)));
     (
         balancedness(&goals, settings, |goal| status(goal) != Some(Status::NoAction) || busy(goal)),
         balancedness(&goals, settings, |goal| status(goal) == Some(Status::Violated)),

@@ -1,20 +1,30 @@
 //! `evenkeel generate`
 
 use std::io::ErrorKind;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::builder::PossibleValue;
+use evenkeel_balancer::after::after;
+use evenkeel_balancer::cluster::Cluster;
+use evenkeel_balancer::options::Request;
+use evenkeel_balancer::planner;
+use evenkeel_balancer::settings::Settings;
 use evenkeel_snapshot::generate::{self, Distribution, Parameters};
 use evenkeel_snapshot::{Error, Snapshot};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::misuse::Misuse;
+use crate::plan;
 
 /// What the cluster is drawn from. What is not given is as in the preset.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A cluster that benchmarks are about, to take as it is or to start from [default: a]
-    #[arg(long, value_parser = generate::PRESETS.map(|(name, what)| PossibleValue::new(name).help(what)))]
+    #[arg(long, value_parser = presets())]
     preset: Option<String>,
     /// Racks.
     #[arg(long)]
@@ -67,9 +77,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let parameters = args.parameters()?;
     let bar = bar(parameters.all_replicas());
-    let cluster = generate::generate(&parameters, |replicas| bar.set_position(replicas))?;
+    let mut cluster =
+        generate::generate(&parameters, |replicas| bar.set_position(replicas)).map_err(Misuse::Generation)?;
+    if args.preset.as_deref() == Some(GROWN) {
+        bar.set_message("balancing");
+        cluster = grown(cluster)?;
+    }
     let mut snapshot = Snapshot::from(cluster);
-    if let Some(name) = args.preset.filter(|name| generate::preset(name).as_ref() == Some(&parameters)) {
+    if let Some(name) = args.preset.filter(|name| preset(name).as_ref() == Some(&parameters)) {
         snapshot.notes.insert("name".to_owned(), name);
     }
     bar.set_message("writing");
@@ -85,7 +100,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 impl Args {
     fn parameters(&self) -> anyhow::Result<Parameters> {
         let name = self.preset.as_deref().unwrap_or("a");
-        let mut parameters = generate::preset(name).with_context(|| format!("there is no preset {name}"))?;
+        let mut parameters = preset(name).with_context(|| format!("there is no preset {name}"))?;
         let given = |place: &mut u32, value: Option<u32>| *place = value.unwrap_or(*place);
         given(&mut parameters.racks, self.racks);
         given(&mut parameters.brokers, self.brokers);
@@ -106,6 +121,29 @@ impl Args {
         parameters.seed = self.seed.unwrap_or(parameters.seed);
         Ok(parameters)
     }
+}
+
+/// The preset that is planned for on top of being drawn.
+const GROWN: &str = "g";
+
+fn presets() -> Vec<PossibleValue> {
+    let grown = (GROWN, "80 brokers that `evenkeel plan` balanced, plus the new and empty brokers 80 and 81");
+    let all = generate::PRESETS.into_iter().chain([grown]);
+    all.map(|(name, what)| PossibleValue::new(name).help(what)).collect()
+}
+
+fn preset(name: &str) -> Option<Parameters> {
+    if name == GROWN { Some(Parameters { brokers: 80, ..Parameters::default() }) } else { generate::preset(name) }
+}
+
+/// The cluster balanced by all goals, and then two more brokers.
+fn grown(cluster: Cluster) -> anyhow::Result<Cluster> {
+    let request =
+        Request { threads: thread::available_parallelism().map_or(1, NonZeroUsize::get), ..Request::default() };
+    let outcome = planner::plan(&cluster, &request, &Settings::default()).map_err(plan::Refusal::Refused)?;
+    let balanced = after(&cluster, &outcome.plan).context("the plan cannot be applied")?;
+    let next = balanced.brokers().last().map_or(0, |broker| broker.id.0 + 1);
+    Ok(plan::with_new_brokers(balanced, &[next, next + 1])?)
 }
 
 /// Drawn on standard error, and only if that is a terminal.

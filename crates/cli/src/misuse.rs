@@ -41,6 +41,9 @@ pub(crate) enum Misuse {
         /// What is wrong with it.
         why: NoVersion,
     },
+    /// No such cluster can be drawn.
+    #[error(transparent)]
+    Generation(evenkeel_snapshot::Error),
     /// No such cluster can be simulated.
     #[error("{what}")]
     Simulation {

@@ -8,6 +8,7 @@ mod reassignment;
 mod refusal;
 mod report;
 mod request;
+mod settings;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -31,6 +32,7 @@ use evenkeel_snapshot::Snapshot;
 pub(crate) use refusal::Refusal;
 use report::Report;
 use request::Asked;
+pub(crate) use what_if::with_new_brokers;
 
 /// What to plan for, what to ask, and how to answer.
 #[derive(clap::Args)]
@@ -168,7 +170,7 @@ impl Answer<'_> {
             }
             Format::Yaml => out.write_all(serde_saphyr::to_string(&report())?.as_bytes())?,
             Format::Reassignment | Format::Snapshot => {
-                serde_json::to_writer_pretty(&mut *out, &reassignment::of(plan, self.rollback))?;
+                serde_json::to_writer_pretty(&mut *out, &reassignment::of(self.cluster, plan, self.rollback))?;
                 out.write_all(b"\n")?;
             }
         }

@@ -31,7 +31,7 @@ fn run(arguments: &[&str], snapshot: &str) -> Output {
 }
 
 fn small() -> String {
-    format!("evenkeel-snapshot v1 brokers=3\n{BROKERS}{PARTITIONS}")
+    format!("evenkeel-snapshot v1 brokers=3 partitions=2\n{BROKERS}{PARTITIONS}")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -87,10 +87,18 @@ fn bad_input_is_one_line_and_exit_code_2() {
     refused(&["--exclude-topics", "a(b"], &small(), 2, "--exclude-topics a(b: unclosed group");
     refused(&["--mode", "remove-brokers", "--brokers", "9"], &small(), 2, "broker 9 is not part of the cluster");
     refused(&["--exclude-brokers-for-leadership", "9"], &small(), 2, "broker 9 is not part of the cluster");
+    refused(&["--exclude-brokers-for-replica-moves", "9"], &small(), 2, "broker 9 is not part of the cluster");
+    refused(&["--destination-brokers", "9"], &small(), 2, "broker 9 is not part of the cluster");
+    let dead = small().replacen("h1 ALIVE", "h1 DEAD", 1);
+    refused(&["--destination-brokers", "1"], &dead, 2, "--destination-brokers 1: the broker is dead");
+    refused(&["--remove-broker", "1", "--destination-brokers", "1"], &small(), 2, "the broker is to be emptied");
+    refused(&["--set", "disk.threshold=2"], &small(), 2, "did you mean `disk.balance.threshold`?");
+    refused(&["--skip-urp-demotion"], &small(), 2, "--skip-urp-demotion goes with --mode demote only");
+    refused(&["--disk-bandwidth", "much"], &small(), 2, "--disk-bandwidth much: not a rate");
     refused(&["--lose-rack", "q"], &small(), 2, "there are a, b");
     refused(&["--rollback"], &small(), 2, "--output reassignment");
     refused(&["--goals", "DiskUsageGoal"], &small(), 2, "did you mean `DiskUsageDistributionGoal`?");
-    let unmeasured = format!("evenkeel-snapshot v1\nunknown cpu\n{BROKERS}{PARTITIONS}");
+    let unmeasured = format!("evenkeel-snapshot v1 brokers=3 partitions=2\nunknown cpu\n{BROKERS}{PARTITIONS}");
     refused(&["--goals", "CpuCapacityGoal"], &unmeasured, 2, "cpu not measured");
 }
 
@@ -123,7 +131,7 @@ fn the_cluster_after_a_plan_is_planned_for_again_without_a_change() {
             )
         })
         .collect();
-    let snapshot = format!("evenkeel-snapshot v1\n{BROKERS}{partitions}");
+    let snapshot = format!("evenkeel-snapshot v1 brokers=3 partitions=24\n{BROKERS}{partitions}");
     let goals = ["--goals", "LeaderBytesInDistributionGoal", "--output"];
     let output = run(&[&goals[..], &["snapshot"]].concat(), &snapshot);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -155,4 +163,100 @@ fn what_if_questions_change_the_cluster_before_it_is_planned() {
     let removed = ask(&["--remove-broker", "1"]);
     assert_eq!(removed["mode"], "remove-brokers");
     assert_eq!(removed["brokers"][1]["after"]["replicas"], 0);
+}
+
+fn report(arguments: &[&str], snapshot: &str) -> serde_json::Value {
+    let output = run(&[&["--output", "json"], arguments].concat(), snapshot);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Two brokers with two disks each; one of broker 0 holds everything that is there.
+const JBOD: &str = "\
+evenkeel-snapshot v1 brokers=2 partitions=4 disks=4
+broker 0 a h0 ALIVE 100 300000 200000 200000
+disk 0 /d1 ALIVE 100000
+disk 0 /d2 ALIVE 100000
+broker 1 b h1 ALIVE 100 300000 200000 200000
+disk 1 /d1 ALIVE 100000
+disk 1 /d2 ALIVE 100000
+p T 0 0 0 1,100,100,20000@0
+p T 1 0 0 1,100,100,20000@0
+p T 2 0 0 1,100,100,20000@0
+p T 3 0 0 1,100,100,20000@0
+";
+
+#[test]
+fn disks_are_told_before_and_after_with_the_time_between_them() {
+    let told = report(&["--mode", "rebalance-disks", "--disk-bandwidth", "100MB/s"], JBOD);
+    assert_eq!(told["summary"]["diskMoves"], 2);
+    // 40,000 MB at 100 MB/s.
+    assert!((told["summary"]["minutes"]["betweenDisks"].as_f64().unwrap() - 400.0 / 60.0).abs() < 1e-6);
+    let first = &told["disks"][0];
+    assert_eq!((&first["broker"], &first["directory"]), (&0.into(), &"/d1".into()));
+    assert_eq!((&first["before"]["percent"], &first["after"]["percent"]), (&80.0.into(), &40.0.into()));
+    let table = run(&["--mode", "rebalance-disks", "--disk-bandwidth", "100MB/s"], JBOD);
+    let table = text(&table.stdout);
+    assert!(table.contains("on disks     39.1 GB in 6 min 40 s"), "{table}");
+    assert!(table.contains("0:/d1  4 → 2"), "{table}");
+    let unknown = report(&["--mode", "rebalance-disks"], JBOD);
+    assert!(unknown["summary"]["minutes"]["betweenDisks"].is_null());
+}
+
+#[test]
+fn replicas_that_come_from_other_brokers_do_not_change_disks() {
+    let goals = ["--goals", "ReplicaCapacityGoal,IntraBrokerDiskCapacityGoal"];
+    let told = report(&[&goals[..], &["--mode", "remove-brokers", "--brokers", "0"]].concat(), JBOD);
+    assert_eq!((&told["summary"]["replicaMoves"], &told["summary"]["diskMoves"]), (&4.into(), &0.into()));
+    assert_eq!(told["changes"][0]["disks"][0]["from"], "");
+    assert_eq!(told["changes"][0]["moves"], serde_json::json!([{"from": 0, "to": 1}]));
+}
+
+#[test]
+fn what_must_leave_says_so_in_every_format() {
+    let goals = ["--goals", "RackAwareGoal,ReplicaDistributionGoal"];
+    let says = |arguments: &[&str], snapshot: &str, cause: &str, words: &str| {
+        let arguments = [&goals[..], arguments].concat();
+        let reason = &report(&arguments, snapshot)["changes"][0]["reasons"][0];
+        assert_eq!((&reason["cause"], &reason["goal"]), (&cause.into(), &serde_json::Value::Null));
+        assert!(reason["gain"].is_null());
+        let yaml = text(&run(&[&arguments[..], &["--output", "yaml"]].concat(), snapshot).stdout);
+        assert!(yaml.contains(&format!("cause: {cause}")), "{yaml}");
+        let table = text(&run(&arguments, snapshot).stdout);
+        assert!(table.contains(words), "{table}");
+    };
+    let apart = small().replacen("p T 0 0,1", "p T 0 0,2", 1);
+    says(&["--remove-broker", "2"], &apart.replacen("1 a h1", "1 b h1", 1), "removed", "broker 2 is to be emptied");
+    let dead = apart.replacen("1 a h1", "1 b h1", 1).replacen("h2 ALIVE", "h2 DEAD", 1);
+    says(&[], &dead, "offline", "offline: broker 2 is dead");
+    let failed = apart.replacen("1 a h1", "1 b h1", 1).replacen("h2 ALIVE", "h2 BAD_DISKS", 1);
+    let failed = failed.replacen("1,9000,0,20000", "1,9000,0,20000!", 1);
+    let words = "offline: the replica on broker 2 is, though the broker is up";
+    says(&["--mode", "fix-offline"], &failed, "offline", words);
+}
+
+#[test]
+fn the_least_data_and_the_ratio_to_it_are_told() {
+    let goals = ["--goals", "ReplicaCapacityGoal", "--remove-broker", "2"];
+    let told = report(&goals, &small());
+    assert_eq!((&told["summary"]["leastDataToMoveMB"], &told["summary"]["dataRatio"]), (&20000.0.into(), &1.0.into()));
+    assert!(text(&run(&goals, &small()).stdout).contains("less than 19.5 GB, this one has 1.00 times that"));
+}
+
+#[test]
+fn settings_and_demotion_are_within_reach() {
+    let tight = ["--goals", "DiskUsageDistributionGoal", "--set"];
+    let moves =
+        |value: &str| report(&[&tight[..], &[value]].concat(), JBOD)["summary"]["replicaMoves"].as_u64().unwrap();
+    assert!(moves("disk.balance.threshold=1.1") > 0);
+    assert_eq!(moves("disk.balance.threshold=9"), 0);
+    let demote = ["--mode", "demote", "--brokers", "0,1"];
+    let changed = |flag: &[&str]| report(&[&demote[..], flag].concat(), &small())["summary"]["changes"].clone();
+    assert_eq!(changed(&[]), 1);
+    let demote_follower = ["--mode", "demote", "--brokers", "1"];
+    let lists =
+        small().replacen("p T 0 0,1 0 8,9000,12000,20000 1", "p T 0 0,1,2 0 8,9000,12000,20000 1,9000,0,20000 1", 1);
+    assert_eq!(report(&demote_follower, &lists)["summary"]["changes"], 1);
+    let left_alone = report(&[&demote_follower[..], &["--exclude-follower-demotion"]].concat(), &lists);
+    assert_eq!(left_alone["summary"]["changes"], 0);
 }

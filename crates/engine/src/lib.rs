@@ -9,5 +9,6 @@ pub mod config;
 pub mod detect;
 pub mod executor;
 pub mod journal;
+pub mod model;
 pub mod monitor;
 pub mod tasks;

@@ -82,6 +82,19 @@ pub enum Error {
         /// The id that both use.
         transactional_id: String,
     },
+    /// A log is shorter than what has been read of it: records that were there are lost (a leader without all of them
+    /// was elected, or the topic was made anew).
+    #[error("{topic}-{partition} was to be read from {position} on, and ends at {end}: it has lost records")]
+    Shortened {
+        /// Its topic.
+        topic: String,
+        /// Its index.
+        partition: i32,
+        /// Where reading would go on.
+        position: i64,
+        /// Where the log ends now.
+        end: i64,
+    },
     /// Records that could not be read or written.
     #[error("could not {operation} of {topic}-{partition}")]
     Records {
@@ -105,7 +118,7 @@ impl Error {
             Self::UnknownBroker { .. } | Self::NoLeader { .. } => Remedy::RefreshMetadata,
             Self::Call { source, .. } => source.remedy(),
             Self::Refused { refusal, .. } => refusal.code.remedy(),
-            Self::Fenced { .. } | Self::Records { .. } => Remedy::AskUser,
+            Self::Fenced { .. } | Self::Shortened { .. } | Self::Records { .. } => Remedy::AskUser,
         }
     }
 
@@ -152,6 +165,8 @@ impl ErrorCode {
     pub const LEADER_NOT_AVAILABLE: Self = Self(5);
     /// Another broker leads the partition.
     pub const NOT_LEADER_OR_FOLLOWER: Self = Self(6);
+    /// No answer in time: nobody knows whether it was done.
+    pub const REQUEST_TIMED_OUT: Self = Self(7);
     /// The broker holds no such replica.
     pub const REPLICA_NOT_AVAILABLE: Self = Self(9);
     /// Another broker coordinates this id.
@@ -255,6 +270,7 @@ mod tests {
             (ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, R::UnknownTopicOrPartition),
             (ErrorCode::LEADER_NOT_AVAILABLE, R::LeaderNotAvailable),
             (ErrorCode::NOT_LEADER_OR_FOLLOWER, R::NotLeaderOrFollower),
+            (ErrorCode::REQUEST_TIMED_OUT, R::RequestTimedOut),
             (ErrorCode::REPLICA_NOT_AVAILABLE, R::ReplicaNotAvailable),
             (ErrorCode::NOT_COORDINATOR, R::NotCoordinator),
             (ErrorCode::UNSUPPORTED_VERSION, R::UnsupportedVersion),

@@ -81,7 +81,7 @@ pub(crate) fn all_versions() -> ApiVersionsResponse {
 
 /// A client whose bootstrap is the peer at `port`.
 pub(crate) fn client(memory: &Memory, port: u16) -> Client {
-    Client::new(Arc::new(memory.clone()), Settings::new(vec![address(port)]))
+    Client::new(Arc::new(memory.clone()), Settings { seed: 7, ..Settings::new(vec![address(port)]) })
 }
 
 /// Brokers `(id, port)`, the controller, and topics with the leader of each partition.

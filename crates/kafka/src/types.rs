@@ -57,14 +57,22 @@ impl fmt::Display for TopicPartition {
 /// What a broker said about each partition of a call.
 pub type Answers<T = ()> = BTreeMap<TopicPartition, Result<T, Refusal>>;
 
-/// What came of a change that goes out in several requests. A partition without an answer may or
-/// may not have been changed if its request was interrupted: look at the cluster.
+/// What came of a call that goes out in several requests, for each thing that it is about. What has
+/// no answer may or may not have been changed if its request was interrupted: look at the cluster.
 #[derive(Debug)]
-pub struct Changes {
+#[must_use]
+pub struct Changes<Thing: Ord = TopicPartition, T = ()> {
     /// What the brokers answered.
-    pub answers: Answers,
+    pub answers: BTreeMap<Thing, Result<T, Refusal>>,
     /// Why the rest was not asked for, or has no answer.
     pub interrupted: Option<Error>,
+}
+
+impl<Thing: Ord, T> Changes<Thing, T> {
+    /// The answers if nothing is missing, for callers to whom some are as good as none.
+    pub fn whole(self) -> Result<BTreeMap<Thing, Result<T, Refusal>>, Error> {
+        self.interrupted.map_or(Ok(self.answers), Err)
+    }
 }
 
 pub(crate) fn text(text: &str) -> StrBytes {

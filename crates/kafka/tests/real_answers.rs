@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use bytes::Bytes;
 use evenkeel_kafka::{
+    calls::log_dirs,
     guard::{self, Limits},
     message, versions,
 };
@@ -16,19 +17,22 @@ use kafka_protocol::{messages::*, protocol::Request};
 /// Reads an answer through the guard and writes it again.
 fn read_and_write<Q: Request>(frame: &Bytes, version: i16) -> Bytes {
     let correlation = message::correlation_of(frame).expect("a header");
-    if version > Q::VERSIONS.max {
-        // Beyond the codec: the guard alone can tell.
-        message::response_body::<Q>(frame.clone(), version, Limits::KNOWN_PEER).expect("a body");
-        return frame.clone();
-    }
     let answer = message::decode_response::<Q>(frame.clone(), version, Limits::KNOWN_PEER).expect("an answer");
     message::encode_response(&answer, version, correlation).expect("an answer").slice(4..)
+}
+
+/// The same, for the one call that is spoken beyond the codec.
+fn read_and_write_log_dirs(frame: &Bytes, version: i16) -> Bytes {
+    let correlation = message::correlation_of(frame).expect("a header");
+    let (answer, cordoned) = log_dirs::decode_response(frame.clone(), version, Limits::KNOWN_PEER).expect("an answer");
+    log_dirs::encode_response(&answer, &cordoned, version, correlation).expect("an answer").slice(4..)
 }
 
 fn of_call(key: ApiKey, frame: &Bytes, version: i16) -> Bytes {
     macro_rules! by_key {
         ($($call:ident $request:ident,)+) => {
             match key {
+                ApiKey::DescribeLogDirs => read_and_write_log_dirs(frame, version),
                 $( ApiKey::$call => read_and_write::<$request>(frame, version), )+
                 other => panic!("the client does not make the call {other:?}"),
             }
@@ -49,7 +53,6 @@ fn of_call(key: ApiKey, frame: &Bytes, version: i16) -> Bytes {
         EndTxn EndTxnRequest,
         DescribeConfigs DescribeConfigsRequest,
         AlterReplicaLogDirs AlterReplicaLogDirsRequest,
-        DescribeLogDirs DescribeLogDirsRequest,
         SaslAuthenticate SaslAuthenticateRequest,
         CreatePartitions CreatePartitionsRequest,
         ElectLeaders ElectLeadersRequest,

@@ -46,12 +46,14 @@ codes! {
     InvalidReplicaAssignment = 39, "Replica assignment is invalid.";
     InvalidConfig = 40, "Configuration is invalid.";
     InvalidRequest = 42, "This most likely occurs because of a request being malformed by the client library or the message was sent to an incompatible broker.";
+    PolicyViolation = 44, "Request parameters do not satisfy the configured policy.";
     OutOfOrderSequenceNumber = 45, "The broker received an out of order sequence number.";
     DuplicateSequenceNumber = 46, "The broker received a duplicate sequence number.";
     InvalidProducerEpoch = 47, "Producer attempted to produce with an old epoch.";
     InvalidTxnState = 48, "The producer attempted a transactional operation in an invalid state.";
     InvalidProducerIdMapping = 49, "The producer attempted to use a producer id which is not currently assigned to its transactional id.";
     InvalidTransactionTimeout = 50, "The transaction timeout is larger than the maximum value allowed by the broker.";
+    OperationNotAttempted = 55, "The broker did not attempt to execute this operation.";
     KafkaStorageError = 56, "Disk error when trying to access log file on the disk.";
     LogDirNotFound = 57, "The user-specified log directory is not found in the broker config.";
     SaslAuthenticationFailed = 58, "SASL Authentication failed.";

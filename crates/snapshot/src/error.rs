@@ -134,6 +134,9 @@ pub enum Problem {
     /// A header entry that stands there twice.
     #[error("the header says {0} twice")]
     HeaderTwice(Quoted),
+    /// The header does not announce what has to be counted to notice that the file was cut off.
+    #[error("the header does not say how many {0} there are, as in {0}=3")]
+    NotAnnounced(&'static str),
     /// The header announced another number of records than there were.
     #[error("the header announces {announced} {what}, there are {found}: the file was cut off or edited")]
     Total {

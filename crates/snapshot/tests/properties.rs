@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = read("x", &bytes[..], None, |_| {});
-        let after_header = [b"evenkeel-snapshot v1\n", &bytes[..]].concat();
+        let after_header = [b"evenkeel-snapshot v1 brokers=1 partitions=0\n", &bytes[..]].concat();
         let _ = read("x", &after_header[..], None, |_| {});
         let packed = [&[0x1f, 0x8b, 8, 0][..], &bytes].concat();
         let _ = read("x", &packed[..], None, |_| {});
@@ -135,7 +135,7 @@ proptest! {
         "DEAD", "99999999999", "1e39", "0,0,0,0", "0,0,0,0@0!", "0,0,0,0@99999999999999999999", "cpu", "",
         "broker 0 a h ALIVE 1 1 1 1\n", "broker 1 - g DEAD 0 0 0 0\n", "p T 0 0,1 0 1,1,1,1 1,1,0,1\n", "move T 0 1\n",
     ]), 0..40)) {
-        let text = format!("evenkeel-snapshot v1\n{}\n", words.join(" ").replace("\n ", "\n"));
+        let text = format!("evenkeel-snapshot v1 brokers=2 partitions=1\n{}\n", words.join(" ").replace("\n ", "\n"));
         if let Err(error) = read("x", text.as_bytes(), None, |_| {}) {
             prop_assert_eq!(error.to_string().lines().count(), 1);
         }

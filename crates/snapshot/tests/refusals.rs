@@ -57,13 +57,33 @@ fn other_spellings_become_canonical() {
     let other = GOOD
         .replace(
             "evenkeel-snapshot v1 brokers=3 topics=2 partitions=3 replicas=5 disks=2 moves=1",
-            "evenkeel-snapshot v1",
+            "evenkeel-snapshot v1 disks=2 moves=1 partitions=3 brokers=3",
         )
         .replace("DEAD 0 0 0 0", "DEAD -1.0 -1.0 -1.0 -1.0")
         .replace("broker 2 h2 h2", "broker 2 - h2")
         .replace("0.3,2,5,4@1", "3.0E-1,2.0,+5,4@1!")
         .replace("0,0,0,0", "-0,0.0,0e9,0");
     assert_eq!(text(&parse(other.as_bytes()).unwrap()), GOOD);
+}
+
+#[test]
+fn the_order_of_disks_does_not_matter() {
+    let other = GOOD.replacen(
+        "disk 0 /d%201 ALIVE 150\ndisk 0 /d2 DEAD 150",
+        "disk 0 /d2 DEAD 150\ndisk 0 /d%201 ALIVE 150",
+        1,
+    );
+    assert_ne!(other, GOOD);
+    assert_eq!(text(&parse(other.as_bytes()).unwrap()), GOOD);
+}
+
+#[test]
+fn a_file_cut_at_the_end_of_a_line_is_refused_though_its_header_says_the_least() {
+    let least = GOOD.replacen("topics=2 ", "", 1).replacen("replicas=5 ", "", 1);
+    assert!(parse(least.as_bytes()).is_ok());
+    for end in least.match_indices('\n').map(|(at, _)| at + 1).filter(|end| *end < least.len()) {
+        refused(&least[..end]);
+    }
 }
 
 #[test]
@@ -115,7 +135,11 @@ fn each_complaint_names_the_line_and_the_reason() {
         replaced("move T1 0 2", "move T9 0 2"),
         replaced("move T1 0 2\n", "move T1 0 2\n\0\0\0"),
         replaced("move T1 0 2\n", "move T1 0 2"),
-        refused("evenkeel-snapshot v1\n"),
+        refused("evenkeel-snapshot v1 brokers=0 partitions=0\n"),
+        replaced("brokers=3 ", ""),
+        replaced("partitions=3 ", ""),
+        replaced("disks=2 ", ""),
+        replaced("moves=1 ", ""),
         refused([GOOD.as_bytes(), b"p T\xc3( 0 0 0 0,0,0,0\n"].concat()),
         refused(format!("evenkeel-snapshot v1\n{}", "x".repeat(2 << 20))),
     ];
@@ -167,6 +191,10 @@ fn each_complaint_names_the_line_and_the_reason() {
         x:12: the file ends in the middle: it was cut off
         x:11: the file ends in the middle: it was cut off
         x:1: there is no broker that is alive
+        x:1: the header does not say how many brokers there are, as in brokers=3
+        x:1: the header does not say how many partitions there are, as in partitions=3
+        x:1: the header does not say how many disks there are, as in disks=3
+        x:1: the header does not say how many moves there are, as in moves=3
         x:12: not UTF-8 from byte 4 of the line on
         x:2: longer than 1048576 bytes
     "#]].assert_eq(&(complaints.join("\n") + "\n"));

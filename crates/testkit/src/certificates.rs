@@ -3,11 +3,17 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::danger::ClientCertVerifier,
 };
 
 /// The common name of the client that may do everything; the user of this name may as well.
@@ -59,6 +65,20 @@ impl Certificates {
     /// A broker's key and certificate in one file, as Kafka wants them.
     pub fn keystore(&self) -> PathBuf {
         self.folder.join("broker.pem")
+    }
+
+    /// How a broker of ours speaks TLS, with these demands on its clients.
+    ///
+    /// # Errors
+    ///
+    /// When the broker's certificate or key cannot be read.
+    pub fn server(&self, clients: Arc<dyn ClientCertVerifier>) -> Result<ServerConfig> {
+        let keystore = self.keystore();
+        let chain = CertificateDer::pem_file_iter(&keystore)?.collect::<Result<Vec<_>, _>>()?;
+        let key = PrivateKeyDer::from_pem_file(&keystore)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        Ok(config.with_client_cert_verifier(clients).with_single_cert(chain, key)?)
     }
 
     /// Makes all of them in a folder.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::touch::{crowned, each_move, hand_overs, is_as_found, led, touched};
+use super::touch::{crowned, each_move, hand_overs, is_as_found, led};
 use super::{Aim, Aims, NOISE, Rise, Role};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -74,8 +74,13 @@ impl Aims {
     /// Whether somebody comes before the leader in the partition's list who should lead in its place. In the list of a
     /// partition that the plan changes, the leader comes first.
     pub(crate) fn is_passed_over(&self, state: &State<'_>, part: Part) -> bool {
-        self.passed_over.binary_search(&part).is_ok()
-            && is_as_found(state, part, state.leader(part), |slot| state.seat(slot))
+        self.heir(part).is_some() && is_as_found(state, part)
+    }
+
+    /// Who comes before the leader in the partition's list as found and should lead in its place, if somebody does.
+    pub(crate) fn heir(&self, part: Part) -> Option<Slot> {
+        let found = self.passed_over.binary_search_by_key(&part, |(part, _)| *part);
+        found.ok().map(|at| self.passed_over[at].1)
     }
 
     /// By how much a broker with so many replicas of the topic misses: no broker that is dead, and none by too few that
@@ -279,15 +284,17 @@ impl Aims {
         matches!(self.roles[usize::from(seat)], Role::Taker { leads: true })
     }
 
+    /// Hand-overs count by the list as found, although the plan writes the lists of partitions that it changes anew, the
+    /// leader first, so that nobody is passed over in those. Else goals of lower priority could do in the next plan what
+    /// this one refuses them: hand back what was handed over here.
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
-        touched(state, action)
-            .filter(|part| self.passed_over.binary_search(part).is_ok())
-            .map(|part| {
-                let slots = state.cluster.slots(part);
-                let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
-                let after = is_as_found(state, part, leader, |slot| carried(slot).unwrap_or(state.seat(slot)));
-                f64::from(u8::from(after)) - f64::from(u8::from(self.is_passed_over(state, part)))
+        crowned(action)
+            .iter()
+            .map(|slot| {
+                let part = state.cluster.part_of(slot);
+                let preferred = self.heir(part).unwrap_or(state.first_leader(part));
+                let led_otherwise = |leader: Slot| f64::from(u8::from(leader != preferred));
+                led_otherwise(slot) - led_otherwise(state.leader(part))
             })
             .sum()
     }

@@ -10,9 +10,10 @@
 mod compile;
 mod hosts;
 mod judge;
+mod leader_in;
 mod touch;
 
-use crate::cluster::{Part, Seat};
+use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 
@@ -115,8 +116,9 @@ pub(crate) struct Aims {
     racks: Vec<u16>,
     live_racks: usize,
     roles: Vec<Role>,
-    /// The partitions, ascending, that somebody should lead who comes before the leader in the list as found.
-    passed_over: Vec<Part>,
+    /// The partitions, ascending, that somebody should lead who comes before the leader in the list as found, and who.
+    passed_over: Vec<(Part, Slot)>,
+    leader_in: Option<leader_in::LeaderIn>,
 }
 
 /// What goals that count replicas and leaders expect of a broker.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::types::SlotLoad;
 use super::{
-    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskState, LeadLoad, Load, NO_DISK, Part,
+    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskSpec, DiskState, LeadLoad, Load, NO_DISK, Part,
     ReplicaSpec, Resource, Resources, Seat, Slot,
 };
 
@@ -121,12 +121,17 @@ pub struct ClusterBuilder {
 #[derive(Debug)]
 struct BrokerFacts {
     dead: bool,
-    disks: Vec<DiskState>,
+    /// In the order they were told in, each with its place by name.
+    disks: Vec<(DiskState, u16)>,
 }
 
 impl BrokerFacts {
     fn of(spec: &BrokerSpec) -> BrokerFacts {
-        BrokerFacts { dead: spec.state == BrokerState::Dead, disks: spec.disks.iter().map(|disk| disk.state).collect() }
+        let place = |disk: &DiskSpec| spec.disks.iter().filter(|other| other.name < disk.name).count() as u16;
+        BrokerFacts {
+            dead: spec.state == BrokerState::Dead,
+            disks: spec.disks.iter().map(|disk| (disk.state, place(disk))).collect(),
+        }
     }
 }
 
@@ -175,7 +180,8 @@ impl ClusterBuilder {
         self.unknown = self.unknown.with(resource);
     }
 
-    /// Adds a broker. All brokers come before the first partition.
+    /// Adds a broker. All brokers come before the first partition. Replicas name its disks by their places in `spec`;
+    /// the cluster has them by name.
     pub fn broker(&mut self, spec: BrokerSpec) -> Result<(), Invalid> {
         assert!(self.ids.is_empty(), "all brokers come before the first partition");
         for resource in Resource::ALL {
@@ -293,12 +299,11 @@ impl ClusterBuilder {
                 }
             }
             let broker = &self.facts[seat];
-            let disk = match replica.disk {
-                None => NO_DISK,
-                Some(disk) if disk < broker.disks.len() => disk as u16,
-                Some(disk) => return Err(problem(format!("broker {} has no disk {disk}", replica.broker))),
+            let (disk, on_dead_disk) = match replica.disk.map(|disk| (disk, broker.disks.get(disk))) {
+                None => (NO_DISK, false),
+                Some((_, Some((state, place)))) => (*place, *state == DiskState::Dead),
+                Some((disk, None)) => return Err(problem(format!("broker {} has no disk {disk}", replica.broker))),
             };
-            let on_dead_disk = disk != NO_DISK && broker.disks[usize::from(disk)] == DiskState::Dead;
             if (replica.offline || on_dead_disk) && !broker.dead {
                 self.offline.push(first + position as Slot);
             }
@@ -432,13 +437,16 @@ fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<Places, Invalid> {
     racks.dedup();
     let brokers = specs
         .into_values()
-        .map(|spec| Broker {
+        .map(|mut spec| Broker {
             id: spec.id,
             rack: racks.binary_search_by(|rack| rack.as_str().cmp(rack_name(&spec))).unwrap_or_default(),
             host: hosts.binary_search(&spec.host).unwrap_or_default(),
             state: spec.state,
             capacity: spec.capacity,
-            disks: spec.disks,
+            disks: {
+                spec.disks.sort_by(|one, other| one.name.cmp(&other.name));
+                spec.disks
+            },
         })
         .collect();
     Ok((racks, hosts, brokers))

@@ -2,7 +2,7 @@
 //! what it weighs.
 //!
 //! A [`Cluster`] never changes and is canonical: brokers ascend by id, topics by name, partitions by
-//! number, whatever the order they were told in. Everything is kept in flat arrays, because three
+//! number, disks by directory, whatever the order they were told in. Everything is kept in flat arrays, because three
 //! million replicas must fit into a few hundred megabytes and be walked in milliseconds.
 //!
 //! Words used throughout the crate: a *slot* is one replica (an index into the per-replica arrays),
@@ -42,7 +42,7 @@ pub struct Broker {
     pub state: BrokerState,
     /// How much it can carry, per resource: percent of a core, KB/s, KB/s, MB.
     pub capacity: [f64; Resource::COUNT],
-    /// Its log directories, where they are known one by one.
+    /// Its log directories by name, where they are known one by one.
     pub disks: Vec<DiskSpec>,
 }
 

@@ -1,6 +1,7 @@
 //! Offline replicas: they must move, so the only question is where to.
 
-use super::Search;
+use super::{Search, Why};
+use crate::aims::Aims;
 use crate::cluster::Slot;
 use crate::state::{Action, Effect, State};
 
@@ -13,16 +14,17 @@ impl Search<'_, '_> {
             self.rules.offline().map(|slot| (self.state.cluster.megabytes(slot), slot)).collect();
         super::by_worth(&mut offline);
         for (_, slot) in offline {
-            let (aims, all) = (self.aims, self.aims.goals.len());
-            let _ = self.evacuate_one(slot, |state, action, effect| aims.veto(all, state, action, effect).is_none())
-                || self.evacuate_one(slot, |state, action, effect| aims.hard_veto(state, action, effect).is_none())
-                || self.evacuate_one(slot, |_, _, _| true);
+            let _ = self.evacuate_one(slot, |aims, state, action, effect| {
+                aims.veto(aims.goals.len(), state, action, effect).is_none()
+            }) || self
+                .evacuate_one(slot, |aims, state, action, effect| aims.hard_veto(state, action, effect).is_none())
+                || self.evacuate_one(slot, |_, _, _, _| true);
         }
         // Where not every replica finds a place, one that did may lead.
         self.replace_offline_leaders();
     }
 
-    fn evacuate_one(&mut self, slot: Slot, allows: impl Fn(&State<'_>, Action, &Effect) -> bool) -> bool {
+    fn evacuate_one(&mut self, slot: Slot, allows: impl Fn(&Aims, &State<'_>, Action, &Effect) -> bool) -> bool {
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
         self.rank_seats(slot, &weight, self.seats(), false, &mut ranked);
@@ -30,10 +32,10 @@ impl Search<'_, '_> {
         let chosen = ranked
             .iter()
             .map(|(_, to)| Action::Move { slot, to: *to })
-            .find(|action| allows(&self.state, *action, &self.state.effect(*action)));
+            .find(|action| allows(&self.aims, &self.state, *action, &self.state.effect(*action)));
         self.scratch = ranked;
         if let Some(action) = chosen {
-            self.take(0, action, 1.0);
+            self.take(Why::MustLeave, action);
         }
         chosen.is_some()
     }

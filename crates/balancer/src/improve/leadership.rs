@@ -1,7 +1,7 @@
 //! Handing leadership over: free of bytes, so tried before anything that moves data.
 
 use super::band::Outside;
-use super::{Judges, Search, by_worth};
+use super::{Judges, Search, Why, by_worth};
 use crate::aims::led;
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -221,14 +221,12 @@ impl Search<'_, '_> {
         leaders.into_iter().any(|(_, slot)| self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_ok())
     }
 
-    /// Lets the first replica that can lead do so.
+    /// Lets the first replica in the list that can lead do so.
     pub(super) fn improve_preferred(&mut self, goal: usize) {
         for part in 0..self.state.cluster.partition_count() as Part {
-            if !self.aims.is_passed_over(&self.state, part) {
-                continue;
-            }
-            let first = self.state.cluster.slots(part).find(|slot| self.rules.may_lead(&self.state, *slot));
-            if let Some(slot) = first {
+            if let Some(slot) = self.aims.heir(part)
+                && self.aims.is_passed_over(&self.state, part)
+            {
                 let _ = self.attempt(goal, Judges::Before, Action::Lead { part, slot });
             }
         }
@@ -245,7 +243,7 @@ impl Search<'_, '_> {
             let strain = |slot: Slot| self.strain(self.state.seat(slot), &self.state.leadership(slot));
             let heir = heirs.map(|slot| (strain(slot), slot)).min_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, slot)) = heir {
-                self.take(0, Action::Lead { part, slot }, 1.0);
+                self.take(Why::MustLeave, Action::Lead { part, slot });
             }
         }
     }

@@ -34,13 +34,21 @@ const MAX_PASSES: usize = 8;
 /// An action that was taken, and what for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    /// Index of the goal it serves; for evacuations the first goal of all.
-    pub(crate) goal: usize,
+    pub(crate) why: Why,
     pub(crate) action: Action,
     pub(crate) from: Seat,
     pub(crate) to: Seat,
-    /// By how much less the goal misses since.
-    pub(crate) gain: f64,
+}
+
+/// What an action was taken for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Why {
+    /// The goal at this index misses by so much less since.
+    Goal { goal: usize, gain: f64 },
+    /// The replica cannot stay where it was found.
+    MustLeave,
+    /// What was done before turned out needless.
+    TakenBack,
 }
 
 /// Who is asked before an action.
@@ -66,7 +74,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Search<'c, 'r> {
     pub(crate) state: State<'c>,
     pub(crate) rules: &'r Rules,
-    pub(crate) aims: &'r Aims,
+    pub(crate) aims: Aims,
     pub(crate) steps: Vec<Step>,
     /// How often each goal was refused something by each goal before it.
     pub(crate) vetoes: Vec<Vec<u64>>,
@@ -82,12 +90,14 @@ pub(crate) struct Search<'c, 'r> {
 }
 
 impl<'c, 'r> Search<'c, 'r> {
-    pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: &'r Aims, threads: usize) -> Self {
+    pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: Aims, threads: usize) -> Self {
         let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
         let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
         let (goals, seats) = (aims.goals.len(), state.cluster.brokers().len());
         Search {
-            eases: (0..seats as Seat).map(|seat| Ease::of(aims, &state, seat)).collect(),
+            eases: (0..seats as Seat).map(|seat| Ease::of(&aims, &state, seat)).collect(),
+            fences_of_all: Fences::of(&aims, goals, seats),
+            fences_before: Fences::of(&aims, 0, seats),
             state,
             rules,
             aims,
@@ -96,8 +106,6 @@ impl<'c, 'r> Search<'c, 'r> {
             threads,
             a_move,
             scratch: Vec::new(),
-            fences_of_all: Fences::of(aims, goals, seats),
-            fences_before: Fences::of(aims, 0, seats),
             age: 0,
         }
     }
@@ -105,7 +113,7 @@ impl<'c, 'r> Search<'c, 'r> {
     /// Improves every goal until a whole pass changes nothing.
     pub(crate) fn run(&mut self) {
         self.evacuate();
-        // The placement's age when each goal was last done with: as long as it has not changed since,
+        // The placement's age when each goal last found nothing to do: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];
         let mut looked_back_on = 0;
@@ -113,9 +121,10 @@ impl<'c, 'r> Search<'c, 'r> {
             let before = self.age;
             for (goal, done_at) in done_at.iter_mut().enumerate() {
                 if *done_at != Some(self.age) {
-                    self.fences_before = Fences::of(self.aims, goal, self.seats().len());
+                    self.fences_before = Fences::of(&self.aims, goal, self.seats().len());
+                    let found = self.age;
                     self.improve(goal);
-                    *done_at = Some(self.age);
+                    *done_at = Some(found);
                 }
             }
             if self.steps.len() > looked_back_on {
@@ -123,7 +132,10 @@ impl<'c, 'r> Search<'c, 'r> {
                 looked_back_on = self.steps.len();
             }
             if self.age == before {
-                break;
+                match self.renew() {
+                    Some(goal) => done_at[goal..].fill(None),
+                    None => break,
+                }
             }
         }
     }
@@ -138,6 +150,16 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
+    /// Measures what leaders take in by the mean of the placement as it is by now, if that is another. Says which goal
+    /// that is: those before it do not depend on it.
+    fn renew(&mut self) -> Option<usize> {
+        let goal = self.aims.renew_leader_in(&self.state)?;
+        let (goals, seats) = (self.aims.goals.len(), self.seats());
+        self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
+        self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
+        Some(goal)
+    }
+
     fn is_hard(&self, goal: usize) -> bool {
         self.aims.goals[goal].is_hard()
     }
@@ -149,7 +171,7 @@ impl<'c, 'r> Search<'c, 'r> {
     /// Takes the action if its goal gains and none of the judges loses.
     fn attempt(&mut self, goal: usize, judges: Judges, action: Action) -> Result<(), Refusal> {
         let gain = self.judge(goal, judges, action)?;
-        self.take(goal, action, gain);
+        self.take(Why::Goal { goal, gain }, action);
         Ok(())
     }
 
@@ -183,21 +205,17 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
-    /// Takes the action without asking.
-    fn take(&mut self, goal: usize, action: Action, gain: f64) {
-        let (from, to) = self.apply(action);
-        self.steps.push(Step { goal, action, from, to, gain });
-    }
-
-    /// Makes the action happen between the two brokers that are returned.
-    fn apply(&mut self, action: Action) -> (Seat, Seat) {
+    /// Takes the action without asking, between the two brokers that are returned.
+    fn take(&mut self, why: Why, action: Action) -> (Seat, Seat) {
         let effect = self.state.effect(action);
         self.state.apply(action);
         self.age += 1;
         for seat in [effect.from, effect.to] {
-            self.eases[usize::from(seat)] = Ease::of(self.aims, &self.state, seat);
+            self.eases[usize::from(seat)] = Ease::of(&self.aims, &self.state, seat);
         }
-        (effect.from, effect.to)
+        let (from, to) = (effect.from, effect.to);
+        self.steps.push(Step { why, action, from, to });
+        (from, to)
     }
 
     /// Moves the replica for `goal` to the broker that it strains least among `seats`.

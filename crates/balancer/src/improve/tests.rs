@@ -66,11 +66,11 @@ fn no_goal_is_improved_at_the_cost_of_one_before_it() {
         let rules = Rules::compile(&cluster, &Request::default()).unwrap();
         let state = State::found(&cluster);
         let aims = Aims::compile(&state, &goals, &settings, &rules);
-        let mut search = Search::new(state, &rules, &aims, 1);
+        let mut search = Search::new(state, &rules, aims, 1);
         for _ in 0..2 {
             for goal in 0..goals.len() {
                 let before = misses(&search);
-                search.fences_before = Fences::of(&aims, goal, search.seats().len());
+                search.fences_before = Fences::of(&search.aims, goal, search.seats().len());
                 search.improve(goal);
                 assert_none_grew(&format!("{}", goals[goal]), &goals[..=goal], &before, &misses(&search));
             }

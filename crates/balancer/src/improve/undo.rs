@@ -1,6 +1,6 @@
 //! Looking back: whatever turned out needless returns to where it was found.
 
-use super::Search;
+use super::{Search, Why};
 use crate::cluster::{Part, Seat, Slot};
 use crate::state::Action;
 use crate::threads;
@@ -23,7 +23,7 @@ impl Search<'_, '_> {
             let mut touched = vec![false; self.seats().len()];
             for action in self.needless(&stale) {
                 if self.is_needless(action) {
-                    let (from, to) = self.apply(action);
+                    let (from, to) = self.take(Why::TakenBack, action);
                     touched[usize::from(from)] = true;
                     touched[usize::from(to)] = true;
                 }

@@ -6,7 +6,7 @@ use super::arrange::Moved;
 use super::shelf::NOWHERE;
 use super::{DiskPlan, Found, disk_of, goal_of};
 use crate::cluster::{Broker, BrokerId, Cluster, Part, Seat, Slot};
-use crate::plan::{Change, DiskChange, Reason, unmoved};
+use crate::plan::{Cause, Change, DiskChange, Reason, unmoved};
 use crate::state::State;
 
 /// What one disk holds.
@@ -79,8 +79,10 @@ pub(super) fn add_to(state: &State<'_>, mut moved: Vec<(Slot, Seat, Moved)>, cha
         let goal = goal_of(moved.cause);
         if !arrives {
             change.disk_megabytes += cluster.megabytes(slot);
-            if !change.reasons.iter().any(|reason| reason.goal == goal) {
-                change.reasons.push(Reason { goal, from: broker.id, to: broker.id, gain: moved.gain });
+            let known = |reason: &Reason| reason.goal() == Some(goal) && reason.to == broker.id;
+            if !change.reasons.iter().any(known) {
+                let cause = Cause::Goal { goal, gain: moved.gain };
+                change.reasons.push(Reason { cause, from: broker.id, to: broker.id, exchange: false });
             }
         }
     }

@@ -77,7 +77,7 @@ fn told(outcome: &Result<Outcome, Refused>) -> String {
     let mut text = String::new();
     for change in &outcome.plan.changes {
         for disk in &change.disks {
-            let goals: Vec<&str> = change.reasons.iter().map(|reason| reason.goal.name()).collect();
+            let goals: Vec<&str> = change.reasons.iter().map(|reason| reason.name()).collect();
             let (partition, mb) = (change.partition, change.disk_megabytes);
             let goals = goals.join(", ");
             text += &format!("t-{partition} on {}: {} -> {}, {mb} MB, {goals}\n", disk.broker, disk.from, disk.to);

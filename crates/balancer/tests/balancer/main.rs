@@ -1,5 +1,6 @@
 //! What the balancer promises, on clusters drawn as text, on known clusters and on random ones.
 
+mod canonical;
 mod check;
 mod eligibility;
 mod hard_goals;
@@ -9,4 +10,5 @@ mod known_clusters;
 mod picture;
 mod properties;
 mod random;
+mod reasons;
 mod soft_goals;

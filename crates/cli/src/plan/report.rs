@@ -1,8 +1,9 @@
 //! Everything there is to say about a plan, as one value: `--output json` and `yaml` write it down, and the tables
 //! are drawn from it. `docs/plan.md` describes its fields; they are renamed or dropped only with `version`.
 
+use evenkeel_balancer::DiskLoad;
 use evenkeel_balancer::cluster::{Broker, BrokerState, Cluster, Resource};
-use evenkeel_balancer::plan::Change;
+use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Status, Verdict};
 use evenkeel_balancer::statistics::Spread;
 use serde::Serialize;
@@ -28,6 +29,7 @@ pub(super) struct Report<'a> {
     pub(super) unmeasured_goals: Vec<&'static str>,
     pub(super) spread: Vec<SpreadLine>,
     pub(super) brokers: Vec<BrokerLine<'a>>,
+    pub(super) disks: Vec<DiskUse<'a>>,
     pub(super) changes: Changes<'a>,
 }
 
@@ -73,6 +75,8 @@ pub(super) struct Summary {
     /// The least data that any plan must move that gets as far.
     #[serde(rename = "leastDataToMoveMB")]
     pub(super) least_data_to_move: f64,
+    /// How many times that is moved; none if nothing had to be.
+    pub(super) data_ratio: Option<f64>,
     pub(super) minutes: Minutes,
     pub(super) undone: Undone,
 }
@@ -83,6 +87,8 @@ pub(super) struct Summary {
 pub(super) struct Minutes {
     pub(super) expected: f64,
     pub(super) one_by_one: f64,
+    /// Between disks of one broker; none unless their bandwidth is known.
+    pub(super) between_disks: Option<f64>,
 }
 
 /// One number for all goals: 100 if none is violated.
@@ -164,6 +170,45 @@ pub(super) struct BrokerLine<'a> {
     pub(super) after: Carried,
 }
 
+/// A log directory before and after.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DiskUse<'a> {
+    pub(super) broker: i32,
+    pub(super) directory: &'a str,
+    /// 0 if it is dead or to be taken out.
+    #[serde(rename = "capacityMB")]
+    pub(super) capacity: f64,
+    pub(super) before: Stored,
+    pub(super) after: Stored,
+}
+
+/// What a disk holds.
+#[derive(Serialize)]
+pub(super) struct Stored {
+    pub(super) replicas: u64,
+    #[serde(rename = "dataMB")]
+    pub(super) data: f64,
+    pub(super) percent: Option<f64>,
+}
+
+impl<'a> From<&'a DiskLoad> for DiskUse<'a> {
+    fn from(disk: &'a DiskLoad) -> Self {
+        let stored = |replicas, data: f64| Stored {
+            replicas,
+            data: positive(data),
+            percent: (disk.capacity > 0.0).then(|| positive(100.0 * data / disk.capacity)),
+        };
+        DiskUse {
+            broker: disk.broker.0,
+            directory: &disk.disk,
+            capacity: disk.capacity,
+            before: stored(disk.replicas.0, disk.megabytes.0),
+            after: stored(disk.replicas.1, disk.megabytes.1),
+        }
+    }
+}
+
 /// What a broker carries.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -219,6 +264,7 @@ struct ChangeLine<'a> {
     partition: i32,
     old_replicas: Vec<i32>,
     new_replicas: Vec<i32>,
+    moves: Vec<MoveLine>,
     old_leader: i32,
     new_leader: i32,
     #[serde(rename = "dataToMoveMB")]
@@ -239,10 +285,28 @@ struct DiskLine<'a> {
 
 #[derive(Serialize)]
 struct ReasonLine {
-    goal: &'static str,
+    cause: &'static str,
+    goal: Option<&'static str>,
     from: i32,
     to: i32,
-    gain: f64,
+    gain: Option<f64>,
+    exchange: bool,
+}
+
+impl From<&Reason> for ReasonLine {
+    fn from(reason: &Reason) -> Self {
+        let (cause, goal, gain) = match reason.cause {
+            Cause::Goal { goal, gain } => ("goal", Some(goal.name()), Some(gain)),
+            Cause::Offline | Cause::Removed | Cause::Demoted => (reason.name(), None, None),
+        };
+        ReasonLine { cause, goal, from: reason.from.0, to: reason.to.0, gain, exchange: reason.exchange }
+    }
+}
+
+#[derive(Serialize)]
+struct MoveLine {
+    from: i32,
+    to: i32,
 }
 
 impl Serialize for Changes<'_> {
@@ -257,17 +321,12 @@ impl Serialize for Changes<'_> {
 
 impl Changes<'_> {
     fn line<'c>(&self, change: &'c Change) -> ChangeLine<'c> {
-        let reason = |reason: &evenkeel_balancer::plan::Reason| ReasonLine {
-            goal: reason.goal.name(),
-            from: reason.from.0,
-            to: reason.to.0,
-            gain: reason.gain,
-        };
         ChangeLine {
             topic: &change.topic,
             partition: change.partition,
             old_replicas: change.old_replicas.iter().map(|broker| broker.0).collect(),
             new_replicas: change.new_replicas.iter().map(|broker| broker.0).collect(),
+            moves: change.moves.iter().map(|(from, to)| MoveLine { from: from.0, to: to.0 }).collect(),
             old_leader: change.old_leader.0,
             new_leader: change.new_leader.0,
             data_to_move: positive(change.megabytes),
@@ -277,7 +336,7 @@ impl Changes<'_> {
                 .iter()
                 .map(|disk| DiskLine { broker: disk.broker.0, from: &disk.from, to: &disk.to })
                 .collect(),
-            reasons: change.reasons.iter().map(reason).collect(),
+            reasons: change.reasons.iter().map(ReasonLine::from).collect(),
             why: self.explainer.why(change),
         }
     }
@@ -328,10 +387,8 @@ impl<'a> Report<'a> {
             unmeasured_goals: outcome.unmeasured.iter().map(|goal| goal.name()).collect(),
             spread: spread(cluster, outcome),
             brokers,
-            changes: Changes {
-                all: &outcome.plan.changes,
-                explainer: Explainer::new(cluster, &asked.request.operation, &outcome.before),
-            },
+            disks: outcome.disks.iter().map(DiskUse::from).collect(),
+            changes: Changes { all: &outcome.plan.changes, explainer: Explainer::new(cluster, &outcome.before) },
         }
     }
 }
@@ -395,9 +452,15 @@ fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
         changes: plan.changes.len(),
         replica_moves: plan.changes.iter().map(|change| change.added().count() as u64).sum(),
         leader_moves: plan.changes.iter().filter(|change| change.old_leader != change.new_leader).count() as u64,
-        disk_moves: plan.changes.iter().map(|change| change.disks.len() as u64).sum(),
+        disk_moves: plan.changes.iter().flat_map(|change| &change.disks).filter(|disk| !disk.from.is_empty()).count()
+            as u64,
         least_data_to_move: outcome.least_megabytes,
-        minutes: Minutes { expected: estimate.expected, one_by_one: estimate.one_by_one },
+        data_ratio: outcome.bytes_ratio(),
+        minutes: Minutes {
+            expected: estimate.expected,
+            one_by_one: estimate.one_by_one,
+            between_disks: estimate.disks,
+        },
         undone: Undone { changes: plan.undone.changes, data_to_move: plan.undone.megabytes },
     }
 }

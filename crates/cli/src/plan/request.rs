@@ -8,12 +8,13 @@ use clap::ValueEnum;
 use evenkeel_balancer::cluster::{BrokerId, Cluster};
 use evenkeel_balancer::estimate::Pace;
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
+use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
 use evenkeel_balancer::rules::BadRequest;
 use evenkeel_balancer::settings::Settings;
 
 use super::Refusal;
+use super::settings;
 use super::units;
 use super::what_if::WhatIf;
 
@@ -56,6 +57,18 @@ pub(crate) struct Question {
     /// The most replicas a broker may hold (`max.replicas.per.broker`) [default: 10000]
     #[arg(long, value_name = "N")]
     max_replicas_per_broker: Option<u64>,
+    /// Configures goals with Cruise Control's keys, such as disk.balance.threshold=1.2 (repeatable).
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// With `--mode demote`: leaves partitions with offline replicas alone.
+    #[arg(long)]
+    skip_urp_demotion: bool,
+    /// With `--mode demote`: leaves partitions alone that the brokers do not lead.
+    #[arg(long)]
+    exclude_follower_demotion: bool,
+    /// How fast a broker copies between its disks, such as 100MB/s: for the estimate of the time.
+    #[arg(long, value_name = "RATE")]
+    disk_bandwidth: Option<String>,
     /// Threads to plan with; the plan does not depend on it [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
@@ -107,8 +120,17 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Refuses brokers to exclude that are not there: a slip of the finger must not become a plan.
+    /// Refuses brokers to exclude that are not there, and destinations that can take nothing: a slip of the finger must
+    /// not become a plan.
     pub(super) fn check_brokers(&self, cluster: &Cluster) -> Result<(), Refusal> {
+        for id in &self.request.destinations {
+            let is_dead = cluster.broker(*id).is_some_and(|broker| !broker.is_alive());
+            let leaves = matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(id));
+            if is_dead || leaves {
+                let problem = if is_dead { "the broker is dead" } else { "the broker is to be emptied" };
+                return Err(Refusal::value("--destination-brokers", &id.to_string(), problem));
+            }
+        }
         let excluded = self.request.excluded_for_leadership.iter().chain(&self.request.excluded_for_replica_moves);
         let unknown = excluded.copied().find(|id| cluster.broker(*id).is_none());
         unknown.map_or(Ok(()), |id| Err(Refused::from(BadRequest::UnknownBroker(id)).into()))
@@ -123,16 +145,19 @@ impl Question {
             text.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids(option, text))
         };
         let mut settings = Settings::default();
+        settings::set(&mut settings, &self.set)?;
         settings.max_replicas_per_broker = self.max_replicas_per_broker.unwrap_or(settings.max_replicas_per_broker);
         let megabytes = self
             .max_data
             .as_deref()
             .map(|text| units::size(text).ok_or_else(|| Refusal::value("--max-data", text, units::SIZE)));
-        let throttle = self
-            .throttle
-            .as_deref()
-            .map(|text| units::rate(text).ok_or_else(|| Refusal::value("--throttle", text, units::RATE)));
-        let pace = Pace { throttle: throttle.transpose()?, ..Pace::default() };
+        let rate = |option, text: &Option<String>| {
+            let read = |text: &str| units::rate(text).ok_or_else(|| Refusal::value(option, text, units::RATE));
+            text.as_deref().map(read).transpose()
+        };
+        let (throttle, disk_bandwidth) =
+            (rate("--throttle", &self.throttle)?, rate("--disk-bandwidth", &self.disk_bandwidth)?);
+        let pace = Pace { throttle, disk_bandwidth, ..Pace::default() };
         let request = Request {
             operation: self.operation(mode, what_if)?,
             goals: self.goals.as_deref().map_or_else(|| Ok(Vec::new()), goals)?,
@@ -145,6 +170,7 @@ impl Question {
             )?,
             budget: Budget { megabytes: megabytes.transpose()?, moves: self.max_moves },
             threads: self.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
+            demotion: self.demotion(mode)?,
             ..Request::default()
         };
         Ok(Asked { mode, what_if: what_if.clone(), request, settings, pace })
@@ -159,6 +185,20 @@ impl Question {
                 mode.name()
             ))),
             Some(mode) => Ok(mode),
+        }
+    }
+
+    fn demotion(&self, mode: Mode) -> Result<Demotion, Refusal> {
+        let flags = [
+            ("--skip-urp-demotion", self.skip_urp_demotion),
+            ("--exclude-follower-demotion", self.exclude_follower_demotion),
+        ];
+        match flags.into_iter().find(|(_, given)| *given && mode != Mode::Demote) {
+            Some((flag, _)) => Err(Refusal::Options(format!("{flag} goes with --mode demote only"))),
+            None => Ok(Demotion {
+                skip_under_replicated: self.skip_urp_demotion,
+                exclude_followers: self.exclude_follower_demotion,
+            }),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_balancer::cluster::{
-    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Invalid, ReplicaSpec,
+    Broker, BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Invalid, ReplicaSpec,
 };
 
 use super::Refusal;
@@ -56,6 +56,12 @@ impl WhatIf {
         }
         rebuild(&cluster, specs).map_err(Refusal::WhatIf)
     }
+}
+
+/// The cluster with new, empty brokers of these ids.
+pub(crate) fn with_new_brokers(cluster: Cluster, ids: &[i32]) -> Result<Cluster, Refusal> {
+    let add_broker = ids.iter().map(ToString::to_string).collect();
+    WhatIf { add_broker, ..WhatIf::default() }.apply(cluster)
 }
 
 fn added(text: &str) -> Result<(BrokerId, Option<&str>), Refusal> {
@@ -117,7 +123,8 @@ fn like_the_median(
         host: format!("what-if-{id}"),
         state: BrokerState::New,
         capacity: median.capacity,
-        disks: median.disks.clone(),
+        // What failed there did not fail here.
+        disks: median.disks.iter().map(|disk| DiskSpec { state: DiskState::Alive, ..disk.clone() }).collect(),
     })
 }
 
@@ -192,6 +199,24 @@ mod tests {
         let on =
             |cluster: &Cluster| cluster.partitions().flat_map(|p| p.replicas()).map(|r| r.broker).collect::<Vec<_>>();
         assert_eq!(on(&cluster), on(&testing::cluster()));
+    }
+
+    #[test]
+    fn the_disks_of_a_new_broker_are_alive_whatever_became_of_those_it_is_like() {
+        let disk = |name: &str, state| DiskSpec { name: name.to_owned(), capacity: 1.0, state };
+        let mut builder = ClusterBuilder::new();
+        let only = BrokerSpec {
+            id: BrokerId(0),
+            rack: "a".to_owned(),
+            host: "h".to_owned(),
+            state: BrokerState::BadDisks,
+            capacity: [1.0; 4],
+            disks: vec![disk("/a", DiskState::Dead), disk("/b", DiskState::Removed), disk("/c", DiskState::Alive)],
+        };
+        builder.broker(only).unwrap();
+        let cluster = what_if(&["1"], None).apply(builder.build().unwrap()).unwrap();
+        let alive = ["/a", "/b", "/c"].map(|name| disk(name, DiskState::Alive));
+        assert_eq!(cluster.broker(BrokerId(1)).unwrap().disks, alive);
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Why a partition changes, in words and in the numbers of the cluster as found.
 
-use evenkeel_balancer::cluster::{Broker, BrokerId, BrokerState, Cluster, Resource};
+use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::Operation;
-use evenkeel_balancer::plan::{Change, Reason};
+use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::BrokerLoad;
 
 use super::units::count;
@@ -11,7 +10,6 @@ use super::units::count;
 /// Knows what each broker carried, and so can say what was wrong with it.
 pub(super) struct Explainer<'a> {
     cluster: &'a Cluster,
-    operation: &'a Operation,
     before: &'a [BrokerLoad],
 }
 
@@ -27,8 +25,8 @@ enum Measure {
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(cluster: &'a Cluster, operation: &'a Operation, before: &'a [BrokerLoad]) -> Explainer<'a> {
-        Explainer { cluster, operation, before }
+    pub(super) fn new(cluster: &'a Cluster, before: &'a [BrokerLoad]) -> Explainer<'a> {
+        Explainer { cluster, before }
     }
 
     /// The most important reason in full, the others by name.
@@ -36,19 +34,33 @@ impl<'a> Explainer<'a> {
         let Some((first, others)) = change.reasons.split_first() else {
             return "no reason is given".to_owned();
         };
-        let mut words = format!("{}: {}", first.goal, self.reason(change, first));
-        if !others.is_empty() {
-            let names: Vec<&str> = others.iter().map(|reason| reason.goal.name()).collect();
+        let mut words = self.reason(change, first);
+        let mut names: Vec<&str> = others.iter().map(Reason::name).filter(|name| *name != first.name()).collect();
+        names.dedup();
+        if !names.is_empty() {
             words.push_str(&format!("; also {}", names.join(", ")));
         }
         words
     }
 
     fn reason(&self, change: &Change, reason: &Reason) -> String {
-        if let Some(words) = self.must_leave(change, reason.from) {
-            return words;
+        let from = reason.from;
+        match reason.cause {
+            Cause::Goal { goal, .. } => {
+                let exchange = if reason.exchange { ", in exchange with another partition" } else { "" };
+                format!("{goal}: {}{exchange}", self.goal(change, reason, goal))
+            }
+            Cause::Removed => format!("removed: broker {from} is to be emptied"),
+            Cause::Demoted => format!("demoted: broker {from} is to lead nothing"),
+            Cause::Offline if self.cluster.broker(from).is_some_and(Broker::is_alive) => {
+                format!("offline: the replica on broker {from} is, though the broker is up")
+            }
+            Cause::Offline => format!("offline: broker {from} is dead"),
         }
-        let measure = match reason.goal {
+    }
+
+    fn goal(&self, change: &Change, reason: &Reason, goal: Goal) -> String {
+        let measure = match goal {
             Goal::RackAware | Goal::RackAwareDistribution => return self.racks(change, reason),
             Goal::MinTopicLeadersPerBroker => {
                 return format!("broker {} leads too few partitions of {}", reason.to, change.topic);
@@ -94,23 +106,6 @@ impl<'a> Explainer<'a> {
                 let [from, to, mean] = [from, to, mean].map(|number| count(number.round() as u64));
                 format!("{from} {what} on broker {from_id}, {to} on broker {to_id}, {mean} on average")
             }
-        }
-    }
-
-    /// What leaves no choice, if there is such a thing.
-    fn must_leave(&self, change: &Change, from: BrokerId) -> Option<String> {
-        let leaves = change.old_replicas.contains(&from) && !change.new_replicas.contains(&from);
-        match self.operation {
-            Operation::RemoveBrokers(ids) if leaves && ids.contains(&from) => {
-                Some(format!("broker {from} is to be emptied"))
-            }
-            Operation::DemoteBrokers(ids) if ids.contains(&change.old_leader) => {
-                Some(format!("broker {} is to lead nothing", change.old_leader))
-            }
-            _ if leaves && self.cluster.broker(from).is_some_and(|broker| broker.state == BrokerState::Dead) => {
-                Some(format!("broker {from} is dead"))
-            }
-            _ => None,
         }
     }
 

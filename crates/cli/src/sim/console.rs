@@ -76,7 +76,7 @@ impl Console {
 
     async fn add(&self, id: Option<BrokerId>, rack: Option<String>) -> Result<String, String> {
         let ids = self.world.look(|cluster| cluster.broker_ids());
-        let next = ids.iter().map(|id| id.0 + 1).max().unwrap_or(0);
+        let next = next_free(&ids);
         let id = id.unwrap_or(BrokerId(next));
         if ids.contains(&id) {
             return Err(format!("there is a broker {id} already; the next free id is {next}"));
@@ -91,11 +91,28 @@ impl Console {
     }
 }
 
+/// The id after the greatest, or the least that is free if there is none greater. Ids come in order.
+fn next_free(ids: &[BrokerId]) -> i32 {
+    let after = ids.last().map_or(Some(0), |id| id.0.checked_add(1));
+    after.unwrap_or_else(|| (0..).zip(ids).find(|(n, id)| *n != id.0).map_or(0, |(n, _)| n))
+}
+
 /// A reader that has gone is no reason to end the cluster.
 fn say(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_a_free_id_after_the_greatest_that_can_be() {
+        let next = |ids: &[i32]| next_free(&ids.iter().copied().map(BrokerId).collect::<Vec<_>>());
+        assert_eq!([next(&[]), next(&[0, 1, 5]), next(&[0, 1, i32::MAX]), next(&[i32::MAX])], [0, 6, 2, 0]);
     }
 }

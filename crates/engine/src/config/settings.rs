@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_balancer::{cluster::Resource, goal::Goal, options::TopicPattern, settings::Settings as GoalSettings};
+use evenkeel_balancer::{
+    cluster::{CpuWeights, Resource},
+    goal::Goal,
+    options::TopicPattern,
+    settings::Settings as GoalSettings,
+};
 
 use super::{
     keys::{Keys, Remark},
@@ -10,7 +15,7 @@ use super::{
 };
 use crate::{
     executor::{Limits, Strategy},
-    monitor::{derive::CpuWeights, windows::Layout},
+    monitor::windows::Layout,
     tasks::{self, Class},
 };
 

@@ -88,7 +88,8 @@ impl Eyes {
         let unasked = all.keys().any(|topic| !self.minimums.1.contains_key(topic));
         if unasked || due(self.minimums.0, ASK_MINIMUM_EVERY) {
             let resources: Vec<Resource> = all.keys().cloned().map(Resource::Topic).collect();
-            for (resource, settings) in self.client.describe_configs(&resources, Some(&[MIN_IN_SYNC])).await? {
+            let told = self.client.describe_configs(&resources, Some(&[MIN_IN_SYNC])).await.whole()?;
+            for (resource, settings) in told {
                 let (Resource::Topic(topic), Ok(settings)) = (resource, settings) else { continue };
                 let minimum = settings.get(MIN_IN_SYNC).and_then(|setting| setting.value.as_ref()?.parse().ok());
                 self.minimums.1.insert(topic, minimum.unwrap_or(1));

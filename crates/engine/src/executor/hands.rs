@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, TopicPartition,
+    BrokerId, Client, Error, Refusal, TopicPartition,
     calls::{
         configs::{Change, Resource, Settings},
         elections::Election,
@@ -115,7 +115,7 @@ async fn rates(client: &Client, brokers: &BTreeSet<BrokerId>) -> Result<BTreeSet
 /// The settings of a broker; `None` if it is down: only the broker itself knows and changes its own.
 async fn of_broker(client: &Client, broker: BrokerId, names: &[&str]) -> Result<Option<Settings>, Error> {
     let resource = Resource::Broker(broker);
-    match client.describe_configs(std::slice::from_ref(&resource), Some(names)).await {
+    match client.describe_configs(std::slice::from_ref(&resource), Some(names)).await.whole() {
         Ok(mut answers) => Ok(answers.remove(&resource).and_then(Result::ok)),
         Err(Error::UnknownBroker { .. } | Error::Connect { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -153,7 +153,7 @@ async fn list_changes(
 ) -> Result<SettingChanges, Error> {
     let resources: Vec<Resource> = throttle.topics.keys().cloned().map(Resource::Topic).collect();
     let mut changes = SettingChanges::new();
-    for (resource, settings) in client.describe_configs(&resources, Some(&LISTS)).await? {
+    for (resource, settings) in client.describe_configs(&resources, Some(&LISTS)).await.whole()? {
         let Resource::Topic(topic) = &resource else { continue };
         let (Some(listing), Ok(settings)) = (throttle.topics.get(topic), settings) else { continue };
         let wanted: BTreeMap<String, Change> = LISTS
@@ -174,9 +174,9 @@ async fn list_changes(
 async fn alter(client: &Client, changes: SettingChanges) -> Result<(), Error> {
     let (brokers, topics): (SettingChanges, SettingChanges) =
         changes.into_iter().partition(|(resource, _)| matches!(resource, Resource::Broker(_)));
-    refusals(client.alter_configs(&topics, false).await?);
+    refusals(client.alter_configs(&topics, false).await.whole()?);
     for (resource, wanted) in brokers {
-        match client.alter_configs(&[(resource.clone(), wanted)].into(), false).await {
+        match client.alter_configs(&[(resource.clone(), wanted)].into(), false).await.whole() {
             Ok(answers) => refusals(answers),
             // It copies nothing while it is down. Its settings come back with it: the lists of the topics, which are
             // everybody's, decide whether they have an effect.
@@ -189,7 +189,7 @@ async fn alter(client: &Client, changes: SettingChanges) -> Result<(), Error> {
     Ok(())
 }
 
-fn refusals(answers: evenkeel_kafka::calls::configs::ConfigAnswers) {
+fn refusals(answers: BTreeMap<Resource, Result<(), Refusal>>) {
     for (resource, answer) in answers {
         if let Err(refusal) = answer {
             tracing::warn!(?resource, %refusal, "a throttle was refused");

@@ -16,8 +16,6 @@ use evenkeel_kafka::{
     topic::{Start, TopicReader, TopicWriter, Until},
 };
 
-use tokio::time::Instant;
-
 use super::{Entry, Recovered, recover};
 
 /// Its name. One partition: the order of records is the order of deeds.
@@ -26,9 +24,6 @@ pub const TOPIC: &str = "__EvenkeelJournal";
 pub const TRANSACTIONAL_ID: &str = "evenkeel-engine";
 /// A transaction is one step of an execution: it is over in no time, or its process is gone.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// By then every broker knows of a topic, or something is wrong.
-const HEARD_WITHIN: Duration = Duration::from_secs(30);
-const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The journal, open for writing.
 #[derive(Debug)]
@@ -44,7 +39,7 @@ impl JournalTopic {
         let writer =
             TopicWriter::transactional(client.clone(), TRANSACTIONAL_ID, TRANSACTION_TIMEOUT, Compression::None)
                 .await?;
-        let mut reader = read(&client).await?;
+        let mut reader = TopicReader::open(client, TOPIC, &Start::Earliest, Until::End, Isolation::Committed).await?;
         let mut entries = Vec::new();
         while let Some(records) = reader.next().await? {
             entries.extend(records.into_iter().filter_map(|record| {
@@ -67,31 +62,15 @@ impl JournalTopic {
             })
             .collect();
         let written = self.writer.write(&BTreeMap::from([(TopicPartition::new(TOPIC, 0), records)])).await;
-        match written {
+        let done = match written {
             Ok(_) => self.writer.commit().await,
-            Err(error) => {
-                // Nobody knows how much is there: none of it must be seen.
-                self.writer.abort().await?;
-                Err(error)
-            }
+            Err(error) => Err(error),
+        };
+        if done.is_err() {
+            // Nobody knows how much is there: none of it must be seen, unless all of it was decided already.
+            self.writer.abort().await?;
         }
-    }
-}
-
-/// Opens it for reading. Whoever is asked may not have heard yet of a topic that was just made.
-async fn read(client: &Client) -> Result<TopicReader, Error> {
-    let deadline = Instant::now() + HEARD_WITHIN;
-    loop {
-        let opened = TopicReader::open(client.clone(), TOPIC, &Start::Earliest, Until::End, Isolation::Committed).await;
-        match opened {
-            Err(error)
-                if error.refusal().is_some_and(|it| it.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
-                    && Instant::now() < deadline =>
-            {
-                tokio::time::sleep(ASK_AGAIN).await;
-            }
-            opened => return opened,
-        }
+        done
     }
 }
 
@@ -110,7 +89,7 @@ async fn make(client: &Client) -> Result<(), Error> {
         layout: Layout::Automatic { partitions: Some(1), replication_factor: Some(replicas) },
         configs: configs.map(|(name, value)| (name.to_owned(), value)).into(),
     };
-    match client.create_topics(&[topic], false).await?.remove(TOPIC) {
+    match client.create_topics(&[topic], false).await.whole()?.remove(TOPIC) {
         Some(Err(refusal)) if refusal.code != ErrorCode::TOPIC_ALREADY_EXISTS => {
             Err(Error::Refused { operation: "make the journal's topic", refusal })
         }

@@ -6,29 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use evenkeel_balancer::cluster::CpuWeights;
 use evenkeel_kafka::TopicPartition;
 
 use super::{
     raw::{RawMetric, Scope, kind},
     sample::{Metric, PartitionSample, Values},
 };
-
-/// What a byte of each kind costs a broker's processor, relative to each other.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CpuWeights {
-    /// From producers.
-    pub leader_in: f64,
-    /// To consumers and followers.
-    pub leader_out: f64,
-    /// From leaders elsewhere.
-    pub follower_in: f64,
-}
-
-impl Default for CpuWeights {
-    fn default() -> Self {
-        CpuWeights { leader_in: 0.7, leader_out: 0.15, follower_in: 0.15 }
-    }
-}
 
 /// Who led what when the interval ended, and on how many cores.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -186,13 +170,14 @@ impl Rates {
     /// A partition's share of its broker's processor.
     fn share_of(&self, broker: &Rates, weights: CpuWeights) -> f64 {
         let (all_in, all_out) = (broker.bytes_in(), broker.bytes_out());
-        let work = weights.leader_in * all_in
-            + weights.leader_out * all_out
-            + weights.follower_in * broker.get(kind::TOPIC_REPLICATION_BYTES_IN);
+        let cost_in = f64::from(weights.leader_in);
+        let cost_out = f64::from(weights.leader_out);
+        let following = f64::from(weights.follower_in) * broker.get(kind::TOPIC_REPLICATION_BYTES_IN);
+        let work = cost_in * all_in + cost_out * all_out + following;
         if work <= 0.0 {
             return 0.0;
         }
-        (weights.leader_in * self.bytes_in().min(all_in) + weights.leader_out * self.bytes_out().min(all_out)) / work
+        (cost_in * self.bytes_in().min(all_in) + cost_out * self.bytes_out().min(all_out)) / work
     }
 
     fn values(&self) -> Values {
@@ -256,7 +241,7 @@ mod tests {
         assert_eq!(values.get(Metric::Disk), Some(5e6));
         // Half of four cores; of 0.7 x 200 + 0.15 x 400 + 0.15 x 400 weighed bytes a half of the first two.
         let cpu = values.get(Metric::Cpu).unwrap();
-        assert!((cpu - 200.0 * (70.0 + 30.0) / 260.0).abs() < 1e-9, "{cpu}");
+        assert!((cpu - 200.0 * (70.0 + 30.0) / 260.0).abs() < 1e-4, "{cpu}");
         assert_eq!(derived.partitions[1].partition, TopicPartition::new("my.orders", 1));
     }
 

@@ -100,8 +100,10 @@ pub struct Windows {
 struct Cell {
     window: i64,
     samples: u32,
-    /// Sums, but of the disk the latest; NaN as soon as one was unknown.
+    /// Sums of what was known, but of the disk the latest.
     sums: [f32; METRICS],
+    /// In how many samples each was known.
+    known: [u16; METRICS],
 }
 
 /// How good one window of one partition is.
@@ -152,7 +154,7 @@ impl Windows {
         match cells.iter_mut().find(|cell| cell.window == window) {
             Some(cell) => cell.add(&sample.values),
             None => {
-                let mut cell = Cell { window, samples: 0, sums: [0.0; METRICS] };
+                let mut cell = Cell { window, samples: 0, sums: [0.0; METRICS], known: [0; METRICS] };
                 cell.add(&sample.values);
                 cells.push(cell);
             }
@@ -250,34 +252,42 @@ impl Windows {
 impl Cell {
     fn add(&mut self, values: &Values) {
         self.samples += 1;
-        for (metric, (sum, value)) in self.sums.iter_mut().zip(values.0).enumerate() {
-            *sum = if metric == Metric::Disk as usize { value as f32 } else { *sum + value as f32 };
+        for (metric, value) in values.0.into_iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+            let sum = if metric == Metric::Disk as usize { 0.0 } else { self.sums[metric] };
+            self.sums[metric] = sum + value as f32;
+            self.known[metric] = self.known[metric].saturating_add(1);
         }
     }
 
     fn mean(&self) -> Values {
-        let count = f64::from(self.samples);
-        let disk = Metric::Disk as usize;
         Values(std::array::from_fn(|metric| {
-            let sum = f64::from(self.sums[metric]);
-            if metric == disk { sum } else { sum / count }
+            let (sum, known) = (f64::from(self.sums[metric]), f64::from(self.known[metric]));
+            match metric {
+                _ if known == 0.0 => f64::NAN,
+                disk if disk == Metric::Disk as usize => sum,
+                _ => sum / known,
+            }
         }))
     }
 }
 
+/// Of each the middle; of what only one of them knows, that.
 fn between(one: Values, other: Values) -> Values {
-    Values(std::array::from_fn(|metric| (one.0[metric] + other.0[metric]) / 2.0))
+    mean_of(&[one, other])
 }
 
 /// The newest window's disk, the mean of everything else.
 fn expected(grades: &[Grade]) -> Values {
     let values: Vec<Values> = grades.iter().filter_map(Grade::values).collect();
-    let Some(newest) = values.first() else { return Values::UNKNOWN };
+    let newest = values.iter().find_map(|values| values.get(Metric::Disk));
+    mean_of(&values).with(Metric::Disk, newest.unwrap_or(f64::NAN))
+}
+
+/// The mean of what is known; what none of them knows stays unknown.
+fn mean_of(some: &[Values]) -> Values {
     Values(std::array::from_fn(|metric| {
-        if metric == Metric::Disk as usize {
-            return newest.0[metric];
-        }
-        values.iter().map(|values| values.0[metric]).sum::<f64>() / values.len() as f64
+        let known = || some.iter().map(|values| values.0[metric]).filter(|value| !value.is_nan());
+        known().sum::<f64>() / known().count() as f64
     }))
 }
 

@@ -1,6 +1,6 @@
 //! Settings of topics and brokers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use kafka_protocol::messages::{
     self, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
@@ -11,7 +11,7 @@ use kafka_protocol::messages::{
 use crate::{
     client::{Call, Client, Effect, To},
     error::{Error, Refusal},
-    types::{BrokerId, message, text},
+    types::{BrokerId, Changes, message, text},
 };
 
 /// Topics asked for in one request; all their settings come back.
@@ -59,7 +59,7 @@ pub enum Source {
 }
 
 /// What to do with one setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Change {
     /// Give it this value.
     Set(String),
@@ -71,11 +71,23 @@ pub enum Change {
     Subtract(String),
 }
 
+impl fmt::Debug for Change {
+    /// Without values: one may be a password.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Set(_) => "Set(..)",
+            Self::Delete => "Delete",
+            Self::Append(_) => "Append(..)",
+            Self::Subtract(_) => "Subtract(..)",
+        })
+    }
+}
+
 /// Settings by name.
 pub type Settings = BTreeMap<String, Setting>;
 
-/// What came of each resource.
-pub type ConfigAnswers<T = ()> = BTreeMap<Resource, Result<T, Refusal>>;
+/// What came of each resource. The settings of a broker that is down cannot be had; those of others can.
+pub type ConfigAnswers<T = ()> = Changes<Resource, T>;
 
 impl Resource {
     fn to_wire(&self) -> (i8, String) {
@@ -119,14 +131,10 @@ impl Source {
 
 impl Client {
     /// Settings of resources: those in `names`, or all.
-    pub async fn describe_configs(
-        &self,
-        resources: &[Resource],
-        names: Option<&[&str]>,
-    ) -> Result<ConfigAnswers<Settings>, Error> {
+    pub async fn describe_configs(&self, resources: &[Resource], names: Option<&[&str]>) -> ConfigAnswers<Settings> {
         let keys = || names.map(|names| names.iter().map(|name| text(name)).collect::<Vec<_>>());
-        let mut found = ConfigAnswers::new();
-        for (to, some) in pieces(resources.iter().map(|resource| (resource.asked_at(), resource))) {
+        of_each(resources.iter().map(|resource| (resource.asked_at(), resource)), async |to, some| {
+            let mut found = BTreeMap::new();
             let call = Call { operation: "describe configurations", to, effect: Effect::Repeatable };
             let request = |_| {
                 let wanted = some.iter().map(|resource| {
@@ -153,8 +161,9 @@ impl Client {
                 let answer = Refusal::check(result.error_code, message(result.error_message));
                 found.insert(resource, answer.map(|()| settings.collect()));
             }
-        }
-        Ok(found)
+            Ok(found)
+        })
+        .await
     }
 
     /// Changes some settings and leaves the others; `dry_run` only asks whether it could be done.
@@ -162,11 +171,11 @@ impl Client {
         &self,
         changes: &BTreeMap<Resource, BTreeMap<String, Change>>,
         dry_run: bool,
-    ) -> Result<ConfigAnswers, Error> {
-        let mut found = ConfigAnswers::new();
+    ) -> ConfigAnswers {
         // Who is asked passes it on to the controller, but refuses what is another broker's: the settings of one that
         // is down cannot be changed.
-        for (to, some) in pieces(changes.iter().map(|change| (change.0.asked_at(), change))) {
+        of_each(changes.iter().map(|change| (change.0.asked_at(), change)), async |to, some| {
+            let mut found = BTreeMap::new();
             // Set and Delete can be repeated; lists would not grow twice either, as members are unique.
             let call = Call { operation: "alter configurations", to, effect: Effect::Repeatable };
             let request = |_| {
@@ -187,8 +196,9 @@ impl Client {
                     found.insert(resource, Refusal::check(result.error_code, message(result.error_message)));
                 }
             }
-        }
-        Ok(found)
+            Ok(found)
+        })
+        .await
     }
 }
 
@@ -205,6 +215,27 @@ fn alterable(name: &str, change: &Change) -> AlterableConfig {
         .with_value(value.map(|value| text(value)))
 }
 
+/// Asks about things piece by piece. A broker that does not answer keeps nobody from asking the others.
+async fn of_each<Asked, T>(
+    things: impl Iterator<Item = (To<'static>, Asked)>,
+    ask: impl AsyncFn(To<'static>, &[Asked]) -> Result<BTreeMap<Resource, Result<T, Refusal>>, Error>,
+) -> ConfigAnswers<T> {
+    let mut told = Changes { answers: BTreeMap::new(), interrupted: None };
+    for (to, some) in pieces(things) {
+        match ask(to, &some).await {
+            Ok(answers) => told.answers.extend(answers),
+            Err(error) => {
+                told.interrupted.get_or_insert(error);
+                // Whom nobody answers need not ask on.
+                if to == To::Any {
+                    break;
+                }
+            }
+        }
+    }
+    told
+}
+
 /// What goes to whom, in pieces of a request each.
 fn pieces<'a, T>(things: impl Iterator<Item = (To<'a>, T)>) -> Vec<(To<'a>, Vec<T>)> {
     let mut pieces: Vec<(To<'a>, Vec<T>)> = Vec::new();
@@ -215,4 +246,17 @@ fn pieces<'a, T>(things: impl Iterator<Item = (To<'a>, T)>) -> Vec<(To<'a>, Vec<
         }
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_formatter_prints_what_is_set() {
+        for change in [Change::Set, Change::Append, Change::Subtract] {
+            let printed = format!("{0:?} {0:#?}", change("hunter2".to_owned()));
+            assert!(!printed.contains("hunter2"), "{printed}");
+        }
+    }
 }

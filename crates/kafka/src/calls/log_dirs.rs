@@ -4,6 +4,7 @@ mod v5;
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use kafka_protocol::messages::{
     AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, DescribeLogDirsRequest, DescribeLogDirsResponse,
     alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic},
@@ -12,11 +13,13 @@ use kafka_protocol::messages::{
 };
 pub use v5::encode_response;
 
-use super::{in_pieces, questions};
+use super::{CHANGES_AT_ONCE, in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     connection::{CallError, Connection},
     error::{Error, Refusal},
+    guard::Limits,
+    message::{self, MessageError},
     types::{Answers, BrokerId, Changes, TopicPartition, by_topic, text, topic_name},
 };
 
@@ -51,6 +54,16 @@ pub struct Replica {
     pub lag: i64,
     /// Whether it is still being copied here from another directory of this broker.
     pub future: bool,
+}
+
+/// The answer of a broker in any version up to 5, from a frame, with whether each directory is cordoned (nothing before
+/// version 5). The counterpart of [`encode_response`].
+pub fn decode_response(
+    frame: Bytes,
+    version: i16,
+    limits: Limits,
+) -> Result<(DescribeLogDirsResponse, Vec<bool>), MessageError> {
+    v5::decode(message::response_body::<DescribeLogDirsRequest>(frame, version, limits)?, version)
 }
 
 impl Client {
@@ -107,7 +120,7 @@ impl Client {
     /// the choice for when it comes.
     pub async fn alter_replica_log_dirs(&self, broker: BrokerId, wanted: &BTreeMap<TopicPartition, String>) -> Changes {
         let wanted: Vec<_> = wanted.iter().collect();
-        in_pieces(&wanted, async |some| {
+        in_pieces(&wanted, CHANGES_AT_ONCE, async |some| {
             let operation = "alter the log directories of replicas";
             let call = Call { operation, to: To::Broker(broker), effect: Effect::Repeatable };
             let request = |_| {

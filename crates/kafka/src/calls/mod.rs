@@ -12,9 +12,11 @@ pub mod reassignments;
 pub mod topics;
 pub mod transactions;
 
+use std::collections::BTreeMap;
+
 use crate::{
-    error::Error,
-    types::{Answers, Changes, TopicPartition},
+    error::{Error, Refusal},
+    types::{Changes, TopicPartition},
 };
 
 /// Partitions asked about in one request.
@@ -33,9 +35,13 @@ fn questions(partitions: Option<&[TopicPartition]>) -> Vec<Option<&[TopicPartiti
 const CHANGES_AT_ONCE: usize = 1000;
 
 /// Makes a change piece by piece, until one is interrupted.
-async fn in_pieces<T>(things: &[T], change: impl AsyncFn(&[T]) -> Result<Answers, Error>) -> Changes {
-    let mut answers = Answers::new();
-    for piece in things.chunks(CHANGES_AT_ONCE) {
+async fn in_pieces<T, Thing: Ord>(
+    things: &[T],
+    at_once: usize,
+    change: impl AsyncFn(&[T]) -> Result<BTreeMap<Thing, Result<(), Refusal>>, Error>,
+) -> Changes<Thing> {
+    let mut answers = BTreeMap::new();
+    for piece in things.chunks(at_once) {
         match change(piece).await {
             Ok(some) => answers.extend(some),
             Err(error) => return Changes { answers, interrupted: Some(error) },

@@ -8,7 +8,7 @@ use kafka_protocol::messages::{
     list_partition_reassignments_request::ListPartitionReassignmentsTopics,
 };
 
-use super::{in_pieces, questions};
+use super::{CHANGES_AT_ONCE, in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     error::{Error, Refusal},
@@ -46,7 +46,7 @@ impl Client {
         may_change_factor: bool,
     ) -> Changes {
         let targets: Vec<_> = targets.iter().collect();
-        in_pieces(&targets, async |some| {
+        in_pieces(&targets, CHANGES_AT_ONCE, async |some| {
             // The same target again changes nothing.
             let call = Call { operation: "alter reassignments", to: To::Controller, effect: Effect::Repeatable };
             let request = |version| {

@@ -15,17 +15,21 @@ use kafka_protocol::messages::{
     metadata_request::MetadataRequestTopic,
 };
 
+use super::in_pieces;
 use crate::{
     client::{Call, Client, Effect, To},
     connection::CallError,
     error::{Error, ErrorCode, Refusal},
-    types::{BrokerId, message, text, topic_name},
+    types::{BrokerId, Changes, message, text, topic_name},
 };
 
 /// Partitions on one page: as many as brokers give by default.
 const PAGE: i32 = 2000;
 /// Topics in one question, where there are no pages.
 const TOPICS_AT_ONCE: usize = 500;
+/// Topics made or removed by one request: a controller takes some ten thousand records of one, and a
+/// topic has one for each partition and each setting.
+const CHANGED_AT_ONCE: usize = 100;
 
 /// One topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,13 +127,9 @@ impl Client {
                         }
                         continue;
                     }
-                    let partitions = topic.partitions.into_iter().map(|partition| Partition {
-                        index: partition.partition_index,
-                        leader: BrokerId::of(partition.leader_id),
-                        leader_epoch: partition.leader_epoch,
-                        replicas: BrokerId::list(&partition.replica_nodes),
-                        in_sync: BrokerId::list(&partition.isr_nodes),
-                        offline: BrokerId::list(&partition.offline_replicas),
+                    let partitions = topic.partitions.into_iter().map(|one| {
+                        let nodes = [&one.replica_nodes, &one.isr_nodes, &one.offline_replicas];
+                        partition(one.partition_index, one.leader_id, one.leader_epoch, nodes)
                     });
                     let fresh = || Topic {
                         name: name.clone(),
@@ -148,9 +148,8 @@ impl Client {
                 let Some(next) = next else { break };
                 let next =
                     Cursor::default().with_topic_name(next.topic_name).with_partition_index(next.partition_index);
-                // A cursor that does not move would never come to an end.
-                if cursor.as_ref() == Some(&next) {
-                    break;
+                if cursor.as_ref().is_some_and(|last| place(last) >= place(&next)) {
+                    return Err(going_round());
                 }
                 cursor = Some(next);
             }
@@ -202,13 +201,9 @@ impl Client {
                     }
                     continue;
                 }
-                let partitions = topic.partitions.into_iter().map(|partition| Partition {
-                    index: partition.partition_index,
-                    leader: BrokerId::of(partition.leader_id),
-                    leader_epoch: partition.leader_epoch,
-                    replicas: BrokerId::list(&partition.replica_nodes),
-                    in_sync: BrokerId::list(&partition.isr_nodes),
-                    offline: BrokerId::list(&partition.offline_replicas),
+                let partitions = topic.partitions.into_iter().map(|one| {
+                    let nodes = [&one.replica_nodes, &one.isr_nodes, &one.offline_replicas];
+                    partition(one.partition_index, one.leader_id, one.leader_epoch, nodes)
                 });
                 let (id, internal) = (topic.topic_id.as_u128(), topic.is_internal);
                 found.insert(name.clone(), Ok(Topic { name, id, internal, partitions: partitions.collect() }));
@@ -219,44 +214,47 @@ impl Client {
     }
 
     /// Makes topics; `dry_run` only asks whether it could be done.
-    pub async fn create_topics(&self, topics: &[NewTopic], dry_run: bool) -> Result<TopicAnswers, Error> {
-        let call = Call { operation: "create topics", to: To::Controller, effect: Effect::Once };
-        let wanted: Vec<CreatableTopic> = topics.iter().map(creatable).collect();
-        let request = |_| {
-            CreateTopicsRequest::default()
-                .with_topics(wanted.clone())
-                .with_timeout_ms(self.broker_patience_ms())
-                .with_validate_only(dry_run)
-        };
-        let verdict = |answer: &messages::CreateTopicsResponse| {
-            wrong_controller(answer.topics.iter().map(|topic| topic.error_code))
-        };
-        let answer = self.ask(call, request, verdict).await?;
-        let results = answer.topics.into_iter();
-        Ok(results
-            .map(|topic| (topic.name.0.to_string(), Refusal::check(topic.error_code, message(topic.error_message))))
-            .collect())
+    pub async fn create_topics(&self, topics: &[NewTopic], dry_run: bool) -> Changes<String> {
+        in_pieces(topics, CHANGED_AT_ONCE, async |some| {
+            let call = Call { operation: "create topics", to: To::Controller, effect: Effect::Once };
+            let request = |_| {
+                CreateTopicsRequest::default()
+                    .with_topics(some.iter().map(creatable).collect())
+                    .with_timeout_ms(self.broker_patience_ms())
+                    .with_validate_only(dry_run)
+            };
+            let verdict = |answer: &messages::CreateTopicsResponse| {
+                wrong_controller(answer.topics.iter().map(|topic| topic.error_code))
+            };
+            let answer = self.ask(call, request, verdict).await?;
+            let told = answer.topics.into_iter().map(|topic| {
+                (topic.name.0.to_string(), Refusal::check(topic.error_code, message(topic.error_message)))
+            });
+            Ok(told.collect())
+        })
+        .await
     }
 
     /// Removes topics and all that is in them.
-    pub async fn delete_topics(&self, names: &[String]) -> Result<TopicAnswers, Error> {
-        let call = Call { operation: "delete topics", to: To::Controller, effect: Effect::Once };
-        let request = |_| {
-            DeleteTopicsRequest::default()
-                .with_topic_names(names.iter().map(|name| topic_name(name)).collect())
-                .with_timeout_ms(self.broker_patience_ms())
-        };
-        let verdict = |answer: &messages::DeleteTopicsResponse| {
-            wrong_controller(answer.responses.iter().map(|topic| topic.error_code))
-        };
-        let answer = self.ask(call, request, verdict).await?;
-        let results = answer.responses.into_iter();
-        Ok(results
-            .filter_map(|topic| {
+    pub async fn delete_topics(&self, names: &[String]) -> Changes<String> {
+        in_pieces(names, CHANGED_AT_ONCE, async |some| {
+            let call = Call { operation: "delete topics", to: To::Controller, effect: Effect::Once };
+            let request = |_| {
+                DeleteTopicsRequest::default()
+                    .with_topic_names(some.iter().map(|name| topic_name(name)).collect())
+                    .with_timeout_ms(self.broker_patience_ms())
+            };
+            let verdict = |answer: &messages::DeleteTopicsResponse| {
+                wrong_controller(answer.responses.iter().map(|topic| topic.error_code))
+            };
+            let answer = self.ask(call, request, verdict).await?;
+            let told = answer.responses.into_iter().filter_map(|topic| {
                 let name = topic.name?.0.to_string();
                 Some((name, Refusal::check(topic.error_code, message(topic.error_message))))
-            })
-            .collect())
+            });
+            Ok(told.collect())
+        })
+        .await
     }
 
     /// Grows a topic to `total` partitions; `replicas` are those of the new ones, if they are not
@@ -290,6 +288,34 @@ impl Client {
         })
         .await?;
         Ok(())
+    }
+}
+
+/// Pages come in the order of names and partitions.
+fn place(cursor: &Cursor) -> (&str, i32) {
+    (&cursor.topic_name.0, cursor.partition_index)
+}
+
+/// Pages that do not go on would never come to an end, and what there is so far is not all.
+fn going_round() -> Error {
+    let message = Some("the broker's pages go round in a circle".to_owned());
+    Error::Refused { operation: "describe topics", refusal: Refusal { code: ErrorCode(-1), message } }
+}
+
+/// A partition as both ways of reading topics tell it: replicas, those in sync, those offline.
+fn partition(
+    index: i32,
+    leader: messages::BrokerId,
+    leader_epoch: i32,
+    [replicas, in_sync, offline]: [&Vec<messages::BrokerId>; 3],
+) -> Partition {
+    Partition {
+        index,
+        leader: BrokerId::of(leader),
+        leader_epoch,
+        replicas: BrokerId::list(replicas),
+        in_sync: BrokerId::list(in_sync),
+        offline: BrokerId::list(offline),
     }
 }
 

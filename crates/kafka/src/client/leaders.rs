@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use futures::{StreamExt, stream};
 use kafka_protocol::{
     messages::{MetadataRequest, metadata_request::MetadataRequestTopic, metadata_response::MetadataResponsePartition},
@@ -10,25 +11,26 @@ use kafka_protocol::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use super::{Call, Client, Effect, To, is_refused_undone};
+use super::{ATTEMPTS_FOR_UNKNOWN, Call, Client, Effect, To, is_refused_undone};
 use crate::{
+    calls::offsets::Place,
     error::{Error, ErrorCode, Refusal, Remedy},
     types::{Answers, BrokerId, TopicPartition, topic_name},
 };
 
-/// Partitions in one request, topics in one question for leaders.
+/// Partitions in one request, and bytes of what goes with them: brokers take 100 MiB by default, and a
+/// request is in memory several times on its way. Topics in one question for leaders.
 const PARTITIONS_AT_ONCE: usize = 1000;
+const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
 const TOPICS_AT_ONCE: usize = 500;
 /// Leaders asked at the same time.
 const LEADERS_AT_ONCE: usize = 16;
-/// Attempts before a topic that nobody knows is taken to be none. A new topic takes some tenths of a
-/// second to be known everywhere.
-const ATTEMPTS_FOR_UNKNOWN: u32 = 5;
 
 impl Client {
     /// Asks each partition's leader. `request` builds a request for some of the partitions, `split`
-    /// takes an answer apart. A partition that the answer leaves out counts as timed out.
-    pub(crate) async fn ask_leaders<Q: Request, In, Out>(
+    /// takes an answer apart. A partition that the answer leaves out counts as timed out, and so does one of a
+    /// request whose answer was lost and that may not be repeated.
+    pub(crate) async fn ask_leaders<Q: Request, In: Weight, Out>(
         &self,
         operation: &'static str,
         effect: Effect,
@@ -41,7 +43,14 @@ impl Client {
         let mut open: BTreeSet<&TopicPartition> = work.keys().collect();
         let mut failures = 0;
         loop {
-            let (pieces, leaderless) = self.pieces(&open, until).await?;
+            let (by_leader, leaderless) = self.by_leader(&open, until).await?;
+            let pieces: Vec<_> = by_leader
+                .into_iter()
+                .flat_map(|(leader, partitions)| {
+                    let pieces = cut(partitions, |partition| work[*partition].weight());
+                    pieces.into_iter().map(move |piece| (leader, piece))
+                })
+                .collect();
             let (request, split) = (&request, &split);
             let asked = stream::iter(pieces.iter().map(|(leader, partitions)| async move {
                 let some: Vec<_> = partitions.iter().map(|partition| (*partition, &work[*partition])).collect();
@@ -60,14 +69,20 @@ impl Client {
                     Ok(answer) => {
                         let mut said = split(answer);
                         for partition in partitions {
-                            let silence = || Err(Refusal { code: ErrorCode(7), message: None });
+                            let silence = || Err(Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message: None });
                             let result = said.remove(*partition).unwrap_or_else(silence);
                             let into = if result.is_ok() { &mut answers } else { &mut failed };
                             into.insert((*partition).clone(), result);
                         }
                     }
                     Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
-                    Err(error) if effect == Effect::Once && !super::may_repeat(&error, effect) => return Err(error),
+                    Err(error) if effect == Effect::Once && !super::may_repeat(&error, effect, failures) => {
+                        // What others have written is not to be forgotten because of it.
+                        let message = Some(format!("no answer: {error}"));
+                        let refusal = Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message };
+                        failed.extend(partitions.iter().map(|one| ((*one).clone(), Err(refusal.clone()))));
+                        lost = Some(error);
+                    }
                     Err(error) => lost = Some(error),
                 }
             }
@@ -86,7 +101,11 @@ impl Client {
             }
             open.retain(|partition| !answers.contains_key(*partition));
             if open.is_empty() {
-                return Ok(answers);
+                return match lost {
+                    // Nothing else is known, so the cause says it best.
+                    Some(error) if answers.values().all(was_lost) => Err(error),
+                    _ => Ok(answers),
+                };
             }
             if again >= until {
                 return Err(lost.unwrap_or_else(|| no_leader(open.first().expect("some are open"))));
@@ -113,12 +132,12 @@ impl Client {
         result
     }
 
-    /// Partitions by leader, in pieces of a request each; and those that have none.
-    async fn pieces<'a, Out>(
+    /// Partitions by leader; and those that have none.
+    async fn by_leader<'a, Out>(
         &self,
         open: &BTreeSet<&'a TopicPartition>,
         until: Instant,
-    ) -> Result<(Vec<(BrokerId, Vec<&'a TopicPartition>)>, Answers<Out>), Error> {
+    ) -> Result<(BTreeMap<BrokerId, Vec<&'a TopicPartition>>, Answers<Out>), Error> {
         let refusals = self.learn_leaders(open, until).await?;
         let mut by_leader: BTreeMap<BrokerId, Vec<&TopicPartition>> = BTreeMap::new();
         let mut leaderless: Answers<Out> = BTreeMap::new();
@@ -137,13 +156,7 @@ impl Client {
                 leaderless.insert((*partition).clone(), Err(Refusal { code, message: None }));
             }
         }
-        let pieces = by_leader
-            .into_iter()
-            .flat_map(|(leader, partitions)| {
-                partitions.chunks(PARTITIONS_AT_ONCE).map(|piece| (leader, piece.to_vec())).collect::<Vec<_>>()
-            })
-            .collect();
-        Ok((pieces, leaderless))
+        Ok((by_leader, leaderless))
     }
 
     /// Asks for the leaders of topics that are not known; tells what was refused.
@@ -170,8 +183,8 @@ impl Client {
                 // The next round asks again, of another broker if this one is gone.
                 Err(_) => continue,
             };
+            self.learn_brokers(&answer);
             let mut known = self.inner.routes.lock();
-            known.learn(&answer);
             for topic in answer.topics {
                 let Some(name) = topic.name.map(|name| name.0.to_string()) else { continue };
                 if topic.error_code != 0 {
@@ -195,6 +208,45 @@ impl Client {
     }
 }
 
+/// How many bytes go with a partition in a request.
+pub(crate) trait Weight {
+    /// Its own; the partition's number and the like are not counted.
+    fn weight(&self) -> usize {
+        0
+    }
+}
+
+/// Offsets to read from.
+impl Weight for i64 {}
+impl Weight for Place {}
+
+/// Batches to write.
+impl Weight for Bytes {
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Cuts partitions into pieces of a request each. What is too much by itself goes alone.
+fn cut<T>(partitions: Vec<T>, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let mut pieces: Vec<Vec<T>> = Vec::new();
+    let mut bytes = 0;
+    for partition in partitions {
+        let more = weight(&partition);
+        match pieces.last_mut() {
+            Some(piece) if piece.len() < PARTITIONS_AT_ONCE && bytes + more <= BYTES_AT_ONCE => {
+                piece.push(partition);
+                bytes += more;
+            }
+            _ => {
+                pieces.push(vec![partition]);
+                bytes = more;
+            }
+        }
+    }
+    pieces
+}
+
 fn is_worth_repeating(code: ErrorCode, effect: Effect) -> bool {
     match effect {
         Effect::Repeatable => code.remedy() != Remedy::AskUser,
@@ -203,6 +255,28 @@ fn is_worth_repeating(code: ErrorCode, effect: Effect) -> bool {
     }
 }
 
+fn was_lost<T>(answer: &Result<T, Refusal>) -> bool {
+    answer.as_ref().is_err_and(|refusal| refusal.code == ErrorCode::REQUEST_TIMED_OUT)
+}
+
 fn no_leader(partition: &TopicPartition) -> Error {
     Error::NoLeader { topic: partition.topic.clone(), partition: partition.partition }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_bounded_by_count_and_by_bytes_and_keep_the_order() {
+        let lengths = |weights: &[usize]| {
+            let pieces = cut(weights.to_vec(), |weight| *weight);
+            assert_eq!(pieces.concat(), weights);
+            pieces.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(&[0; 2500]), [1000, 1000, 500]);
+        assert_eq!(lengths(&[BYTES_AT_ONCE / 2, BYTES_AT_ONCE / 2, 1]), [2, 1]);
+        assert_eq!(lengths(&[1, BYTES_AT_ONCE + 1, 1]), [1, 1, 1]);
+        assert!(lengths(&[]).is_empty());
+    }
 }

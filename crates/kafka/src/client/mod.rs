@@ -11,7 +11,11 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use kafka_protocol::protocol::Request;
 use tokio::time::{Instant, sleep_until};
@@ -34,13 +38,15 @@ pub struct Settings {
     pub client_id: String,
     /// How to log in, where that is wanted.
     pub credentials: Option<Credentials>,
+    /// Whether a password may be sent (SASL PLAIN) over a stream that everybody on the way can read.
+    pub allow_plaintext_password: bool,
     /// How long one request may take, and opening a connection.
     pub request_patience: Duration,
     /// How long a call may take with all its repetitions.
     pub patience: Duration,
     /// The longest answer to accept.
     pub frame_cap: usize,
-    /// Where the randomness of pauses comes from.
+    /// Where the randomness of pauses comes from: of the system by default, so that no two clients pause alike.
     pub seed: u64,
 }
 
@@ -51,10 +57,11 @@ impl Settings {
             bootstrap,
             client_id: "evenkeel".to_owned(),
             credentials: None,
+            allow_plaintext_password: false,
             request_patience: Duration::from_secs(10),
             patience: Duration::from_secs(30),
             frame_cap: frame::DEFAULT_CAP,
-            seed: 0,
+            seed: RandomState::new().hash_one(()),
         }
     }
 }
@@ -126,6 +133,16 @@ impl Client {
         Instant::now() + self.inner.settings.patience
     }
 
+    /// How long one request may take now that the call must be over by `until`.
+    fn request_patience(&self, until: Instant) -> Duration {
+        self.inner.settings.request_patience.min(until.saturating_duration_since(Instant::now()))
+    }
+
+    /// A pause after so many failures in a row.
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
+        self.inner.pool.pause(failures)
+    }
+
     /// Makes a call: `request` builds it for a version, `verdict` tells whether the answer as a whole
     /// is a refusal.
     pub(crate) async fn ask<Q: Request>(
@@ -160,8 +177,8 @@ impl Client {
                 Err(error) => error,
             };
             failures += 1;
-            let again = Instant::now() + self.inner.pool.pause(failures);
-            if !may_repeat(&error, call.effect) || again >= until {
+            let again = Instant::now() + self.pause(failures);
+            if !may_repeat(&error, call.effect, failures) || again >= until {
                 return Err(error);
             }
             tracing::debug!(operation = call.operation, failures, error = %error, "trying again");
@@ -178,7 +195,7 @@ impl Client {
         verdict: &impl Fn(&T) -> Result<(), Refusal>,
     ) -> Result<T, Error> {
         let (address, connection) = self.connect(call.to, until).await?;
-        let patience = self.inner.settings.request_patience.min(until.saturating_duration_since(Instant::now()));
+        let patience = self.request_patience(until);
         let answer = make(&connection, patience).await.map_err(|source| Error::Call {
             operation: call.operation,
             address,
@@ -189,9 +206,14 @@ impl Client {
     }
 }
 
-/// Whether the same call may be made again, given what came of it.
-fn may_repeat(error: &Error, effect: Effect) -> bool {
+/// Attempts before a topic or a broker that nobody knows is taken to be none. A new one takes some tenths of a second
+/// to be known everywhere.
+const ATTEMPTS_FOR_UNKNOWN: u32 = 5;
+
+/// Whether the same call may be made again, given what came of it and how often it failed.
+fn may_repeat(error: &Error, effect: Effect, failures: u32) -> bool {
     match error {
+        Error::UnknownBroker { .. } => failures < ATTEMPTS_FOR_UNKNOWN,
         Error::Connect { source, .. } => source.remedy() != Remedy::AskUser,
         Error::Call { source: CallError::NotSent(_), .. } => error.remedy() != Remedy::AskUser,
         Error::Call { .. } => effect == Effect::Repeatable && error.remedy() != Remedy::AskUser,

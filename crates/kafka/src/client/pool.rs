@@ -13,7 +13,7 @@ use crate::{
     connect::{Address, ConnectError, Connector},
     connection::Connection,
     error::Error,
-    login,
+    login::{self, Credentials, LogInError},
 };
 
 #[derive(Debug)]
@@ -94,6 +94,12 @@ impl Pool {
 
     async fn open(&self, address: &Address, until: Instant) -> Result<Live, ConnectError> {
         let patience = self.settings.request_patience.min(until.saturating_duration_since(Instant::now()));
+        if let Some(Credentials::Plain { .. }) = &self.settings.credentials
+            && !self.settings.allow_plaintext_password
+            && !self.connector.is_private()
+        {
+            return Err(LogInError::PasswordInTheOpen.into());
+        }
         let opening = async {
             let stream = self.connector.open(address).await?;
             let connection = Connection::open(stream, &self.settings.client_id, self.settings.frame_cap, patience)
@@ -108,6 +114,12 @@ impl Pool {
             Ok(Live { connection, until })
         };
         tokio::time::timeout(patience, opening).await.unwrap_or(Err(ConnectError::TimedOut(patience)))
+    }
+
+    /// Drops the connections to addresses that are nobody's any more; whoever still waits for an answer gets it.
+    pub(super) fn keep(&self, is_somebodys: impl Fn(&Address) -> bool) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|address, _| is_somebodys(address));
     }
 
     fn slot(&self, address: &Address) -> Arc<tokio::sync::Mutex<Slot>> {

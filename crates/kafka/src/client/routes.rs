@@ -2,12 +2,14 @@
 //! that fails casts doubt on its route, and the next attempt asks anew.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use futures::{StreamExt, stream::FuturesUnordered};
 use kafka_protocol::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{Client, To};
 use crate::{
@@ -16,6 +18,9 @@ use crate::{
     error::{Error, Refusal},
     types::{BrokerId, message, text},
 };
+
+/// How long one broker is waited for before the next is tried as well.
+const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Kafka's number for coordinators of transactions.
 const TRANSACTIONS: i8 = 1;
@@ -52,8 +57,7 @@ impl Routes {
 }
 
 impl Known {
-    /// Takes over brokers and controller.
-    pub(super) fn learn(&mut self, answer: &MetadataResponse) {
+    fn learn(&mut self, answer: &MetadataResponse) {
         self.brokers = answer
             .brokers
             .iter()
@@ -84,7 +88,7 @@ impl Client {
     }
 
     /// Any broker that can be reached: those with a live connection first, then those the cluster
-    /// named, then the bootstrap addresses.
+    /// named, then the bootstrap addresses. One that is silent does not hold up those after it.
     async fn connect_any(&self, until: Instant) -> Result<(Address, Connection), Error> {
         let mut addresses: Vec<Address> = self.inner.routes.lock().brokers.values().cloned().collect();
         for address in &self.inner.settings.bootstrap {
@@ -94,13 +98,29 @@ impl Client {
         }
         addresses.sort_by_key(|address| !self.inner.pool.is_live(address));
         let mut last = Error::UnknownBroker { broker: -1 };
-        for address in addresses {
-            match self.inner.pool.connection(&address, until).await {
-                Ok(connection) => return Ok((address, connection)),
-                Err(error) => last = error,
+        let mut waiting = addresses.into_iter();
+        let mut opening = FuturesUnordered::new();
+        loop {
+            match waiting.next() {
+                Some(address) => opening.push(async move {
+                    let opened = self.inner.pool.connection(&address, until).await;
+                    opened.map(|connection| (address, connection))
+                }),
+                None if opening.is_empty() => return Err(last),
+                None => {}
+            }
+            // Each ends by itself, so the last of them need no bound here.
+            let first = match waiting.len() {
+                0 => opening.next().await,
+                _ => timeout(HEAD_START, opening.next()).await.unwrap_or(None),
+            };
+            match first {
+                Some(Ok(opened)) => return Ok(opened),
+                Some(Err(error)) => last = error,
+                // All are silent so far: others may be faster.
+                None => {}
             }
         }
-        Err(last)
     }
 
     async fn address_of(&self, id: BrokerId, until: Instant) -> Result<Address, Error> {
@@ -133,13 +153,23 @@ impl Client {
         let operation = "read the cluster's brokers";
         let (address, connection) = self.connect_any(until).await?;
         let request = MetadataRequest::default().with_topics(Some(Vec::new())).with_allow_auto_topic_creation(false);
-        let answer = connection
-            .call(&request, self.inner.settings.request_patience)
-            .await
-            .map_err(|source| Error::Call { operation, address, source })?;
+        let answer = connection.call(&request, self.request_patience(until)).await.map_err(|source| Error::Call {
+            operation,
+            address,
+            source,
+        })?;
         Refusal::check(answer.error_code, None).map_err(|refusal| Error::Refused { operation, refusal })?;
-        self.inner.routes.lock().learn(&answer);
+        self.learn_brokers(&answer);
         Ok(())
+    }
+
+    /// Takes over brokers and controller, and lets go of addresses that are nobody's any more.
+    pub(super) fn learn_brokers(&self, answer: &MetadataResponse) {
+        let mut known = self.inner.routes.lock();
+        known.learn(answer);
+        let others = self.inner.settings.bootstrap.iter().chain(known.coordinators.values());
+        let somebodys: BTreeSet<&Address> = known.brokers.values().chain(others).collect();
+        self.inner.pool.keep(|address| somebodys.contains(address));
     }
 
     async fn coordinator(&self, id: &str, until: Instant) -> Result<Address, Error> {
@@ -154,8 +184,7 @@ impl Client {
         let batched = version >= 4;
         let request = FindCoordinatorRequest::default().with_key_type(TRANSACTIONS);
         let request = if batched { request.with_coordinator_keys(vec![text(id)]) } else { request.with_key(text(id)) };
-        let mut answer =
-            connection.call_in(&request, version, self.inner.settings.request_patience).await.map_err(failed)?;
+        let mut answer = connection.call_in(&request, version, self.request_patience(until)).await.map_err(failed)?;
         let (code, why, host, port) = match answer.coordinators.pop() {
             Some(found) => (found.error_code, found.error_message, found.host, found.port),
             None => (answer.error_code, answer.error_message, answer.host, answer.port),

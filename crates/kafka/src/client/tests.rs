@@ -1,5 +1,7 @@
 //! Routing and repetition, against peers that the test plays, under paused time.
 
+mod lost;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -73,7 +75,7 @@ async fn a_change_follows_the_controller() {
         ApiKey::Metadata => answer(request, metadata(&[(1, 1), (2, 2)], 2, &[])),
         _ => answer(request, created(0)),
     });
-    let results = client(&memory, 1).create_topics(&[new_topic()], false).await.unwrap();
+    let results = client(&memory, 1).create_topics(&[new_topic()], false).await.whole().unwrap();
     assert_eq!(results["t"], Ok(()));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
@@ -90,7 +92,7 @@ async fn a_change_whose_answer_was_lost_is_not_repeated() {
             Reply::Hangup
         }
     });
-    let error = client(&memory, 1).create_topics(&[new_topic()], false).await.unwrap_err();
+    let error = client(&memory, 1).create_topics(&[new_topic()], false).await.whole().unwrap_err();
     assert!(matches!(error, Error::Call { source: CallError::Lost(Ended::Closed), .. }), "{error:?}");
     assert_eq!(error.remedy(), Remedy::Retry);
     assert_eq!(asked.load(Ordering::Relaxed), 1);

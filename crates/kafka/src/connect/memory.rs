@@ -52,4 +52,8 @@ impl Connector for Memory {
         };
         Box::pin(std::future::ready(opened))
     }
+
+    fn is_private(&self) -> bool {
+        true
+    }
 }

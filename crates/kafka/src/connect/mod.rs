@@ -69,6 +69,11 @@ pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Stream, ConnectError>>
 pub trait Connector: fmt::Debug + Send + Sync {
     /// Opens a stream to one of them.
     fn open<'a>(&'a self, address: &'a Address) -> Opening<'a>;
+
+    /// Whether nobody on the way can read what goes over its streams. Whoever does not know says no.
+    fn is_private(&self) -> bool {
+        false
+    }
 }
 
 /// Why there is no connection.

@@ -143,6 +143,10 @@ impl Connector for Tls {
     fn open<'a>(&'a self, address: &'a Address) -> Opening<'a> {
         Box::pin(self.handshake(address))
     }
+
+    fn is_private(&self) -> bool {
+        true
+    }
 }
 
 impl TlsFiles {

@@ -40,7 +40,7 @@ impl fmt::Debug for Secret {
 /// How to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// SASL PLAIN: the password goes over the wire as it is. Only over TLS, if at all.
+    /// SASL PLAIN: the password goes over the wire as it is. Only over TLS, unless the client's settings allow more.
     Plain {
         /// The user.
         username: String,
@@ -78,6 +78,11 @@ impl Credentials {
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogInError {
+    /// The password would go over the wire for everybody to read.
+    #[error(
+        "SASL PLAIN would send the password without TLS: use TLS or SCRAM, or allow it (`allow_plaintext_password`)"
+    )]
+    PasswordInTheOpen,
     /// The broker wants another mechanism.
     #[error("the broker does not take {wanted}; it takes {offered:?}")]
     Mechanism {

@@ -30,7 +30,7 @@ pub enum RecordsError {
     #[error("compression {0} is unknown")]
     UnknownCompression(i16),
     /// More than a batch may hold.
-    #[error("a batch holds more than {0} bytes when decompressed")]
+    #[error("a batch holds more than {0} bytes")]
     TooLarge(usize),
     /// Bytes that do not decompress.
     #[error("a batch could not be {0}")]

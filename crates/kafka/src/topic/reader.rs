@@ -1,7 +1,9 @@
 //! Reads all partitions of a topic, from a place on, to the end that was there at the start or for
 //! ever.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::{Instant, sleep_until};
 
 use super::visible::visible;
 use crate::{
@@ -12,12 +14,15 @@ use crate::{
     },
     client::Client,
     error::{Error, ErrorCode, Refusal},
-    records::{StoredRecord, decode_batches},
+    records::{RecordsError, StoredRecord, decode_batches},
     types::TopicPartition,
 };
 
 /// A batch that does not fit is asked for with twice the room, up to this.
 const LARGEST_ROOM: i32 = 64 * 1024 * 1024;
+
+/// By then every broker has heard of a topic that was just made.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where to begin in every partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,8 +70,29 @@ pub struct TopicReader {
 }
 
 impl TopicReader {
-    /// Finds out where to begin and to end.
+    /// Finds out where to begin and to end. Whoever is asked may not have heard yet of a topic that was just made, so
+    /// one that is not there is asked for again for a moment.
     pub async fn open(
+        client: Client,
+        topic: &str,
+        start: &Start,
+        until: Until,
+        isolation: Isolation,
+    ) -> Result<Self, Error> {
+        let heard = Instant::now() + HEARD_WITHIN;
+        let mut failures = 0;
+        loop {
+            let opened = Self::open_now(client.clone(), topic, start, until, isolation).await;
+            failures += 1;
+            let again = Instant::now() + client.pause(failures);
+            match opened {
+                Err(error) if is_unknown(&error) && again < heard => sleep_until(again).await,
+                opened => return opened,
+            }
+        }
+    }
+
+    async fn open_now(
         client: Client,
         topic: &str,
         start: &Start,
@@ -104,7 +130,12 @@ impl TopicReader {
         }
         let ends = ends.into_iter().map(|(partition, end)| (partition, end.unwrap_or(0))).collect();
         let limits = FetchLimits::default();
-        Ok(Self { client, topic: topic.to_owned(), isolation, limits, positions, ends, until })
+        let reader = Self { client, topic: topic.to_owned(), isolation, limits, positions, ends, until };
+        let beyond = |(partition, offset): &(&TopicPartition, &i64)| reader.ends.get(partition) < Some(offset);
+        for (partition, _) in reader.positions.iter().filter(beyond) {
+            reader.check_end(partition, 0).await?;
+        }
+        Ok(reader)
     }
 
     /// Where each partition goes on.
@@ -124,7 +155,14 @@ impl TopicReader {
             let mut records = Vec::new();
             for (partition, answer) in fetched {
                 match answer {
-                    Ok(fetched) => self.take(partition, fetched, &mut records)?,
+                    Ok(fetched) => {
+                        let (end, nothing) = (fetched.high_watermark, fetched.batches.is_empty());
+                        // A log that has become shorter would never come to the end that it had.
+                        if nothing && self.until == Until::End && Some(&end) < self.ends.get(&partition) {
+                            self.check_end(&partition, self.ends.get(&partition).copied().unwrap_or(0)).await?;
+                        }
+                        self.take(partition, fetched, &mut records)?;
+                    }
                     Err(refusal) if refusal.code == ErrorCode::OFFSET_OUT_OF_RANGE => self.go_on(&partition).await?,
                     Err(refusal) => return Err(Error::Refused { operation: "read a topic", refusal }),
                 }
@@ -160,7 +198,7 @@ impl TopicReader {
             Error::Records { operation, topic: self.topic.clone(), partition: partition.partition, source }
         })?;
         if something && batches.is_empty() {
-            self.limits.partition_bytes = self.limits.partition_bytes.saturating_mul(2).min(LARGEST_ROOM);
+            self.make_room(&partition)?;
         }
         let aborted: &[_] = if self.isolation == Isolation::Committed { &fetched.aborted } else { &[] };
         let (seen, next) = visible(batches, aborted, from);
@@ -176,21 +214,56 @@ impl TopicReader {
         Ok(())
     }
 
-    /// Retention has removed what we wanted to read next: goes on with what there is.
+    /// Asks for more at once, since not even one batch came whole.
+    fn make_room(&mut self, partition: &TopicPartition) -> Result<(), Error> {
+        let room = self.limits.partition_bytes;
+        if room >= LARGEST_ROOM {
+            let (operation, source) = ("read the records", RecordsError::TooLarge(LARGEST_ROOM as usize));
+            return Err(Error::Records {
+                operation,
+                topic: self.topic.clone(),
+                partition: partition.partition,
+                source,
+            });
+        }
+        self.limits.partition_bytes = room.saturating_mul(2).min(LARGEST_ROOM);
+        self.limits.total_bytes = self.limits.total_bytes.max(self.limits.partition_bytes);
+        Ok(())
+    }
+
+    /// What was to be read next is not there. If retention has removed it, goes on with what there is; a log that has
+    /// lost its end is an error.
     async fn go_on(&mut self, partition: &TopicPartition) -> Result<(), Error> {
+        self.check_end(partition, 0).await?;
         let earliest = BTreeMap::from([(partition.clone(), Place::Earliest)]);
         let found = offsets(&self.client, &earliest, self.isolation).await?;
-        if let Some(Some(earliest)) = found.get(partition) {
-            let position = self.positions.get(partition).copied().unwrap_or(0);
-            tracing::warn!(%partition, position, earliest, "the log does not have what was to be read next");
+        let position = self.positions.get(partition).copied().unwrap_or(0);
+        if let Some(Some(earliest)) = found.get(partition)
+            && *earliest > position
+        {
+            tracing::warn!(%partition, position, earliest, "what was to be read next has been removed");
             self.positions.insert(partition.clone(), *earliest);
-            // A log that is shorter than it was has lost its end: what was there is not to be had.
-            if *earliest < position {
-                self.ends.insert(partition.clone(), *earliest);
-            }
         }
         Ok(())
     }
+
+    /// An error if the log ends before what is to be read of it, or before `least`. The leader does not answer this
+    /// before it knows, so that an end which only lags behind is none.
+    async fn check_end(&self, partition: &TopicPartition, least: i64) -> Result<(), Error> {
+        let latest = BTreeMap::from([(partition.clone(), Place::Latest)]);
+        let end = offsets(&self.client, &latest, Isolation::Uncommitted).await?.remove(partition).flatten();
+        let position = self.positions.get(partition).copied().unwrap_or(0).max(least);
+        match end {
+            Some(end) if end < position => {
+                Err(Error::Shortened { topic: self.topic.clone(), partition: partition.partition, position, end })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    error.refusal().is_some_and(|refusal| refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
 }
 
 async fn offsets(

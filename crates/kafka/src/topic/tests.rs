@@ -1,16 +1,19 @@
 //! Writer and reader against a peer that keeps what it is given, under paused time.
 
+mod reading;
+
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    AddPartitionsToTxnResponse, ApiKey, DescribeTopicPartitionsResponse, EndTxnResponse, FetchRequest, FetchResponse,
-    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
-    ProduceRequest, ProduceResponse, ProducerId, TopicName, TransactionalId,
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiKey, DescribeTopicPartitionsResponse, EndTxnRequest,
+    EndTxnResponse, FetchRequest, FetchResponse, FindCoordinatorResponse, InitProducerIdRequest,
+    InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse, ProduceRequest, ProduceResponse, ProducerId,
+    TopicName, TransactionalId,
     describe_topic_partitions_response::{
         DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
     },
@@ -47,6 +50,18 @@ struct Logs {
     next_producer: i64,
     /// The code of answers to writes.
     refuse: i16,
+    /// Answers to this call get lost, after the deed.
+    mute: Option<ApiKey>,
+    /// The partitions of the open transaction, if one is open.
+    joined: BTreeSet<i32>,
+    /// How transactions ended: whether committed.
+    ended: Vec<bool>,
+    /// What retention has left of each log.
+    start: [i64; 2],
+    /// Questions for the topic that come before the broker has heard of it.
+    unheard: usize,
+    /// Whether no batch ever fits an answer.
+    cramped: bool,
 }
 
 impl Logs {
@@ -55,6 +70,11 @@ impl Logs {
     }
 
     fn serve(&mut self, request: &RawRequest) -> Reply {
+        let reply = self.obey(request);
+        if self.mute == Some(key(request)) { Reply::Hangup } else { reply }
+    }
+
+    fn obey(&mut self, request: &RawRequest) -> Reply {
         let topic = || TopicName(text("t"));
         match key(request) {
             ApiKey::Metadata => answer(request, metadata(&[(1, 1)], 1, &[("t", &[1, 1])])),
@@ -63,15 +83,33 @@ impl Logs {
                     (0..2).map(|index| DescribeTopicPartitionsResponsePartition::default().with_partition_index(index));
                 let found = DescribeTopicPartitionsResponseTopic::default()
                     .with_name(Some(topic()))
-                    .with_partitions(partitions.collect());
+                    .with_partitions(partitions.collect())
+                    .with_error_code(if self.unheard > 0 { ErrorCode::UNKNOWN_TOPIC_OR_PARTITION.0 } else { 0 });
+                self.unheard = self.unheard.saturating_sub(1);
                 answer(request, DescribeTopicPartitionsResponse::default().with_topics(vec![found]))
             }
             ApiKey::FindCoordinator => {
                 let here = Coordinator::default().with_host(text("peer")).with_port(1);
                 answer(request, FindCoordinatorResponse::default().with_coordinators(vec![here]))
             }
-            ApiKey::AddPartitionsToTxn => answer(request, AddPartitionsToTxnResponse::default()),
-            ApiKey::EndTxn => answer(request, EndTxnResponse::default()),
+            ApiKey::AddPartitionsToTxn => {
+                let asked: AddPartitionsToTxnRequest = request.decode(Limits::KNOWN_PEER).unwrap();
+                self.joined.extend(&asked.v3_and_below_topics[0].partitions);
+                answer(request, AddPartitionsToTxnResponse::default())
+            }
+            ApiKey::EndTxn => {
+                let asked: EndTxnRequest = request.decode(Limits::KNOWN_PEER).unwrap();
+                // The same end again is one; another, or the end of nothing, is refused.
+                let code = match std::mem::take(&mut self.joined).is_empty() {
+                    true if self.ended.last() == Some(&asked.committed) => 0,
+                    true => ErrorCode::INVALID_TXN_STATE.0,
+                    false => {
+                        self.ended.push(asked.committed);
+                        0
+                    }
+                };
+                answer(request, EndTxnResponse::default().with_error_code(code))
+            }
             ApiKey::InitProducerId => {
                 let asked: InitProducerIdRequest = request.decode(Limits::KNOWN_PEER).unwrap();
                 // A real broker refuses an empty id.
@@ -84,7 +122,8 @@ impl Logs {
                 let asked: ListOffsetsRequest = request.decode(Limits::KNOWN_PEER).unwrap();
                 let partitions = asked.topics[0].partitions.iter().map(|partition| {
                     let index = partition.partition_index;
-                    let offset = if partition.timestamp == -1 { self.end(index as usize) } else { 0 };
+                    let log = index as usize;
+                    let offset = if partition.timestamp == -1 { self.end(log) } else { self.start[log] };
                     ListOffsetsPartitionResponse::default().with_partition_index(index).with_offset(offset)
                 });
                 let found =
@@ -100,6 +139,10 @@ impl Logs {
     fn produce(&mut self, request: &RawRequest) -> Reply {
         let asked: ProduceRequest = request.decode(Limits::KNOWN_PEER).unwrap();
         let mut responses = Vec::new();
+        if asked.transactional_id.is_some() {
+            let mut written = asked.topic_data[0].partition_data.iter();
+            assert!(written.all(|partition| self.joined.contains(&partition.index)), "outside of a transaction");
+        }
         for partition in &asked.topic_data[0].partition_data {
             let index = partition.index as usize;
             let bytes = partition.records.clone().unwrap();
@@ -134,13 +177,19 @@ impl Logs {
             let wanted = |(offset, batch): &&(i64, Bytes)| offset + count(batch) > partition.fetch_offset;
             // One batch at a time, and a piece of the next as real brokers do.
             let mut bytes = BytesMut::new();
-            for (position, (_, batch)) in self.batches[index].iter().filter(wanted).take(2).enumerate() {
-                bytes.extend_from_slice(if position == 0 { batch } else { &batch[..batch.len() / 2] });
+            for (position, (_, batch)) in
+                self.batches[index].iter().filter(wanted).take(if self.cramped { 1 } else { 2 }).enumerate()
+            {
+                let whole = position == 0 && !self.cramped;
+                bytes.extend_from_slice(if whole { batch } else { &batch[..batch.len() / 2] });
             }
+            let there = self.start[index]..=self.end(index);
+            let code = if there.contains(&partition.fetch_offset) { 0 } else { ErrorCode::OFFSET_OUT_OF_RANGE.0 };
             PartitionData::default()
                 .with_partition_index(partition.partition)
                 .with_high_watermark(self.end(index))
                 .with_records(Some(bytes.freeze()))
+                .with_error_code(code)
         });
         let topic =
             FetchableTopicResponse::default().with_topic(TopicName(text("t"))).with_partitions(partitions.collect());
@@ -257,5 +306,52 @@ async fn after_an_uncertain_write_a_transaction_can_only_be_aborted() {
     writer.abort().await.unwrap();
     assert_ne!(writer.producer(), before, "it goes on as somebody new, with fresh sequences");
     writer.write(&one("c")).await.unwrap();
+    writer.commit().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_lost_commit_nothing_is_written_before_an_abort() {
+    let (memory, logs) = scene();
+    let mut writer = journal(&memory).await;
+    writer.write(&one("a")).await.unwrap();
+    logs.lock().unwrap().mute = Some(ApiKey::EndTxn);
+    assert!(matches!(writer.commit().await, Err(Error::Call { .. })));
+    logs.lock().unwrap().mute = None;
+    // The transaction is over, so this would go nowhere.
+    assert!(writer.write(&one("b")).await.is_err());
+    assert!(writer.commit().await.is_err());
+    let before = writer.producer();
+    writer.abort().await.unwrap();
+    assert_ne!(writer.producer(), before, "it goes on as somebody new, with fresh sequences");
+    writer.write(&one("c")).await.unwrap();
+    writer.commit().await.unwrap();
+    assert_eq!(logs.lock().unwrap().ended, [true, true], "what was committed stayed so");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_was_given_up_is_uncertain_too() {
+    let (memory, logs) = scene();
+    let mut writer = journal(&memory).await;
+    writer.write(&one("a")).await.unwrap();
+    logs.lock().unwrap().mute = Some(ApiKey::EndTxn);
+    assert!(tokio::time::timeout(Duration::from_millis(10), writer.commit()).await.is_err());
+    logs.lock().unwrap().mute = None;
+    assert!(writer.write(&one("b")).await.is_err());
+    writer.abort().await.unwrap();
+    writer.write(&one("c")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_may_have_been_opened_is_aborted() {
+    let (memory, logs) = scene();
+    let mut writer = journal(&memory).await;
+    logs.lock().unwrap().mute = Some(ApiKey::AddPartitionsToTxn);
+    assert!(matches!(writer.write(&one("a")).await, Err(Error::Call { .. })));
+    logs.lock().unwrap().mute = None;
+    assert!(writer.commit().await.is_err(), "nothing was written that could be committed");
+    writer.abort().await.unwrap();
+    assert_eq!(logs.lock().unwrap().ended, [false]);
+    assert!(logs.lock().unwrap().joined.is_empty());
+    writer.write(&one("b")).await.unwrap();
     writer.commit().await.unwrap();
 }

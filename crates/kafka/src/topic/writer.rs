@@ -1,8 +1,9 @@
 //! Writes records so that each is there once, or a whole transaction of them or none.
 //!
-//! When a write ends without an answer nobody knows which batches are there: a transactional writer
-//! must then abort, an idempotent one begins anew under another id (what it repeats may be doubled;
-//! it says so by the error). A writer that hears [`Error::Fenced`] must stop for good.
+//! When a write ends without an answer nobody knows which batches are there, and after a commit
+//! without one nobody knows whether the transaction is over: a transactional writer must then abort,
+//! an idempotent one begins anew under another id (what it repeats may be doubled; it says so by the
+//! error). A writer that hears [`Error::Fenced`] must stop for good.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,7 +44,7 @@ pub struct TopicWriter {
 enum State {
     /// Write.
     Ready,
-    /// Nobody knows what is written: abort, or begin anew.
+    /// Nobody knows what is written, or whether the transaction is open: abort, or begin anew.
     Uncertain,
     /// Nothing, ever again.
     Fenced,
@@ -53,7 +54,7 @@ enum State {
 struct Transaction {
     id: String,
     timeout: Duration,
-    /// Partitions that the open transaction has; none if none is open.
+    /// Partitions that the open transaction has, or may have; none if none is open.
     partitions: BTreeSet<TopicPartition>,
 }
 
@@ -129,13 +130,15 @@ impl TopicWriter {
 
     /// Makes all that was written since the last end visible, or nothing. It is decided when this
     /// returns, and seen by readers a moment later; whoever takes the transactional id over waits for
-    /// it, so taking over first and reading then misses nothing.
+    /// it, so taking over first and reading then misses nothing. When it fails, [`TopicWriter::abort`]
+    /// before anything else is written.
     pub async fn commit(&mut self) -> Result<(), Error> {
         let ended = self.end(End::Commit).await;
         self.heed(ended)
     }
 
-    /// Takes back all that was written since the last end.
+    /// Takes back all that was written since the last end. After a commit that failed it is taken back
+    /// unless it had been decided by then: readers see all of it or nothing in either case.
     pub async fn abort(&mut self) -> Result<(), Error> {
         let mut ended = self.end(End::Abort).await;
         if ended.is_ok() && self.state == State::Uncertain {
@@ -168,8 +171,16 @@ impl TopicWriter {
         if end == End::Commit && self.state == State::Uncertain {
             return Err(uncertain());
         }
-        self.client.end_transaction(&transaction.id, self.producer, end).await?;
+        // Until the answer is a good one: the transaction may be over, and it may not.
+        let before = std::mem::replace(&mut self.state, State::Uncertain);
+        match self.client.end_transaction(&transaction.id, self.producer, end).await {
+            Ok(()) => {}
+            // It may have been over, or never begun; so it was.
+            Err(error) if before == State::Uncertain && is_of_no_transaction(&error) => {}
+            Err(error) => return Err(error),
+        }
         transaction.partitions.clear();
+        self.state = before;
         Ok(())
     }
 
@@ -192,8 +203,11 @@ impl TopicWriter {
         let new: Vec<TopicPartition> =
             partitions.filter(|partition| !transaction.partitions.contains(*partition)).cloned().collect();
         if !new.is_empty() {
+            // They may be part of it although the answer is lost: whoever aborts must not think that none is open.
+            transaction.partitions.extend(new.iter().cloned());
+            self.state = State::Uncertain;
             self.client.add_to_transaction(&transaction.id, self.producer, &new).await?;
-            transaction.partitions.extend(new);
+            self.state = State::Ready;
         }
         Ok(())
     }
@@ -233,8 +247,12 @@ impl TopicWriter {
     }
 }
 
+fn is_of_no_transaction(error: &Error) -> bool {
+    error.refusal().is_some_and(|refusal| refusal.code == ErrorCode::INVALID_TXN_STATE)
+}
+
 fn uncertain() -> Error {
-    let message = Some("a write has ended without an answer: abort the transaction".to_owned());
+    let message = Some("a write or a commit has ended without an answer: abort the transaction".to_owned());
     let refusal = crate::Refusal { code: ErrorCode::INVALID_TXN_STATE, message };
     Error::Refused { operation: "go on with a transaction", refusal }
 }

@@ -1,5 +1,8 @@
 //! Who is there, and what topics look like.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use evenkeel_kafka::message::{MessageError, encode_response};
 use kafka_protocol::messages::api_versions_response::{
     ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey,
@@ -21,7 +24,7 @@ use kafka_protocol::messages::{
 use super::convert::{broker, brokers, outcome, text, topic, topic_id, uuid};
 use super::{Call, Reply, served};
 use crate::cluster::{PartitionView, TopicView};
-use crate::code::{Code, Refusal};
+use crate::code::Code;
 use crate::ids::BrokerId;
 
 /// The controller's node id, which no client gets to see but in DescribeQuorum.
@@ -51,10 +54,13 @@ impl Call<'_> {
         // In version 0 an empty list stood for all topics.
         let wanted = request.topics.filter(|topics| self.raw.version > 0 || !topics.is_empty());
         let operations = request.include_topic_authorized_operations;
+        // However often a topic is named, it is shown once.
+        let mut asked = BTreeSet::new();
         let topics = match wanted {
             None => self.cluster.describe_topics(self.me).iter().map(|view| metadata_topic(view, operations)).collect(),
             Some(wanted) => wanted
                 .into_iter()
+                .filter(|wanted| asked.insert((wanted.name.clone(), wanted.topic_id)))
                 .map(|wanted| {
                     let by_id = wanted.name.is_none();
                     let name = match &wanted.name {
@@ -122,37 +128,30 @@ impl Call<'_> {
         &mut self,
         request: DescribeTopicPartitionsRequest,
     ) -> DescribeTopicPartitionsResponse {
-        let mut views: Vec<Result<TopicView, (String, Refusal)>> = if request.topics.is_empty() {
-            self.cluster.describe_topics(self.me).into_iter().map(Ok).collect()
+        let mut names: Vec<Arc<str>> = if request.topics.is_empty() {
+            self.cluster.topic_names(self.me)
         } else {
-            let mut names: Vec<String> = request.topics.iter().map(|wanted| wanted.name.to_string()).collect();
-            names.sort_unstable();
-            names.dedup();
-            let view = |name: String| self.cluster.describe_topic(self.me, &name).map_err(|refusal| (name, refusal));
-            names.into_iter().map(view).collect()
+            request.topics.iter().map(|wanted| Arc::from(wanted.name.as_str())).collect()
         };
+        names.sort_unstable();
+        names.dedup();
         let (first_topic, first_partition) =
             request.cursor.map_or((String::new(), 0), |cursor| (cursor.topic_name.to_string(), cursor.partition_index));
-        let name_of = |view: &Result<TopicView, (String, Refusal)>| match view {
-            Ok(view) => view.name.to_string(),
-            Err((name, _)) => name.clone(),
-        };
-        views.retain(|view| name_of(view) >= first_topic);
         let mut left = request.response_partition_limit.clamp(1, PARTITIONS_AT_ONCE) as usize;
         let mut topics = Vec::new();
         let mut next = None;
-        for view in views {
-            let name = name_of(&view);
+        // Only what is on the page is looked at: there may be a hundred pages.
+        for name in names.into_iter().filter(|name| **name >= *first_topic) {
             if left == 0 {
                 next = Some(Cursor::default().with_topic_name(topic(&name)).with_partition_index(0));
                 break;
             }
             let shown = DescribeTopicPartitionsResponseTopic::default().with_name(Some(topic(&name)));
-            let Ok(view) = view else {
+            let Ok(view) = self.cluster.describe_topic(self.me, &name) else {
                 topics.push(shown.with_error_code(Code::UnknownTopicOrPartition.number()));
                 continue;
             };
-            let from = if name == first_topic { first_partition } else { 0 };
+            let from = if *name == *first_topic { first_partition } else { 0 };
             let mut rest = view.partitions.iter().filter(|it| it.partition >= from).peekable();
             let page: Vec<_> = rest.by_ref().take(left).map(described_partition).collect();
             left -= page.len();
@@ -192,9 +191,13 @@ impl Call<'_> {
             .with_high_watermark(end)
             .with_current_voters(vec![state(CONTROLLER)])
             .with_observers(observers);
-        let topics = request.topics.into_iter().map(|wanted| {
+        let mut asked = BTreeSet::new();
+        let once = request.topics.into_iter().filter(|wanted| asked.insert(wanted.topic_name.clone()));
+        let topics = once.map(|wanted| {
             let metadata_log = wanted.topic_name.as_str() == "__cluster_metadata";
-            let partitions = wanted.partitions.iter().map(|it| {
+            let mut asked = BTreeSet::new();
+            let once = wanted.partitions.iter().filter(|it| asked.insert(it.partition_index));
+            let partitions = once.map(|it| {
                 if metadata_log && it.partition_index == 0 {
                     quorum.clone()
                 } else {

@@ -107,11 +107,13 @@ impl Login {
             }
             Some(ApiKey::SaslHandshake) if spoken => {
                 let response = self.shake_hands(&decode(raw, Limits::STRANGER)?);
-                encode_response(&response, raw.version, raw.correlation)
+                let frame = encode_response(&response, raw.version, raw.correlation);
+                return frame.map(|frame| last_if(response.error_code != 0, frame));
             }
             Some(ApiKey::SaslAuthenticate) if spoken => {
                 let response = self.authenticate(&decode(raw, Limits::STRANGER)?);
-                encode_response(&response, raw.version, raw.correlation)
+                let frame = encode_response(&response, raw.version, raw.correlation);
+                return frame.map(|frame| last_if(response.error_code != 0, frame));
             }
             _ => return Ok(Reply::Close(None)),
         };
@@ -175,6 +177,11 @@ impl Login {
         let password = self.users.0.get(&knock.username).map(String::as_str);
         knock.challenge(hash, nonce, &salt, FEWEST_ITERATIONS, password)
     }
+}
+
+/// Who has failed hears it, and has to come again.
+fn last_if(failed: bool, frame: Bytes) -> Reply {
+    if failed { Reply::Farewell(frame) } else { Reply::Answer(frame) }
 }
 
 /// What a handshake gets where there is nothing to log in to, or not any more.

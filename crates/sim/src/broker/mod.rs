@@ -16,6 +16,7 @@ mod txn_calls;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use evenkeel_kafka::frame::DEFAULT_CAP;
 use evenkeel_kafka::guard::{Hostile, Limits};
 use evenkeel_kafka::message::{MessageError, RawRequest, encode_response};
 use kafka_protocol::messages::{ApiKey, SaslAuthenticateRequest, SaslHandshakeRequest};
@@ -34,6 +35,8 @@ pub type Addresses = BTreeMap<BrokerId, (String, u16)>;
 pub enum Reply {
     /// A frame to send.
     Answer(Bytes),
+    /// A frame to send before the client is cut off: it may not go on.
+    Farewell(Bytes),
     /// The answer comes later: see [`Pending`].
     Later(Box<Pending>),
     /// The client wants no answer.
@@ -88,6 +91,9 @@ pub fn served() -> impl Iterator<Item = (ApiKey, i16, i16)> {
         Some((key, *versions.start(), (*versions.end()).min(*newest)))
     })
 }
+
+/// What anybody may say at once. Who moves 100,000 partitions with three replicas each in one request says less.
+const REQUEST: Limits = Limits { elements: 500_000 };
 
 /// Answers one request as broker `me`.
 pub fn handle(cluster: &mut Cluster, me: BrokerId, addresses: &Addresses, frame: Bytes) -> Reply {
@@ -147,11 +153,13 @@ impl Call<'_> {
     }
 
     fn decode<Q: Request>(&self) -> Result<Q, MessageError> {
-        decode(self.raw, Limits::KNOWN_PEER)
+        decode(self.raw, REQUEST)
     }
 
     fn encode<P: Encodable + HeaderVersion>(&self, response: &P) -> Result<Reply, MessageError> {
-        encode_response(response, self.raw.version, self.raw.correlation).map(Reply::Answer)
+        let frame = encode_response(response, self.raw.version, self.raw.correlation)?;
+        // Nobody would read it.
+        Ok(if frame.len() > DEFAULT_CAP { Reply::Close(None) } else { Reply::Answer(frame) })
     }
 
     fn answer<Q: Request>(&mut self, how: impl FnOnce(&mut Self, Q) -> Q::Response) -> Result<Reply, MessageError> {

@@ -1,7 +1,6 @@
 //! Replicas move between brokers and directories, and leaders change.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use evenkeel_kafka::frame;
+use evenkeel_kafka::calls::log_dirs;
 use evenkeel_kafka::message::MessageError;
 use kafka_protocol::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,
@@ -24,7 +23,7 @@ use kafka_protocol::messages::{
 
 use super::convert::{brokers, by_topic, ids, outcome, partition, text, topic};
 use super::{Call, Reply};
-use crate::cluster::{DirView, ElectionKind, Reassignment};
+use crate::cluster::{ElectionKind, Reassignment};
 use crate::code::Code;
 use crate::ids::TopicPartition;
 
@@ -126,9 +125,7 @@ impl Call<'_> {
             topics.iter().flat_map(|it| it.partitions.iter().map(|n| partition(&it.topic, *n))).collect()
         });
         let dirs = self.cluster.describe_log_dirs(self.me, among.as_deref());
-        if self.raw.version >= 5 {
-            return log_dirs_v5(self.raw.correlation, dirs).map(Reply::Answer);
-        }
+        let cordoned: Vec<bool> = dirs.iter().map(|dir| dir.cordoned).collect();
         let results = dirs.into_iter().map(|dir| {
             let result = DescribeLogDirsResult::default()
                 .with_error_code(dir.error.map_or(0, Code::number))
@@ -148,56 +145,7 @@ impl Call<'_> {
             });
             result.with_topics(topics.collect())
         });
-        self.encode(&DescribeLogDirsResponse::default().with_results(results.collect()))
+        let answer = DescribeLogDirsResponse::default().with_results(results.collect());
+        log_dirs::encode_response(&answer, &cordoned, self.raw.version, self.raw.correlation).map(Reply::Answer)
     }
-}
-
-/// Version 5 says of each directory whether it is cordoned; the codec ends at version 4.
-fn log_dirs_v5(correlation: i32, dirs: Vec<DirView>) -> Result<Bytes, MessageError> {
-    const NO_TAGS: u8 = 0;
-    let mut out = frame::begin();
-    out.put_i32(correlation);
-    out.put_u8(NO_TAGS);
-    out.put_i32(0);
-    out.put_i16(0);
-    put_count(&mut out, dirs.len());
-    for dir in dirs {
-        out.put_i16(dir.error.map_or(0, Code::number));
-        put_text(&mut out, &dir.path);
-        let topics = by_topic(dir.replicas.into_iter().map(|it| (it.partition.clone(), it)));
-        put_count(&mut out, topics.len());
-        for (name, replicas) in topics {
-            put_text(&mut out, &name);
-            put_count(&mut out, replicas.len());
-            for (number, it) in replicas {
-                out.put_i32(number);
-                out.put_i64(it.size as i64);
-                out.put_i64(it.offset_lag);
-                out.put_u8(u8::from(it.is_future));
-                out.put_u8(NO_TAGS);
-            }
-            out.put_u8(NO_TAGS);
-        }
-        out.put_i64(dir.total_bytes);
-        out.put_i64(dir.usable_bytes);
-        out.put_u8(u8::from(dir.cordoned));
-        out.put_u8(NO_TAGS);
-    }
-    out.put_u8(NO_TAGS);
-    frame::finish(out).map_err(MessageError::TooLong)
-}
-
-fn put_text(out: &mut BytesMut, text: &str) {
-    put_count(out, text.len());
-    out.put_slice(text.as_bytes());
-}
-
-/// Compact lengths are one more than they say, as varints.
-fn put_count(out: &mut BytesMut, count: usize) {
-    let mut rest = count + 1;
-    while rest >= 0x80 {
-        out.put_u8(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.put_u8(rest as u8);
 }

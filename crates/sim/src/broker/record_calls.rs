@@ -18,6 +18,9 @@ use crate::cluster::{Cluster, FetchRequest as Wanted, Isolation, OffsetQuery};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
+/// fetch.max.bytes
+const FETCHED_AT_ONCE: usize = 55 * 1024 * 1024;
+
 /// An answer that waits for something to happen.
 #[derive(Debug)]
 pub struct Pending {
@@ -89,7 +92,9 @@ impl Call<'_> {
                 let result = if bad_acks {
                     Err(Code::InvalidRequiredAcks.plain())
                 } else {
-                    self.cluster.produce(self.me, &tp, records, request.acks == -1, transactional_id.as_deref())
+                    let id = transactional_id.as_deref();
+                    let known = self.cluster.knows_it_leads(self.me, &tp);
+                    known.and_then(|()| self.cluster.produce(self.me, &tp, records, request.acks == -1, id))
                 };
                 let (code, message) = outcome(&result);
                 let mut answer = PartitionProduceResponse::default().with_index(it.index).with_error_code(code);
@@ -143,7 +148,9 @@ impl Call<'_> {
                     time if time >= 0 => Ok(OffsetQuery::At(time)),
                     _ => Err(Code::UnsupportedVersion.plain()),
                 };
-                let result = query.and_then(|query| self.cluster.list_offset(self.me, &tp, query, isolation, epoch));
+                let known = self.cluster.knows_it_leads(self.me, &tp);
+                let result =
+                    known.and(query).and_then(|query| self.cluster.list_offset(self.me, &tp, query, isolation, epoch));
                 let code = outcome(&result).0;
                 let (timestamp, offset, leader_epoch) = result.unwrap_or((-1, -1, -1));
                 ListOffsetsPartitionResponse::default()
@@ -165,12 +172,12 @@ fn isolation(level: i8) -> Isolation {
 
 /// What there is to read, and whether that is enough to answer now.
 fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest) -> (FetchResponse, bool) {
-    let mut left = usize::try_from(request.max_bytes).unwrap_or(0);
+    let mut left = usize::try_from(request.max_bytes).unwrap_or(0).min(FETCHED_AT_ONCE);
     let mut size = 0;
     let mut failed = false;
     let mut responses = Vec::new();
     for wanted in &request.topics {
-        let name = topic_of(cluster, version, wanted);
+        let name = topic_of(cluster, me, version, wanted);
         let partitions = wanted.partitions.iter().map(|it| {
             let answer = PartitionData::default().with_partition_index(it.partition);
             let result = name.clone().and_then(|name| {
@@ -181,7 +188,9 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
                     isolation: isolation(request.isolation_level),
                     leader_epoch: (it.current_leader_epoch >= 0).then_some(it.current_leader_epoch),
                 };
-                cluster.fetch(me, &wanted).map_err(|refusal| (refusal, Some(wanted.partition)))
+                let known = cluster.knows_it_leads(me, &wanted.partition);
+                let fetched = known.and_then(|()| cluster.fetch(me, &wanted));
+                fetched.map_err(|refusal| (refusal, Some(wanted.partition)))
             });
             match result {
                 Ok(fetched) => {
@@ -211,7 +220,8 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
                     let stale =
                         version >= 12 && matches!(refusal.code, Code::NotLeaderOrFollower | Code::FencedLeaderEpoch);
                     let present = tp.filter(|_| stale).and_then(|tp| cluster.registration(&tp.topic, tp.partition));
-                    match present {
+                    // Who has not heard yet that it leads does not name itself.
+                    match present.filter(|present| present.leader != Some(me)) {
                         Some(present) => answer.with_current_leader(
                             LeaderIdAndEpoch::default()
                                 .with_leader_id(broker(present.leader))
@@ -235,12 +245,13 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
 /// From version 13 on topics go by their ids.
 fn topic_of(
     cluster: &Cluster,
+    me: BrokerId,
     version: i16,
     wanted: &FetchTopic,
 ) -> Result<TopicName, (Refusal, Option<TopicPartition>)> {
     if version < 13 {
         return Ok(wanted.topic.clone());
     }
-    let name = cluster.topic_name(topic_id(&wanted.topic_id));
+    let name = cluster.topic_name(topic_id(&wanted.topic_id)).filter(|name| cluster.knows_topic(me, name).is_ok());
     name.map(|name| topic(&name)).ok_or_else(|| (Code::UnknownTopicId.plain(), None))
 }

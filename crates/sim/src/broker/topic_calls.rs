@@ -1,5 +1,8 @@
 //! Topics are made, grown, deleted and configured.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
@@ -23,21 +26,31 @@ use crate::cluster::{Alteration, ConfigEntry, ConfigSource, NewTopic, Operation,
 use crate::code::{Code, Refusal};
 use crate::ids::BrokerId;
 
+/// The controller writes no more records than this for one request, and a new partition is a record.
+const PARTITIONS_AT_ONCE: i64 = 10_000;
+
 impl Call<'_> {
     pub(super) fn create_topics(&mut self, request: CreateTopicsRequest) -> CreateTopicsResponse {
+        let mut times: BTreeMap<TopicName, usize> = BTreeMap::new();
+        request.topics.iter().for_each(|wanted| *times.entry(wanted.name.clone()).or_default() += 1);
+        let too_many = request.topics.iter().map(partitions_of).sum::<i64>() > PARTITIONS_AT_ONCE;
+        let refuse = |wanted: &CreatableTopic, refusal: Refusal| {
+            CreatableTopicResult::default()
+                .with_name(wanted.name.clone())
+                .with_error_code(refusal.code.number())
+                .with_error_message(Some(text(&refusal.message)))
+        };
         let mut results = Vec::new();
-        for (n, wanted) in request.topics.iter().enumerate() {
-            let twice = request.topics.iter().enumerate().any(|(m, other)| m != n && other.name == wanted.name);
-            if twice {
-                if !results.iter().any(|result: &CreatableTopicResult| result.name == wanted.name) {
-                    let text_of = text("Duplicate topic name.");
-                    let result = CreatableTopicResult::default().with_name(wanted.name.clone());
-                    results
-                        .push(result.with_error_code(Code::InvalidRequest.number()).with_error_message(Some(text_of)));
-                }
-                continue;
-            }
-            results.push(self.create_topic(wanted, request.validate_only));
+        for wanted in &request.topics {
+            // What is named twice is refused once.
+            let Some(times) = times.remove(&wanted.name) else { continue };
+            results.push(if too_many {
+                refuse(wanted, Code::PolicyViolation.because("Excessively large number of partitions per request."))
+            } else if times > 1 {
+                refuse(wanted, Code::InvalidRequest.because("Duplicate topic name."))
+            } else {
+                self.create_topic(wanted, request.validate_only)
+            });
         }
         CreateTopicsResponse::default().with_topics(results)
     }
@@ -86,11 +99,19 @@ impl Call<'_> {
     }
 
     pub(super) fn create_partitions(&mut self, request: CreatePartitionsRequest) -> CreatePartitionsResponse {
+        let more = |wanted: &CreatePartitionsTopic| {
+            let present = self.cluster.partition_count(&wanted.name).unwrap_or(wanted.count);
+            i64::from(wanted.count.saturating_sub(present).max(0))
+        };
+        let too_many = request.topics.iter().map(more).sum::<i64>() > PARTITIONS_AT_ONCE;
         let results = request.topics.iter().map(|wanted| {
             let lists: Option<Vec<Vec<BrokerId>>> =
                 wanted.assignments.as_ref().map(|lists| lists.iter().map(|list| ids(&list.broker_ids)).collect());
-            let result =
-                self.cluster.create_partitions(&wanted.name, wanted.count, lists.as_deref(), request.validate_only);
+            let result = if too_many {
+                Err(Code::PolicyViolation.because("Unable to perform excessively large batch operation."))
+            } else {
+                self.cluster.create_partitions(&wanted.name, wanted.count, lists.as_deref(), request.validate_only)
+            };
             let (code, message) = outcome(&result);
             let answer = CreatePartitionsTopicResult::default().with_name(wanted.name.clone());
             answer.with_error_code(code).with_error_message(message)
@@ -99,9 +120,15 @@ impl Call<'_> {
     }
 
     pub(super) fn describe_configs(&mut self, request: DescribeConfigsRequest) -> DescribeConfigsResponse {
-        let results = request.resources.iter().map(|wanted| {
-            let result = resource(wanted.resource_type, &wanted.resource_name)
-                .and_then(|resource| self.cluster.describe_configs(self.me, &resource));
+        let mut asked = BTreeSet::new();
+        let once = request.resources.iter().filter(|it| asked.insert((it.resource_type, it.resource_name.clone())));
+        let results = once.map(|wanted| {
+            let result = resource(wanted.resource_type, &wanted.resource_name).and_then(|resource| {
+                if let Resource::Topic(name) = &resource {
+                    self.cluster.knows_topic(self.me, name)?;
+                }
+                self.cluster.describe_configs(self.me, &resource)
+            });
             let (code, message) = outcome(&result);
             let entries = result.unwrap_or_default();
             let shown = entries.iter().filter(|entry| is_wanted(wanted, entry));
@@ -144,6 +171,15 @@ impl Call<'_> {
     }
 }
 
+/// How many partitions a topic would have; one that will be refused for its number counts as one.
+fn partitions_of(wanted: &CreatableTopic) -> i64 {
+    if wanted.assignments.is_empty() {
+        i64::from(wanted.num_partitions.max(1))
+    } else {
+        wanted.assignments.len() as i64
+    }
+}
+
 fn new_topic(wanted: &CreatableTopic) -> Result<NewTopic, Refusal> {
     let placement = if wanted.assignments.is_empty() {
         Placement::Automatic { partitions: wanted.num_partitions, factor: wanted.replication_factor }
@@ -156,7 +192,16 @@ fn new_topic(wanted: &CreatableTopic) -> Result<NewTopic, Refusal> {
         };
         return Err(code.because(format!("{both}{what}")));
     } else {
-        Placement::Manual(wanted.assignments.iter().map(|it| (it.partition_index, ids(&it.broker_ids))).collect())
+        let mut lists = BTreeMap::new();
+        for it in &wanted.assignments {
+            if lists.insert(it.partition_index, ids(&it.broker_ids)).is_some() {
+                return Err(Code::InvalidReplicaAssignment.because(format!(
+                    "Found multiple manual partition assignments for partition {}",
+                    it.partition_index
+                )));
+            }
+        }
+        Placement::Manual(lists)
     };
     let configs = wanted.configs.iter().filter_map(|it| Some((it.name.to_string(), it.value.as_ref()?.to_string())));
     let configs = configs.collect();

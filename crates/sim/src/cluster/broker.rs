@@ -82,6 +82,8 @@ pub(crate) struct Broker {
     pub(crate) spec: BrokerSpec,
     pub(crate) dirs: Vec<LogDir>,
     pub(crate) process: Process,
+    /// When it was last heard of, if it has been silent since.
+    pub(crate) silent_since: Option<Millis>,
     pub(crate) registered: bool,
     pub(crate) fenced: bool,
     pub(crate) epoch: i64,
@@ -119,6 +121,7 @@ impl Broker {
             spec,
             dirs,
             process: Process::Down,
+            silent_since: None,
             registered: false,
             fenced: true,
             epoch: -1,

@@ -5,7 +5,7 @@ use super::registration::{Change, Election};
 use super::topic::Progress;
 use super::{Cluster, Event};
 use crate::code::{Code, Refusal};
-use crate::ids::{BrokerId, TopicPartition};
+use crate::ids::{BrokerId, Millis, TopicPartition};
 
 impl Cluster {
     /// A new broker starts; it is unfenced a moment later. A known id is started again as it was.
@@ -24,7 +24,9 @@ impl Cluster {
             return;
         }
         broker.process = Process::Running;
+        broker.silent_since = None;
         broker.epoch = epoch;
+        self.process_changes += 1;
         let crashed = !broker.stopped_cleanly;
         broker.stopped_cleanly = false;
         self.set_standing(id, true, true);
@@ -72,6 +74,8 @@ impl Cluster {
             return;
         };
         broker.process = Process::Running;
+        broker.silent_since = None;
+        self.process_changes += 1;
         let (epoch, fenced) = (broker.epoch, broker.fenced);
         if fenced {
             self.at(self.now + self.options.start_time, Event::Unfence(id, epoch));
@@ -89,6 +93,11 @@ impl Cluster {
     /// Whether the broker's process does not run.
     pub fn is_down(&self, id: BrokerId) -> bool {
         self.brokers.get(&id).is_none_or(|broker| broker.process == Process::Down)
+    }
+
+    /// How often a broker's process has started, ended, or changed how it is reached.
+    pub(crate) fn process_changes(&self) -> u64 {
+        self.process_changes
     }
 
     /// The epoch that the broker got when it last started.
@@ -117,18 +126,21 @@ impl Cluster {
     fn go_silent(&mut self, id: BrokerId, process: Process) {
         let Some(broker) = self.brokers.get_mut(&id) else { return };
         broker.process = process;
-        let (epoch, active) = (broker.epoch, broker.is_active());
+        // A process that ends behind a cut link was last heard of when the link was cut.
+        let since = *broker.silent_since.get_or_insert(self.now);
+        let active = broker.is_active();
+        self.process_changes += 1;
         for tp in self.partitions_on(id) {
             self.stop_following(&tp, id);
         }
         if active {
-            self.at(self.now + self.options.session_timeout, Event::SessionEnds(id, epoch));
+            self.at(since + self.options.session_timeout, Event::SessionEnds(id, since));
         }
         self.choose_shown_controller();
     }
 
-    pub(super) fn end_session(&mut self, id: BrokerId, epoch: i64) {
-        let missed = self.brokers.get(&id).is_some_and(|it| it.epoch == epoch && !it.is_running() && it.is_active());
+    pub(super) fn end_session(&mut self, id: BrokerId, since: Millis) {
+        let missed = self.brokers.get(&id).is_some_and(|it| it.silent_since == Some(since) && it.is_active());
         if missed {
             self.fence(id);
         }

@@ -41,7 +41,13 @@ impl Cluster {
     /// The directories of a broker: all replicas, or those of `among`.
     pub fn describe_log_dirs(&self, broker: BrokerId, among: Option<&[TopicPartition]>) -> Vec<DirView> {
         let Some(it) = self.brokers.get(&broker) else { return Vec::new() };
-        let among: Option<BTreeSet<&TopicPartition>> = among.map(|among| among.iter().collect());
+        let among = among.map(|among| {
+            let mut by_topic: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+            for tp in among {
+                by_topic.entry(&tp.topic).or_default().insert(tp.partition);
+            }
+            by_topic
+        });
         let mut dirs: Vec<DirView> = it
             .dirs
             .iter()
@@ -55,14 +61,15 @@ impl Cluster {
             })
             .collect();
         for (name, topic) in &self.topics {
+            let numbers = among.as_ref().map(|among| among.get(&**name));
             for (number, partition) in (0..).zip(&topic.partitions) {
                 let Some(replica) = partition.replica(broker).filter(|replica| replica.appears_at <= self.now) else {
                     continue;
                 };
                 let extent = topic.extent(number, self.now);
                 let position = replica.position(&extent);
-                let tp = TopicPartition { topic: name.clone(), partition: number };
-                let wanted = among.as_ref().is_none_or(|among| among.contains(&tp));
+                // All of them fill the disk, whichever are asked for.
+                let wanted = numbers.is_none_or(|these| these.is_some_and(|these| these.contains(&number)));
                 let mut show = |dir: usize, position: f64, future: bool| {
                     let Some(dir) = dirs.get_mut(dir).filter(|dir| dir.error.is_none()) else { return };
                     let size = extent.size_up_to(position).round() as u64;
@@ -71,7 +78,8 @@ impl Cluster {
                         let missing = (extent.end - position.max(extent.start)).max(0.0);
                         let lag = (missing / topic.load().record_bytes.max(1.0)).ceil() as i64;
                         let offset_lag = if future { lag } else { 0 };
-                        dir.replicas.push(ReplicaView { partition: tp.clone(), size, offset_lag, is_future: future });
+                        let partition = TopicPartition { topic: name.clone(), partition: number };
+                        dir.replicas.push(ReplicaView { partition, size, offset_lag, is_future: future });
                     }
                 };
                 show(replica.dir, position, false);

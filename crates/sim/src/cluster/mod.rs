@@ -115,13 +115,15 @@ pub struct Cluster {
     felt_loads: (Millis, BTreeMap<BrokerId, BrokerLoad>),
     /// The broker that passes for the controller.
     shown_controller: Option<BrokerId>,
+    /// How often a broker's process has started, ended, or changed how it is reached.
+    process_changes: u64,
 }
 
 /// What happens by itself at a moment.
 #[derive(Clone, Debug)]
 enum Event {
-    /// The broker's session ends unless it has been heard of (its epoch is another, or it is back).
-    SessionEnds(BrokerId, i64),
+    /// The broker's session ends unless it has been heard of since this moment.
+    SessionEnds(BrokerId, Millis),
     /// The broker has caught up with the metadata.
     Unfence(BrokerId, i64),
     /// The broker's reporter sends its metrics, unless the process was another.
@@ -154,6 +156,7 @@ impl Cluster {
             transactions: txn::Coordinator::default(),
             felt_loads: (0, BTreeMap::new()),
             shown_controller: None,
+            process_changes: 0,
         };
         for spec in brokers {
             let id = spec.id;
@@ -203,7 +206,7 @@ impl Cluster {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::SessionEnds(broker, epoch) => self.end_session(broker, epoch),
+            Event::SessionEnds(broker, since) => self.end_session(broker, since),
             Event::Unfence(broker, epoch) => {
                 let still_meant =
                     self.brokers.get(&broker).is_some_and(|it| it.epoch == epoch && it.registered && it.is_running());

@@ -8,12 +8,12 @@ use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, TopicPartition};
 use crate::log::{Aborted, Batch, all_have_keys};
 
-/// What became of produced batches.
+/// What became of a produced batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
     /// The offset of the first record.
     pub base_offset: i64,
-    /// Once the high watermark is here, every replica in sync has them.
+    /// Once the high watermark is here, every replica in sync has it.
     pub end_offset: i64,
     /// The first offset of the log.
     pub log_start_offset: i64,
@@ -72,7 +72,7 @@ pub enum OffsetQuery {
 }
 
 impl Cluster {
-    /// Appends batches to a partition that `asked` must lead. With `all_acks` the ISR must be large
+    /// Appends a batch to a partition that `asked` must lead. With `all_acks` the ISR must be large
     /// enough; the caller waits until the high watermark has reached the end offset.
     pub fn produce(
         &mut self,
@@ -91,36 +91,30 @@ impl Cluster {
                 topic.rules.min_isr
             )));
         }
-        let batches = Batch::read_all(records)?;
-        let largest = batches.iter().map(|batch| batch.bytes.len()).max().unwrap_or(0);
-        if largest > topic.rules.max_message {
+        let batch = only_batch(records)?;
+        let size = batch.bytes.len();
+        if size > topic.rules.max_message {
             return Err(Code::MessageTooLarge.because(format!(
-                "The record batch size in the append to {tp} is {largest} bytes which exceeds the maximum configured value of {}.",
+                "The record batch size in the append to {tp} is {size} bytes which exceeds the maximum configured value of {}.",
                 topic.rules.max_message
             )));
         }
         let compacted = topic.rules.keep.compact;
-        for batch in &batches {
-            if batch.is_control() {
-                return Err(Code::InvalidRecord.because("Clients must not write control batches."));
-            }
-            if compacted && !all_have_keys(batch) {
-                return Err(Code::InvalidRecord
-                    .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
-            }
-            if batch.is_transactional() {
-                self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
-            }
+        if batch.is_control() {
+            return Err(Code::InvalidRecord.because("Clients must not write control batches."));
+        }
+        if compacted && !all_have_keys(&batch) {
+            return Err(Code::InvalidRecord
+                .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
+        }
+        if batch.is_transactional() {
+            self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
         }
         let now = self.now;
         let unknown = || Code::UnknownTopicOrPartition.plain();
         let topic = self.topics.get_mut(&tp.topic).ok_or_else(unknown)?;
-        let mut base_offset = -1;
-        for batch in batches {
-            let place = topic.next_place(tp.partition, now);
-            let offset = topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.append(batch, place)?;
-            base_offset = if base_offset < 0 { offset } else { base_offset };
-        }
+        let place = topic.next_place(tp.partition, now);
+        let base_offset = topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.append(batch, place)?;
         let end_offset = topic.end_offset(tp.partition, now);
         Ok(Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) })
     }
@@ -190,6 +184,19 @@ impl Cluster {
             return Err(Code::NotLeaderOrFollower.plain());
         }
         Ok((topic, partition))
+    }
+}
+
+/// The one batch that a producer may send for a partition at a time.
+fn only_batch(records: Bytes) -> Result<Batch, Refusal> {
+    let mut batches = Batch::read_all(records)?;
+    match (batches.pop(), batches.is_empty()) {
+        (Some(batch), true) => Ok(batch),
+        (None, _) => Err(Code::InvalidRecord
+            .because("Produce requests with version 3 or higher must have at least one record batch")),
+        _ => Err(Code::InvalidRecord.because(
+            "Produce requests with version 3 or higher are only allowed to contain exactly one record batch per partition",
+        )),
     }
 }
 

@@ -225,6 +225,11 @@ impl Cluster {
         self.topic_names.get(&id).cloned()
     }
 
+    /// How many partitions the topic with this name has.
+    pub fn partition_count(&self, name: &str) -> Option<i32> {
+        self.topics.get(name).map(|topic| topic.partitions.len() as i32)
+    }
+
     /// The id of the topic with this name.
     pub fn topic_id(&self, name: &str) -> Option<TopicId> {
         self.topics.get(name).map(|topic| topic.id)

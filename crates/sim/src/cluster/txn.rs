@@ -20,6 +20,9 @@ pub(crate) struct Coordinator {
 struct Transaction {
     producer_id: i64,
     epoch: i16,
+    /// What the producer was before it asked for the present epoch itself. Asking so again gets the same answer: the
+    /// first may have been lost.
+    before: Option<(i64, i16)>,
     timeout: Millis,
     /// Since when one is open.
     open_since: Option<Millis>,
@@ -102,6 +105,7 @@ impl Cluster {
             let transaction = Transaction {
                 producer_id,
                 epoch: 0,
+                before: None,
                 timeout,
                 open_since: None,
                 partitions: BTreeSet::new(),
@@ -111,10 +115,11 @@ impl Cluster {
             return Ok((producer_id, 0));
         };
         let present = (transaction.producer_id, transaction.epoch);
-        if known.is_some_and(|known| known != present) {
-            return Err(Code::ProducerFenced.plain());
-        }
         let open = transaction.open_since.is_some();
+        if known.is_some_and(|known| known != present) {
+            let again = known == transaction.before && !open;
+            return if again { Ok(present) } else { Err(Code::ProducerFenced.plain()) };
+        }
         let renewed = (transaction.epoch >= i16::MAX - 1).then(|| self.transactions.new_producer_id());
         if let Some(transaction) = self.transactions.transactions.get_mut(transactional_id) {
             transaction.timeout = timeout;
@@ -130,6 +135,7 @@ impl Cluster {
             .get_mut(transactional_id)
             .ok_or_else(|| Code::InvalidProducerIdMapping.plain())?;
         transaction.ended = None;
+        transaction.before = known;
         if let Some(producer_id) = renewed {
             (transaction.producer_id, transaction.epoch) = (producer_id, 0);
         }
@@ -149,7 +155,7 @@ impl Cluster {
         let unknown: BTreeSet<&TopicPartition> = partitions.iter().filter(|tp| self.lookup(tp).is_none()).collect();
         if !unknown.is_empty() {
             let code = |tp: &TopicPartition| {
-                if unknown.contains(tp) { Code::UnknownTopicOrPartition } else { Code::InvalidTxnState }
+                if unknown.contains(tp) { Code::UnknownTopicOrPartition } else { Code::OperationNotAttempted }
             };
             return partitions.iter().map(|tp| (tp.clone(), Err(code(tp).plain()))).collect();
         }
@@ -200,6 +206,7 @@ impl Cluster {
         for id in ids {
             if let Some(transaction) = self.transactions.transactions.get_mut(&id) {
                 transaction.epoch = transaction.epoch.saturating_add(1);
+                transaction.before = None;
             }
             self.finish(&id, false);
         }

@@ -71,7 +71,8 @@ impl Cluster {
 
     /// No broker looks further back than this.
     pub(super) fn oldest_view(&self) -> Millis {
-        let stale = self.brokers.values().filter_map(|it| it.stale).map(|(frozen_at, _)| frozen_at).min();
+        let stale = self.brokers.values().filter_map(|it| it.stale).filter(|(_, until)| self.now < *until);
+        let stale = stale.map(|(frozen_at, _)| frozen_at).min();
         let usual = self.now - self.options.metadata_lag.1 - 1;
         stale.map_or(usual, |frozen_at| frozen_at.min(usual))
     }
@@ -107,11 +108,20 @@ impl Cluster {
     /// All topics that `asked` knows.
     pub fn describe_topics(&self, asked: BrokerId) -> Vec<TopicView> {
         let when = self.view_time(asked);
+        self.seen_at(when).into_iter().map(|topic| self.show(topic, when)).collect()
+    }
+
+    /// The names of all topics that `asked` knows, in order.
+    pub fn topic_names(&self, asked: BrokerId) -> Vec<Arc<str>> {
+        self.seen_at(self.view_time(asked)).into_iter().map(|topic| topic.name.clone()).collect()
+    }
+
+    fn seen_at(&self, when: Millis) -> Vec<&Topic> {
         let mut seen: Vec<&Topic> = self.topics.values().filter(|topic| topic.created_at <= when).collect();
         let gone = self.gone.iter().filter(|(deleted_at, topic)| *deleted_at > when && topic.created_at <= when);
         seen.extend(gone.map(|(_, topic)| topic));
         seen.sort_by(|a, b| a.name.cmp(&b.name));
-        seen.into_iter().map(|topic| self.show(topic, when)).collect()
+        seen
     }
 
     /// One topic as `asked` knows it.
@@ -122,6 +132,23 @@ impl Cluster {
             gone.map(|(_, topic)| topic).find(|topic| *topic.name == *name)
         });
         seen.map(|topic| self.show(topic, when)).ok_or_else(|| Code::UnknownTopicOrPartition.plain())
+    }
+
+    /// Whether `asked` has heard of a topic yet.
+    pub fn knows_topic(&self, asked: BrokerId, name: &str) -> Result<(), Refusal> {
+        let known = self.topics.get(name).is_some_and(|topic| topic.created_at <= self.view_time(asked));
+        if known { Ok(()) } else { Err(Code::UnknownTopicOrPartition.plain()) }
+    }
+
+    /// Whether `asked` has heard yet that it leads a partition. One that does not lead it any more is told elsewhere:
+    /// it can no longer write what others would keep.
+    pub fn knows_it_leads(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(), Refusal> {
+        self.knows_topic(asked, &tp.topic)?;
+        let when = self.view_time(asked);
+        let known = self.lookup(tp).filter(|(_, partition)| partition.created_at <= when);
+        let Some((_, partition)) = known else { return Err(Code::UnknownTopicOrPartition.plain()) };
+        let leads = partition.seen_at(when).leader == Some(asked);
+        if leads { Ok(()) } else { Err(Code::NotLeaderOrFollower.plain()) }
     }
 
     fn show(&self, topic: &Topic, when: Millis) -> TopicView {
@@ -135,10 +162,7 @@ impl Cluster {
     }
 
     fn show_partition(&self, number: i32, partition: &Partition, when: Millis) -> PartitionView {
-        let registration = match partition.past.iter().find(|(until, _)| *until > when) {
-            Some((_, before)) => before.clone(),
-            None => partition.registration.clone(),
-        };
+        let registration = partition.seen_at(when).clone();
         let gone = |id: &BrokerId| {
             let standing: Option<Standing> =
                 self.brokers.get(id).map(|broker| at(&broker.past, broker.standing(), when));
@@ -154,7 +178,39 @@ impl Cluster {
     }
 }
 
+impl Partition {
+    /// What the controller had on record at `when`.
+    fn seen_at(&self, when: Millis) -> &Registration {
+        let before = self.past.iter().find(|(until, _)| *until > when);
+        before.map_or(&self.registration, |(_, before)| before)
+    }
+}
+
 /// What held at `when`, given what held until which moments, and what holds now.
 fn at<T: Copy>(past: &[(Millis, T)], present: T, when: Millis) -> T {
     past.iter().find(|(until, _)| *until > when).map_or(present, |(_, before)| *before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BrokerSpec, Fault, NewTopic, Options};
+    use super::*;
+
+    #[test]
+    fn what_nobody_looks_back_to_is_forgotten_though_somebody_once_stood_still() {
+        let mut cluster = Cluster::new(Options::default(), (0..2).map(BrokerSpec::new));
+        cluster.suffer(&Fault::StaleMetadata(BrokerId(0), 1_000));
+        for round in 0..20 {
+            let name = format!("t-{round}");
+            cluster.create_topic(&NewTopic::new(&name, 1, 1), false).expect("made");
+            cluster.stop_broker(BrokerId(1));
+            cluster.tick(1_000);
+            cluster.start_broker(BrokerId(1));
+            cluster.tick(1_000);
+            cluster.delete_topic(&name).expect("it is there");
+        }
+        assert_eq!(cluster.gone.len(), 1);
+        let past = cluster.brokers.values().map(|broker| broker.past.len()).max();
+        assert!(past <= Some(2), "{past:?}");
+    }
 }

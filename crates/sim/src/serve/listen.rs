@@ -100,7 +100,7 @@ impl Listener {
     }
 
     async fn accepted(self, broker: BrokerId, stream: TcpStream) {
-        if !self.world.look(|cluster| cluster.is_reachable(broker)) {
+        if !self.is_answered(broker).await {
             return;
         }
         if let Err(error) = stream.set_nodelay(true) {
@@ -113,6 +113,17 @@ impl Listener {
                 Ok(stream) => self.serve(broker, stream).await,
                 Err(error) => tracing::debug!(%broker, %error, "a client failed the TLS handshake"),
             },
+        }
+    }
+
+    /// Whether somebody answers at a broker's port. Behind a cut link there is silence, so the caller holds the line
+    /// until that is mended, or the process has ended.
+    pub(super) async fn is_answered(&self, broker: BrokerId) -> bool {
+        let incarnation = self.world.look(|cluster| cluster.broker_epoch(broker));
+        tokio::select! {
+            biased;
+            () = self.gone(broker, incarnation) => false,
+            () = self.reachable(broker) => true,
         }
     }
 
@@ -159,9 +170,15 @@ impl Listener {
             };
             self.reachable(broker).await;
             let lost = self.world.is_lost(broker, key);
+            let is_last = matches!(reply, Reply::Farewell(_));
             match reply {
-                Reply::Answer(bytes) if !lost => {
+                Reply::Answer(bytes) | Reply::Farewell(bytes) if !lost => {
                     if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
+                        return;
+                    }
+                    if is_last {
+                        // TLS wants to be told that it ends; a client that has gone already does not care.
+                        let _gone = writer.shutdown().await;
                         return;
                     }
                 }

@@ -81,7 +81,12 @@ impl World {
         let passed = (self.0.start.elapsed().as_secs_f64() * 1_000.0 * self.0.speed) as Millis;
         let now = self.0.began.saturating_add(passed);
         let since = now - cluster.now();
+        let processes = cluster.process_changes();
         cluster.tick(since);
+        if cluster.process_changes() != processes {
+            // A full disk ends a broker inside a tick, and those who speak with it wait to be told.
+            self.0.changes.send_modify(|count| *count += 1);
+        }
         cluster
     }
 

@@ -44,14 +44,15 @@ impl Pipes {
         let address = self.address(broker);
         self.listener.announce(broker, &address.host, address.port);
         let mut arriving = self.memory.listen(address);
-        let (listener, world) = (self.listener.clone(), self.world.clone());
+        let listener = self.listener.clone();
         tokio::spawn(async move {
             while let Some(stream) = arriving.accept().await {
-                // Nobody answers at the port of a broker that is down.
-                if world.look(|cluster| cluster.is_reachable(broker)) {
-                    let listener = listener.clone();
-                    tokio::spawn(async move { listener.serve(broker, stream).await });
-                }
+                let listener = listener.clone();
+                tokio::spawn(async move {
+                    if listener.is_answered(broker).await {
+                        listener.serve(broker, stream).await;
+                    }
+                });
             }
         });
     }

@@ -97,3 +97,19 @@ fn the_shown_controller_is_always_a_live_broker() {
         assert_ne!(cluster.shown_controller(), Some(next));
     }
 }
+
+#[test]
+fn a_session_is_as_long_as_the_last_silence() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    for silence in [5_000, 3_900] {
+        cluster.suffer(&Fault::CutLink(BrokerId(0)));
+        cluster.tick(silence);
+        cluster.suffer(&Fault::MendedLink(BrokerId(0)));
+    }
+    cluster.suffer(&Fault::CutLink(BrokerId(0)));
+    cluster.tick(8_900);
+    assert_eq!(now(&cluster).leader, Some(BrokerId(0)), "heard of 8.9 s ago, and missed twice before");
+    cluster.crash_broker(BrokerId(0));
+    cluster.tick(200);
+    assert_eq!(now(&cluster).leader, Some(BrokerId(1)), "a process that ends behind a cut link was silent already");
+}

@@ -97,6 +97,8 @@ fn codes_have_the_numbers_of_the_protocol() {
         (Code::InvalidReplicationFactor, 38),
         (Code::InvalidReplicaAssignment, 39),
         (Code::InvalidRequest, 42),
+        (Code::PolicyViolation, 44),
+        (Code::OperationNotAttempted, 55),
         (Code::KafkaStorageError, 56),
         (Code::PreferredLeaderNotAvailable, 80),
         (Code::ElectionNotNeeded, 84),

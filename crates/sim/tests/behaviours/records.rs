@@ -158,6 +158,47 @@ fn a_transaction_left_open_is_aborted_after_its_time() -> Result<(), Refusal> {
     Ok(())
 }
 
+#[test]
+fn a_producer_that_missed_the_answer_to_its_new_epoch_gets_it_again() -> Result<(), Refusal> {
+    let mut cluster = empty_partition(3, &[0, 1]);
+    let first = cluster.init_producer_id(Some("tx"), 60_000, None)?;
+    let second = cluster.init_producer_id(Some("tx"), 60_000, Some(first))?;
+    assert_eq!(second, (first.0, first.1 + 1));
+    assert_eq!(
+        cluster.init_producer_id(Some("tx"), 60_000, Some(first))?,
+        second,
+        "the same question, the same answer"
+    );
+    let third = cluster.init_producer_id(Some("tx"), 60_000, Some(second))?;
+    let old = |cluster: &mut Cluster, known| code(cluster.init_producer_id(Some("tx"), 60_000, Some(known)).map(drop));
+    assert_eq!(old(&mut cluster, first), 90, "that was two epochs ago");
+    // Somebody else takes over, and knows nobody before it.
+    cluster.init_producer_id(Some("tx"), 60_000, None)?;
+    assert_eq!([old(&mut cluster, second), old(&mut cluster, third)], [90, 90]);
+    Ok(())
+}
+
+#[test]
+fn beside_an_unknown_partition_nothing_is_attempted() -> Result<(), Refusal> {
+    let mut cluster = empty_partition(3, &[0, 1]);
+    let producer = cluster.init_producer_id(Some("tx"), 60_000, None)?;
+    let unknown = TopicPartition::new("t", 9);
+    let answers = cluster.add_partitions_to_txn("tx", producer, &[t0(), unknown]);
+    assert_eq!(answers.into_iter().map(|(_, result)| code(result)).collect::<Vec<_>>(), [55, 3]);
+    Ok(())
+}
+
+#[test]
+fn a_producer_sends_one_batch_for_a_partition() -> Result<(), Refusal> {
+    let mut cluster = empty_partition(3, &[0, 1]);
+    let two = Bytes::from([plain("a"), plain("b")].concat());
+    for records in [two, Bytes::new()] {
+        assert_eq!(produce(&mut cluster, 0, records).map_err(|it| it.code), Err(Code::InvalidRecord));
+    }
+    assert_eq!(produce(&mut cluster, 0, plain("a"))?, 0, "nothing was written before");
+    Ok(())
+}
+
 fn offset(cluster: &Cluster, query: OffsetQuery) -> Result<(i64, i64), Refusal> {
     let found = cluster.list_offset(BrokerId(0), &t0(), query, Isolation::ReadUncommitted, None)?;
     Ok((found.0, found.1))

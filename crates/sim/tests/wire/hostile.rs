@@ -55,6 +55,91 @@ fn a_good_conversation_is_answered() {
     assert!((100..throw(&conversation(), None).len()).contains(&before_the_door.len()));
 }
 
+#[test]
+fn more_partitions_than_a_controller_makes_at_once_are_refused_before_they_are_placed() {
+    let mut cluster = cluster();
+    let topic = |nth: usize, count| {
+        let name = TopicName(StrBytes::from_string(format!("new-{nth}")));
+        CreatableTopic::default().with_name(name).with_num_partitions(count).with_replication_factor(1)
+    };
+    let mut make = |topics: Vec<CreatableTopic>| {
+        let request = CreateTopicsRequest::default().with_topics(topics).with_validate_only(true);
+        let answer = ask(&mut cluster, &request, 7).expect("an answer");
+        answer.topics.iter().map(|it| it.error_code).collect::<Vec<_>>()
+    };
+    assert_eq!(make(vec![topic(0, i32::MAX)]), [44]);
+    assert_eq!(make(vec![topic(0, 6_000), topic(1, 6_000)]), [44, 44], "of all topics together");
+    assert_eq!(make(vec![topic(0, 5_000), topic(1, 5_000)]), [0, 0]);
+    assert_eq!(make(vec![topic(0, 1), topic(1, 1), topic(0, 1)]), [42, 0], "named twice");
+    let grown = |cluster: &mut Cluster, count| {
+        let topic = create_partitions_request::CreatePartitionsTopic::default().with_name(name("t")).with_count(count);
+        let request = CreatePartitionsRequest::default().with_topics(vec![topic.with_assignments(None)]);
+        ask(cluster, &request.with_validate_only(true), 3).expect("an answer").results[0].error_code
+    };
+    assert_eq!([grown(&mut cluster, i32::MAX), grown(&mut cluster, 10_002), grown(&mut cluster, 10_001)], [44, 44, 0]);
+}
+
+#[test]
+fn a_partition_assigned_twice_is_refused() {
+    let assignment = create_topics_request::CreatableReplicaAssignment::default().with_broker_ids(vec![0.into()]);
+    let topic = CreatableTopic::default().with_name(name("new")).with_num_partitions(-1).with_replication_factor(-1);
+    let topic = topic.with_assignments(vec![assignment.clone(), assignment]);
+    let answer = ask(&mut cluster(), &CreateTopicsRequest::default().with_topics(vec![topic]), 7).expect("an answer");
+    assert_eq!(answer.topics[0].error_code, 39);
+}
+
+#[test]
+fn what_is_named_a_thousand_times_is_answered_once() {
+    let mut cluster = cluster();
+    let resource = describe_configs_request::DescribeConfigsResource::default().with_resource_type(2);
+    let resource = resource.with_resource_name(word("t")).with_configuration_keys(None);
+    let configs = DescribeConfigsRequest::default().with_resources(vec![resource; 1_000]);
+    assert_eq!(ask(&mut cluster, &configs, 4).expect("an answer").results.len(), 1);
+    let topic = metadata_request::MetadataRequestTopic::default().with_name(Some(name("t")));
+    let metadata = MetadataRequest::default().with_topics(Some(vec![topic; 1_000]));
+    assert_eq!(ask(&mut cluster, &metadata, 12).expect("an answer").topics.len(), 1);
+    let partition = describe_quorum_request::PartitionData::default();
+    let topic = describe_quorum_request::TopicData::default().with_topic_name(name("__cluster_metadata"));
+    let quorum = DescribeQuorumRequest::default().with_topics(vec![topic.with_partitions(vec![partition; 1_000]); 9]);
+    let answer = ask(&mut cluster, &quorum, 2).expect("an answer");
+    assert_eq!(answer.topics.iter().map(|it| it.partitions.len()).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_request_of_a_million_elements_ends_the_connection() {
+    let topic = metadata_request::MetadataRequestTopic::default().with_name(Some(name("t")));
+    let metadata = MetadataRequest::default().with_topics(Some(vec![topic; 1_000_000]));
+    assert!(ask(&mut cluster(), &metadata, 12).is_none());
+}
+
+#[test]
+fn who_fails_to_log_in_hears_it_and_is_cut_off() {
+    let frames = |mechanism: &'static str| {
+        let hands = SaslHandshakeRequest::default().with_mechanism(word(mechanism));
+        let wrong = SaslAuthenticateRequest::default().with_auth_bytes(Bytes::from_static(b"\0admin\0wrong"));
+        let right = SaslAuthenticateRequest::default().with_auth_bytes(Bytes::from_static(b"\0admin\0secret"));
+        let frames = [
+            encode_request(&hands, 1, 1, "test"),
+            encode_request(&wrong, 2, 2, "test"),
+            encode_request(&hands, 1, 3, "test"),
+            encode_request(&right, 2, 4, "test"),
+        ];
+        frames.map(|frame| frame.expect("written").to_vec())
+    };
+    let answers = |frames: &[Vec<u8>]| {
+        let mut said = &throw(&frames.concat(), Some(users()))[..];
+        let mut answers = 0;
+        while let Some((length, rest)) = said.split_first_chunk() {
+            said = &rest[usize::try_from(i32::from_be_bytes(*length)).expect("a length")..];
+            answers += 1;
+        }
+        answers
+    };
+    assert_eq!(answers(&frames("PLAIN")), 2, "hands are shaken, and the password is wrong");
+    assert_eq!(answers(&frames("PLAIN")[2..]), 2);
+    assert_eq!(answers(&frames("NONE")), 1, "there is no such mechanism");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -6,13 +6,15 @@ mod metrics;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use evenkeel_kafka::connect::Connector;
 use evenkeel_kafka::frame::FrameReader;
 use evenkeel_kafka::guard::Limits;
 use evenkeel_kafka::message::{decode_response, encode_request, response_body};
 use evenkeel_sim::broker::{Addresses, Reply, handle, served};
-use evenkeel_sim::cluster::{Alteration, BrokerSpec, Fault, NewTopic, Operation, Reporter, Resource};
+use evenkeel_sim::cluster::{Alteration, BrokerSpec, DirSpec, Fault, NewTopic, Operation, Reporter, Resource};
 use evenkeel_sim::log::Batch;
-use evenkeel_sim::serve::{Listener, World};
+use evenkeel_sim::serve::{Listener, Pipes, World};
+use evenkeel_sim::traffic::Load;
 use evenkeel_sim::{BrokerId, Cluster, Options};
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -20,7 +22,7 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{Request, StrBytes};
 use proptest::prelude::*;
-use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::time::Instant;
 
 const B0: BrokerId = BrokerId(0);
@@ -37,9 +39,9 @@ fn addresses() -> Addresses {
 }
 
 /// A client's end of a connection to a broker.
-struct Peer {
-    frames: FrameReader<ReadHalf<DuplexStream>>,
-    writer: WriteHalf<DuplexStream>,
+struct Peer<S = DuplexStream> {
+    frames: FrameReader<ReadHalf<S>>,
+    writer: WriteHalf<S>,
 }
 
 impl Peer {
@@ -55,7 +57,9 @@ impl Peer {
         let (reader, writer) = tokio::io::split(ours);
         Self { frames: FrameReader::new(reader), writer }
     }
+}
 
+impl<S: AsyncRead + AsyncWrite> Peer<S> {
     /// The answer, or nothing if the broker hung up.
     async fn call<Q: Request>(&mut self, request: &Q, version: i16) -> Option<Q::Response> {
         let frame = encode_request(request, version, 7, "test").expect("a request that can be written");
@@ -150,6 +154,54 @@ async fn a_crash_ends_connections_and_a_cut_link_leaves_them_hanging() {
     assert!(peer.call(&metadata, 12).await.is_none());
     world.with(|cluster| cluster.suffer(&Fault::Return(B0)));
     assert!(Peer::new(&world).call(&metadata, 12).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_calls_a_broker_behind_a_cut_link_hears_nothing_until_it_is_mended() {
+    let world = World::new(cluster());
+    let pipes = Pipes::new(world.clone());
+    let call = async || {
+        let stream = pipes.connector().open(&pipes.address(B0)).await.expect("a door");
+        let mut frames = FrameReader::new(stream);
+        frames.next().await.map(|frame| frame.is_some())
+    };
+    world.with(|cluster| cluster.suffer(&Fault::CutLink(B0)));
+    let quiet = tokio::time::timeout(Duration::from_secs(60), call()).await;
+    assert!(quiet.is_err(), "neither an answer nor an end");
+    let stream = pipes.connector().open(&pipes.address(B0)).await.expect("a door");
+    let (reader, writer) = tokio::io::split(stream);
+    let mut peer = Peer { frames: FrameReader::new(reader), writer };
+    let mended = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.with(|cluster| cluster.suffer(&Fault::MendedLink(B0)));
+    };
+    let metadata = MetadataRequest::default();
+    let (answer, ()) = tokio::join!(peer.call(&metadata, 12), mended);
+    assert!(answer.is_some());
+    world.with(|cluster| cluster.suffer(&Fault::CutLink(B0)));
+    let crash = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.with(|cluster| cluster.suffer(&Fault::Crash(B0)));
+    };
+    let (ended, ()) = tokio::join!(call(), crash);
+    assert!(!ended.unwrap_or(false), "a process that ends lets go of the line");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_dies_of_a_full_disk_ends_idle_connections() {
+    let full = DirSpec { capacity: 1_000, ..DirSpec::new("/d0") };
+    let spec = BrokerSpec { dirs: vec![full], ..BrokerSpec::new(0) };
+    let mut cluster = Cluster::new(Options::default(), [spec, BrokerSpec::new(1)]);
+    let topic = NewTopic::manual("t", &[&[0]]).loaded(Load::steady(100.0), 0);
+    cluster.create_topic(&topic, false).expect("a topic that can be made");
+    let world = World::new(cluster);
+    let mut idle = Peer::new(&world);
+    assert!(idle.call(&MetadataRequest::default(), 12).await.is_some());
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    // Somebody looks, and nobody does anything.
+    assert!(world.look(|cluster| cluster.is_down(B0)));
+    let end = tokio::time::timeout(Duration::from_secs(1), idle.frames.next()).await;
+    assert!(end.is_ok_and(|end| end.is_ok_and(|frame| frame.is_none())), "the connection has ended");
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,6 +364,40 @@ fn a_fetch_from_another_than_the_leader_is_refused_in_every_version() {
         assert_eq!(partition.error_code, 6);
         assert_eq!(partition.current_leader.leader_id.0, if version >= 12 { 0 } else { -1 });
     }
+}
+
+#[test]
+fn a_leader_that_has_not_heard_of_its_topic_does_not_know_it() {
+    let codes = |cluster: &mut Cluster| {
+        let resource = describe_configs_request::DescribeConfigsResource::default().with_resource_type(2);
+        let configs = DescribeConfigsRequest::default()
+            .with_resources(vec![resource.with_resource_name(word("t")).with_configuration_keys(None)]);
+        let latest = list_offsets_request::ListOffsetsPartition::default().with_timestamp(-1);
+        let topic = list_offsets_request::ListOffsetsTopic::default().with_name(name("t"));
+        let offsets = ListOffsetsRequest::default().with_topics(vec![topic.with_partitions(vec![latest])]);
+        [
+            ask(cluster, &produce(1), 11).expect("an answer").responses[0].partition_responses[0].error_code,
+            ask(cluster, &fetch(0, 0), 12).expect("an answer").responses[0].partitions[0].error_code,
+            ask(cluster, &offsets, 8).expect("an answer").topics[0].partitions[0].error_code,
+            ask(cluster, &configs, 4).expect("an answer").results[0].error_code,
+        ]
+    };
+    let mut cluster = Cluster::new(Options::default(), (0..3).map(BrokerSpec::new));
+    cluster.create_topic(&NewTopic::manual("t", &[&[1, 0]]), false).expect("a topic that can be made");
+    assert_eq!(codes(&mut cluster), [3, 3, 3, 3]);
+    cluster.tick(1_000);
+    cluster.stop_broker(BrokerId(1));
+    assert_eq!(cluster.registration("t", 0).and_then(|it| it.leader), Some(B0));
+    assert_eq!(codes(&mut cluster), [6, 6, 6, 0], "elected, and nobody has told it");
+    cluster.tick(1_000);
+    assert_eq!(codes(&mut cluster), [0, 0, 0, 0]);
+}
+
+/// Broker 0's answer to one request.
+fn ask<Q: Request>(cluster: &mut Cluster, request: &Q, version: i16) -> Option<Q::Response> {
+    let frame = encode_request(request, version, 7, "test").expect("written");
+    let Reply::Answer(answer) = handle(cluster, B0, &addresses(), frame.slice(4..)) else { return None };
+    Some(decode_response::<Q>(answer.slice(4..), version, Limits::KNOWN_PEER).expect("read"))
 }
 
 #[test]

@@ -6,6 +6,11 @@ use crate::error::Quoted;
 use crate::words::{Words, cut, decode};
 use crate::{MAGIC, Problem, TOTALS, VERSION};
 
+/// Totals that every header has ...
+const ALWAYS: [&str; 2] = ["brokers", "partitions"];
+/// ... and those it has if there are such records.
+const IF_ANY: [&str; 2] = ["disks", "moves"];
+
 /// Where the topics are in [`TOTALS`]; they are known only when the cluster is made.
 const TOPICS: usize = TOTALS.len() - 1;
 
@@ -45,6 +50,16 @@ impl Header {
             self.notes.insert(key.to_owned(), value.into_owned()).is_some()
         };
         if twice { Err(Problem::HeaderTwice(Quoted::new(key))) } else { Ok(()) }
+    }
+
+    /// A file may be cut at the end of any line: so what can stand at its end must have been announced.
+    pub(super) fn check_announced(&self, found: &[u64; TOPICS]) -> Result<(), Problem> {
+        let needs = |index: &usize| {
+            let what = TOTALS[*index];
+            ALWAYS.contains(&what) || (IF_ANY.contains(&what) && found[*index] > 0)
+        };
+        let missing = (0..TOPICS).filter(needs).find(|index| self.announced[*index].is_none());
+        missing.map_or(Ok(()), |index| Err(Problem::NotAnnounced(TOTALS[index])))
     }
 
     /// Compares what was announced, of all but the topics, with what came.

@@ -62,7 +62,9 @@ fn parse(file: &str, text: impl BufRead) -> Result<Snapshot, Error> {
     }
     let last = lines.number();
     let problem_at_end = |problem| failed(last, Failure::Problem(problem));
-    header.check(&records.totals()).map_err(problem_at_end)?;
+    let totals = records.totals();
+    header.check_announced(&totals).map_err(|problem| failed(1, Failure::Problem(problem)))?;
+    header.check(&totals).map_err(problem_at_end)?;
     let cluster = records.finish(last).map_err(Flaw::into_parts).map_err(|(line, failure)| failed(line, failure))?;
     header.check_topics(cluster.topics().len()).map_err(problem_at_end)?;
     Ok(Snapshot { notes: header.notes, cluster })

@@ -169,7 +169,10 @@ impl Records {
 
     fn hand_over_brokers(&mut self) -> Result<(), Flaw> {
         for draft in self.drafts.values() {
-            self.builder.broker(draft.spec.clone()).map_err(|invalid| {
+            let mut spec = draft.spec.clone();
+            // Replicas name disks by their places among the names, so that the order of the lines means nothing.
+            spec.disks.sort_by(|one, other| one.name.cmp(&other.name));
+            self.builder.broker(spec).map_err(|invalid| {
                 let line = match &invalid {
                     Invalid::Disk { disk, .. } => draft.line_of_disk(disk),
                     _ => draft.line,

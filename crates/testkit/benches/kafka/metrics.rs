@@ -74,7 +74,7 @@ pub(crate) fn client(bootstrap: &str) -> Result<Client> {
 async fn fill(client: &Client, topic: &str, compression: Compression, count: usize) -> Result<()> {
     let layout = Layout::Automatic { partitions: Some(PARTITIONS), replication_factor: Some(1) };
     let new = NewTopic { name: topic.to_owned(), layout, configs: BTreeMap::new() };
-    client.create_topics(&[new], false).await?.remove(topic).context("no answer about the topic")??;
+    client.create_topics(&[new], false).await.whole()?.remove(topic).context("no answer about the topic")??;
     let mut writer = TopicWriter::idempotent(client.clone(), compression).await?;
     let mut left: Vec<usize> = (0..PARTITIONS as usize).map(|n| (count + n) / PARTITIONS as usize).collect();
     while left.iter().any(|left| *left > 0) {

@@ -70,7 +70,7 @@ async fn a_broker_that_is_not_there_is_named(world: &World) {
     let nobody = BrokerId(4711);
     let failures = [
         client.describe_log_dirs(nobody, None).await.unwrap_err(),
-        client.describe_configs(&[Resource::Broker(nobody)], None).await.unwrap_err(),
+        client.describe_configs(&[Resource::Broker(nobody)], None).await.whole().unwrap_err(),
         client
             .alter_replica_log_dirs(nobody, &BTreeMap::from([(TopicPartition::new("t", 0), "/d".to_owned())]))
             .await

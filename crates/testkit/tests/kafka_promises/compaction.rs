@@ -12,7 +12,7 @@ use evenkeel_kafka::{
 
 use crate::world::{World, eventually};
 
-promises_of_real_brokers!(a_compacted_topic_is_read_without_what_was_replaced);
+promises!(a_compacted_topic_is_read_without_what_was_replaced);
 
 const KEYS: usize = 10;
 /// A segment ends when a record comes that is so much younger than its first, and the last is never cleaned.

@@ -97,19 +97,20 @@ async fn bad_settings_are_refused(world: &World) {
     // A dry run tells the same, and changes nothing.
     let changes = BTreeMap::from([(RETENTION.to_owned(), Change::Set("1000".to_owned()))]);
     let answers =
-        world.client.alter_configs(&BTreeMap::from([(topic.clone(), changes)]), true).await.expect("an answer");
+        world.client.alter_configs(&BTreeMap::from([(topic.clone(), changes)]), true).await.whole().expect("an answer");
     assert_eq!(answers, BTreeMap::from([(topic.clone(), Ok(()))]));
     assert_eq!(describe(world, &topic, RETENTION).await.map(|one| one.source), Some(Source::Default));
 }
 
 async fn alter(world: &World, resource: &Resource, key: &str, change: Change) -> Result<(), Refusal> {
     let changes = BTreeMap::from([(resource.clone(), BTreeMap::from([(key.to_owned(), change)]))]);
-    let mut answers = world.client.alter_configs(&changes, false).await.expect("an answer");
+    let mut answers = world.client.alter_configs(&changes, false).await.whole().expect("an answer");
     answers.remove(resource).expect("the resource's answer")
 }
 
 async fn describe(world: &World, resource: &Resource, key: &str) -> Option<Setting> {
-    let answers = world.client.describe_configs(std::slice::from_ref(resource), Some(&[key])).await.expect("an answer");
+    let answers =
+        world.client.describe_configs(std::slice::from_ref(resource), Some(&[key])).await.whole().expect("an answer");
     answers[resource].as_ref().expect("its settings").get(key).cloned()
 }
 

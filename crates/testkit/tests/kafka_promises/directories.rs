@@ -92,8 +92,12 @@ async fn a_cordoned_directory_gets_nothing_new(world: &World) {
 async fn cordon(world: &World, dirs: &str) -> Result<(), Refusal> {
     let broker = Resource::Broker(BrokerId(0));
     let changes = BTreeMap::from([(CORDONED.to_owned(), Change::Set(dirs.to_owned()))]);
-    let mut answers =
-        world.client.alter_configs(&BTreeMap::from([(broker.clone(), changes)]), false).await.expect("an answer");
+    let mut answers = world
+        .client
+        .alter_configs(&BTreeMap::from([(broker.clone(), changes)]), false)
+        .await
+        .whole()
+        .expect("an answer");
     answers.remove(&broker).expect("the broker's")
 }
 
@@ -108,6 +112,6 @@ async fn until_cordoned(world: &World, wanted: &[&str]) {
 
 async fn create(world: &World, thing: &str, layout: &Layout) -> Result<(), Refusal> {
     let topic = NewTopic { name: world.name(thing), layout: layout.clone(), configs: BTreeMap::new() };
-    let mut answers = world.client.create_topics(&[topic], false).await.expect("an answer");
+    let mut answers = world.client.create_topics(&[topic], false).await.whole().expect("an answer");
     answers.remove(&world.name(thing)).expect("the topic's")
 }

@@ -75,7 +75,6 @@ mod wire;
 mod world;
 
 mod bad_input;
-#[cfg(feature = "real-kafka")]
 mod compaction;
 mod configs;
 mod directories;

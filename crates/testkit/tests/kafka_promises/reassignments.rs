@@ -133,7 +133,7 @@ async fn a_new_target_with_all_that_is_being_added_ends(world: &World) {
 async fn a_deleted_topic_takes_its_moves_along(world: &World) {
     let topic = world.stalled_topic(&[&[0, 1]]).await;
     start(world, &topic, &[2, 3]).await;
-    let deleted = world.client.delete_topics(std::slice::from_ref(&topic)).await.expect("an answer");
+    let deleted = world.client.delete_topics(std::slice::from_ref(&topic)).await.whole().expect("an answer");
     assert_eq!(deleted, BTreeMap::from([(topic.clone(), Ok(()))]));
     assert_eq!(listed(world, &topic).await, None);
     eventually("its copies are gone", async || holders(world, &topic).await.is_empty().then_some(())).await;

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        RootCertStore, ServerConfig,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        RootCertStore,
+        pki_types::{CertificateDer, pem::PemObject},
         server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     },
 };
@@ -147,17 +147,7 @@ fn dirs(broker: i32) -> [String; 2] {
 }
 
 fn acceptor(certificates: &Certificates, clients: Arc<dyn ClientCertVerifier>) -> TlsAcceptor {
-    let keystore = certificates.keystore();
-    let chain = CertificateDer::pem_file_iter(&keystore).expect("a file").map(|one| one.expect("a certificate"));
-    let key = PrivateKeyDer::from_pem_file(&keystore).expect("a key");
-    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_client_cert_verifier(clients)
-        .with_single_cert(chain.collect(), key)
-        .expect("a certificate with its key");
-    TlsAcceptor::from(Arc::new(config))
+    TlsAcceptor::from(Arc::new(certificates.server(clients).expect("a certificate with its key")))
 }
 
 fn asks_for_certificates(certificates: &Certificates) -> Arc<dyn ClientCertVerifier> {

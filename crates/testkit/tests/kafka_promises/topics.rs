@@ -70,7 +70,7 @@ async fn bad_topics_are_refused_one_by_one(world: &World) {
         .iter()
         .map(|(name, layout, _)| NewTopic { name: name.clone(), layout: layout.clone(), configs: BTreeMap::new() })
         .collect();
-    let answers = world.client.create_topics(&topics, false).await.expect("an answer");
+    let answers = world.client.create_topics(&topics, false).await.whole().expect("an answer");
     for (name, _, code) in wanted {
         let answer = answers[&name].as_ref().err().map(|refusal| refusal.code);
         assert_eq!(answer, code.map(ErrorCode), "{name}");
@@ -98,7 +98,7 @@ async fn a_deleted_topic_is_gone_and_its_name_is_free(world: &World) {
     let topic = world.topic(&[&[0, 1]]).await;
     let first = world.look(&topic).await.expect("the topic").id;
     let names = [topic.clone(), world.name("nowhere")];
-    let deleted = world.client.delete_topics(&names).await.expect("an answer");
+    let deleted = world.client.delete_topics(&names).await.whole().expect("an answer");
     assert_eq!(deleted[&names[0]], Ok(()));
     let refused = deleted[&names[1]].as_ref().unwrap_err();
     assert_eq!(refused.code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
@@ -121,5 +121,5 @@ async fn unknown_topics_are_refused_one_by_one(world: &World) {
 async fn create(world: &World, thing: &str, layout: Layout, dry_run: bool) -> Result<(), Refusal> {
     let name = world.name(thing);
     let topic = NewTopic { name: name.clone(), layout, configs: BTreeMap::new() };
-    world.client.create_topics(&[topic], dry_run).await.expect("an answer").remove(&name).expect("the topic's")
+    world.client.create_topics(&[topic], dry_run).await.whole().expect("an answer").remove(&name).expect("the topic's")
 }

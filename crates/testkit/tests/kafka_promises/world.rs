@@ -158,7 +158,7 @@ impl World {
             layout: Layout::Manual(replicas.iter().map(|replicas| ids(replicas)).collect()),
             configs: configs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
         };
-        let made = self.client.create_topics(&[topic], false).await.expect("an answer");
+        let made = self.client.create_topics(&[topic], false).await.whole().expect("an answer");
         assert_eq!(made, BTreeMap::from([(name.clone(), Ok(()))]));
         eventually("all brokers know the topic", async || {
             let mut known = true;
@@ -175,7 +175,7 @@ impl World {
     /// Makes changes to settings that must be accepted.
     pub(crate) async fn configure(&self, resource: Resource, changes: BTreeMap<String, Change>) {
         let wanted = BTreeMap::from([(resource, changes)]);
-        let answers = self.client.alter_configs(&wanted, false).await.expect("an answer");
+        let answers = self.client.alter_configs(&wanted, false).await.whole().expect("an answer");
         assert!(answers.values().all(Result::is_ok), "{answers:?}");
     }
 
@@ -250,7 +250,7 @@ async fn look(client: &Client, topic: &str) -> Option<Topic> {
 
 async fn setting(client: &Client, resource: &Resource, name: &str) -> Option<String> {
     let asked = std::slice::from_ref(resource);
-    let mut answers = client.describe_configs(asked, Some(&[name])).await.expect("an answer");
+    let mut answers = client.describe_configs(asked, Some(&[name])).await.whole().expect("an answer");
     let settings = answers.remove(resource).expect("the resource that was asked for").expect("its settings");
     settings.get(name)?.value.clone()
 }

@@ -124,18 +124,22 @@ fn old_windows_go_and_late_samples_with_them() {
 }
 
 #[test]
-fn what_is_unknown_in_one_window_is_unknown() {
-    let mut windows = filled(&[4, 4]);
-    let blind = PartitionSample {
-        partition: partition(0),
-        leader: 0,
-        time: 1_500,
-        values: Values([1.0; METRICS]).with(Metric::Cpu, f64::NAN),
+fn what_was_never_known_is_unknown_and_a_blind_moment_hides_nothing() {
+    let blind = |windows: &mut Windows, window: i64, count| {
+        for sample in 0..count {
+            let values = Values([50.0; METRICS]).with(Metric::Cpu, f64::NAN);
+            let time = window * LAYOUT.length + sample;
+            windows.add(&PartitionSample { partition: partition(0), leader: 0, time, values });
+        }
     };
-    windows.add(&blind);
+    let mut windows = filled(&[4, 4]);
+    blind(&mut windows, 1, 1);
+    assert_eq!(cpu(&windows), 15.0);
+
+    let mut windows = Windows::new(LAYOUT);
+    (0..3).for_each(|window| blind(&mut windows, window, 4));
     let load = aggregate(&windows, ALL).unwrap().loads[&partition(0)];
-    assert_eq!(load.get(Metric::Cpu), None);
-    assert!(load.get(Metric::LeaderBytesIn).is_some());
+    assert_eq!((load.get(Metric::Cpu), load.get(Metric::LeaderBytesIn)), (None, Some(50.0)));
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! Every reason is true: it names what asked for the change, and brokers between which something goes.
+
+use evenkeel_balancer::cluster::BrokerId;
+use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::{Operation, Request};
+use evenkeel_balancer::plan::{Cause, Change};
+use evenkeel_balancer::planner::plan;
+use evenkeel_balancer::settings::Settings;
+use proptest::prelude::*;
+
+use crate::check::inspected;
+use crate::picture::Picture;
+use crate::random::any_case;
+
+/// The causes of each change of T-0's first replica, most important first.
+fn causes(picture: &str, operation: Operation) -> Vec<Cause> {
+    let cluster = Picture::parse(picture).build();
+    let request = Request { operation, goals: vec![Goal::RackAware, Goal::ReplicaDistribution], ..Request::default() };
+    let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+    let change = outcome.plan.changes.iter().find(|change| change.topic == "t").expect("t0 has to move");
+    assert_eq!(change.reasons[0].from, BrokerId(0));
+    change.reasons.iter().map(|reason| reason.cause).collect()
+}
+
+#[test]
+fn what_must_leave_says_so_and_serves_no_goal() {
+    let dead = "
+        rack a: b0[t0* ] dead
+        rack b: b1[]
+    ";
+    assert_eq!(causes(dead, Operation::Rebalance), [Cause::Offline]);
+    let failed_disk = "
+        rack a: b0[t0! u0*] bad
+        rack b: b1[t0*]
+        rack c: b2[]
+    ";
+    assert_eq!(causes(failed_disk, Operation::FixOfflineReplicas), [Cause::Offline]);
+    let alive = "
+        rack a: b0[t0*]
+        rack b: b1[]
+    ";
+    assert_eq!(causes(alive, Operation::RemoveBrokers([BrokerId(0)].into())), [Cause::Removed]);
+}
+
+/// From where to where something of the partition goes: a replica, or leadership.
+fn ways(change: &Change) -> Vec<(BrokerId, BrokerId)> {
+    let leads = (change.old_leader, change.new_leader);
+    change.moves.iter().copied().chain((leads.0 != leads.1).then_some(leads)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_change_has_a_reason_and_every_reason_is_true(case in any_case()) {
+        let Ok(outcome) = inspected(&case.picture, &case.request, &case.settings) else { return Ok(()) };
+        for change in &outcome.plan.changes {
+            prop_assert!(!change.reasons.is_empty(), "{change:?}");
+            if matches!(case.request.operation, Operation::DemoteBrokers(_)) {
+                continue;
+            }
+            for reason in &change.reasons {
+                prop_assert!(ways(change).contains(&(reason.from, reason.to)), "{reason:?} of {change:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The cluster as the balancer sees it: who is there, what lies where, what it carries, what fits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_balancer::cluster::{
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, DiskSpec, DiskState, Invalid, Load,
+    ReplicaSpec, Resource,
+};
+use evenkeel_kafka::TopicPartition;
+
+use crate::{
+    config::capacity::{Capacities, Capacity, Disk},
+    monitor::{
+        sample::{Metric, Values},
+        windows::Aggregate,
+    },
+};
+
+#[cfg(test)]
+mod tests;
+
+const KB: f64 = 1024.0;
+const MB: f64 = 1024.0 * 1024.0;
+
+/// Who is there and what lies where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    /// Brokers that the cluster knows or that hold something.
+    pub brokers: BTreeMap<i32, BrokerView>,
+    /// Everything that lies somewhere.
+    pub partitions: BTreeMap<TopicPartition, PartitionView>,
+}
+
+/// One broker.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BrokerView {
+    /// Its host.
+    pub host: String,
+    /// Where it stands.
+    pub rack: Option<String>,
+    /// Whether it is up.
+    pub up: bool,
+    /// Log directories that failed.
+    pub failed_dirs: BTreeSet<String>,
+    /// The directory of each replica, where directories matter.
+    pub dirs: BTreeMap<TopicPartition, String>,
+}
+
+/// One partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionView {
+    /// Who holds it, the preferred leader first.
+    pub replicas: Vec<i32>,
+    /// Who leads it, if anybody.
+    pub leader: Option<i32>,
+    /// Who should have it and cannot.
+    pub offline: BTreeSet<i32>,
+}
+
+/// What a plan is made for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Purpose {
+    /// Brokers that were just added.
+    pub new: BTreeSet<i32>,
+    /// Brokers that are to be demoted.
+    pub demoted: BTreeSet<i32>,
+    /// Brokers that are to be removed.
+    pub removed: BTreeSet<i32>,
+    /// Log directories that are to be removed.
+    pub removed_dirs: BTreeSet<(i32, String)>,
+    /// Whether directories are to be told apart.
+    pub tells_dirs_apart: bool,
+    /// Whether capacities may be estimates.
+    pub may_estimate: bool,
+}
+
+/// Why there is no model.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoModel {
+    /// Nobody said what a broker can carry.
+    #[error("the capacity of broker {0} is not known: give it, or a default, in the capacity file")]
+    UnknownCapacity(i32),
+    /// It is only estimated, and that is not wanted.
+    #[error("the capacity of broker {0} is an estimate, and the request does not allow estimates")]
+    EstimatedCapacity(i32),
+    /// What was seen cannot be.
+    #[error("the cluster cannot be modelled")]
+    Invalid(#[from] Invalid),
+}
+
+/// The model.
+pub fn build(
+    view: &View,
+    loads: &Aggregate,
+    capacities: &Capacities,
+    weights: CpuWeights,
+    purpose: &Purpose,
+) -> Result<Cluster, NoModel> {
+    let mut builder = ClusterBuilder::new().cpu_weights(weights);
+    for resource in unknown(loads) {
+        builder.unknown(resource);
+    }
+    let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    for (id, broker) in &view.brokers {
+        let spec = broker_spec(*id, broker, view, capacities, purpose)?;
+        disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
+        builder.broker(spec)?;
+    }
+    for (partition, seen) in &view.partitions {
+        let leader = seen.leader.and_then(|leader| seen.replicas.iter().position(|id| *id == leader)).unwrap_or(0);
+        let carried = loads.loads.get(partition).map(leader_load).unwrap_or_default();
+        let follower = Load { cpu: weights.follower_cpu(carried), nw_out: 0.0, ..carried };
+        let replicas: Vec<ReplicaSpec> = seen
+            .replicas
+            .iter()
+            .enumerate()
+            .map(|(position, id)| {
+                let dir = view.brokers.get(id).and_then(|broker| broker.dirs.get(partition));
+                ReplicaSpec {
+                    broker: BrokerId(*id),
+                    disk: dir.and_then(|dir| disks.get(id)?.iter().position(|known| known == dir)),
+                    load: if position == leader { carried } else { follower },
+                    offline: seen.offline.contains(id),
+                }
+            })
+            .collect();
+        builder.partition(&partition.topic, partition.partition, leader, &replicas)?;
+    }
+    Ok(builder.build()?)
+}
+
+/// Resources of which nobody knows anything: unknown, not 0.
+fn unknown(loads: &Aggregate) -> impl Iterator<Item = Resource> + '_ {
+    let told = |metric: Metric| loads.loads.values().any(|values| values.get(metric).is_some());
+    [
+        (Resource::Cpu, Metric::Cpu),
+        (Resource::NwIn, Metric::LeaderBytesIn),
+        (Resource::NwOut, Metric::LeaderBytesOut),
+        (Resource::Disk, Metric::Disk),
+    ]
+    .into_iter()
+    .filter(move |(_, metric)| !told(*metric))
+    .map(|(resource, _)| resource)
+}
+
+/// What a leader carries, in the balancer's units.
+fn leader_load(values: &Values) -> Load {
+    let of = |metric: Metric| values.get(metric).unwrap_or(0.0);
+    Load {
+        cpu: of(Metric::Cpu) as f32,
+        nw_in: ((of(Metric::LeaderBytesIn) + of(Metric::ReplicationBytesIn)) / KB) as f32,
+        nw_out: ((of(Metric::LeaderBytesOut) + of(Metric::ReplicationBytesOut)) / KB) as f32,
+        disk: (of(Metric::Disk) / MB) as f32,
+    }
+}
+
+fn broker_spec(
+    id: i32,
+    broker: &BrokerView,
+    view: &View,
+    capacities: &Capacities,
+    purpose: &Purpose,
+) -> Result<BrokerSpec, NoModel> {
+    let dead = !broker.up || purpose.removed.contains(&id);
+    let capacity = match capacities.of(id) {
+        // What one that is gone could carry matters to nobody.
+        None if dead => None,
+        None => return Err(NoModel::UnknownCapacity(id)),
+        Some((_, true)) if !purpose.may_estimate && !dead => return Err(NoModel::EstimatedCapacity(id)),
+        Some((capacity, _)) => Some(capacity),
+    };
+    let offline = || view.partitions.values().any(|seen| seen.offline.contains(&id));
+    let state = if dead {
+        BrokerState::Dead
+    } else if purpose.new.contains(&id) {
+        BrokerState::New
+    } else if purpose.demoted.contains(&id) {
+        BrokerState::Demoted
+    } else if !broker.failed_dirs.is_empty() || offline() {
+        BrokerState::BadDisks
+    } else {
+        BrokerState::Alive
+    };
+    let host = if broker.host.is_empty() { format!("UNKNOWN_HOST-{id}") } else { broker.host.clone() };
+    Ok(BrokerSpec {
+        id: BrokerId(id),
+        rack: broker.rack.clone().unwrap_or_default(),
+        host,
+        state,
+        capacity: capacity.map(numbers).unwrap_or_default(),
+        disks: capacity
+            .filter(|_| purpose.tells_dirs_apart)
+            .map(|it| dirs(id, broker, it, purpose))
+            .unwrap_or_default(),
+    })
+}
+
+fn numbers(capacity: &Capacity) -> [f64; Resource::COUNT] {
+    let mut numbers = [0.0; Resource::COUNT];
+    numbers[Resource::Cpu as usize] = capacity.cores * 100.0;
+    numbers[Resource::NwIn as usize] = capacity.network_in;
+    numbers[Resource::NwOut as usize] = capacity.network_out;
+    numbers[Resource::Disk as usize] = capacity.disk.total();
+    numbers
+}
+
+fn dirs(id: i32, broker: &BrokerView, capacity: &Capacity, purpose: &Purpose) -> Vec<DiskSpec> {
+    let Disk::Dirs(dirs) = &capacity.disk else { return Vec::new() };
+    let state = |dir: &String| {
+        if broker.failed_dirs.contains(dir) {
+            DiskState::Dead
+        } else if purpose.removed_dirs.contains(&(id, dir.clone())) {
+            DiskState::Removed
+        } else {
+            DiskState::Alive
+        }
+    };
+    dirs.iter().map(|(dir, room)| DiskSpec { name: dir.clone(), capacity: *room, state: state(dir) }).collect()
+}
