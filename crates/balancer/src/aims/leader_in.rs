@@ -7,7 +7,6 @@
 use super::{Aim, Aims, Limit, Rise};
 use crate::cluster::{Resource, Seat};
 use crate::gauges::Gauge;
-use crate::goal::Goal;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::state::State;
@@ -46,9 +45,9 @@ impl Aims {
         Aim::Band { gauge: Gauge::LeaderIn, band, rise: Rise::Traded }
     }
 
-    /// Measures by what leaders take in now. Says which goal that is, if it is another amount than before.
-    pub(crate) fn renew_leader_in(&mut self, state: &State<'_>) -> Option<usize> {
-        let mut leader_in = self.leader_in.take()?;
+    /// Measures by what leaders take in now; says whether that is another amount than before.
+    pub(crate) fn renew_leader_in(&mut self, state: &State<'_>) -> bool {
+        let Some(mut leader_in) = self.leader_in.take() else { return false };
         let now = total(state);
         let differs = (now - leader_in.total).abs() > ROUNDING * now;
         if differs {
@@ -56,8 +55,7 @@ impl Aims {
             self.measure(&leader_in);
         }
         self.leader_in = Some(leader_in);
-        let goal = self.goals.iter().position(|goal| *goal == Goal::LeaderBytesInDistribution);
-        goal.filter(|_| differs)
+        differs
     }
 
     fn measure(&mut self, leader_in: &LeaderIn) {

@@ -31,6 +31,9 @@ use strain::Ease;
 /// three; the bound is for clusters on which goals of later passes keep finding small change.
 const MAX_PASSES: usize = 8;
 
+/// How often in a pass leaders' traffic is measured by a new mean.
+const RENEWALS: usize = 4;
+
 /// An action that was taken, and what for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
@@ -119,6 +122,7 @@ impl<'c, 'r> Search<'c, 'r> {
         let mut looked_back_on = 0;
         for _ in 0..MAX_PASSES {
             let before = self.age;
+            self.renew();
             for (goal, done_at) in done_at.iter_mut().enumerate() {
                 if *done_at != Some(self.age) {
                     self.fences_before = Fences::of(&self.aims, goal, self.seats().len());
@@ -127,21 +131,20 @@ impl<'c, 'r> Search<'c, 'r> {
                     *done_at = Some(found);
                 }
             }
+            // What was taken back may make more of it needless: again, until a look back finds nothing.
             if self.steps.len() > looked_back_on {
-                self.undo_needless();
                 looked_back_on = self.steps.len();
+                self.undo_needless();
             }
             if self.age == before {
-                match self.renew() {
-                    Some(goal) => done_at[goal..].fill(None),
-                    None => break,
-                }
+                break;
             }
         }
     }
 
     fn improve(&mut self, goal: usize) {
         match self.aims.aims[goal] {
+            Aim::Band { gauge: Gauge::LeaderIn, band, .. } => self.improve_leader_in(goal, band),
             Aim::Band { gauge, band, .. } => self.improve_band(goal, gauge, band),
             Aim::Racks | Aim::EvenRacks => self.improve_racks(goal),
             Aim::TopicReplicas => self.improve_topics(goal),
@@ -150,14 +153,25 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
-    /// Measures what leaders take in by the mean of the placement as it is by now, if that is another. Says which goal
-    /// that is: those before it do not depend on it.
-    fn renew(&mut self) -> Option<usize> {
-        let goal = self.aims.renew_leader_in(&self.state)?;
-        let (goals, seats) = (self.aims.goals.len(), self.seats());
-        self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
-        self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
-        Some(goal)
+    /// What is done for this goal changes the mean that it measures by: again, until that stays as it is.
+    fn improve_leader_in(&mut self, goal: usize, band: usize) {
+        for _ in 0..RENEWALS {
+            self.renew();
+            let before = self.age;
+            self.improve_band(goal, Gauge::LeaderIn, band);
+            if self.age == before {
+                break;
+            }
+        }
+    }
+
+    /// Measures what leaders take in by the mean of the placement as it is by now.
+    fn renew(&mut self) {
+        if self.aims.renew_leader_in(&self.state) {
+            let (goals, seats) = (self.aims.goals.len(), self.seats());
+            self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
+            self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
+        }
     }
 
     fn is_hard(&self, goal: usize) -> bool {
