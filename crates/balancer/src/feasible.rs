@@ -178,10 +178,12 @@ impl Feasibility<'_> {
             "Insufficient capacity for {name} (Utilization {load:.2}, Allowed Capacity {room:.2}, Threshold: \
              {threshold:.2})."
         );
-        let advice = allowed.first().map(|typical| {
+        let advice = allowed.first().and_then(|typical| {
             let capacity = typical.capacity[resource as usize];
-            let missing = ((load - room) / (capacity * threshold)).ceil() as usize;
-            Advice::Add(Thing::BrokersLike(missing, resource, capacity, typical.id))
+            let missing = ((load - room) / (capacity * threshold)).ceil();
+            // Where next to nothing of a broker may be used no number of them helps.
+            let helps = missing <= f64::from(Seat::MAX);
+            helps.then(|| Advice::Add(Thing::BrokersLike(missing as usize, resource, capacity, typical.id)))
         });
         Some((message, advice))
     }

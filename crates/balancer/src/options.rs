@@ -86,7 +86,7 @@ pub struct Request {
     pub excluded_topics: Option<TopicPattern>,
     /// Brokers that get no new leaders.
     pub excluded_for_leadership: BTreeSet<BrokerId>,
-    /// Brokers that get no replicas.
+    /// Brokers that get no replicas, unless they are named as destinations.
     pub excluded_for_replica_moves: BTreeSet<BrokerId>,
     /// Moves only replicas that are not where they belong already (offline ones).
     pub only_immigrants: bool,

@@ -169,8 +169,9 @@ impl Change {
 }
 
 /// The changes between the placement as found and as it is in `state`, in the order in which they
-/// became necessary: what must leave first, then what serves the most important goal.
-pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, steps: &[Step]) -> Vec<Change> {
+/// became necessary: what must leave first, then what serves the most important goal. Those that were made together,
+/// in exchange for each other, have the same place in that order.
+pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, steps: &[Step]) -> Vec<(Order, Change)> {
     let reasons = Reasons::of(state, aims, operation, steps);
     let mut changes: Vec<(Order, Change)> = Vec::new();
     for part in reasons.partitions() {
@@ -186,7 +187,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, ste
         changes.push((order, change(state, part, &left, &moves, reasons)));
     }
     changes.sort_by_key(|(order, _)| *order);
-    changes.into_iter().map(|(_, change)| change).collect()
+    changes
 }
 
 fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons: Vec<Reason>) -> Change {

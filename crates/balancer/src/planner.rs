@@ -116,7 +116,8 @@ pub struct Outcome {
     pub statistics: (Statistics, Statistics),
     /// How balanced the cluster is before and after: 100 if no goal is violated.
     pub score: (f64, f64),
-    /// Whether the cluster has the right size.
+    /// Whether the cluster has the right size once all of the plan has happened, what a budget leaves undone included.
+    /// Undecided as long as a hard goal is left violated.
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
@@ -141,7 +142,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
     let mut search = Search::new(state, &rules, aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
-        demote::demote(&mut search.state, &rules, request.demotion)
+        let (changes, verdicts) = demote::demote(&mut search.state, &rules, request.demotion);
+        ((0..).map(|place| (0, place)).zip(changes).collect(), verdicts)
     } else {
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
@@ -151,7 +153,10 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
         (changes(&search.state, &search.aims, &request.operation, &search.steps), Vec::new())
     };
+    // What a budget leaves undone says nothing about the cluster's size.
+    let size = provision(&search.state, &search.aims, &rules, settings);
     let (mut plan, left) = if request.budget == Budget::default() {
+        let changes = changes.into_iter().map(|(_, change)| change).collect();
         (Plan { changes, undone: Undone::default() }, None)
     } else {
         let (plan, state, left) = budget::cut(cluster, &search.aims, changes, request.budget);
@@ -166,12 +171,14 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     verdicts.extend_from_slice(&tidied.verdicts);
     plan.undone = plan.undone.and(tidied.undone);
     let disks = tidied.add_to(&search.state, &mut plan.changes);
+    // Who lacks what is vital is in no position to give anything away.
+    let lacks_a_hard_goal = verdicts.iter().any(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
     let after = loads(&search.state);
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
     Ok(Outcome {
         statistics: (spread(&before), spread(&after)),
         score: score(&verdicts, &plan, settings),
-        provision: provision(&search.state, &search.aims, &rules, settings),
+        provision: if lacks_a_hard_goal { Provision::default() } else { size },
         least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
         plan,
         verdicts,

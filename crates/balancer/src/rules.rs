@@ -1,5 +1,7 @@
 //! Who may go where: the eligibility rules, compiled for one request on one cluster.
 
+use std::collections::BTreeSet;
+
 use crate::cluster::{BrokerId, BrokerState, Cluster, Part, Seat, Slot};
 use crate::options::{Operation, Request};
 use crate::state::State;
@@ -13,6 +15,9 @@ pub enum BadRequest {
     /// A broker that cannot do what is asked because it is dead.
     #[error("broker {0} is dead")]
     DeadBroker(BrokerId),
+    /// A broker of which two things are asked that exclude each other.
+    #[error("broker {0} is to be {1}, and yet {2}")]
+    Contradiction(BrokerId, &'static str, &'static str),
     /// Nowhere to move anything.
     #[error("All alive brokers are excluded from replica moves.")]
     NoDestination,
@@ -78,6 +83,22 @@ impl Rules {
         }
         for id in &request.destinations {
             cluster.seat_of(*id).ok_or(BadRequest::UnknownBroker(*id))?;
+        }
+        let contradicts =
+            |ids: &BTreeSet<BrokerId>, others: &BTreeSet<BrokerId>| ids.intersection(others).next().copied();
+        let contradiction = match &request.operation {
+            Operation::RemoveBrokers(ids) => {
+                contradicts(ids, &request.destinations).map(|id| (id, "removed", "a destination"))
+            }
+            // Destinations override exclusions.
+            Operation::AddBrokers(ids) if request.destinations.is_empty() => {
+                let excluded = &request.excluded_for_replica_moves;
+                contradicts(ids, excluded).map(|id| (id, "added", "excluded from replica moves"))
+            }
+            _ => None,
+        };
+        if let Some((id, one, other)) = contradiction {
+            return Err(BadRequest::Contradiction(id, one, other));
         }
         let lives: Vec<bool> = states.iter().map(|state| *state != BrokerState::Dead).collect();
         let named = !request.destinations.is_empty();
