@@ -183,7 +183,7 @@ impl Feasibility<'_> {
             let missing = ((load - room) / (capacity * threshold)).ceil();
             // Where next to nothing of a broker may be used no number of them helps.
             let helps = missing <= f64::from(Seat::MAX);
-            helps.then(|| Advice::Add(Thing::BrokersLike(missing as usize, resource, capacity, typical.id)))
+            helps.then_some(Advice::Add(Thing::BrokersLike(missing as usize, resource, capacity, typical.id)))
         });
         Some((message, advice))
     }

@@ -230,3 +230,35 @@ pub(crate) fn unmoved(cluster: &Cluster, part: Part) -> Change {
         reasons: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Small;
+
+    #[test]
+    fn a_plan_is_named_by_all_that_it_does_in_its_order_and_by_nothing_else() {
+        let mut small = Small::in_racks("abc");
+        small.partition("t", 0, &[0, 1], 10.0);
+        small.partition("t", 1, &[1, 0], 10.0);
+        let cluster = small.cluster();
+        let name = |changes: &[&Change]| {
+            let changes = changes.iter().map(|change| (*change).clone()).collect();
+            Plan { changes, undone: Undone::default() }.id()
+        };
+        let (one, other) = (unmoved(&cluster, 0), unmoved(&cluster, 1));
+        let known = name(&[&one, &other]);
+        assert_eq!(known, name(&[&one, &other]));
+        let leader = Change { new_leader: BrokerId(1), ..one.clone() };
+        let list = Change { new_replicas: vec![BrokerId(1), BrokerId(0)], ..one.clone() };
+        let disk = DiskChange { broker: BrokerId(0), from: "a".into(), to: "b".into() };
+        let disks = Change { disks: vec![disk], ..one.clone() };
+        for changed in [&leader, &list, &disks] {
+            assert_ne!(known, name(&[changed, &other]));
+        }
+        assert_ne!(known, name(&[&other, &one]));
+        assert_ne!(known, name(&[&one]));
+        let reason = Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false };
+        assert_eq!(known, name(&[&Change { reasons: vec![reason], ..one }, &other]), "why is not what");
+    }
+}

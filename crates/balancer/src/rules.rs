@@ -196,7 +196,9 @@ impl Rules {
             state.home(other) == to
                 && (self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
         };
-        if state.cluster.slots(part).any(bars) {
+        // Nor one that a copy is on its way to already.
+        let awaits_one = || !self.frozen.is_empty() && state.cluster.pending().binary_search(&(part, to)).is_ok();
+        if state.cluster.slots(part).any(bars) || awaits_one() {
             return false;
         }
         // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
@@ -216,8 +218,11 @@ impl Rules {
         if self.must_move(state, leader) {
             return true;
         }
+        let immigrant = self.is_offline(leader) || state.seat(leader) != state.home(leader);
         self.frozen.binary_search(&part).is_err()
             && !self.is_excluded(state.cluster.topic_of(part))
+            // While a cluster is healed leadership may still move: that costs no bytes.
+            && (immigrant || !self.only_immigrants)
             && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 

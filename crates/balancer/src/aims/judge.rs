@@ -287,16 +287,21 @@ impl Aims {
     /// Hand-overs count by the list as found, although the plan writes the lists of partitions that it changes anew, the
     /// leader first, so that nobody is passed over in those. Else goals of lower priority could do in the next plan what
     /// this one refuses them: hand back what was handed over here.
+    ///
+    /// That one partition is led as it should is no excuse for another that no longer is.
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        crowned(action)
-            .iter()
-            .map(|slot| {
-                let part = state.cluster.part_of(slot);
-                let preferred = self.heir(part).unwrap_or(state.first_leader(part));
-                let led_otherwise = |leader: Slot| f64::from(u8::from(leader != preferred));
-                led_otherwise(slot) - led_otherwise(state.leader(part))
-            })
-            .sum()
+        let change = |slot: Slot| {
+            let part = state.cluster.part_of(slot);
+            let preferred = self.heir(part).unwrap_or(state.first_leader(part));
+            let led_otherwise = |leader: Slot| f64::from(u8::from(leader != preferred));
+            led_otherwise(slot) - led_otherwise(state.leader(part))
+        };
+        let (mut worse, mut better) = (0.0, 0.0);
+        for change in crowned(action).iter().map(change) {
+            worse += change.max(0.0);
+            better += change.min(0.0);
+        }
+        if worse > 0.0 { worse } else { better }
     }
 }
 

@@ -90,6 +90,9 @@ pub(crate) struct Search<'c, 'r> {
     fences_before: Fences,
     /// How often the placement changed.
     age: u64,
+    /// Whether every replica and every broker is asked, not only the most promising ones: the last resort before a hard
+    /// goal counts as infeasible.
+    asks_all: bool,
 }
 
 impl<'c, 'r> Search<'c, 'r> {
@@ -110,6 +113,7 @@ impl<'c, 'r> Search<'c, 'r> {
             a_move,
             scratch: Vec::new(),
             age: 0,
+            asks_all: false,
         }
     }
 
@@ -172,6 +176,14 @@ impl<'c, 'r> Search<'c, 'r> {
             self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
             self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
         }
+    }
+
+    /// Lets `attempt` ask every replica and every broker.
+    fn asking_all<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
+        self.asks_all = true;
+        let outcome = attempt(self);
+        self.asks_all = false;
+        outcome
     }
 
     fn is_hard(&self, goal: usize) -> bool {
@@ -240,8 +252,8 @@ impl<'c, 'r> Search<'c, 'r> {
         slot: Slot,
         seats: impl Iterator<Item = Seat>,
     ) -> Result<(), Refusal> {
-        /// Brokers asked before the replica is given up: the least strained ones refuse for reasons
-        /// that the others share.
+        /// Brokers asked before the replica is given up, unless all are: the least strained ones refuse for
+        /// reasons that the others mostly share.
         const ASKED: usize = 12;
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
@@ -249,7 +261,8 @@ impl<'c, 'r> Search<'c, 'r> {
         let racks_bar = self.aims.aims[..=goal].contains(&Aim::Racks);
         self.rank_seats(slot, &weight, seats, racks_bar, &mut ranked);
         let mut outcome = Err(Refusal::NoGain);
-        for asked in 0..ASKED.min(ranked.len()) {
+        let most = if self.asks_all { ranked.len() } else { ASKED.min(ranked.len()) };
+        for asked in 0..most {
             // The best of the rest comes next; a full sort would mostly be wasted.
             let mut best = asked;
             for other in asked + 1..ranked.len() {

@@ -50,7 +50,7 @@ impl Search<'_, '_> {
         super::by_worth(&mut candidates);
         candidates.into_iter().any(|(_, slot)| {
             self.place(goal, Judges::Before, slot, self.some_seats(slot)).is_ok()
-                || (self.seats().len() > ASKED && self.place(goal, Judges::Before, slot, self.seats()).is_ok())
+                || self.asking_all(|search| search.place(goal, Judges::Before, slot, search.seats())).is_ok()
         })
     }
 

@@ -207,6 +207,26 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a budget leaves of a plan does good: what made room for the rest may be missing.
+    #[test]
+    fn a_part_of_a_plan_makes_no_goal_worse_but_for_one_of_higher_priority(
+        case in any_case().prop_map(unforced), moves in 0..6usize, megabytes in 0..400u16
+    ) {
+        for budget in [
+            Budget { moves: Some(moves), megabytes: None },
+            Budget { moves: None, megabytes: Some(megabytes.into()) },
+        ] {
+            let request = Request { budget, ..case.request.clone() };
+            if let Ok(outcome) = planned(&Case { request, ..case.clone() }) {
+                assert_nothing_is_worse(&outcome);
+            }
+        }
+    }
+}
+
 /// The properties above say nothing of requests that are refused or need no change: enough must lead to one.
 #[test]
 fn enough_requests_lead_to_changes() {
