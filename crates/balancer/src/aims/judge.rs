@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::touch::{crowned, each_move, hand_overs, is_as_found, led};
+use super::touch::{crowned, each_move, hand_overs, keeps_brokers, led, touched};
 use super::{Aim, Aims, NOISE, Rise, Role};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -74,7 +74,9 @@ impl Aims {
     /// Whether somebody comes before the leader in the partition's list who should lead in its place. In the list of a
     /// partition that the plan changes, the leader comes first.
     pub(crate) fn is_passed_over(&self, state: &State<'_>, part: Part) -> bool {
-        self.heir(part).is_some() && is_as_found(state, part)
+        self.heir(part).is_some()
+            && state.seat(state.leader(part)) == state.home(state.first_leader(part))
+            && keeps_brokers(state, part, |slot| state.seat(slot))
     }
 
     /// Who comes before the leader in the partition's list as found and should lead in its place, if somebody does.
@@ -290,18 +292,24 @@ impl Aims {
     ///
     /// That one partition is led as it should is no excuse for another that no longer is.
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let change = |slot: Slot| {
-            let part = state.cluster.part_of(slot);
-            let preferred = self.heir(part).unwrap_or(state.first_leader(part));
-            let led_otherwise = |leader: Slot| f64::from(u8::from(leader != preferred));
-            led_otherwise(slot) - led_otherwise(state.leader(part))
-        };
+        let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
         let (mut worse, mut better) = (0.0, 0.0);
-        for change in crowned(action).iter().map(change) {
-            worse += change.max(0.0);
-            better += change.min(0.0);
+        for part in touched(state, action) {
+            let slots = state.cluster.slots(part);
+            let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
+            let before = self.is_led_otherwise(state, part, state.leader(part), |slot| state.seat(slot));
+            let after = self.is_led_otherwise(state, part, leader, |slot| carried(slot).unwrap_or(state.seat(slot)));
+            worse += f64::from(u8::from(after && !before));
+            better += f64::from(u8::from(before && !after));
         }
-        if worse > 0.0 { worse } else { better }
+        if worse > 0.0 { worse } else { -better }
+    }
+
+    /// Whether, by its list as found, another should lead the partition than `leader` if its replicas are at these
+    /// seats. Where the same brokers hold it as before the broker counts, whichever of the replicas it is that came.
+    fn is_led_otherwise(&self, state: &State<'_>, part: Part, leader: Slot, seat: impl Fn(Slot) -> Seat) -> bool {
+        let preferred = self.heir(part).unwrap_or(state.first_leader(part));
+        if keeps_brokers(state, part, &seat) { seat(leader) != state.home(preferred) } else { leader != preferred }
     }
 }
 

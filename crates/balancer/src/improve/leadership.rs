@@ -224,9 +224,11 @@ impl Search<'_, '_> {
     /// Lets the first replica in the list that can lead do so.
     pub(super) fn improve_preferred(&mut self, goal: usize) {
         for part in 0..self.state.cluster.partition_count() as Part {
-            if let Some(slot) = self.aims.heir(part)
-                && self.aims.is_passed_over(&self.state, part)
-            {
+            let (state, aims) = (&self.state, &self.aims);
+            let Some(heir) = aims.heir(part).filter(|_| aims.is_passed_over(state, part)) else { continue };
+            // Replicas of the partition may have changed places.
+            let stands_there = state.cluster.slots(part).find(|slot| state.seat(*slot) == state.home(heir));
+            if let Some(slot) = stands_there.filter(|slot| self.rules.may_lead(state, *slot)) {
                 let _ = self.attempt(goal, Judges::Before, Action::Lead { part, slot });
             }
         }
