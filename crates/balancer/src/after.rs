@@ -1,8 +1,6 @@
 //! The cluster as it is once a plan is carried out, to ask the next question about it.
 
-use crate::cluster::{
-    BrokerId, BrokerSpec, Cluster, ClusterBuilder, Invalid, LeadLoad, NO_DISK, Part, ReplicaSpec, Slot,
-};
+use crate::cluster::{BrokerId, Cluster, ClusterBuilder, Invalid, LeadLoad, NO_DISK, Part, ReplicaSpec, Slot};
 use crate::plan::{Change, Plan};
 
 /// What `plan` makes of `cluster`. A replica takes its load along, and leadership takes its share.
@@ -21,14 +19,7 @@ pub fn after(cluster: &Cluster, plan: &Plan) -> Result<Cluster, Invalid> {
     let mut builder = ClusterBuilder::new();
     cluster.unknown().iter().for_each(|resource| builder.unknown(resource));
     for broker in cluster.brokers() {
-        builder.broker(BrokerSpec {
-            id: broker.id,
-            rack: cluster.racks()[broker.rack].clone(),
-            host: cluster.hosts()[broker.host].clone(),
-            state: broker.state,
-            capacity: broker.capacity,
-            disks: broker.disks.clone(),
-        })?;
+        builder.broker(broker.spec(cluster))?;
     }
     let mut replicas: Vec<ReplicaSpec> = Vec::new();
     for (part, change) in changes.into_iter().enumerate() {
@@ -80,23 +71,28 @@ fn changed<'a>(cluster: &'a Cluster, part: Part, change: &'a Change) -> impl Ite
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BrokerState, Load, Resource};
+    use crate::cluster::{BrokerSpec, BrokerState, Load, Resource};
     use crate::goal::Goal;
     use crate::options::Request;
     use crate::planner;
     use crate::settings::Settings;
 
-    /// Six brokers in three racks; everything starts on the first two, so all must move.
-    fn crowded() -> Cluster {
+    /// Six brokers in three racks.
+    fn six_brokers() -> ClusterBuilder {
         let mut builder = ClusterBuilder::new();
         for id in 0..6 {
             let (rack, host) = (format!("r{}", id % 3), format!("h{id}"));
-            let capacity = [100.0, 1_000.0, 1_000.0, 1_000.0];
-            let disks = Vec::new();
+            let (capacity, disks) = ([100.0, 1_000.0, 1_000.0, 1_000.0], Vec::new());
             builder
                 .broker(BrokerSpec { id: BrokerId(id), rack, host, state: BrokerState::Alive, capacity, disks })
                 .unwrap();
         }
+        builder
+    }
+
+    /// Everything starts on two of the six, so all must move.
+    fn crowded() -> Cluster {
+        let mut builder = six_brokers();
         for number in 0..24 {
             let size = 1.0 + number as f32;
             let replica = |position: i32| ReplicaSpec {
@@ -126,14 +122,7 @@ mod tests {
 
     /// Six brokers, every second of which leads most traffic; replicas of a partition weigh differently.
     fn uneven() -> Cluster {
-        let mut builder = ClusterBuilder::new();
-        for id in 0..6 {
-            let (rack, host) = (format!("r{}", id % 3), format!("h{id}"));
-            let (capacity, disks) = ([100.0, 1_000.0, 1_000.0, 1_000.0], Vec::new());
-            builder
-                .broker(BrokerSpec { id: BrokerId(id), rack, host, state: BrokerState::Alive, capacity, disks })
-                .unwrap();
-        }
+        let mut builder = six_brokers();
         for number in 0..60 {
             let drawn = |salt: i32, most: i32| ((number * 7 + salt * 13) * (number + salt) % most) as f32 + 0.1;
             let replica = |position: i32| ReplicaSpec {

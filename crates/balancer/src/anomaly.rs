@@ -73,11 +73,10 @@ fn mend(
     request: &Request,
 ) -> Result<(), Infeasible> {
     let aims = Aims::compile(state, &[goal], settings, rules);
-    let feasibility = Feasibility { aims: &aims, rules, settings, request };
-    feasibility.before(state)?;
-    let mut search = Search::new(state.clone(), rules, &aims, request.threads.max(1));
+    Feasibility { aims: &aims, rules, settings, request }.before(state)?;
+    let mut search = Search::new(state.clone(), rules, aims, request.threads.max(1));
     search.run();
-    feasibility.after(&search.state)
+    Feasibility { aims: &search.aims, rules, settings, request }.after(&search.state)
 }
 
 /// What is wrong, with the worst broker where it is about brokers.

@@ -1,14 +1,17 @@
 //! A part of a plan that costs no more than it may.
 //!
-//! Changes are taken in the plan's own order, most important first; one that does not fit is passed
-//! over, so that smaller and free ones after it still happen. A part of a plan must be safe by itself:
-//! no change is taken that would break a hard goal, as it may when what made room for it is left out.
+//! Changes are taken in the plan's own order, most important first; one that does not fit is passed over, so that
+//! smaller and free ones after it still happen. A part of a plan must be safe and useful by itself: no change is taken
+//! that would break a hard goal, or harm a goal without doing good to one of higher priority, as it may when what made
+//! room for it is left out. What was made in exchange happens together. The order they are taken in is the order of the
+//! plan, so that all this holds for every beginning of it too.
 
-use crate::aims::Aims;
+use crate::aims::{Aims, NOISE};
 use crate::cluster::{Cluster, Part, Seat, Slot};
 use crate::intra::Allowance;
 use crate::options::Budget;
 use crate::plan::{Change, Plan, Undone};
+use crate::reasons::Order;
 use crate::state::{Action, State};
 
 /// Cuts the plan to the budget. Also says what the cluster looks like after what is left of it, and what is left for
@@ -16,57 +19,90 @@ use crate::state::{Action, State};
 pub(crate) fn cut<'c>(
     cluster: &'c Cluster,
     aims: &Aims,
-    changes: Vec<Change>,
+    changes: Vec<(Order, Change)>,
     budget: Budget,
 ) -> (Plan, State<'c>, Allowance) {
     let mut state = State::found(cluster);
     let mut megabytes_left = budget.megabytes.unwrap_or(f64::INFINITY);
     let mut moves_left = budget.moves.unwrap_or(usize::MAX);
-    // What can be afforded as a whole is safe as a whole, exchanges included.
-    let total = changes.iter().fold(0.0, |sum, change| sum + change.megabytes);
-    let whole = total <= megabytes_left && changes.len() <= moves_left;
-    let mut kept: Vec<(usize, Change)> = Vec::new();
-    let mut waiting: Vec<(usize, Change)> = changes.into_iter().enumerate().collect();
+    // What can be afforded as a whole is safe as a whole.
+    let whole = megabytes(changes.iter().map(|(_, change)| change)) <= megabytes_left && changes.len() <= moves_left;
+    let mut kept: Vec<Change> = Vec::new();
+    let mut waiting = units(changes);
     // What one change is refused another may make room for: again, until nothing more fits.
     loop {
         let before = kept.len();
         let mut passed_over = Vec::new();
-        for (order, change) in waiting {
-            if moves_left == 0 || change.megabytes > megabytes_left || !apply(&mut state, aims, &change, whole) {
-                passed_over.push((order, change));
+        for unit in waiting {
+            let cost = megabytes(&unit);
+            if unit.len() > moves_left || cost > megabytes_left || !apply(&mut state, aims, &unit, whole) {
+                passed_over.push(unit);
                 continue;
             }
-            moves_left -= 1;
-            megabytes_left -= change.megabytes;
-            kept.push((order, change));
+            moves_left -= unit.len();
+            megabytes_left -= cost;
+            kept.extend(unit);
         }
         waiting = passed_over;
         if kept.len() == before {
             break;
         }
     }
-    kept.sort_by_key(|(order, _)| *order);
-    let undone = Undone { changes: waiting.len(), megabytes: waiting.iter().map(|(_, change)| change.megabytes).sum() };
-    let changed = kept.iter().filter_map(|(_, change)| cluster.find(&change.topic, change.partition)).collect();
+    let undone = Undone { changes: waiting.iter().map(Vec::len).sum(), megabytes: megabytes(waiting.iter().flatten()) };
+    let changed = kept.iter().filter_map(|change| cluster.find(&change.topic, change.partition)).collect();
     let left = Allowance { megabytes: megabytes_left, changes: moves_left, changed };
-    (Plan { changes: kept.into_iter().map(|(_, change)| change).collect(), undone }, state, left)
+    (Plan { changes: kept, undone }, state, left)
 }
 
-/// Makes the change happen, or nothing of it if it would break a hard goal, unless the `whole` plan happens.
-fn apply(state: &mut State<'_>, aims: &Aims, change: &Change, whole: bool) -> bool {
-    let Some(actions) = actions(state, change) else { return false };
-    let hard = if whole { 0 } else { aims.goals.iter().take_while(|goal| goal.is_hard()).count() };
-    let mut taken: Vec<Action> = Vec::with_capacity(actions.len());
-    for (action, way_back) in actions {
-        let effect = state.effect(action);
-        if aims.veto(hard, state, action, &effect).is_some() {
-            taken.into_iter().rev().for_each(|way_back| state.apply(way_back));
-            return false;
+fn megabytes<'a>(changes: impl IntoIterator<Item = &'a Change>) -> f64 {
+    changes.into_iter().fold(0.0, |sum, change| sum + change.megabytes)
+}
+
+/// The changes, those together that were made in exchange for each other.
+fn units(changes: Vec<(Order, Change)>) -> Vec<Vec<Change>> {
+    let is_exchange = |change: &Change| change.reasons.iter().any(|why| why.exchange);
+    let mut units: Vec<Vec<Change>> = Vec::new();
+    let mut last: Option<Order> = None;
+    for (order, change) in changes {
+        let place = is_exchange(&change).then_some(order);
+        match units.last_mut() {
+            Some(unit) if place.is_some() && place == last => unit.push(change),
+            _ => units.push(vec![change]),
         }
-        state.apply(action);
-        taken.push(way_back);
+        last = place;
     }
-    true
+    units
+}
+
+/// Makes the changes happen, or nothing of them if that would be of no use or break a hard goal, unless the `whole` plan
+/// happens.
+fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change], whole: bool) -> bool {
+    let mut way_back: Vec<Action> = Vec::new();
+    let mut misses = vec![0.0; aims.goals.len()];
+    let mut take = |state: &mut State<'_>, change: &Change| {
+        let Some(actions) = actions(state, change) else { return false };
+        for (action, back) in actions {
+            let effect = state.effect(action);
+            if !whole && aims.hard_veto(state, action, &effect).is_some() {
+                return false;
+            }
+            for (goal, miss) in misses.iter_mut().enumerate() {
+                *miss += aims.change(goal, state, action, &effect);
+            }
+            state.apply(action);
+            way_back.push(back);
+        }
+        true
+    };
+    let happens = unit.iter().all(|change| take(state, change));
+    // What must leave, must leave. Anything else has to do some good, to the first goal that it changes anything for.
+    let must_happen = unit.iter().any(|change| change.reasons.iter().any(|why| why.goal().is_none()));
+    let does_good = || misses.iter().find(|miss| miss.abs() > NOISE).is_some_and(|miss| *miss < 0.0);
+    let taken = happens && (whole || must_happen || does_good());
+    if !taken {
+        way_back.into_iter().rev().for_each(|back| state.apply(back));
+    }
+    taken
 }
 
 /// The steps from the partition's present placement to the one the change asks for, each with the way back.
@@ -88,4 +124,85 @@ fn actions(state: &State<'_>, change: &Change) -> Option<Vec<(Action, Action)>> 
         actions.push((Action::Lead { part, slot }, Action::Lead { part, slot: state.leader(part) }));
     }
     Some(actions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::BrokerId;
+    use crate::fixture::Small;
+    use crate::goal::Goal;
+    use crate::options::Request;
+    use crate::plan::{Cause, Reason, unmoved};
+    use crate::rules::Rules;
+    use crate::settings::Settings;
+
+    /// Brokers hold 800 MB: 100 and 750 may change places, but neither can go first.
+    #[test]
+    fn no_hard_goal_is_broken_by_a_part_of_a_plan_wherever_it_is_in_the_list() {
+        let mut small = Small::in_racks("ab");
+        small.partition("t", 0, &[0], 100.0);
+        small.partition("u", 0, &[1], 750.0);
+        let cluster = small.cluster();
+        let rules = Rules::compile(&cluster, &Request::default()).unwrap();
+        let change = |part: Part, from: i32, to: i32| {
+            let (from, to) = (BrokerId(from), BrokerId(to));
+            Change { new_replicas: vec![to], moves: vec![(from, to)], new_leader: to, ..unmoved(&cluster, part) }
+        };
+        for (goals, kept) in [
+            (&[Goal::ReplicaDistribution, Goal::DiskCapacity][..], 0),
+            (&[Goal::DiskCapacity, Goal::ReplicaDistribution], 0),
+        ] {
+            let aims = Aims::compile(&State::found(&cluster), goals, &Settings::default(), &rules);
+            let budget = Budget { moves: Some(1), megabytes: None };
+            let (plan, ..) = cut(&cluster, &aims, vec![((1, 0), change(0, 0, 1)), ((1, 1), change(1, 1, 0))], budget);
+            assert_eq!(plan.changes.len(), kept, "{goals:?}");
+        }
+    }
+
+    fn moved(cluster: &Cluster, (topic, number): (&str, i32), from: i32, to: i32) -> Change {
+        let (from, to) = (BrokerId(from), BrokerId(to));
+        let part = cluster.find(topic, number).unwrap();
+        let cause = Cause::Goal { goal: Goal::ReplicaDistribution, gain: 1.0 };
+        let reasons = vec![Reason { cause, from, to, exchange: false }];
+        Change { new_replicas: vec![to], moves: vec![(from, to)], new_leader: to, reasons, ..unmoved(cluster, part) }
+    }
+
+    /// One or two replicas each: `u` on its way from broker 1 to 2 does good only once broker 1 has got another.
+    #[test]
+    fn what_does_no_good_yet_waits_and_every_beginning_of_the_plan_is_useful() {
+        let mut small = Small::in_racks("abc");
+        (0..4).for_each(|number| small.partition("t", number, &[0], 10.0));
+        small.partition("u", 0, &[1], 10.0);
+        let cluster = small.cluster();
+        let rules = Rules::compile(&cluster, &Request::default()).unwrap();
+        let goals = [Goal::ReplicaDistribution];
+        let aims = Aims::compile(&State::found(&cluster), &goals, &Settings::default(), &rules);
+        let part_of = |moves: usize| {
+            let changes =
+                [moved(&cluster, ("u", 0), 1, 2), moved(&cluster, ("t", 0), 0, 1), moved(&cluster, ("t", 1), 0, 1)];
+            let changes = (0..).map(|place| (1, place)).zip(changes).collect();
+            let (plan, ..) = cut(&cluster, &aims, changes, Budget { moves: Some(moves), megabytes: None });
+            let names = plan.changes.iter().map(|change| format!("{}{}", change.topic, change.partition));
+            (names.collect::<Vec<_>>(), plan.undone.changes)
+        };
+        assert_eq!(part_of(1), (vec!["t0".to_owned()], 2));
+        // A third one on broker 1 is too many, until `u` has left it.
+        assert_eq!(part_of(2), (vec!["t0".to_owned(), "u0".to_owned()], 1));
+    }
+
+    #[test]
+    fn what_was_made_in_exchange_happens_together() {
+        let mut small = Small::in_racks("ab");
+        (0..3).for_each(|number| small.partition("t", number, &[0], 10.0));
+        let cluster = small.cluster();
+        let half = |number: i32, exchange: bool| {
+            let mut change = moved(&cluster, ("t", number), 0, 1);
+            change.reasons[0].exchange = exchange;
+            change
+        };
+        let sizes = |changes: Vec<(Order, Change)>| units(changes).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(sizes(vec![((1, 4), half(0, true)), ((1, 4), half(1, true)), ((1, 5), half(2, true))]), [2, 1]);
+        assert_eq!(sizes(vec![((1, 4), half(0, false)), ((1, 4), half(1, false))]), [1, 1]);
+    }
 }

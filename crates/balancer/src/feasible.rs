@@ -178,10 +178,12 @@ impl Feasibility<'_> {
             "Insufficient capacity for {name} (Utilization {load:.2}, Allowed Capacity {room:.2}, Threshold: \
              {threshold:.2})."
         );
-        let advice = allowed.first().map(|typical| {
+        let advice = allowed.first().and_then(|typical| {
             let capacity = typical.capacity[resource as usize];
-            let missing = ((load - room) / (capacity * threshold)).ceil() as usize;
-            Advice::Add(Thing::BrokersLike(missing, resource, capacity, typical.id))
+            let missing = ((load - room) / (capacity * threshold)).ceil();
+            // Where next to nothing of a broker may be used no number of them helps.
+            let helps = missing <= f64::from(Seat::MAX);
+            helps.then_some(Advice::Add(Thing::BrokersLike(missing as usize, resource, capacity, typical.id)))
         });
         Some((message, advice))
     }
@@ -211,10 +213,8 @@ impl Feasibility<'_> {
             }
             counts
         };
-        let (part, counts) = self.included(state).map(|part| (part, counts_of(part))).find(|(part, counts)| {
-            let most = state.cluster.slots(*part).len().div_ceil(self.aims.live_racks().max(1));
-            counts.values().any(|count| *count > most)
-        })?;
+        let part = self.included(state).find(|part| self.aims.beyond_rack_quotas(state, *part) > 0)?;
+        let counts = counts_of(part);
         let rack = |rack: &u16| state.cluster.racks()[usize::from(*rack)].clone();
         let brokers: Vec<BrokerId> = state.cluster.slots(part).map(|slot| id(state, state.seat(slot))).collect();
         let per_rack: Vec<String> = counts.iter().map(|(at, count)| format!("{}={count}", rack(at))).collect();

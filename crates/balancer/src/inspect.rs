@@ -63,6 +63,9 @@ pub enum Wrong {
     /// The leader is not the first of the list.
     #[error("the leader, broker {0}, is not the first of the list")]
     LeaderNotFirst(BrokerId),
+    /// The moves do not lead from the old list to the new one.
+    #[error("the moves told are not from the brokers that lose a replica to those that get one")]
+    Moves,
     /// A broker gets a replica that it must not get.
     #[error("broker {to} gets a replica, but {why}")]
     Ineligible {
@@ -229,12 +232,28 @@ impl Inspector<'_> {
         if !same && change.new_replicas.first() != Some(&change.new_leader) {
             self.find(change, Wrong::LeaderNotFirst(change.new_leader));
         }
+        self.moves(change);
         self.destinations(change);
         self.leadership(&before, change);
         self.departures(&before, change);
         self.leftovers(found, &change.new_replicas, change.new_leader);
         self.disks(&before, change);
         self.bytes(&before, change);
+    }
+
+    /// Every broker that loses a replica is where one move begins, every one that gets one where one ends. Lists that
+    /// cannot be matched have been found wrong already.
+    fn moves(&mut self, change: &Change) {
+        let sorted = |mut ids: Vec<BrokerId>| {
+            ids.sort_unstable();
+            ids
+        };
+        let gone = change.old_replicas.iter().copied().filter(|broker| !change.new_replicas.contains(broker));
+        let (gone, added) = (sorted(gone.collect()), sorted(change.added().collect()));
+        let (from, to): (Vec<BrokerId>, Vec<BrokerId>) = change.moves.iter().copied().unzip();
+        if gone.len() == added.len() && (sorted(from) != gone || sorted(to) != added) {
+            self.find(change, Wrong::Moves);
+        }
     }
 
     fn destinations(&mut self, change: &Change) {

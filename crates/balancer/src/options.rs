@@ -58,13 +58,19 @@ pub struct Budget {
     pub moves: Option<usize>,
 }
 
-/// How demotion treats the partitions it finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// How demotion treats the partitions it finds; unless told otherwise it leaves both kinds alone, as Cruise Control does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demotion {
     /// Leaves partitions with offline replicas alone (`skip_urp_demotion`).
     pub skip_under_replicated: bool,
     /// Leaves partitions alone where the broker only follows (`exclude_follower_demotion`).
     pub exclude_followers: bool,
+}
+
+impl Default for Demotion {
+    fn default() -> Self {
+        Demotion { skip_under_replicated: true, exclude_followers: true }
+    }
 }
 
 /// A whole request.
@@ -80,7 +86,7 @@ pub struct Request {
     pub excluded_topics: Option<TopicPattern>,
     /// Brokers that get no new leaders.
     pub excluded_for_leadership: BTreeSet<BrokerId>,
-    /// Brokers that get no replicas.
+    /// Brokers that get no replicas, unless they are named as destinations.
     pub excluded_for_replica_moves: BTreeSet<BrokerId>,
     /// Moves only replicas that are not where they belong already (offline ones).
     pub only_immigrants: bool,
@@ -114,7 +120,12 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use super::TopicPattern;
+    use super::{Demotion, TopicPattern};
+
+    #[test]
+    fn demotion_leaves_followers_and_partitions_in_trouble_alone_unless_told_otherwise() {
+        assert_eq!(Demotion::default(), Demotion { skip_under_replicated: true, exclude_followers: true });
+    }
 
     #[test]
     fn a_pattern_means_the_whole_name_with_every_alternative() {

@@ -169,8 +169,9 @@ impl Change {
 }
 
 /// The changes between the placement as found and as it is in `state`, in the order in which they
-/// became necessary: what must leave first, then what serves the most important goal.
-pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, steps: &[Step]) -> Vec<Change> {
+/// became necessary: what must leave first, then what serves the most important goal. Those that were made together,
+/// in exchange for each other, have the same place in that order.
+pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, steps: &[Step]) -> Vec<(Order, Change)> {
     let reasons = Reasons::of(state, aims, operation, steps);
     let mut changes: Vec<(Order, Change)> = Vec::new();
     for part in reasons.partitions() {
@@ -186,7 +187,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, ste
         changes.push((order, change(state, part, &left, &moves, reasons)));
     }
     changes.sort_by_key(|(order, _)| *order);
-    changes.into_iter().map(|(_, change)| change).collect()
+    changes
 }
 
 fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons: Vec<Reason>) -> Change {
@@ -227,5 +228,37 @@ pub(crate) fn unmoved(cluster: &Cluster, part: Part) -> Change {
         megabytes: 0.0,
         disk_megabytes: 0.0,
         reasons: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Small;
+
+    #[test]
+    fn a_plan_is_named_by_all_that_it_does_in_its_order_and_by_nothing_else() {
+        let mut small = Small::in_racks("abc");
+        small.partition("t", 0, &[0, 1], 10.0);
+        small.partition("t", 1, &[1, 0], 10.0);
+        let cluster = small.cluster();
+        let name = |changes: &[&Change]| {
+            let changes = changes.iter().map(|change| (*change).clone()).collect();
+            Plan { changes, undone: Undone::default() }.id()
+        };
+        let (one, other) = (unmoved(&cluster, 0), unmoved(&cluster, 1));
+        let known = name(&[&one, &other]);
+        assert_eq!(known, name(&[&one, &other]));
+        let leader = Change { new_leader: BrokerId(1), ..one.clone() };
+        let list = Change { new_replicas: vec![BrokerId(1), BrokerId(0)], ..one.clone() };
+        let disk = DiskChange { broker: BrokerId(0), from: "a".into(), to: "b".into() };
+        let disks = Change { disks: vec![disk], ..one.clone() };
+        for changed in [&leader, &list, &disks] {
+            assert_ne!(known, name(&[changed, &other]));
+        }
+        assert_ne!(known, name(&[&other, &one]));
+        assert_ne!(known, name(&[&one]));
+        let reason = Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false };
+        assert_eq!(known, name(&[&Change { reasons: vec![reason], ..one }, &other]), "why is not what");
     }
 }

@@ -1,7 +1,5 @@
 //! From a request to a plan, and what the plan does to every goal.
 
-use std::cell::OnceCell;
-
 use crate::aims::Aims;
 use crate::budget;
 use crate::cluster::{BrokerId, Cluster, Resource, Seat};
@@ -118,16 +116,14 @@ pub struct Outcome {
     pub statistics: (Statistics, Statistics),
     /// How balanced the cluster is before and after: 100 if no goal is violated.
     pub score: (f64, f64),
-    /// Whether the cluster has the right size.
+    /// Whether the cluster has the right size once all of the plan has happened, what a budget leaves undone included.
+    /// Undecided as long as a hard goal is left violated.
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
     /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
     pub disks: Vec<DiskLoad>,
 }
-
-/// How often aims are made anew for what leaders take in by then.
-const RENEWALS: usize = 4;
 
 /// Makes the plan for `request`.
 pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
@@ -143,32 +139,27 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let before = loads(&state);
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
-    let feasibility = Feasibility { aims: &aims, rules: &rules, settings, request };
-    feasibility.before(&state).map_err(Refused::Infeasible)?;
-    let renewed: [OnceCell<Aims>; RENEWALS] = Default::default();
-    let mut search = Search::new(state, &rules, &aims, request.threads.max(1));
+    Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
+    let mut search = Search::new(state, &rules, aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
-        demote::demote(&mut search.state, &rules, request.demotion)
+        let (changes, verdicts) = demote::demote(&mut search.state, &rules, request.demotion);
+        ((0..).map(|place| (0, place)).zip(changes).collect(), verdicts)
     } else {
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
             search.run();
-            for cell in &renewed {
-                if !goals.contains(&Goal::LeaderBytesInDistribution) || !leaders_take_in_other(&search) {
-                    break;
-                }
-                let aims = cell.get_or_init(|| Aims::compile(&search.state, &goals, settings, &rules));
-                search = search.with_aims(aims);
-                search.run();
-            }
         }
+        let feasibility = Feasibility { aims: &search.aims, rules: &rules, settings, request };
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
-        (changes(&search.state, search.aims, &request.operation, &search.steps), Vec::new())
+        (changes(&search.state, &search.aims, &request.operation, &search.steps), Vec::new())
     };
+    // What a budget leaves undone says nothing about the cluster's size.
+    let size = provision(&search.state, &search.aims, &rules, settings);
     let (mut plan, left) = if request.budget == Budget::default() {
+        let changes = changes.into_iter().map(|(_, change)| change).collect();
         (Plan { changes, undone: Undone::default() }, None)
     } else {
-        let (plan, state, left) = budget::cut(cluster, search.aims, changes, request.budget);
+        let (plan, state, left) = budget::cut(cluster, &search.aims, changes, request.budget);
         search.state = state;
         (plan, Some(left))
     };
@@ -180,13 +171,15 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     verdicts.extend_from_slice(&tidied.verdicts);
     plan.undone = plan.undone.and(tidied.undone);
     let disks = tidied.add_to(&search.state, &mut plan.changes);
+    // Who lacks what is vital is in no position to give anything away.
+    let lacks_a_hard_goal = verdicts.iter().any(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
     let after = loads(&search.state);
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
     Ok(Outcome {
         statistics: (spread(&before), spread(&after)),
         score: score(&verdicts, &plan, settings),
-        provision: provision(&search.state, search.aims, &rules, settings),
-        least_megabytes: estimate::least_megabytes(&search.state, search.aims, &rules, &before),
+        provision: if lacks_a_hard_goal { Provision::default() } else { size },
+        least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
         plan,
         verdicts,
         unmeasured,
@@ -194,14 +187,6 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         after,
         disks,
     })
-}
-
-/// Whether leaders as a whole take in another amount than the aims were made for. It depends on who leads where the
-/// replicas of a partition differ, and the mean of it is what `LeaderBytesInDistribution` measures brokers by: it has to
-/// be the mean of the cluster that the plan leads to.
-fn leaders_take_in_other(search: &Search<'_, '_>) -> bool {
-    let now: f64 = search.state.all_levels().iter().map(|levels| levels[Gauge::LeaderIn as usize]).sum();
-    (now - search.aims.leader_in).abs() > 1e-9 * now
 }
 
 /// How each goal fares by what the search made of it.

@@ -366,6 +366,23 @@ mod tests {
         assert_eq!(found, (ProvisionStatus::OverProvisioned, words.to_owned()));
     }
 
+    /// Two replicas share a rack: a budget of less than one of them leaves them there.
+    #[test]
+    fn the_size_is_that_of_the_whole_plan_and_withheld_while_a_hard_goal_is_missed() {
+        let found = |megabytes: Option<f64>, goals: &[Goal]| {
+            let mut small = Small::in_racks("aabcde");
+            small.partition("t", 0, &[0, 1], 10.0);
+            let budget = crate::options::Budget { megabytes, moves: None };
+            let request = Request { budget, ..Request::rebalance(goals) };
+            let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+            (outcome.plan.changes.len(), outcome.provision.status)
+        };
+        let too_many = ProvisionStatus::OverProvisioned;
+        assert_eq!(found(None, &[Goal::RackAware]), (1, too_many));
+        assert_eq!(found(Some(10.0), &[Goal::RackAware]), (1, too_many));
+        assert_eq!(found(Some(5.0), &[Goal::RackAware]), (0, ProvisionStatus::Undecided));
+    }
+
     #[test]
     fn goals_without_an_opinion_leave_it_undecided() {
         let mut small = Small::in_racks("ab");

@@ -211,7 +211,7 @@ mod tests {
             state.apply(*action);
             taken.push(Step { why: *why, action: *action, from: effect.from, to: effect.to });
         }
-        changes(&state, &aims, &request.operation, &taken)
+        changes(&state, &aims, &request.operation, &taken).into_iter().map(|(_, change)| change).collect()
     }
 
     fn goal(goal: usize, gain: f64) -> Why {

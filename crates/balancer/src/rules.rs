@@ -1,5 +1,7 @@
 //! Who may go where: the eligibility rules, compiled for one request on one cluster.
 
+use std::collections::BTreeSet;
+
 use crate::cluster::{BrokerId, BrokerState, Cluster, Part, Seat, Slot};
 use crate::options::{Operation, Request};
 use crate::state::State;
@@ -13,6 +15,9 @@ pub enum BadRequest {
     /// A broker that cannot do what is asked because it is dead.
     #[error("broker {0} is dead")]
     DeadBroker(BrokerId),
+    /// A broker of which two things are asked that exclude each other.
+    #[error("broker {0} is to be {1}, and yet {2}")]
+    Contradiction(BrokerId, &'static str, &'static str),
     /// Nowhere to move anything.
     #[error("All alive brokers are excluded from replica moves.")]
     NoDestination,
@@ -44,8 +49,8 @@ pub enum BadRequest {
 pub(crate) struct Rules {
     /// Brokers' states with the operation taken into account.
     pub(crate) states: Vec<BrokerState>,
-    /// Whether there are brokers to be emptied or replicas that are offline: then soft goals move only
-    /// replicas that had to move anyway.
+    /// Whether brokers are being removed or replicas are offline: then soft goals move only replicas that
+    /// had to move anyway.
     pub(crate) healing: bool,
     has_new: bool,
     /// Destinations asked for by name override exclusions and the rule of new brokers.
@@ -79,6 +84,22 @@ impl Rules {
         for id in &request.destinations {
             cluster.seat_of(*id).ok_or(BadRequest::UnknownBroker(*id))?;
         }
+        let contradicts =
+            |ids: &BTreeSet<BrokerId>, others: &BTreeSet<BrokerId>| ids.intersection(others).next().copied();
+        let contradiction = match &request.operation {
+            Operation::RemoveBrokers(ids) => {
+                contradicts(ids, &request.destinations).map(|id| (id, "removed", "a destination"))
+            }
+            // Destinations override exclusions.
+            Operation::AddBrokers(ids) if request.destinations.is_empty() => {
+                let excluded = &request.excluded_for_replica_moves;
+                contradicts(ids, excluded).map(|id| (id, "added", "excluded from replica moves"))
+            }
+            _ => None,
+        };
+        if let Some((id, one, other)) = contradiction {
+            return Err(BadRequest::Contradiction(id, one, other));
+        }
         let lives: Vec<bool> = states.iter().map(|state| *state != BrokerState::Dead).collect();
         let named = !request.destinations.is_empty();
         let each = |rule: &dyn Fn(usize, BrokerId) -> bool| -> Vec<bool> {
@@ -104,7 +125,8 @@ impl Rules {
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
         frozen.dedup();
         Ok(Rules {
-            healing: any_offline || lives.contains(&false),
+            // A broker that died empty leaves nothing to heal; one that is removed stays so once it is empty.
+            healing: any_offline || matches!(request.operation, Operation::RemoveBrokers(_)),
             has_new: states.contains(&BrokerState::New),
             named_destinations: named,
             takes_replicas,
@@ -172,9 +194,11 @@ impl Rules {
         let (part, load) = (state.cluster.part_of(slot), state.cluster.slot_load(slot));
         let bars = |other: Slot| {
             state.home(other) == to
-                && (self.healing && self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
+                && (self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
         };
-        if state.cluster.slots(part).any(bars) {
+        // Nor one that a copy is on its way to already.
+        let awaits_one = || !self.frozen.is_empty() && state.cluster.pending().binary_search(&(part, to)).is_ok();
+        if state.cluster.slots(part).any(bars) || awaits_one() {
             return false;
         }
         // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
@@ -187,17 +211,19 @@ impl Rules {
         let part = state.cluster.part_of(slot);
         let leader = state.leader(part);
         let seat = state.seat(slot);
-        if slot == leader
-            || self.must_move(state, slot)
-            || !self.takes_leaders[usize::from(seat)]
-            || self.frozen.binary_search(&part).is_ok()
-        {
+        if slot == leader || self.must_move(state, slot) || !self.takes_leaders[usize::from(seat)] {
             return false;
         }
+        // Whoever is left must lead, whatever else is under way.
         if self.must_move(state, leader) {
             return true;
         }
-        !self.is_excluded(state.cluster.topic_of(part)) && (self.may_lead_more(seat) || seat == state.home(leader))
+        let immigrant = self.is_offline(leader) || state.seat(leader) != state.home(leader);
+        self.frozen.binary_search(&part).is_err()
+            && !self.is_excluded(state.cluster.topic_of(part))
+            // While a cluster is healed leadership may still move: that costs no bytes.
+            && (immigrant || !self.only_immigrants)
+            && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
     /// Whether the broker may get replicas that were never on it.

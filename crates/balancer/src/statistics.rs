@@ -55,7 +55,7 @@ fn spread(values: &[f64]) -> Spread {
     }
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / count;
     Spread {
         min: values.iter().copied().fold(f64::INFINITY, f64::min),
         mean,

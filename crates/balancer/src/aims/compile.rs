@@ -2,10 +2,11 @@
 //! it ought to carry, the counts per topic.
 
 use super::hosts::{Hosts, Reach};
-use super::{Aim, Aims, Limit, Rise};
-use crate::cluster::{Cluster, Resource, Seat};
+use super::{Aim, Aims, Limit, Rise, Role};
+use crate::cluster::{Cluster, Part, Resource, Seat, Slot};
 use crate::gauges::{GAUGES, Gauge, Levels};
 use crate::goal::Goal;
+use crate::provision::racks;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::state::State;
@@ -16,13 +17,13 @@ impl Aims {
         let seats = cluster.brokers().len();
         let counted = rules.counted.iter().filter(|counted| **counted).count() as f64;
         let totals = totals(state);
-        let bands = goals.iter().filter(|goal| band_of(**goal).is_some()).count();
-        let mut live: Vec<usize> = (0..seats as Seat)
-            .filter(|seat| rules.is_alive(*seat) && rules.counted[usize::from(*seat)])
-            .map(|seat| cluster.brokers()[usize::from(seat)].rack)
-            .collect();
-        live.sort_unstable();
-        live.dedup();
+        let is_band = |goal: &&Goal| band_of(**goal).is_some() || **goal == Goal::LeaderBytesInDistribution;
+        let bands = goals.iter().filter(is_band).count();
+        let role = |seat: Seat| match (rules.is_alive(seat), rules.counted[usize::from(seat)]) {
+            (false, _) => Role::Emptied,
+            (true, false) => Role::Keeper,
+            (true, true) => Role::Taker { leads: rules.takes_leaders(seat) },
+        };
         let mut aims = Aims {
             goals: goals.to_vec(),
             aims: Vec::with_capacity(goals.len()),
@@ -35,9 +36,10 @@ impl Aims {
             watch_topics: goals.contains(&Goal::TopicReplicaDistribution),
             min_leaders: min_leaders(cluster, settings, rules),
             racks: cluster.brokers().iter().map(|broker| broker.rack as u16).collect(),
-            live_racks: live.len(),
-            may_lead: (0..seats as Seat).map(|seat| rules.may_lead_more(seat)).collect(),
-            leader_in: totals[Gauge::LeaderIn as usize],
+            live_racks: racks(cluster, |seat| rules.counted[usize::from(seat)]),
+            roles: (0..seats as Seat).map(role).collect(),
+            passed_over: passed_over(state, goals, rules),
+            leader_in: None,
         };
         for goal in goals {
             let aim = match goal {
@@ -46,6 +48,7 @@ impl Aims {
                 Goal::TopicReplicaDistribution => Aim::TopicReplicas,
                 Goal::MinTopicLeadersPerBroker => Aim::TopicLeaders,
                 Goal::PreferredLeaderElection => Aim::PreferredLeaders,
+                Goal::LeaderBytesInDistribution => aims.add_leader_in(state, settings, rules, counted),
                 Goal::IntraBrokerDiskCapacity | Goal::IntraBrokerDiskUsageDistribution => {
                     unreachable!("goals inside brokers are not compiled here")
                 }
@@ -66,7 +69,7 @@ impl Aims {
         counted: f64,
     ) -> Aim {
         let (gauge, kind) = band_of(goal).unwrap_or((Gauge::Replicas, Kind::Count));
-        let band = self.aims.iter().filter(|aim| matches!(aim, Aim::Band { .. })).count();
+        let band = self.next_band();
         let total = totals[gauge as usize];
         let capacity_of = |seat: usize, resource: Resource| cluster.brokers()[seat].capacity[resource as usize];
         let whole = |resource: Resource| -> f64 {
@@ -110,18 +113,11 @@ impl Aims {
                     let share = mean * capacity;
                     (Limit::new(low * capacity, high * capacity, share), share, share * width)
                 }
-                Kind::LeaderIn => {
-                    let mean = total / counted;
-                    let idle = settings.low_utilization_thresholds[Resource::NwIn as usize];
-                    let threshold = settings.balance_thresholds[Resource::NwIn as usize];
-                    let high = (mean * threshold).max(idle * capacity_of(seat, Resource::NwIn));
-                    (Limit::new(0.0, high, mean), mean, mean * (threshold - 1.0))
-                }
             };
             // Brokers that get no replicas are free to lose what they have.
             let limit = if rules.counted[seat] { limit } else { Limit { low: 0.0, ..limit } };
             self.limits[seat * self.bands + band] = limit;
-            self.pull(seat, gauge, share, half, matches!(kind, Kind::Count | Kind::Usage(_) | Kind::LeaderIn));
+            self.pull(seat, gauge, share, half, matches!(kind, Kind::Count | Kind::Usage(_)));
         }
         let reach = kind.reach(gauge);
         if let Some(hosts) = self.hosts.as_mut().filter(|_| reach != Reach::Broker) {
@@ -130,13 +126,18 @@ impl Aims {
         let rise = match kind {
             Kind::Capacity(resource) if gauge == Gauge::of(resource) => Rise::BarredToLeaders,
             Kind::Capacity(_) | Kind::MostReplicas => Rise::Barred,
-            Kind::Count | Kind::Usage(_) | Kind::LeaderIn => Rise::Traded,
+            Kind::Count | Kind::Usage(_) => Rise::Traded,
         };
         Aim::Band { gauge, band, rise }
     }
 
+    /// The number of the band that comes after those there are.
+    pub(super) fn next_band(&self) -> usize {
+        self.aims.iter().filter(|aim| matches!(aim, Aim::Band { .. })).count()
+    }
+
     /// Lets deviations of the gauge strain the broker, as much as `half` of the share is wide.
-    fn pull(&mut self, seat: usize, gauge: Gauge, share: f64, half: f64, is_distribution: bool) {
+    pub(super) fn pull(&mut self, seat: usize, gauge: Gauge, share: f64, half: f64, is_distribution: bool) {
         let gauge = gauge as usize;
         self.targets[seat][gauge] = share;
         let half = half.max(share * 0.01);
@@ -157,7 +158,6 @@ enum Kind {
     MostReplicas,
     Capacity(Resource),
     Usage(Resource),
-    LeaderIn,
 }
 
 impl Kind {
@@ -188,7 +188,6 @@ fn band_of(goal: Goal) -> Option<(Gauge, Kind)> {
         Goal::NetworkOutboundUsageDistribution => usage(Resource::NwOut),
         Goal::CpuUsageDistribution => usage(Resource::Cpu),
         Goal::LeaderReplicaDistribution => (Gauge::Leaders, Kind::Count),
-        Goal::LeaderBytesInDistribution => (Gauge::LeaderIn, Kind::LeaderIn),
         _ => return None,
     })
 }
@@ -238,4 +237,17 @@ fn min_leaders(cluster: &Cluster, settings: &Settings, rules: &Rules) -> Vec<u32
             _ => 0,
         })
         .collect()
+}
+
+/// The partitions whose leader comes after another replica in the list that may lead, and the first of those; none if
+/// nobody asks.
+fn passed_over(state: &State<'_>, goals: &[Goal], rules: &Rules) -> Vec<(Part, Slot)> {
+    if !goals.contains(&Goal::PreferredLeaderElection) {
+        return Vec::new();
+    }
+    let leads_instead = |part: Part| {
+        let mut before = state.cluster.slots(part).start..state.leader(part);
+        before.find(|slot| rules.may_lead(state, *slot)).map(|slot| (part, slot))
+    };
+    (0..state.cluster.partition_count() as Part).filter_map(leads_instead).collect()
 }

@@ -1,8 +1,10 @@
 //! Judging by the compiled goals: by how much one misses, what an action changes about that, and
 //! which goal forbids the action.
 
-use super::touch::{crowned, each_move, led, touched};
-use super::{Aim, Aims, NOISE, Rise};
+use std::ops::Range;
+
+use super::touch::{crowned, each_move, hand_overs, keeps_brokers, led, touched};
+use super::{Aim, Aims, NOISE, Rise, Role};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
 use crate::rules::Rules;
@@ -52,38 +54,46 @@ impl Aims {
             Aim::TopicReplicas => topics
                 .map(|topic| {
                     let row = state.topics().row(topic).iter().zip(seats.clone());
-                    let alive = row.filter(|(_, seat)| rules.is_alive(*seat));
-                    alive
-                        .map(|(count, seat)| self.topic_miss(topic, *count, rules.counted[usize::from(seat)]))
-                        .sum::<f64>()
+                    row.map(|(count, seat)| self.topic_miss(topic, *count, seat)).sum::<f64>()
                 })
                 .sum(),
             Aim::TopicLeaders => topics
                 .filter(|topic| self.min_leaders(*topic) > 0)
                 .map(|topic| {
-                    let eligible =
-                        seats.clone().filter(|seat| rules.counted[usize::from(*seat)] && rules.takes_leaders(*seat));
-                    eligible
+                    seats
+                        .clone()
+                        .filter(|seat| self.must_lead(*seat))
                         .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(led(state, topic, seat))))
                         .sum::<f64>()
                 })
                 .sum(),
-            Aim::PreferredLeaders => parts
-                .filter(|part| {
-                    let leader = state.leader(*part);
-                    state
-                        .cluster
-                        .slots(*part)
-                        .take_while(|slot| *slot != leader)
-                        .any(|slot| rules.may_lead(state, slot))
-                })
-                .count() as f64,
+            Aim::PreferredLeaders => parts.filter(|part| self.is_passed_over(state, *part)).count() as f64,
         }
     }
 
-    fn topic_miss(&self, topic: u32, count: u32, counted: bool) -> f64 {
+    /// Whether somebody comes before the leader in the partition's list who should lead in its place. In the list of a
+    /// partition that the plan changes, the leader comes first.
+    pub(crate) fn is_passed_over(&self, state: &State<'_>, part: Part) -> bool {
+        self.heir(part).is_some()
+            && state.seat(state.leader(part)) == state.home(state.first_leader(part))
+            && keeps_brokers(state, part, |slot| state.seat(slot))
+    }
+
+    /// Who comes before the leader in the partition's list as found and should lead in its place, if somebody does.
+    pub(crate) fn heir(&self, part: Part) -> Option<Slot> {
+        let found = self.passed_over.binary_search_by_key(&part, |(part, _)| *part);
+        found.ok().map(|at| self.passed_over[at].1)
+    }
+
+    /// By how much a broker with so many replicas of the topic misses: no broker that is dead, and none by too few that
+    /// gets no replicas.
+    fn topic_miss(&self, topic: u32, count: u32, seat: Seat) -> f64 {
         let (low, high) = self.topic_band(topic);
-        f64::from(count.saturating_sub(high)) + if counted { f64::from(low.saturating_sub(count)) } else { 0.0 }
+        match self.roles[usize::from(seat)] {
+            Role::Emptied => 0.0,
+            Role::Keeper => f64::from(count.saturating_sub(high)),
+            Role::Taker { .. } => f64::from(count.saturating_sub(high) + low.saturating_sub(count)),
+        }
     }
 
     /// Replicas of the partition beyond the first in each rack; 0 if nobody may move them.
@@ -96,22 +106,47 @@ impl Aims {
         slots.clone().filter(|slot| (slots.start..*slot).any(|other| rack(other) == rack(*slot))).count() as f64
     }
 
+    /// Replicas of the partition that must change racks to be spread evenly; 0 if nobody may move them.
     fn rack_unevenness(&self, state: &State<'_>, rules: &Rules, part: Part) -> f64 {
         if rules.is_excluded(state.cluster.topic_of(part)) {
             return 0.0;
         }
-        let slots = state.cluster.slots(part);
-        let most = slots.len().div_ceil(self.live_racks.max(1));
-        let rack = |slot: Slot| self.rack(state.seat(slot));
-        slots
-            .clone()
-            .filter(|slot| (slots.start..*slot).filter(|other| rack(*other) == rack(*slot)).count() >= most)
-            .count() as f64
+        self.beyond_rack_quotas(state, part) as f64
+    }
+
+    /// Replicas of the partition beyond what its racks should hold: an equal share each, and one more in so many racks
+    /// as equal shares leave replicas over.
+    pub(crate) fn beyond_rack_quotas(&self, state: &State<'_>, part: Part) -> usize {
+        self.beyond_quotas(&state.cluster.slots(part), |slot| self.rack(state.seat(slot)))
+    }
+
+    fn beyond_quotas(&self, slots: &Range<Slot>, rack: impl Fn(Slot) -> u16) -> usize {
+        // Somebody lives, or the request would have been refused.
+        let racks = self.live_racks.max(1);
+        let (share, left_over) = (slots.len() / racks, slots.len() % racks);
+        let (mut beyond, mut fuller) = (0, 0);
+        for slot in slots.clone() {
+            let here = rack(slot);
+            // Each rack once.
+            if (slots.start..slot).any(|other| rack(other) == here) {
+                continue;
+            }
+            let count = slots.clone().filter(|other| rack(*other) == here).count();
+            beyond += count.saturating_sub(share);
+            fuller += usize::from(count > share);
+        }
+        beyond - fuller.min(left_over)
     }
 
     /// The first goal before `upto` that the action would make worse.
     pub(crate) fn veto(&self, upto: usize, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
         (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
+    }
+
+    /// The first hard goal, wherever it is in the list, that the action would make worse.
+    pub(crate) fn hard_veto(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
+        let hard = (0..self.goals.len()).filter(|index| self.goals[*index].is_hard());
+        hard.into_iter().find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
     /// The same for an action that is known to take no broker out of a band.
@@ -178,18 +213,18 @@ impl Aims {
     fn even_rack_change(&self, state: &State<'_>, action: Action) -> f64 {
         each_move(state, action)
             .map(|(slot, to)| {
-                let part = state.cluster.part_of(slot);
-                let count =
-                    |rack: u16| state.cluster.slots(part).filter(|other| self.rack(state.seat(*other)) == rack).count();
-                let (from, to) = (self.rack(state.seat(slot)), self.rack(to));
+                let slots = state.cluster.slots(state.cluster.part_of(slot));
+                let rack_of = |other: Slot| self.rack(state.seat(other));
+                let count = |rack: u16| slots.clone().filter(|other| rack_of(*other) == rack).count();
+                let (from, to) = (rack_of(slot), self.rack(to));
                 if from == to {
-                    0.0
-                } else if count(to) < count(from) {
-                    // Evens out if the racks were more than one apart, else only changes which has more.
-                    if count(to) + 1 < count(from) { -1.0 } else { 0.0 }
-                } else {
-                    f64::INFINITY
+                    return 0.0;
                 }
+                if count(to) >= count(from) {
+                    return f64::INFINITY;
+                }
+                let after = self.beyond_quotas(&slots, |other| if other == slot { to } else { rack_of(other) });
+                after as f64 - self.beyond_quotas(&slots, rack_of) as f64
             })
             .sum()
     }
@@ -202,16 +237,15 @@ impl Aims {
                 return 0.0;
             }
         }
-        let miss = |topic: u32, count: u32| {
-            let (low, high) = self.topic_band(topic);
-            f64::from(count.saturating_sub(high)) + f64::from(low.saturating_sub(count))
+        let change = |topic: u32, seat: Seat, before: u32, after: u32| {
+            self.topic_miss(topic, after, seat) - self.topic_miss(topic, before, seat)
         };
         each_move(state, action)
             .map(|(slot, to)| (state.cluster.topic_of(state.cluster.part_of(slot)), state.seat(slot), to))
             .filter(|(topic, ..)| !self.topic_is_free(*topic))
             .map(|(topic, from, to)| {
                 let (here, there) = (state.topics().of(topic, from), state.topics().of(topic, to));
-                miss(topic, here - 1) - miss(topic, here) + miss(topic, there + 1) - miss(topic, there)
+                change(topic, from, here, here - 1) + change(topic, to, there, there + 1)
             })
             .sum()
     }
@@ -220,42 +254,62 @@ impl Aims {
         self.topic_bands[topic as usize].1 == u32::MAX
     }
 
+    /// Hand-overs of one topic are counted together: two that a broker could afford one by one may be one too many.
     fn topic_leader_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let mut sum = 0.0;
-        let mut passes = |slot: Slot, from: Seat, to: Seat| {
-            let part = state.cluster.part_of(slot);
-            let topic = state.cluster.topic_of(part);
-            let least = self.min_leaders(topic);
-            if least > 0 && from != to {
-                let short = |leaders: u32| f64::from(least.saturating_sub(leaders));
-                let (here, there) = (led(state, topic, from), led(state, topic, to));
-                sum += short(here - 1) - short(here) + short(there + 1) - short(there);
+        let watched = |topic: u32| self.min_leaders(topic) > 0;
+        let handed = || hand_overs(state, action).filter(move |(topic, from, to)| watched(*topic) && from != to);
+        let change = |topic: u32, seat: Seat| {
+            if !self.must_lead(seat) {
+                return 0.0;
             }
+            let (mut lost, mut won) = (0, 0);
+            for (_, from, to) in handed().filter(|(other, ..)| *other == topic) {
+                lost += u32::from(from == seat);
+                won += u32::from(to == seat);
+            }
+            let short = |leaders: u32| f64::from(self.min_leaders(topic).saturating_sub(leaders));
+            let leads = led(state, topic, seat);
+            short(leads + won - lost) - short(leads)
         };
-        for slot in crowned(action).iter() {
-            passes(slot, state.seat(state.leader(state.cluster.part_of(slot))), state.seat(slot));
-        }
-        for (slot, to) in each_move(state, action) {
-            if state.leads(slot) {
-                passes(slot, state.seat(slot), to);
+        // All of them pass between the same two brokers, so each topic is looked at where it comes first.
+        let mut sum = 0.0;
+        for (index, (topic, from, to)) in handed().enumerate() {
+            if !handed().take(index).any(|(other, ..)| other == topic) {
+                sum += change(topic, from) + change(topic, to);
             }
         }
         sum
     }
 
+    /// Whether the broker must lead its part of topics that ask for a minimum.
+    fn must_lead(&self, seat: Seat) -> bool {
+        matches!(self.roles[usize::from(seat)], Role::Taker { leads: true })
+    }
+
+    /// Hand-overs count by the list as found, although the plan writes the lists of partitions that it changes anew, the
+    /// leader first, so that nobody is passed over in those. Else goals of lower priority could do in the next plan what
+    /// this one refuses them: hand back what was handed over here.
+    ///
+    /// That one partition is led as it should is no excuse for another that no longer is.
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
         let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
-        touched(state, action)
-            .map(|part| {
-                let slots = state.cluster.slots(part);
-                let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
-                let passed_over = |leader: Slot, seat: &dyn Fn(Slot) -> Seat| {
-                    f64::from(u8::from((slots.start..leader).any(|slot| self.may_lead[usize::from(seat(slot))])))
-                };
-                passed_over(leader, &|slot| carried(slot).unwrap_or(state.seat(slot)))
-                    - passed_over(state.leader(part), &|slot| state.seat(slot))
-            })
-            .sum()
+        let (mut worse, mut better) = (0.0, 0.0);
+        for part in touched(state, action) {
+            let slots = state.cluster.slots(part);
+            let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
+            let before = self.is_led_otherwise(state, part, state.leader(part), |slot| state.seat(slot));
+            let after = self.is_led_otherwise(state, part, leader, |slot| carried(slot).unwrap_or(state.seat(slot)));
+            worse += f64::from(u8::from(after && !before));
+            better += f64::from(u8::from(before && !after));
+        }
+        if worse > 0.0 { worse } else { -better }
+    }
+
+    /// Whether, by its list as found, another should lead the partition than `leader` if its replicas are at these
+    /// seats. Where the same brokers hold it as before the broker counts, whichever of the replicas it is that came.
+    fn is_led_otherwise(&self, state: &State<'_>, part: Part, leader: Slot, seat: impl Fn(Slot) -> Seat) -> bool {
+        let preferred = self.heir(part).unwrap_or(state.first_leader(part));
+        if keeps_brokers(state, part, &seat) { seat(leader) != state.home(preferred) } else { leader != preferred }
     }
 }
 
@@ -265,5 +319,79 @@ fn asked(gauge: Gauge, rise: Rise, state: &State<'_>, action: Action, effect: &E
     match (rise, action) {
         (Rise::BarredToLeaders, Action::Lead { part, .. }) => state.weight(state.leader(part))[gauge as usize],
         _ => effect.on_to[gauge as usize],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerId, Cluster};
+    use crate::fixture::Small;
+    use crate::goal::Goal;
+    use crate::options::{Request, TopicPattern};
+    use crate::settings::Settings;
+
+    fn change(cluster: &Cluster, goal: Goal, request: &Request, settings: &Settings, action: Action) -> f64 {
+        let rules = Rules::compile(cluster, request).unwrap();
+        let state = State::found(cluster);
+        let aims = Aims::compile(&state, &[goal], settings, &rules);
+        aims.change(0, &state, action, &state.effect(action))
+    }
+
+    /// The place in the partition's list, the leader's being 0.
+    fn slot(cluster: &Cluster, (topic, number): (&str, i32), place: Slot) -> Slot {
+        cluster.slots(cluster.find(topic, number).unwrap()).start + place
+    }
+
+    #[test]
+    fn leaders_of_one_topic_that_pass_together_are_counted_together() {
+        let mut small = Small::in_racks("ab");
+        for (number, brokers) in (0..).zip([[0, 1], [0, 1], [0, 1], [1, 0], [1, 0]]) {
+            small.partition("t", number, &brokers, 1.0);
+        }
+        small.partition("u", 0, &[1, 0], 1.0);
+        let cluster = small.cluster();
+        let judged = |least: u32, action: Action| {
+            let settings = Settings {
+                topics_with_min_leaders_per_broker: Some(TopicPattern::new("t").unwrap()),
+                min_topic_leaders_per_broker: least,
+                ..Settings::default()
+            };
+            change(&cluster, Goal::MinTopicLeadersPerBroker, &Request::default(), &settings, action)
+        };
+        let follower = |topic, number| slot(&cluster, (topic, number), 1);
+        // Broker 0 leads three: of two it could spare one, but not two.
+        let (one, two) = (follower("t", 0), follower("t", 1));
+        let trade = Action::LeadTrade { one, two, back: follower("u", 0) };
+        assert_eq!((judged(1, trade), judged(2, trade)), (0.0, 1.0));
+        // With one that comes back it gives away but one.
+        assert_eq!(judged(2, Action::LeadTrade { one, two, back: follower("t", 3) }), 0.0);
+        // Exchanges change no count.
+        assert_eq!(judged(2, Action::LeadSwap { one, other: follower("t", 3) }), 0.0);
+        let leaders = (slot(&cluster, ("t", 0), 0), slot(&cluster, ("t", 3), 0));
+        assert_eq!(judged(3, Action::Swap { one: leaders.0, other: leaders.1 }), 0.0);
+    }
+
+    #[test]
+    fn a_broker_that_gets_no_replicas_may_have_too_few_of_a_topic() {
+        let mut small = Small::in_racks("abc");
+        for number in 0..6 {
+            small.partition("t", number, &[number % 3], 1.0);
+        }
+        let cluster = small.cluster();
+        // Two to four on each of the two brokers that count.
+        let settings = Settings {
+            topic_replica_count_balance_threshold: 1.2,
+            topic_replica_count_balance_min_gap: 0,
+            ..Settings::default()
+        };
+        let judged = |request: &Request, from: i32| {
+            let action = Action::Move { slot: slot(&cluster, ("t", from), 0), to: 0 };
+            change(&cluster, Goal::TopicReplicaDistribution, request, &settings, action)
+        };
+        let excluded = Request { excluded_for_replica_moves: [BrokerId(2)].into(), ..Request::default() };
+        assert_eq!((judged(&excluded, 1), judged(&excluded, 2)), (1.0, 0.0));
+        let operation = crate::options::Operation::RemoveBrokers([BrokerId(2)].into());
+        assert_eq!(judged(&Request { operation, ..Request::default() }, 2), 0.0);
     }
 }

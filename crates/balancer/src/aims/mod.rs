@@ -10,9 +10,10 @@
 mod compile;
 mod hosts;
 mod judge;
+mod leader_in;
 mod touch;
 
-use crate::cluster::Seat;
+use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 
@@ -114,10 +115,21 @@ pub(crate) struct Aims {
     min_leaders: Vec<u32>,
     racks: Vec<u16>,
     live_racks: usize,
-    /// Which brokers may lead more than they do.
-    may_lead: Vec<bool>,
-    /// What all leaders together took in when these aims were made.
-    pub(crate) leader_in: f64,
+    roles: Vec<Role>,
+    /// The partitions, ascending, that somebody should lead who comes before the leader in the list as found, and who.
+    passed_over: Vec<(Part, Slot)>,
+    leader_in: Option<leader_in::LeaderIn>,
+}
+
+/// What goals that count replicas and leaders expect of a broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Nothing: it is dead, or treated so.
+    Emptied,
+    /// No more than its share: it gets no replicas.
+    Keeper,
+    /// Its share of replicas and, if it `leads`, of leaders.
+    Taker { leads: bool },
 }
 
 impl Aims {

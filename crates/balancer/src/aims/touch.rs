@@ -63,3 +63,20 @@ pub(crate) fn touched(state: &State<'_>, action: Action) -> impl Iterator<Item =
     }
     .iter()
 }
+
+/// The leaderships that an action passes on: the topic, from whom, to whom.
+pub(super) fn hand_overs<'a>(state: &'a State<'_>, action: Action) -> impl Iterator<Item = (u32, Seat, Seat)> + 'a {
+    let topic = |slot: Slot| state.cluster.topic_of(state.cluster.part_of(slot));
+    let old_leader = |slot: Slot| state.leader(state.cluster.part_of(slot));
+    let crowned = crowned(action).iter();
+    let handed = crowned.map(move |slot| (topic(slot), state.seat(old_leader(slot)), state.seat(slot)));
+    let carried = each_move(state, action).filter(|(slot, _)| state.leads(*slot));
+    handed.chain(carried.map(move |(slot, to)| (topic(slot), state.seat(slot), to)))
+}
+
+/// Whether every broker that had a replica of the partition has one if its replicas are at these seats.
+pub(super) fn keeps_brokers(state: &State<'_>, part: Part, seat: impl Fn(Slot) -> Seat) -> bool {
+    let slots = state.cluster.slots(part);
+    let is_held = |home: Seat| slots.clone().any(|slot| seat(slot) == home);
+    slots.clone().all(|slot| is_held(state.home(slot)))
+}

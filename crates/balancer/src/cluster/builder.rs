@@ -3,88 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::invalid::Invalid;
 use super::types::SlotLoad;
 use super::{
     Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskSpec, DiskState, LeadLoad, Load, NO_DISK, Part,
     ReplicaSpec, Resource, Resources, Seat, Slot,
 };
-
-/// Why a record cannot be part of a cluster.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Invalid {
-    /// Two brokers with one id.
-    #[error("broker {0} is listed twice")]
-    BrokerTwice(BrokerId),
-    /// More brokers than the model can number.
-    #[error("more than {max} brokers", max = Seat::MAX)]
-    TooManyBrokers,
-    /// A host in two racks.
-    #[error("host `{host}` is in rack `{one}` and in rack `{other}`")]
-    HostInTwoRacks {
-        /// The host.
-        host: String,
-        /// The rack it was in first.
-        one: String,
-        /// The rack it is in now.
-        other: String,
-    },
-    /// A capacity that nothing can be divided by. Only a dead broker may have 0: nobody asks it any more.
-    #[error("broker {broker}: {resource} capacity is {value}, it must be a positive number", resource = resource.name())]
-    Capacity {
-        /// Whose.
-        broker: BrokerId,
-        /// Of what.
-        resource: Resource,
-        /// As given.
-        value: f64,
-    },
-    /// A disk without room, or two of one name.
-    #[error("broker {broker}: disk `{disk}` {problem}")]
-    Disk {
-        /// Whose.
-        broker: BrokerId,
-        /// Its name.
-        disk: String,
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// A replica on a broker that is not listed.
-    #[error("{topic}-{partition}: broker {broker} is not listed")]
-    UnknownBroker {
-        /// The partition's topic.
-        topic: String,
-        /// The partition's number.
-        partition: i32,
-        /// The broker nobody knows.
-        broker: BrokerId,
-    },
-    /// Anything else about one partition.
-    #[error("{topic}-{partition}: {problem}")]
-    Partition {
-        /// Its topic.
-        topic: String,
-        /// Its number.
-        partition: i32,
-        /// What is wrong.
-        problem: String,
-    },
-    /// One partition in two records.
-    #[error("{topic}-{partition}: is listed twice")]
-    PartitionTwice {
-        /// Its topic.
-        topic: String,
-        /// Its number.
-        partition: i32,
-        /// Which of the partitions told repeats an earlier one, counted from 0 as they came.
-        record: usize,
-    },
-    /// More replicas or partitions than the model can number.
-    #[error("more than {max} replicas", max = Slot::MAX)]
-    TooManyReplicas,
-    /// No broker, or none that lives.
-    #[error("there is no broker that is alive")]
-    NoBroker,
-}
 
 /// A reassignment under way: a replica of the partition is being copied to the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,8 +72,10 @@ struct Row {
 
 /// The CPU that a leader would use as a follower, and what goes with leadership. The sum of both is again what was
 /// measured, to the last bit: a cluster that is written down and read again must be the same one.
-pub(super) fn split(load: Load, weights: CpuWeights) -> (f32, LeadLoad) {
-    let following = weights.follower_cpu(load);
+pub(super) fn split(load: Load, weights: CpuWeights, unknown: Resources) -> (f32, LeadLoad) {
+    // Where nobody knows what comes in, CPU is split as if nothing else caused it: followers do use some.
+    let traffic = if unknown.contains(Resource::NwIn) { Load { nw_in: 1.0, nw_out: 0.0, ..load } } else { load };
+    let following = weights.follower_cpu(traffic);
     let leading = load.cpu - following;
     // The difference was rounded by at most half a unit in the last place, so the sum is either
     // right or lies exactly between two numbers; then the least nudge of the smaller part decides.
@@ -175,7 +101,8 @@ impl ClusterBuilder {
         self
     }
 
-    /// Says that nobody measured `resource`: its loads are unknown, not zero.
+    /// Says that nobody measured `resource`: its loads are unknown, not zero. To be said before the first partition,
+    /// whose CPU is split by its traffic.
     pub fn unknown(&mut self, resource: Resource) {
         self.unknown = self.unknown.with(resource);
     }
@@ -221,8 +148,9 @@ impl ClusterBuilder {
         replicas: &[ReplicaSpec],
     ) -> Result<(), Invalid> {
         let weights = self.weights;
+        let unknown = self.unknown;
         self.add(topic, number, leader, replicas, |load| {
-            let (cpu, lead) = split(load, weights);
+            let (cpu, lead) = split(load, weights, unknown);
             (Load { cpu, nw_out: 0.0, ..load }, lead)
         })
     }
@@ -493,5 +421,19 @@ impl Cluster {
         let parts = self.topic_parts(topic as u32);
         let numbers = &self.partition_numbers[parts.start as usize..parts.end as usize];
         numbers.binary_search(&number).ok().map(|offset| parts.start + offset as Part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn followers_use_some_cpu_though_nobody_knows_what_comes_in() {
+        let leading = |load: Load, unknown: Resources| split(load, CpuWeights::default(), unknown).1.cpu;
+        let load = Load { cpu: 7.0, nw_in: 0.0, nw_out: 10.0, disk: 1.0 };
+        // Nothing comes in: all of it is the leader's. Not known: 0.15 of 0.7 is what followers use.
+        assert_eq!(leading(load, Resources::NONE), 7.0);
+        assert_eq!(leading(load, Resources::NONE.with(Resource::NwIn)), 5.5);
     }
 }

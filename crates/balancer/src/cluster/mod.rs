@@ -9,9 +9,11 @@
 //! a *partition* an index into the per-partition arrays, and a *seat* a broker's index.
 
 mod builder;
+mod invalid;
 mod types;
 
-pub use builder::{ClusterBuilder, Invalid, PendingMove};
+pub use builder::{ClusterBuilder, PendingMove};
+pub use invalid::Invalid;
 pub use types::{
     BrokerId, BrokerSpec, BrokerState, CpuWeights, DiskSpec, DiskState, LeadLoad, Load, ReplicaSpec, Resource,
     Resources,
@@ -47,6 +49,18 @@ pub struct Broker {
 }
 
 impl Broker {
+    /// The broker as a builder would be told of it; `cluster` is the one it is part of.
+    pub fn spec(&self, cluster: &Cluster) -> BrokerSpec {
+        BrokerSpec {
+            id: self.id,
+            rack: cluster.racks[self.rack].clone(),
+            host: cluster.hosts[self.host].clone(),
+            state: self.state,
+            capacity: self.capacity,
+            disks: self.disks.clone(),
+        }
+    }
+
     /// Whether it can hold replicas at all.
     pub fn is_alive(&self) -> bool {
         self.state != BrokerState::Dead
@@ -238,7 +252,8 @@ impl<'c> PartitionView<'c> {
     pub fn splits_as_usual(self) -> bool {
         let slot = self.cluster.slot_load(self.cluster.slots(self.part).start + self.leader() as Slot);
         let lead = self.leading();
-        builder::split(slot.whole(lead, true), CpuWeights::default()) == (slot.cpu, lead) && slot.nw_out == 0.0
+        builder::split(slot.whole(lead, true), CpuWeights::default(), self.cluster.unknown) == (slot.cpu, lead)
+            && slot.nw_out == 0.0
     }
 
     fn told(self, leads: impl Fn(usize) -> bool) -> impl ExactSizeIterator<Item = ReplicaSpec> {

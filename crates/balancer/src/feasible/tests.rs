@@ -1,6 +1,7 @@
 //! Every way in which a hard goal can be beyond reach, with the words it is told in.
 
 use super::*;
+use crate::cluster::Resource;
 use crate::cluster::{BrokerState, Cluster, Load};
 use crate::fixture::Small;
 use crate::options::{Operation, TopicPattern};
@@ -69,6 +70,17 @@ fn more_load_than_the_brokers_may_carry() {
         "[DiskCapacityGoal] Insufficient capacity for disk (Utilization 2500.00, Allowed Capacity 2400.00, Threshold: \
          0.80). Add at least 1 broker with the same disk capacity (1000.00) as broker-0."
     );
+}
+
+#[test]
+fn no_number_of_brokers_helps_where_nothing_of_them_may_be_used() {
+    let mut small = Small::in_racks("ab");
+    small.partition("t", 0, &[0], 10.0);
+    let mut settings = Settings::default();
+    settings.capacity_thresholds[Resource::Disk as usize] = 0.0;
+    let words = "[DiskCapacityGoal] Insufficient capacity for disk (Utilization 10.00, Allowed Capacity 0.00, Threshold: \
+                 0.00).";
+    assert_eq!(reason(small, Goal::DiskCapacity, &settings), words);
 }
 
 #[test]

@@ -56,6 +56,9 @@ impl Search<'_, '_> {
             if self.steps.len() < before + FEW {
                 self.exchange(goal, gauge, band);
             }
+            if self.steps.len() == before && self.is_hard(goal) {
+                self.asking_all(|search| search.shed(goal, gauge, band));
+            }
             if self.steps.len() == before {
                 return;
             }
@@ -85,13 +88,14 @@ impl Search<'_, '_> {
         if over.is_empty() {
             return;
         }
-        let ranked = self.survey(&over, CONSIDERED, |slot, seat| self.worth_shedding(goal, gauge, slot, seat));
+        let (considered, patience) = if self.asks_all { (usize::MAX, usize::MAX) } else { (CONSIDERED, PATIENCE) };
+        let ranked = self.survey(&over, considered, |slot, seat| self.worth_shedding(goal, gauge, slot, seat));
         for (seat, candidates) in over.into_iter().zip(ranked) {
             // First what harms nobody and does not overshoot; then whatever is needed.
             for (judges, margin) in [(Judges::All, 1.05), (Judges::Before, 1.05), (Judges::Before, f64::INFINITY)] {
                 let mut greedy = Greedy::new(candidates.iter().copied());
                 let mut refused = 0;
-                while refused < PATIENCE {
+                while refused < patience {
                     let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
                     let excess = level - limit.high;
                     if excess <= 0.0 {

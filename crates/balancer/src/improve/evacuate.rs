@@ -1,8 +1,9 @@
 //! Offline replicas: they must move, so the only question is where to.
 
 use super::{Search, Why};
+use crate::aims::Aims;
 use crate::cluster::Slot;
-use crate::state::Action;
+use crate::state::{Action, Effect, State};
 
 impl Search<'_, '_> {
     /// Moves every offline replica to the broker it strains least, largest first, keeping to the goals
@@ -12,25 +13,26 @@ impl Search<'_, '_> {
         let mut offline: Vec<(f64, Slot)> =
             self.rules.offline().map(|slot| (self.state.cluster.megabytes(slot), slot)).collect();
         super::by_worth(&mut offline);
-        let hard = self.aims.goals.iter().take_while(|goal| goal.is_hard()).count();
         for (_, slot) in offline {
-            let _ = self.evacuate_one(slot, self.aims.goals.len())
-                || self.evacuate_one(slot, hard)
-                || self.evacuate_one(slot, 0);
+            let _ = self.evacuate_one(slot, |aims, state, action, effect| {
+                aims.veto(aims.goals.len(), state, action, effect).is_none()
+            }) || self
+                .evacuate_one(slot, |aims, state, action, effect| aims.hard_veto(state, action, effect).is_none())
+                || self.evacuate_one(slot, |_, _, _, _| true);
         }
         // Where not every replica finds a place, one that did may lead.
         self.replace_offline_leaders();
     }
 
-    fn evacuate_one(&mut self, slot: Slot, judges: usize) -> bool {
+    fn evacuate_one(&mut self, slot: Slot, allows: impl Fn(&Aims, &State<'_>, Action, &Effect) -> bool) -> bool {
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
         self.rank_seats(slot, &weight, self.seats(), false, &mut ranked);
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let chosen = ranked.iter().map(|(_, to)| Action::Move { slot, to: *to }).find(|action| {
-            let effect = self.state.effect(*action);
-            self.aims.veto(judges, &self.state, *action, &effect).is_none()
-        });
+        let chosen = ranked
+            .iter()
+            .map(|(_, to)| Action::Move { slot, to: *to })
+            .find(|action| allows(&self.aims, &self.state, *action, &self.state.effect(*action)));
         self.scratch = ranked;
         if let Some(action) = chosen {
             self.take(Why::MustLeave, action);

@@ -58,22 +58,15 @@ impl Fences {
         Fences { posts }
     }
 
-    /// Looks at the two brokers the action touches. Where `making_up` is allowed, a broker that is
-    /// outside may gain what the other loses.
-    pub(super) fn look(&self, state: &State<'_>, effect: &Effect, making_up: bool) -> Quick {
+    /// Looks at the two brokers the action touches.
+    pub(super) fn look(&self, state: &State<'_>, effect: &Effect) -> Quick {
         let one = self.look_at(effect.from, state.levels(effect.from), &effect.on_from);
-        if let Quick::Leaves(_) = one
-            && !making_up
-        {
+        if let Quick::Leaves(_) = one {
             return one;
         }
-        let other = self.look_at(effect.to, state.levels(effect.to), &effect.on_to);
-        match (one, other) {
-            (Quick::Within, other) => other,
-            (one, Quick::Within) => one,
-            (Quick::Leaves(goal), Quick::Leaves(_)) => Quick::Leaves(goal),
-            (Quick::Unsure, Quick::Leaves(goal)) if !making_up => Quick::Leaves(goal),
-            _ => Quick::Unsure,
+        match self.look_at(effect.to, state.levels(effect.to), &effect.on_to) {
+            Quick::Within => one,
+            other => other,
         }
     }
 
@@ -100,5 +93,43 @@ impl Fences {
             }
         }
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Small;
+    use crate::gauges::Gauge;
+    use crate::goal::Goal;
+    use crate::options::Request;
+    use crate::rules::Rules;
+    use crate::settings::Settings;
+
+    /// What the fences of both goals say if broker 0, which has too few bytes, loses some more and broker 1, which has as
+    /// many replicas as it should, gets so many more.
+    fn look(more_replicas: f64) -> Quick {
+        let mut small = Small::in_racks("ab");
+        for number in 0..10 {
+            small.partition("t", number, &[number % 2], if number % 2 == 0 { 1.0 } else { 10.0 });
+        }
+        let cluster = small.cluster();
+        let rules = Rules::compile(&cluster, &Request::default()).unwrap();
+        let state = State::found(&cluster);
+        let goals = [Goal::ReplicaDistribution, Goal::DiskUsageDistribution];
+        let aims = Aims::compile(&state, &goals, &Settings::default(), &rules);
+        let change = |gauge: Gauge, by: f64| {
+            let mut levels = [0.0; GAUGES];
+            levels[gauge as usize] = by;
+            levels
+        };
+        let (on_from, on_to) = (change(Gauge::Disk, -1.0), change(Gauge::Replicas, more_replicas));
+        Fences::of(&aims, goals.len(), 2).look(&state, &Effect { from: 0, to: 1, on_from, on_to })
+    }
+
+    #[test]
+    fn that_one_broker_is_outside_of_some_band_lets_the_other_out_of_none() {
+        assert_eq!(look(0.0), Quick::Unsure);
+        assert_eq!(look(4.0), Quick::Leaves(0));
     }
 }

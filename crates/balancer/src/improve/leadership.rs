@@ -221,19 +221,15 @@ impl Search<'_, '_> {
         leaders.into_iter().any(|(_, slot)| self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_ok())
     }
 
-    /// Lets the first replica that can lead do so.
+    /// Lets the first replica in the list that can lead do so.
     pub(super) fn improve_preferred(&mut self, goal: usize) {
         for part in 0..self.state.cluster.partition_count() as Part {
-            let slots = self.state.cluster.slots(part);
-            let leader = self.state.leader(part);
-            let first = slots.into_iter().find(|slot| *slot == leader || self.rules.may_lead(&self.state, *slot));
-            if let Some(slot) = first
-                && slot != leader
-            {
-                let effect = self.state.effect(Action::Lead { part, slot });
-                if self.aims.veto(goal, &self.state, Action::Lead { part, slot }, &effect).is_none() {
-                    self.take(Why::Goal { goal, gain: 1.0 }, Action::Lead { part, slot });
-                }
+            let (state, aims) = (&self.state, &self.aims);
+            let Some(heir) = aims.heir(part).filter(|_| aims.is_passed_over(state, part)) else { continue };
+            // Replicas of the partition may have changed places.
+            let stands_there = state.cluster.slots(part).find(|slot| state.seat(*slot) == state.home(heir));
+            if let Some(slot) = stands_there.filter(|slot| self.rules.may_lead(state, *slot)) {
+                let _ = self.attempt(goal, Judges::Before, Action::Lead { part, slot });
             }
         }
     }

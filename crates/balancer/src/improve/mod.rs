@@ -31,6 +31,9 @@ use strain::Ease;
 /// three; the bound is for clusters on which goals of later passes keep finding small change.
 const MAX_PASSES: usize = 8;
 
+/// How often in a pass leaders' traffic is measured by a new mean.
+const RENEWALS: usize = 4;
+
 /// An action that was taken, and what for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
@@ -74,7 +77,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Search<'c, 'r> {
     pub(crate) state: State<'c>,
     pub(crate) rules: &'r Rules,
-    pub(crate) aims: &'r Aims,
+    pub(crate) aims: Aims,
     pub(crate) steps: Vec<Step>,
     /// How often each goal was refused something by each goal before it.
     pub(crate) vetoes: Vec<Vec<u64>>,
@@ -87,15 +90,20 @@ pub(crate) struct Search<'c, 'r> {
     fences_before: Fences,
     /// How often the placement changed.
     age: u64,
+    /// Whether every replica and every broker is asked, not only the most promising ones: the last resort before a hard
+    /// goal counts as infeasible.
+    asks_all: bool,
 }
 
 impl<'c, 'r> Search<'c, 'r> {
-    pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: &'r Aims, threads: usize) -> Self {
+    pub(crate) fn new(state: State<'c>, rules: &'r Rules, aims: Aims, threads: usize) -> Self {
         let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
         let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
         let (goals, seats) = (aims.goals.len(), state.cluster.brokers().len());
         Search {
-            eases: (0..seats as Seat).map(|seat| Ease::of(aims, &state, seat)).collect(),
+            eases: (0..seats as Seat).map(|seat| Ease::of(&aims, &state, seat)).collect(),
+            fences_of_all: Fences::of(&aims, goals, seats),
+            fences_before: Fences::of(&aims, 0, seats),
             state,
             rules,
             aims,
@@ -104,37 +112,33 @@ impl<'c, 'r> Search<'c, 'r> {
             threads,
             a_move,
             scratch: Vec::new(),
-            fences_of_all: Fences::of(aims, goals, seats),
-            fences_before: Fences::of(aims, 0, seats),
             age: 0,
+            asks_all: false,
         }
-    }
-
-    /// The same plan in the making, with other aims from now on.
-    pub(crate) fn with_aims(self, aims: &'r Aims) -> Self {
-        let (steps, vetoes) = (self.steps, self.vetoes);
-        Search { steps, vetoes, ..Search::new(self.state, self.rules, aims, self.threads) }
     }
 
     /// Improves every goal until a whole pass changes nothing.
     pub(crate) fn run(&mut self) {
         self.evacuate();
-        // The placement's age when each goal was last done with: as long as it has not changed since,
+        // The placement's age when each goal last found nothing to do: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];
         let mut looked_back_on = 0;
         for _ in 0..MAX_PASSES {
             let before = self.age;
+            self.renew();
             for (goal, done_at) in done_at.iter_mut().enumerate() {
                 if *done_at != Some(self.age) {
-                    self.fences_before = Fences::of(self.aims, goal, self.seats().len());
+                    self.fences_before = Fences::of(&self.aims, goal, self.seats().len());
+                    let found = self.age;
                     self.improve(goal);
-                    *done_at = Some(self.age);
+                    *done_at = Some(found);
                 }
             }
+            // What was taken back may make more of it needless: again, until a look back finds nothing.
             if self.steps.len() > looked_back_on {
-                self.undo_needless();
                 looked_back_on = self.steps.len();
+                self.undo_needless();
             }
             if self.age == before {
                 break;
@@ -144,12 +148,42 @@ impl<'c, 'r> Search<'c, 'r> {
 
     fn improve(&mut self, goal: usize) {
         match self.aims.aims[goal] {
+            Aim::Band { gauge: Gauge::LeaderIn, band, .. } => self.improve_leader_in(goal, band),
             Aim::Band { gauge, band, .. } => self.improve_band(goal, gauge, band),
             Aim::Racks | Aim::EvenRacks => self.improve_racks(goal),
             Aim::TopicReplicas => self.improve_topics(goal),
             Aim::TopicLeaders => self.improve_topic_leaders(goal),
             Aim::PreferredLeaders => self.improve_preferred(goal),
         }
+    }
+
+    /// What is done for this goal changes the mean that it measures by: again, until that stays as it is.
+    fn improve_leader_in(&mut self, goal: usize, band: usize) {
+        for _ in 0..RENEWALS {
+            self.renew();
+            let before = self.age;
+            self.improve_band(goal, Gauge::LeaderIn, band);
+            if self.age == before {
+                break;
+            }
+        }
+    }
+
+    /// Measures what leaders take in by the mean of the placement as it is by now.
+    fn renew(&mut self) {
+        if self.aims.renew_leader_in(&self.state) {
+            let (goals, seats) = (self.aims.goals.len(), self.seats());
+            self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
+            self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
+        }
+    }
+
+    /// Lets `attempt` ask every replica and every broker.
+    fn asking_all<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> T {
+        self.asks_all = true;
+        let outcome = attempt(self);
+        self.asks_all = false;
+        outcome
     }
 
     fn is_hard(&self, goal: usize) -> bool {
@@ -175,12 +209,12 @@ impl<'c, 'r> Search<'c, 'r> {
             return Err(Refusal::NoGain);
         }
         let refused = match judges {
-            Judges::Before => match self.fences_before.look(&self.state, &effect, true) {
+            Judges::Before => match self.fences_before.look(&self.state, &effect) {
                 Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, &effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
                 Quick::Unsure => self.aims.veto(goal, &self.state, action, &effect),
             },
-            Judges::All => match self.fences_of_all.look(&self.state, &effect, false) {
+            Judges::All => match self.fences_of_all.look(&self.state, &effect) {
                 Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, &effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
                 Quick::Unsure => self.aims.harm(&self.state, action, &effect),
@@ -203,7 +237,7 @@ impl<'c, 'r> Search<'c, 'r> {
         self.state.apply(action);
         self.age += 1;
         for seat in [effect.from, effect.to] {
-            self.eases[usize::from(seat)] = Ease::of(self.aims, &self.state, seat);
+            self.eases[usize::from(seat)] = Ease::of(&self.aims, &self.state, seat);
         }
         let (from, to) = (effect.from, effect.to);
         self.steps.push(Step { why, action, from, to });
@@ -218,8 +252,8 @@ impl<'c, 'r> Search<'c, 'r> {
         slot: Slot,
         seats: impl Iterator<Item = Seat>,
     ) -> Result<(), Refusal> {
-        /// Brokers asked before the replica is given up: the least strained ones refuse for reasons
-        /// that the others share.
+        /// Brokers asked before the replica is given up, unless all are: the least strained ones refuse for
+        /// reasons that the others mostly share.
         const ASKED: usize = 12;
         let weight = self.state.weight(slot);
         let mut ranked = std::mem::take(&mut self.scratch);
@@ -227,7 +261,8 @@ impl<'c, 'r> Search<'c, 'r> {
         let racks_bar = self.aims.aims[..=goal].contains(&Aim::Racks);
         self.rank_seats(slot, &weight, seats, racks_bar, &mut ranked);
         let mut outcome = Err(Refusal::NoGain);
-        for asked in 0..ASKED.min(ranked.len()) {
+        let most = if self.asks_all { ranked.len() } else { ASKED.min(ranked.len()) };
+        for asked in 0..most {
             // The best of the rest comes next; a full sort would mostly be wasted.
             let mut best = asked;
             for other in asked + 1..ranked.len() {
@@ -324,3 +359,6 @@ fn keep_best(candidates: &mut Vec<(f64, Slot)>, most: usize) {
     }
     by_worth(candidates);
 }
+
+#[cfg(test)]
+mod tests;

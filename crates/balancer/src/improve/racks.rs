@@ -22,7 +22,7 @@ impl Search<'_, '_> {
         let slots = self.state.cluster.slots(part);
         let factor = slots.len();
         slots.clone().any(|slot| self.rack_mates(slot) > usize::from(factor > self.aims.live_racks()) * factor)
-            || (factor > self.aims.live_racks() && self.is_uneven(part))
+            || (factor > self.aims.live_racks() && self.aims.beyond_rack_quotas(&self.state, part) > 0)
     }
 
     /// Other replicas of the partition in the same rack.
@@ -30,17 +30,6 @@ impl Search<'_, '_> {
         let rack = self.aims.rack(self.state.seat(slot));
         let slots = self.state.cluster.slots(self.state.cluster.part_of(slot));
         slots.into_iter().filter(|other| *other != slot && self.aims.rack(self.state.seat(*other)) == rack).count()
-    }
-
-    /// Whether some rack holds at least two more replicas of the partition than another live one.
-    pub(crate) fn is_uneven(&self, part: Part) -> bool {
-        let mut counts = vec![0usize; self.state.cluster.racks().len()];
-        for slot in self.state.cluster.slots(part) {
-            counts[usize::from(self.aims.rack(self.state.seat(slot)))] += 1;
-        }
-        let live = self.seats().filter(|seat| self.rules.counted[usize::from(*seat)]).map(|seat| self.aims.rack(seat));
-        let least = live.map(|rack| counts[usize::from(rack)]).min().unwrap_or(0);
-        counts.iter().any(|count| *count > least + 1)
     }
 
     /// Moves one of the crowded replicas: the one that costs least and eases most.
@@ -61,7 +50,7 @@ impl Search<'_, '_> {
         super::by_worth(&mut candidates);
         candidates.into_iter().any(|(_, slot)| {
             self.place(goal, Judges::Before, slot, self.some_seats(slot)).is_ok()
-                || (self.seats().len() > ASKED && self.place(goal, Judges::Before, slot, self.seats()).is_ok())
+                || self.asking_all(|search| search.place(goal, Judges::Before, slot, search.seats())).is_ok()
         })
     }
 

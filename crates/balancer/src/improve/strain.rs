@@ -48,7 +48,9 @@ impl Search<'_, '_> {
     /// How much an exchange changes the broker that gives, for better or worse.
     pub(super) fn unlikeness(&self, effect: &Effect) -> f64 {
         let pulls = &self.eases[usize::from(effect.from)].pulls;
-        sum(std::array::from_fn(|gauge| (pulls[gauge] * effect.on_from[gauge]).powi(2)))
+        // Not `powi`, whose precision is not specified: plans are the same on any machine.
+        let square = |number: f64| number * number;
+        sum(std::array::from_fn(|gauge| square(pulls[gauge] * effect.on_from[gauge])))
     }
 }
 

@@ -205,7 +205,7 @@ mod tests {
         let rules = Rules::compile(&cluster, &request).unwrap();
         let state = State::found(&cluster);
         let aims = Aims::compile(&state, &goals, &settings, &rules);
-        let mut search = Search::new(state, &rules, &aims, 1);
+        let mut search = Search::new(state, &rules, aims, 1);
         search.run();
         assert!(search.steps.is_empty());
         let refused = search.vetoes[1][0];

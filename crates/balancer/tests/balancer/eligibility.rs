@@ -437,6 +437,79 @@ fn only_immigrants_leaves_everything_that_serves() {
 }
 
 #[test]
+fn only_immigrants_leaves_leaders_where_they_serve() {
+    let request = Request { only_immigrants: true, ..Request::rebalance(&[Goal::LeaderReplicaDistribution]) };
+    let found = "rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3]";
+    check_request(
+        found,
+        &request,
+        expect![[r#"
+        LeaderReplicaDistributionGoal violated
+    "#]],
+    );
+    check_request(
+        found,
+        &Request::rebalance(&[Goal::LeaderReplicaDistribution]),
+        expect![[r#"
+        t0: leader b0 -> b1
+        LeaderReplicaDistributionGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn an_offline_replica_does_not_go_where_a_copy_of_its_partition_is_on_its_way_to() {
+    // b2 has room, and is to get t0 anyway: then t0 would have one replica less than it should.
+    check_request(
+        "rack a: b0[t0! u0* u1*] b1[t0* u2* u3*] b2[] b3[u4* u5* u6* u7*]\nmoving t0 -> b2",
+        &counting_replicas(),
+        expect![[r#"
+        t0: b0 -> b3
+        ReplicaDistributionGoal violated
+    "#]],
+    );
+}
+
+#[test]
+fn new_brokers_exchange_replicas_with_each_other() {
+    // Two to four replicas each, so b0 can give none away for nothing. u1 has fewer bytes than u0, and is enough.
+    let request = Request::rebalance(&[Goal::ReplicaDistribution, Goal::DiskUsageDistribution]);
+    check_request(
+        "rack a: b0[t0* t1*] new b1[u0* u1* u2* u3*] new
+         load t0: 1 10 10 38
+         load t1: 1 10 10 42
+         load u0: 1 10 10 8
+         load *: 1 10 10 4",
+        &request,
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        u1: b1 -> b0: leader b1 -> b0
+        DiskUsageDistributionGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn a_broker_that_is_removed_is_no_destination_and_one_that_is_added_is_not_excluded() {
+    let operation = Operation::RemoveBrokers(ids(&[1]));
+    check_request(
+        CROWDED,
+        &Request { operation, destinations: ids(&[1, 2]), ..counting_replicas() },
+        expect![[r#"
+        refused: broker 1 is to be removed, and yet a destination
+    "#]],
+    );
+    let operation = Operation::AddBrokers(ids(&[1, 2]));
+    check_request(
+        CROWDED,
+        &Request { operation, excluded_for_replica_moves: ids(&[2]), ..counting_replicas() },
+        expect![[r#"
+        refused: broker 2 is to be added, and yet excluded from replica moves
+    "#]],
+    );
+}
+
+#[test]
 fn what_is_being_moved_already_stays_and_its_load_counts_where_it_goes() {
     // With the two copies on their way b1 has its share.
     let moving = "rack a: b0[t0* t1* t2* t3*] b1[]\nmoving t0 -> b1\nmoving t1 -> b1";
@@ -445,6 +518,38 @@ fn what_is_being_moved_already_stays_and_its_load_counts_where_it_goes() {
         &counting_replicas(),
         expect![[r#"
         nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn a_dead_broker_that_holds_nothing_keeps_nobody_from_moving() {
+    check_request(
+        "rack a: b0[t0* t1* t2* t3*] b1[] b2[] dead",
+        &counting_replicas(),
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        ReplicaDistributionGoal fixed
+    "#]],
+    );
+    // Removing it is still no more than emptying it.
+    let operation = Operation::RemoveBrokers(ids(&[2]));
+    check_request(
+        "rack a: b0[t0* t1* t2* t3*] b1[] b2[]",
+        &Request { operation, ..counting_replicas() },
+        expect![[r#"
+        ReplicaDistributionGoal violated
+    "#]],
+    );
+}
+
+#[test]
+fn a_live_follower_takes_over_from_an_offline_leader_though_a_move_is_under_way() {
+    check_request(
+        "rack a: b0[t0*!] b1[t0] b2[] b3[]\nmoving t0 -> b2",
+        &counting_replicas(),
+        expect![[r#"
+        t0: b0 -> b3: leader b0 -> b1
     "#]],
     );
 }

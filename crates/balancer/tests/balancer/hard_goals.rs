@@ -116,6 +116,91 @@ fn racks_share_replicas_evenly() {
 }
 
 #[test]
+fn four_replicas_in_three_racks_are_two_and_one_and_one() {
+    let goal = [Goal::RackAwareDistribution];
+    // Three in a, one in b: one of them goes to c, which has none. Two, one and one is even.
+    check(
+        "rack a: b0[t0*] b1[t0] b2[t0]\nrack b: b3[t0] b4[]\nrack c: b5[]",
+        &goal,
+        expect![[r#"
+            t0: b0 -> b5: leader b0 -> b5
+            RackAwareDistributionGoal fixed
+        "#]],
+    );
+    // Two and two leave c without any.
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b3[t0] b4[t0]\nrack c: b5[]",
+        &goal,
+        expect![[r#"
+            t0: b0 -> b5: leader b0 -> b5
+            RackAwareDistributionGoal fixed
+        "#]],
+    );
+    check(
+        "rack a: b0[t0*] b1[t0]\nrack b: b3[t0] b4[]\nrack c: b5[t0]",
+        &goal,
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn a_leader_moves_to_a_broker_that_holds_none_of_the_topic() {
+    // b2 holds nothing of t, so no hand-over helps: the smallest leader that can be spared moves to it.
+    check_with(
+        "rack a: b0[t0* t1* t2*] b1[t3*] b2[]\nload t1: 1 10 10 5",
+        &Request::rebalance(&[Goal::MinTopicLeadersPerBroker]),
+        &leading_topics(1),
+        expect![[r#"
+            t1: b0 -> b2: leader b0 -> b2
+            MinTopicLeadersPerBrokerGoal fixed
+        "#]],
+    );
+}
+
+#[test]
+fn every_broker_is_asked_before_a_hard_goal_counts_as_infeasible() {
+    // Fourteen brokers with little on their disks have no room left for traffic; only the one with the fuller disk has.
+    let mut text = String::from("rack a: b0[t0* t1*]\nload t0: 1 10000 10 150000\nload t1: 1 10000 10 150000\n");
+    for broker in 1..=14 {
+        text += &format!("rack a: b{broker}[u{broker}*]\nload u{broker}: 1 235000 10 10\n");
+    }
+    text += "rack a: b15[v0*]\nload v0: 1 10 10 50000\n";
+    check(
+        &text,
+        &[Goal::NetworkInboundCapacity, Goal::DiskCapacity],
+        expect![[r#"
+        t0: b0 -> b15: leader b0 -> b15
+        DiskCapacityGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn no_rack_goes_without_where_others_have_two() {
+    // Four in three racks: two, one and one.
+    let none_in_c = "rack a: b0[t0*] b1[t0]\nrack b: b2[t0] b3[t0]\nrack c: b4[]";
+    check(
+        none_in_c,
+        &[Goal::RackAwareDistribution],
+        expect![[r#"
+        t0: b0 -> b4: leader b0 -> b4
+        RackAwareDistributionGoal fixed
+    "#]],
+    );
+    // With no room in the third it cannot be.
+    check_with(
+        &none_in_c.replace("b4[]", "b4[u0*]"),
+        &Request::rebalance(&[Goal::ReplicaCapacity, Goal::RackAwareDistribution]),
+        &at_most(1),
+        expect![[r#"
+        infeasible: RackAwareDistributionGoal
+    "#]],
+    );
+}
+
+#[test]
 fn a_rack_with_too_few_brokers_makes_evenness_infeasible() {
     // Four replicas in two racks need two brokers in each.
     check(
@@ -200,6 +285,23 @@ fn brokers_that_lead_nothing_need_no_leaders() {
         &leading_topics(1),
         expect![[r#"
         nothing to do
+    "#]],
+    );
+}
+
+#[test]
+fn brokers_that_lead_nothing_have_no_leaders_to_lose() {
+    // b1 can only get what b2, which must not lead, has.
+    let excluded = [evenkeel_balancer::cluster::BrokerId(2)].into();
+    let request =
+        Request { excluded_for_leadership: excluded, ..Request::rebalance(&[Goal::MinTopicLeadersPerBroker]) };
+    check_with(
+        "rack a: b0[t0* t1] b1[t0 t1] b2[t1*]",
+        &request,
+        &leading_topics(1),
+        expect![[r#"
+        t1: leader b2 -> b1
+        MinTopicLeadersPerBrokerGoal fixed
     "#]],
     );
 }

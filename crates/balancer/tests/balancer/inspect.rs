@@ -22,14 +22,16 @@ fn ids(ids: &[i32]) -> BTreeSet<BrokerId> {
     ids.iter().copied().map(BrokerId).collect()
 }
 
-/// A change whose leader is the first of each list and whose bytes are right.
+/// A change whose leader is the first of each list and whose moves and bytes are right.
 fn change(topic: &str, old: &[i32], new: &[i32]) -> Change {
+    let gone = old.iter().filter(|broker| !new.contains(broker));
+    let added = new.iter().filter(|broker| !old.contains(broker));
     let change = Change {
         topic: topic.to_owned(),
         partition: 0,
         old_replicas: brokers(old),
         new_replicas: brokers(new),
-        moves: Vec::new(),
+        moves: gone.clone().zip(added).map(|(from, to)| (BrokerId(*from), BrokerId(*to))).collect(),
         old_leader: BrokerId(old[0]),
         new_leader: BrokerId(new[0]),
         disks: Vec::new(),
@@ -37,8 +39,7 @@ fn change(topic: &str, old: &[i32], new: &[i32]) -> Change {
         disk_megabytes: 0.0,
         reasons: Vec::new(),
     };
-    let gone = old.iter().filter(|broker| !new.contains(broker)).count();
-    Change { megabytes: 10.0 * gone as f64, ..change }
+    Change { megabytes: 10.0 * gone.count() as f64, ..change }
 }
 
 fn findings(picture: &Picture, request: &Request, changes: Vec<Change>) -> String {
@@ -123,6 +124,25 @@ fn the_leader_comes_first() {
         u-0: the leader, broker 3, is not the first of the list
     "#]],
     );
+}
+
+#[test]
+fn moves_lead_from_the_old_list_to_the_new() {
+    let right = change("t", &[0, 1], &[2, 3]);
+    let wrong = |moves: &[(i32, i32)]| {
+        let moves = moves.iter().map(|(from, to)| (BrokerId(*from), BrokerId(*to))).collect();
+        let change = Change { moves, ..right.clone() };
+        findings(&Picture::parse(FOUR), &Request::default(), vec![change])
+    };
+    for either_way in [[(0, 2), (1, 3)], [(0, 3), (1, 2)]] {
+        assert_eq!(wrong(&either_way), "");
+    }
+    let told = "t-0: the moves told are not from the brokers that lose a replica to those that get one\n";
+    let none_one_too_few_twice_and_elsewhere: [&[(i32, i32)]; 5] =
+        [&[], &[(0, 2)], &[(0, 2), (0, 3)], &[(0, 2), (1, 2)], &[(0, 2), (1, 0)]];
+    for moves in none_one_too_few_twice_and_elsewhere {
+        assert_eq!(wrong(moves), told, "{moves:?}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use evenkeel_balancer::cluster::{
-    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, Load, PendingMove, ReplicaSpec,
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, Load, PendingMove, ReplicaSpec, Resource,
 };
 
 /// What brokers can carry unless a picture says otherwise: cpu, in, out, disk.
@@ -35,6 +35,8 @@ pub(crate) struct Picture {
     pub(crate) brokers: BTreeMap<i32, BrokerSpec>,
     pub(crate) partitions: BTreeMap<Name, Partition>,
     pub(crate) moving: Vec<(Name, i32)>,
+    /// What nobody measured.
+    pub(crate) unknown: Vec<Resource>,
     /// How leaders' CPU is split.
     pub(crate) weights: CpuWeights,
 }
@@ -143,6 +145,7 @@ impl Picture {
     pub(crate) fn build_in_order(&self, order: Vec<&Name>) -> Cluster {
         let weights = self.weights;
         let mut builder = ClusterBuilder::new().cpu_weights(weights);
+        self.unknown.iter().for_each(|resource| builder.unknown(*resource));
         for broker in self.brokers.values() {
             builder.broker(broker.clone()).unwrap();
         }

@@ -5,6 +5,8 @@ use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request};
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, plan};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::check::{carried_out, changes, inspected};
 use crate::picture::{Name, Picture};
@@ -130,12 +132,18 @@ proptest! {
         }
     }
 
-    /// Replicas on failed disks of live brokers are left out: once they are moved the cluster is no
-    /// longer being healed, and soft goals may do more than they could.
+    /// Replicas on failed disks and dead brokers are left out, but for those of brokers that are removed: once they are
+    /// moved the cluster is no longer being healed, and soft goals may do more than they could.
     #[test]
     fn a_plan_carried_out_leaves_nothing_to_plan(case in any_case()) {
         let mut case = case;
         case.picture.partitions.values_mut().for_each(|partition| partition.offline.clear());
+        let held: Vec<i32> = case.picture.partitions.values().flat_map(|partition| partition.brokers.clone()).collect();
+        for (_, broker) in case.picture.brokers.iter_mut().filter(|(id, _)| held.contains(id)) {
+            if broker.state == BrokerState::Dead {
+                broker.state = BrokerState::Alive;
+            }
+        }
         if let Ok(outcome) = planned(&case) {
             let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case.clone() };
             if let Ok(again) = planned(&after) {
@@ -175,7 +183,7 @@ proptest! {
         prop_assert_eq!(one, plan(&case.picture.build(), &case.request, &case.settings));
     }
 
-    /// The checker looks at both limits; what is left out is accounted for.
+    /// The checker looks at both limits; what is left out is accounted for, and no hard goal pays for it.
     #[test]
     fn budgets_are_kept(case in any_case(), moves in 0..6usize, megabytes in 0..400u16) {
         for budget in [
@@ -189,9 +197,52 @@ proptest! {
                 prop_assert_eq!(part.plan.changes.len() + undone.changes, whole.plan.changes.len());
                 let sum = part.plan.megabytes() + undone.megabytes;
                 prop_assert!((sum - whole.plan.megabytes()).abs() < ROUNDING * sum.max(1.0));
+                for verdict in part.verdicts.iter().filter(|verdict| verdict.goal.is_hard()) {
+                    let (before, after) = verdict.miss;
+                    let holds = if before > 0.0 { after <= before + ROUNDING } else { after == 0.0 };
+                    prop_assert!(holds, "{} misses by {after}, not {before}", verdict.goal);
+                }
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a budget leaves of a plan does good: what made room for the rest may be missing.
+    #[test]
+    fn a_part_of_a_plan_makes_no_goal_worse_but_for_one_of_higher_priority(
+        case in any_case().prop_map(unforced), moves in 0..6usize, megabytes in 0..400u16
+    ) {
+        for budget in [
+            Budget { moves: Some(moves), megabytes: None },
+            Budget { moves: None, megabytes: Some(megabytes.into()) },
+        ] {
+            let request = Request { budget, ..case.request.clone() };
+            if let Ok(outcome) = planned(&Case { request, ..case.clone() }) {
+                assert_nothing_is_worse(&outcome);
+            }
+        }
+    }
+}
+
+/// The properties above say nothing of requests that are refused or need no change: enough must lead to one.
+#[test]
+fn enough_requests_lead_to_changes() {
+    fn granted(cases: impl Strategy<Value = Case>) -> usize {
+        let mut runner = TestRunner::deterministic();
+        let plans = (0..400).map(|_| planned(&cases.new_tree(&mut runner).unwrap().current()));
+        plans.filter(|plan| plan.as_ref().is_ok_and(|outcome| !outcome.plan.changes.is_empty())).count()
+    }
+    let shares = [
+        granted(any_case()),
+        granted(plain_case()),
+        granted(plain_case_with(Operation::RemoveBrokers)),
+        granted(plain_case_with(Operation::AddBrokers)),
+    ];
+    let least = [60, 90, 50, 30];
+    assert!(shares.iter().zip(least).all(|(share, least)| *share >= least), "{shares:?} of 400 each lead to changes");
 }
 
 /// Large enough that the work is dealt out in several pieces.

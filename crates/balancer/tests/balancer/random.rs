@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerState, Load};
+use evenkeel_balancer::cluster::{BrokerId, BrokerState, Load, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
@@ -36,6 +36,10 @@ impl fmt::Debug for Case {
             let [cpu, nw_in, nw_out, disk] = broker.capacity;
             writeln!(f, "capacity b{id}: {cpu} {nw_in} {nw_out} {disk}")?;
         }
+        for (name, to) in &self.picture.moving {
+            writeln!(f, "moving {} -> b{to}", short(name))?;
+        }
+        writeln!(f, "unknown: {:?}", self.picture.unknown)?;
         write!(f, "{:?}\nmost replicas {}", self.request, self.settings.max_replicas_per_broker)
     }
 }
@@ -59,6 +63,7 @@ pub(crate) fn any_case() -> impl Strategy<Value = Case> {
                     only_immigrants: knobs.restricts.is_multiple_of(11),
                     ..Request::default()
                 };
+                let picture = Picture { unknown: knobs.unknown(), ..picture };
                 Case { picture, request, settings: knobs.settings() }
             },
         )
@@ -103,6 +108,15 @@ impl Arbitrary for Knobs {
 }
 
 impl Knobs {
+    /// What nobody measured.
+    fn unknown(self) -> Vec<Resource> {
+        match self.tunes {
+            tunes if tunes.is_multiple_of(11) => vec![Resource::NwIn],
+            tunes if tunes.is_multiple_of(13) => vec![Resource::Cpu, Resource::NwOut],
+            _ => Vec::new(),
+        }
+    }
+
     fn settings(self) -> Settings {
         let mut settings = Settings::default();
         if self.tunes.is_multiple_of(3) {
@@ -148,8 +162,9 @@ fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
         (
             prop::collection::vec(broker(racks, troubled), brokers as usize),
             prop::collection::vec(partition(brokers, troubled), 1..=20),
+            prop::collection::vec((0..20usize, 0..brokers), if troubled { 0..=2 } else { 0..=0 }),
         )
-            .prop_map(move |(mut brokers, partitions)| {
+            .prop_map(move |(mut brokers, partitions, moving)| {
                 // Somebody must live.
                 brokers[0].state = BrokerState::Alive;
                 let mut picture = Picture { weights: WEIGHTS, ..Picture::default() };
@@ -164,6 +179,14 @@ fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
                     let number = picture.partitions.keys().filter(|(other, _)| other == topic).count() as i32;
                     picture.partitions.insert(Name::from((topic.to_owned(), number)), partition);
                 }
+                // Copies on their way to brokers that have none of the partition yet.
+                for (index, to) in moving {
+                    if let Some((name, partition)) = picture.partitions.iter().nth(index)
+                        && !partition.brokers.contains(&to)
+                    {
+                        picture.moving.push((name.clone(), to));
+                    }
+                }
                 picture
             })
     })
@@ -175,6 +198,7 @@ fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balanc
         1 => Just(BrokerState::New),
         1 => Just(BrokerState::Dead),
         1 => Just(BrokerState::Demoted),
+        1 => Just(BrokerState::BadDisks),
     ];
     let capacity = select(vec![
         [400.0, 1_000.0, 1_000.0, 1_000.0],

@@ -1,8 +1,9 @@
 //! The soft goals, definition by definition. Bands are 9 % wide to either side: nine tenths of the
 //! 10 % that the thresholds of 1.10 allow.
 
+use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Request, TopicPattern};
+use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
 
@@ -323,7 +324,7 @@ fn the_first_replica_of_the_list_that_may_lead_does() {
         PreferredLeaderElectionGoal fixed
     "#]],
     );
-    let excluded = [evenkeel_balancer::cluster::BrokerId(1)].into();
+    let excluded = [BrokerId(1)].into();
     let request = Request { excluded_for_leadership: excluded, ..Request::rebalance(&goal) };
     check_request(
         second,
@@ -336,17 +337,74 @@ fn the_first_replica_of_the_list_that_may_lead_does() {
 }
 
 #[test]
-fn preferred_leaders_stay_when_the_first_of_the_list_may_not_lead() {
-    // b2 may not lead t0, so b0 is preferred; traffic out would rather have it on b1.
+fn what_one_hand_over_makes_room_for_happens_too() {
+    // One to three leaders each: b1 can take t0 over only once it has given t1 away.
+    check(
+        "rack a: b0[t0* t1 t2 t3] b1[t0 t1* t2* t3*]\norder t0: b1 b0\norder t1: b0 b1",
+        &[Goal::LeaderReplicaDistribution, Goal::PreferredLeaderElection],
+        expect![[r#"
+        t0: leader b0 -> b1
+        t1: leader b1 -> b0
+        PreferredLeaderElectionGoal fixed
+    "#]],
+    );
+}
+
+#[test]
+fn leaders_stay_where_the_list_wants_them_though_goals_of_lower_priority_would_gain() {
+    // b2 may not lead t0, so b0 is preferred; traffic out would have it on b1.
     let goals = [Goal::PreferredLeaderElection, Goal::NetworkOutboundUsageDistribution];
-    let excluded = [evenkeel_balancer::cluster::BrokerId(2)].into();
-    let request = Request { excluded_for_leadership: excluded, ..Request::rebalance(&goals) };
+    let excluded = [BrokerId(2)].into();
+    let excluded_topics = Some(TopicPattern::new("u").unwrap());
+    let request = Request { excluded_for_leadership: excluded, excluded_topics, ..Request::rebalance(&goals) };
     check_request(
         "rack a: b0[t0* u0*] b1[t0] b2[t0]\norder t0: b2 b0 b1",
         &request,
         expect![[r#"
-        u0: b0 -> b1: leader b0 -> b1
         NetworkOutboundUsageDistributionGoal violated
+    "#]],
+    );
+    // Both leaders go to b2, which comes before b0 in both lists. Leader bytes in would have one of them back on b0:
+    // this plan may not pass b2 over again, nor may the next one, which finds b2 first in the lists.
+    let goals = [Goal::PreferredLeaderElection, Goal::LeaderBytesInDistribution];
+    let request =
+        Request { operation: Operation::AddBrokers([BrokerId(0), BrokerId(2)].into()), ..Request::rebalance(&goals) };
+    let told = expect![[r#"
+        a0: leader b0 -> b2
+        a1: leader b0 -> b2
+        PreferredLeaderElectionGoal fixed
+        LeaderBytesInDistributionGoal violated
+    "#]];
+    let found = "rack p: b0[a0* a1*] b1[a0 a1]
+                 rack r: b2[a0 a1]
+                 order a0: b1 b2 b0
+                 order a1: b2 b0 b1
+                 load a0: 4 19 69 92
+                 load a1: 20 27 90 88";
+    check_request(found, &request, told);
+    let carried_out = "rack p: b0[a0 a1] b1[a0 a1]
+                       rack r: b2[a0* a1*]
+                       load a0: 4 19 69 92
+                       load a1: 20 27 90 88";
+    check_request(
+        carried_out,
+        &request,
+        expect![[r#"
+        LeaderBytesInDistributionGoal violated
+    "#]],
+    );
+}
+
+#[test]
+fn whoever_leads_a_partition_that_changes_comes_first_in_the_list_and_is_preferred() {
+    // A replica moves for a goal before: the list is written anew, and needs no other leader.
+    check(
+        "rack a: b0[t0 u0*] b1[t0*]\nrack b: b2[]\norder t0: b0 b1",
+        &[Goal::RackAware, Goal::PreferredLeaderElection],
+        expect![[r#"
+        t0: b0 -> b2
+        RackAwareGoal fixed
+        PreferredLeaderElectionGoal fixed
     "#]],
     );
 }
