@@ -1,21 +1,11 @@
 //! A cluster anew, with its partitions as they are and its brokers as somebody wants them.
 
-use evenkeel_balancer::cluster::{
-    Broker, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskState, Invalid, ReplicaSpec,
-};
+use evenkeel_balancer::cluster::{BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskState, Invalid, ReplicaSpec};
 use evenkeel_balancer::options::Operation;
 
 /// The brokers as a builder takes them.
 pub(super) fn brokers(cluster: &Cluster) -> Vec<BrokerSpec> {
-    let spec = |broker: &Broker| BrokerSpec {
-        id: broker.id,
-        rack: cluster.racks()[broker.rack].clone(),
-        host: cluster.hosts()[broker.host].clone(),
-        state: broker.state,
-        capacity: broker.capacity,
-        disks: broker.disks.clone(),
-    };
-    cluster.brokers().iter().map(spec).collect()
+    cluster.brokers().iter().map(|broker| broker.spec(cluster)).collect()
 }
 
 /// The same partitions on other brokers. A copy that is on its way to where there is one by now has arrived.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_balancer::{
     after::after,
-    cluster::{BrokerSpec, Cluster, ClusterBuilder, Invalid, ReplicaSpec},
+    cluster::{Cluster, ClusterBuilder, Invalid, ReplicaSpec},
     plan::Change,
     planner::{Outcome, Refused, Status, plan},
     rules::BadRequest,
@@ -110,14 +110,7 @@ fn brokers_of(cluster: &Cluster) -> Result<Cluster, Invalid> {
     let mut builder = ClusterBuilder::new();
     cluster.unknown().iter().for_each(|resource| builder.unknown(resource));
     for broker in cluster.brokers() {
-        builder.broker(BrokerSpec {
-            id: broker.id,
-            rack: cluster.racks()[broker.rack].clone(),
-            host: cluster.hosts()[broker.host].clone(),
-            state: broker.state,
-            capacity: broker.capacity,
-            disks: broker.disks.clone(),
-        })?;
+        builder.broker(broker.spec(cluster))?;
     }
     builder.build()
 }
@@ -201,6 +194,7 @@ fn refused(why: Refused, ask: &Ask, endpoint: Endpoint, cluster: &Cluster) -> Fa
         | BadRequest::InvalidLogDirs(_)
         | BadRequest::NoLogDirLeft(_)
         | BadRequest::NotEnoughCapacity(_)
-        | BadRequest::Misplaced(_) => Failure::illegal_argument(why),
+        | BadRequest::Misplaced(_)
+        | BadRequest::Contradiction(..) => Failure::illegal_argument(why),
     }
 }

@@ -99,7 +99,8 @@ async fn of_method<D: Desk>(
     let mut query = Query::parse(head.uri.query().unwrap_or(""));
     // Whoever asks for what is not there need not say who he is.
     let role = match Endpoint::find(method, path).map(|endpoint| visitor(door, &head.headers, endpoint)) {
-        Some(Err(turned_away)) => return turned_away,
+        Some(Err(TurnedAway::Unknown)) => return reply::unknown_visitor(),
+        Some(Err(TurnedAway::NotAllowed)) => return reply::not_allowed(),
         Some(Ok(role)) => role,
         None => None,
     };
@@ -120,13 +121,21 @@ async fn of_method<D: Desk>(
     response
 }
 
-/// The role of whoever asks, if roles matter; or the answer for somebody who may not.
-fn visitor<D: Desk>(door: &Door<D>, headers: &HeaderMap, endpoint: Endpoint) -> Result<Option<Role>, Response<Body>> {
+/// Why somebody may not ask.
+enum TurnedAway {
+    /// Nobody knows who it is.
+    Unknown,
+    /// The role is not enough.
+    NotAllowed,
+}
+
+/// The role of whoever asks, if roles matter.
+fn visitor<D: Desk>(door: &Door<D>, headers: &HeaderMap, endpoint: Endpoint) -> Result<Option<Role>, TurnedAway> {
     let Some(guard) = &door.guard else { return Ok(None) };
     match guard.look(headers) {
-        Visitor::Stranger => Err(reply::unknown_visitor()),
+        Visitor::Stranger => Err(TurnedAway::Unknown),
         Visitor::Known(role) if role >= Some(endpoint.facts().role) => Ok(role),
-        Visitor::Known(_) => Err(reply::not_allowed()),
+        Visitor::Known(_) => Err(TurnedAway::NotAllowed),
     }
 }
 

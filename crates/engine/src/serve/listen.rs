@@ -1,6 +1,6 @@
 //! The door on a port: TCP or TLS, HTTP/1.1 as the original speaks it, and limits on what clients hold.
 
-use std::{convert::Infallible, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
 use http::Request;
@@ -193,7 +193,7 @@ impl WayIn {
         let service = tower::service_fn(move |request: Request<Incoming>| {
             let (router, mut request) = (router.clone(), request.map(Body::new));
             request.extensions_mut().insert(Peer(peer.ip().to_string()));
-            async move { Ok::<_, Infallible>(router.oneshot(request).await?) }
+            router.oneshot(request)
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(self.head_bytes);

@@ -197,11 +197,11 @@ impl UserTasks {
         }
         let key = (session.to_owned(), task.question.clone());
         let in_time = |last: Millis| now - last <= self.limits.session;
-        if let Some((id, last)) = self.sessions.get_mut(&key).filter(|(_, last)| in_time(*last)) {
-            if self.tasks.contains_key(id) {
-                *last = now;
-                return Ok(Admission::Known(*id));
-            }
+        if let Some((id, last)) = self.sessions.get_mut(&key).filter(|(_, last)| in_time(*last))
+            && self.tasks.contains_key(id)
+        {
+            *last = now;
+            return Ok(Admission::Known(*id));
         }
         let active = self.active();
         if active >= self.limits.active && task.weighs() {

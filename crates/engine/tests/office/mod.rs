@@ -166,7 +166,7 @@ impl Clerk {
         let mut seen = AdminSeen::default();
         if plan.forgets_brokers() {
             let forgotten = self.executor().forget_brokers(&plan.removed, &plan.demoted).await;
-            seen.history = Some(forgotten.map_err(|error| Failure::illegal_state(error))?);
+            seen.history = Some(forgotten.map_err(Failure::illegal_state)?);
         }
         Ok(plan.answer(&seen))
     }
@@ -208,7 +208,7 @@ impl Desk for Clerk {
             }
             Request::StopProposalExecution(stop) => {
                 let stopped = self.executor().stop(stop.stop_external_agent).await;
-                stopped.map_err(|error| Failure::illegal_state(error))?;
+                stopped.map_err(Failure::illegal_state)?;
                 let body = Message::execution_stopped();
                 Ok(asked.answered(|| body.json(), || body.text()))
             }

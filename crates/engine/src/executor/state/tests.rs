@@ -84,7 +84,8 @@ const DONE: Stage = Stage::Ended(End::Completed);
 
 #[test]
 fn idle_and_about_to_begin() {
-    let history = History { removed: [(BrokerId(4), 1)].into(), demoted: [(BrokerId(3), 1)].into(), ..History::default() };
+    let history =
+        History { removed: [(BrokerId(4), 1)].into(), demoted: [(BrokerId(3), 1)].into(), ..History::default() };
     let idle = state(Standing::Idle, &history, true);
     assert_eq!((idle.phase, idle.trigger), (Phase::Idle, None));
     assert_eq!((idle.recently_removed_brokers, idle.recently_demoted_brokers), (vec![4], vec![3]));
