@@ -52,7 +52,7 @@ pub(super) fn explained(config: &Path, files: &Files) -> String {
     let rest = if capacities.default.is_some() { "a default for the others" } else { "none for the others" };
     let by_dir = capacities.listed.values().chain(&capacities.default).any(|it| matches!(it.disk, Disk::Dirs(_)));
     let dirs = if by_dir { ", disks by log directory" } else { "" };
-    line("capacities", format!("{} in {}, {rest}{dirs}", listed, settings.capacity_file.display()));
+    line("capacities", format!("{listed} brokers listed, {rest}{dirs}"));
     line("goals", names(&settings.goals.default));
     line("hard goals", names(&settings.goals.hard));
     line("watched", names(&settings.goals.detection));

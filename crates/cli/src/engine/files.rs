@@ -27,7 +27,13 @@ impl Files {
             let all: Vec<String> = remarks.iter().map(|remark| format!("{} {}", remark.key, remark.text)).collect();
             Misuse::Configuration { what: format!("{}: {}", config.display(), all.join("; ")) }
         })?;
-        let capacity_file = &settings.capacity_file;
+        let Some(capacity_file) = &settings.capacity_file else {
+            let what = format!(
+                "{}: capacity.config.file is required: it names the file that says what brokers can carry",
+                config.display()
+            );
+            return Err(Misuse::Configuration { what }.into());
+        };
         let capacities = Capacities::read(&read(capacity_file)?).map_err(|why| wrong(capacity_file, &why))?;
         Ok(Files { settings, capacities, warnings })
     }

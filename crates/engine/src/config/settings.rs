@@ -37,8 +37,8 @@ pub enum Source {
 pub struct Settings {
     /// How Kafka is reached.
     pub connection: Connection,
-    /// The file that says what brokers can carry.
-    pub capacity_file: PathBuf,
+    /// The file that says what brokers can carry, if it is named.
+    pub capacity_file: Option<PathBuf>,
     /// How load is measured and kept.
     pub monitor: Monitor,
     /// Which goals, and how strict.
@@ -136,7 +136,7 @@ impl Settings {
         let mut warnings = Vec::new();
         let settings = Settings {
             connection: Connection::of(&keys, &mut warnings),
-            capacity_file: required(&keys, "capacity.config.file").into(),
+            capacity_file: keys.text("capacity.config.file").map(PathBuf::from),
             monitor: monitor(&keys, &mut warnings),
             goals: goals(&keys, &mut warnings),
             executor: executor(&keys),
@@ -170,13 +170,6 @@ const MISSED: [(&str, &str); 8] = [
     ("provisioner.", "recommendations are given, never carried out"),
     ("use.linear.regression.model", "the static model of processor time is used"),
 ];
-
-fn required(keys: &Keys<'_>, key: &str) -> String {
-    keys.text(key).map(str::to_owned).unwrap_or_else(|| {
-        keys.wrong(key, "is required");
-        String::new()
-    })
-}
 
 /// What would leave a door open if it were merely ignored.
 fn refuse_unsafe(keys: &Keys<'_>) {

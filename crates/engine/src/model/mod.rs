@@ -107,12 +107,13 @@ pub fn build(
     unknown(loads).iter().for_each(|resource| builder.unknown(resource));
     let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
     let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    let torn = torn_hosts(view);
     for (id, broker) in &view.brokers {
         if !broker.up && !purpose.names(*id) && !view.partitions.values().any(|seen| seen.replicas.contains(id)) {
             // Registered still, but gone: a cluster that has lost nothing is not in need of repair.
             continue;
         }
-        let spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
+        let spec = broker_spec(*id, broker, troubled.contains(id), &torn, capacities, purpose)?;
         if !spec.disks.is_empty() {
             disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
         }
@@ -173,6 +174,7 @@ fn broker_spec(
     id: i32,
     broker: &BrokerView,
     has_offline: bool,
+    torn: &BTreeSet<&str>,
     capacities: &Capacities,
     purpose: &Purpose,
 ) -> Result<BrokerSpec, NoModel> {
@@ -195,7 +197,11 @@ fn broker_spec(
     } else {
         BrokerState::Alive
     };
-    let host = if broker.host.is_empty() { format!("UNKNOWN_HOST-{id}") } else { broker.host.clone() };
+    let host = match &broker.rack {
+        _ if broker.host.is_empty() => format!("UNKNOWN_HOST-{id}"),
+        Some(rack) if torn.contains(broker.host.as_str()) => format!("{}-{rack}", broker.host),
+        _ => broker.host.clone(),
+    };
     Ok(BrokerSpec {
         id: BrokerId(id),
         rack: broker.rack.clone().unwrap_or_default(),
@@ -207,6 +213,16 @@ fn broker_spec(
             .map(|it| dirs(id, broker, it, purpose))
             .unwrap_or_default(),
     })
+}
+
+/// Hosts that are in several racks: one machine that plays them all, as on a laptop. To a plan it is one in each.
+fn torn_hosts(view: &View) -> BTreeSet<&str> {
+    let mut racks: BTreeMap<&str, &Option<String>> = BTreeMap::new();
+    let brokers = view.brokers.values();
+    brokers
+        .filter(|broker| *racks.entry(&broker.host).or_insert(&broker.rack) != &broker.rack)
+        .map(|broker| broker.host.as_str())
+        .collect()
 }
 
 fn numbers(capacity: &Capacity) -> [f64; Resource::COUNT] {

@@ -125,3 +125,15 @@ fn a_broker_that_is_down_and_holds_nothing_is_there_only_if_it_is_named() {
     let named = Purpose { removed: [2].into(), ..Purpose::default() };
     assert_eq!(built(&view, measured(), &named).broker(BrokerId(2)).unwrap().state, BrokerState::Dead);
 }
+
+#[test]
+fn one_machine_that_plays_several_racks_is_one_in_each() {
+    let mut view = view();
+    for (id, rack) in [(0, "a"), (1, "b"), (2, "b")] {
+        let broker = view.brokers.get_mut(&id).unwrap();
+        (broker.host, broker.rack) = ("laptop".to_owned(), Some(rack.to_owned()));
+    }
+    let cluster = built(&view, measured(), &Purpose::default());
+    let hosts: Vec<&str> = cluster.brokers().iter().map(|broker| cluster.hosts()[broker.host].as_str()).collect();
+    assert_eq!(hosts, ["laptop-a", "laptop-b", "laptop-b"]);
+}
