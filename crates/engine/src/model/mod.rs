@@ -106,13 +106,17 @@ pub fn build(
     let mut builder = ClusterBuilder::new().cpu_weights(weights);
     unknown(loads).iter().for_each(|resource| builder.unknown(resource));
     let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
+    let torn = torn_hosts(view);
     let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     for (id, broker) in &view.brokers {
         if !broker.up && !purpose.names(*id) && !view.partitions.values().any(|seen| seen.replicas.contains(id)) {
             // Registered still, but gone: a cluster that has lost nothing is not in need of repair.
             continue;
         }
-        let spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
+        let mut spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
+        if torn.contains(broker.host.as_str()) {
+            spec.host = format!("{}@{}", spec.host, spec.rack);
+        }
         if !spec.disks.is_empty() {
             disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
         }
@@ -167,6 +171,17 @@ pub(crate) fn leader_load(values: &Values) -> Load {
         nw_out: ((of(Metric::LeaderBytesOut) + of(Metric::ReplicationBytesOut)) / KB) as f32,
         disk: (of(Metric::Disk) / MB) as f32,
     }
+}
+
+/// Names that brokers in different racks share: a proxy, a port that is passed on, one machine in a test. No machine
+/// stands in two racks, so such a name is taken for one host in each, as the original does.
+fn torn_hosts(view: &View) -> BTreeSet<&str> {
+    let mut racks: BTreeMap<&str, &Option<String>> = BTreeMap::new();
+    let named = view.brokers.values().filter(|broker| !broker.host.is_empty());
+    named
+        .filter(|broker| *racks.entry(&broker.host).or_insert(&broker.rack) != &broker.rack)
+        .map(|broker| broker.host.as_str())
+        .collect()
 }
 
 fn broker_spec(

@@ -125,3 +125,18 @@ fn a_broker_that_is_down_and_holds_nothing_is_there_only_if_it_is_named() {
     let named = Purpose { removed: [2].into(), ..Purpose::default() };
     assert_eq!(built(&view, measured(), &named).broker(BrokerId(2)).unwrap().state, BrokerState::Dead);
 }
+
+#[test]
+fn a_name_that_brokers_in_different_racks_share_is_one_host_in_each() {
+    let mut view = view();
+    for (id, rack) in [(0, Some("a")), (1, Some("b")), (2, Some("b"))] {
+        let broker = view.brokers.get_mut(&id).unwrap();
+        (broker.host, broker.rack) = ("proxy".to_owned(), rack.map(str::to_owned));
+    }
+    let cluster = built(&view, measured(), &Purpose::default());
+    assert_eq!(cluster.hosts(), ["proxy@a", "proxy@b"]);
+    assert_eq!(cluster.racks(), ["a", "b"]);
+    // In one rack it is one machine.
+    view.brokers.get_mut(&0).unwrap().rack = Some("b".to_owned());
+    assert_eq!(built(&view, measured(), &Purpose::default()).hosts(), ["proxy"]);
+}
