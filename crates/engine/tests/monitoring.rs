@@ -57,8 +57,8 @@ impl Stage {
     /// One life of a monitor, with few partitions in its stores.
     fn monitor(&self, more: &str) -> Monitor {
         let text = format!(
-            "bootstrap.servers=sim:9000\npartition.metrics.window.ms=300000\nnum.partition.metrics.windows=3\n\
-             partition.sample.store.topic.partition.count=2\nbroker.sample.store.topic.partition.count=2\n\
+            "bootstrap.servers=sim:9000\ncapacity.config.file=given\npartition.metrics.window.ms=300000\n\
+             num.partition.metrics.windows=3\npartition.sample.store.topic.partition.count=2\nbroker.sample.store.topic.partition.count=2\n\
              min.samples.per.partition.metrics.window=1\n{more}"
         );
         let settings = Settings::read(&Properties::read(&text, |_| None).unwrap()).unwrap().settings;

@@ -106,14 +106,17 @@ pub fn build(
     let mut builder = ClusterBuilder::new().cpu_weights(weights);
     unknown(loads).iter().for_each(|resource| builder.unknown(resource));
     let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
-    let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     let torn = torn_hosts(view);
+    let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
     for (id, broker) in &view.brokers {
         if !broker.up && !purpose.names(*id) && !view.partitions.values().any(|seen| seen.replicas.contains(id)) {
             // Registered still, but gone: a cluster that has lost nothing is not in need of repair.
             continue;
         }
-        let spec = broker_spec(*id, broker, troubled.contains(id), &torn, capacities, purpose)?;
+        let mut spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
+        if torn.contains(broker.host.as_str()) {
+            spec.host = format!("{}@{}", spec.host, spec.rack);
+        }
         if !spec.disks.is_empty() {
             disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
         }
@@ -170,11 +173,21 @@ pub(crate) fn leader_load(values: &Values) -> Load {
     }
 }
 
+/// Names that brokers in different racks share: a proxy, a port that is passed on, one machine in a test. No machine
+/// stands in two racks, so such a name is taken for one host in each, as the original does.
+fn torn_hosts(view: &View) -> BTreeSet<&str> {
+    let mut racks: BTreeMap<&str, &Option<String>> = BTreeMap::new();
+    let named = view.brokers.values().filter(|broker| !broker.host.is_empty());
+    named
+        .filter(|broker| *racks.entry(&broker.host).or_insert(&broker.rack) != &broker.rack)
+        .map(|broker| broker.host.as_str())
+        .collect()
+}
+
 fn broker_spec(
     id: i32,
     broker: &BrokerView,
     has_offline: bool,
-    torn: &BTreeSet<&str>,
     capacities: &Capacities,
     purpose: &Purpose,
 ) -> Result<BrokerSpec, NoModel> {
@@ -197,11 +210,7 @@ fn broker_spec(
     } else {
         BrokerState::Alive
     };
-    let host = match &broker.rack {
-        _ if broker.host.is_empty() => format!("UNKNOWN_HOST-{id}"),
-        Some(rack) if torn.contains(broker.host.as_str()) => format!("{}-{rack}", broker.host),
-        _ => broker.host.clone(),
-    };
+    let host = if broker.host.is_empty() { format!("UNKNOWN_HOST-{id}") } else { broker.host.clone() };
     Ok(BrokerSpec {
         id: BrokerId(id),
         rack: broker.rack.clone().unwrap_or_default(),
@@ -213,16 +222,6 @@ fn broker_spec(
             .map(|it| dirs(id, broker, it, purpose))
             .unwrap_or_default(),
     })
-}
-
-/// Hosts that are in several racks: one machine that plays them all, as on a laptop. To a plan it is one in each.
-fn torn_hosts(view: &View) -> BTreeSet<&str> {
-    let mut racks: BTreeMap<&str, &Option<String>> = BTreeMap::new();
-    let brokers = view.brokers.values();
-    brokers
-        .filter(|broker| *racks.entry(&broker.host).or_insert(&broker.rack) != &broker.rack)
-        .map(|broker| broker.host.as_str())
-        .collect()
 }
 
 fn numbers(capacity: &Capacity) -> [f64; Resource::COUNT] {

@@ -127,13 +127,16 @@ fn a_broker_that_is_down_and_holds_nothing_is_there_only_if_it_is_named() {
 }
 
 #[test]
-fn one_machine_that_plays_several_racks_is_one_in_each() {
+fn a_name_that_brokers_in_different_racks_share_is_one_host_in_each() {
     let mut view = view();
-    for (id, rack) in [(0, "a"), (1, "b"), (2, "b")] {
+    for (id, rack) in [(0, Some("a")), (1, Some("b")), (2, Some("b"))] {
         let broker = view.brokers.get_mut(&id).unwrap();
-        (broker.host, broker.rack) = ("laptop".to_owned(), Some(rack.to_owned()));
+        (broker.host, broker.rack) = ("proxy".to_owned(), rack.map(str::to_owned));
     }
     let cluster = built(&view, measured(), &Purpose::default());
-    let hosts: Vec<&str> = cluster.brokers().iter().map(|broker| cluster.hosts()[broker.host].as_str()).collect();
-    assert_eq!(hosts, ["laptop-a", "laptop-b", "laptop-b"]);
+    assert_eq!(cluster.hosts(), ["proxy@a", "proxy@b"]);
+    assert_eq!(cluster.racks(), ["a", "b"]);
+    // In one rack it is one machine.
+    view.brokers.get_mut(&0).unwrap().rack = Some("b".to_owned());
+    assert_eq!(built(&view, measured(), &Purpose::default()).hosts(), ["proxy"]);
 }
