@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use evenkeel_api::kafka::{AutoRebalanceMode, AutoRebalanceModeStatus, AutoRebalanceState, AutoRebalanceStatus};
 use jiff::Timestamp;
 
+use super::generated::Generated;
+
 /// Ids of brokers.
 pub type Brokers = BTreeSet<i32>;
 
@@ -93,14 +95,20 @@ impl Recorded {
 pub fn remember_added(
     before: Option<&AutoRebalanceStatus>,
     added: &Brokers,
+    generated: &[Generated],
     now: Timestamp,
 ) -> Option<AutoRebalanceStatus> {
-    let mut recorded = Recorded::read(before);
-    if added.is_subset(&recorded.additions) {
-        return None;
-    }
+    let before_it = Recorded::read(before);
+    let mut recorded = before_it.clone();
     recorded.additions.extend(added);
-    Some(recorded.written(before, now))
+    // A rebalance that names a broker which only now comes was for an earlier one of the same id, and
+    // so may one be that is no longer there. Neither its end nor its lack says anything about this one.
+    let mut runs = generated.iter().filter(|own| own.mode == AutoRebalanceMode::AddBrokers).peekable();
+    let is_reborn = runs.peek().is_none() || runs.any(|run| !run.brokers.is_disjoint(added));
+    if is_reborn && !added.is_empty() && recorded.state == AutoRebalanceState::RebalanceOnScaleUp {
+        recorded.state = AutoRebalanceState::Idle;
+    }
+    (recorded != before_it).then(|| recorded.written(before, now))
 }
 
 /// Broker ids as they stand in a sentence.
@@ -153,9 +161,25 @@ mod tests {
 
     #[test]
     fn added_brokers_are_remembered_once() {
-        let status = remember_added(None, &[3, 4].into(), at(1)).unwrap();
+        let status = remember_added(None, &[3, 4].into(), &[], at(1)).unwrap();
         assert_eq!(Recorded::read(Some(&status)).additions, [3, 4].into());
-        assert_eq!(remember_added(Some(&status), &[4].into(), at(2)), None);
-        assert_eq!(remember_added(Some(&status), &[].into(), at(2)), None);
+        assert_eq!(remember_added(Some(&status), &[4].into(), &[], at(2)), None);
+        assert_eq!(remember_added(Some(&status), &[].into(), &[], at(2)), None);
+    }
+
+    #[test]
+    fn what_is_on_record_of_an_earlier_broker_of_the_same_id_does_not_count() {
+        let up = AutoRebalanceState::RebalanceOnScaleUp;
+        let running = Recorded { state: up, additions: [3].into(), ..Recorded::default() }.written(None, at(2));
+        let run = Generated { brokers: [3].into(), ..Generated::default() };
+        for (added, generated, state) in [
+            (4, std::slice::from_ref(&run), up),
+            (3, std::slice::from_ref(&run), AutoRebalanceState::Idle),
+            (3, &[], AutoRebalanceState::Idle),
+        ] {
+            let status = remember_added(Some(&running), &[added].into(), generated, at(3));
+            assert_eq!(Recorded::read(status.as_ref()).state, state, "{added}");
+        }
+        assert_eq!(remember_added(Some(&running), &[].into(), &[], at(3)), None);
     }
 }

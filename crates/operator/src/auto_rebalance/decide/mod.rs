@@ -44,7 +44,7 @@ pub struct Decision {
     pub events: Vec<Event>,
     /// Brokers that are to take no new data, because they are being emptied.
     pub cordoned: Brokers,
-    /// When to look again if no watch calls before. None: only time can change nothing.
+    /// When to look again if no watch calls before. None: time alone changes nothing.
     pub look_again: Option<Timestamp>,
 }
 

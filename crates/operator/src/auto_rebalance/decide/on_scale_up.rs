@@ -123,6 +123,8 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
                 let advice = "Make a KafkaRebalance in mode add-brokers once the cause is gone";
                 draft.failed(MODE, false, format!("the rebalance to brokers {brokers} failed: {why}. {advice}"));
                 give_up(draft, own);
+                // Others that are queued did not fail.
+                draft.tracker.addition.not_before = None;
             }
             draft.end(own);
         }

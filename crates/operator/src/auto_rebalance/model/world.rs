@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use evenkeel_api::{
     Reason,
     annotations::Ask,
-    kafka::{AutoRebalanceMode, AutoRebalanceState},
+    kafka::{AutoRebalanceMode, AutoRebalanceState, AutoRebalanceStatus},
     rebalance::{RebalanceMode, RebalanceState},
 };
 
@@ -19,12 +19,15 @@ use crate::auto_rebalance::{
     imbalance::FIXABLE,
     observe::{Brake, Engine, Observation},
     settings::Configured,
-    state::{Brokers, Recorded, state_of},
+    state::{Brokers, Recorded, mode_of, remember_added, state_of},
     tracker::{Attempts, History, Sight, Tracker},
 };
 
 /// Brokers as bits. Bit 0 is the broker that always stays.
 pub(super) type Set = u8;
+
+/// There is only ever one run, so all of them may have the same uid, if its end is made known.
+const UID: &str = "uid";
 
 /// What may happen in a world.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +40,7 @@ pub(super) struct Rules {
     pub(super) preempt: bool,
     /// Whether users stop, delete and remove generated resources, and pull the brake.
     pub(super) meddling: bool,
-    /// Whether rebalances fail.
+    /// Whether rebalances fail, Kafka cannot be asked and the engine rolls.
     pub(super) failures: bool,
 }
 
@@ -55,7 +58,6 @@ pub(super) struct World {
     pub(super) status: Status,
     pub(super) memory: Memory,
     pub(super) run: Option<Run>,
-    uids: u8,
     uneven: bool,
     braked: bool,
 }
@@ -83,7 +85,8 @@ struct Tries {
     failed: bool,
     unknown: u8,
     waits: bool,
-    counted: Option<u8>,
+    /// Whether the present run was counted.
+    counted: bool,
 }
 
 /// A generated KafkaRebalance.
@@ -99,7 +102,6 @@ pub(super) struct Run {
     stopped_for: Option<StopReason>,
     deleting: bool,
     released: bool,
-    uid: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +132,16 @@ pub(super) enum Look {
     Rolling,
 }
 
+/// What happened between one world and the next.
+#[derive(Clone, Copy, Debug)]
+#[expect(dead_code, reason = "read by whoever reads the story of a failure")]
+pub(super) enum Step {
+    /// The operator looked, and died after this write, which may be the last one.
+    DiesAfterWrite(usize),
+    Looks(Look),
+    Happens(&'static str),
+}
+
 impl World {
     pub(super) fn new() -> Self {
         Self {
@@ -146,24 +158,21 @@ impl World {
                 paused: false,
             },
             run: None,
-            uids: 0,
             uneven: false,
             braked: false,
         }
     }
 
     /// Everything that can happen next, with its name.
-    pub(super) fn next(&self, rules: &Rules) -> Vec<(String, World)> {
-        let mut next = Vec::new();
-        for (n, after) in self.look(rules, Look::Clear).into_iter().enumerate() {
-            next.push((format!("the operator looks and dies after write {n}"), after));
+    pub(super) fn next(&self, rules: &Rules) -> Vec<(Step, World)> {
+        let writes = self.look(rules, Look::Clear).into_iter().enumerate();
+        let mut next: Vec<_> = writes.map(|(n, after)| (Step::DiesAfterWrite(n), after)).collect();
+        for look in [Look::Blind, Look::Rolling].into_iter().filter(|_| rules.failures) {
+            next.push((Step::Looks(look), self.looked(rules, look)));
         }
-        for look in [Look::Blind, Look::Rolling] {
-            next.push((format!("the operator looks ({look:?})"), self.looked(rules, look)));
-        }
-        next.push(("time passes".to_owned(), self.aged()));
-        next.extend(self.users(rules).into_iter().map(|(what, after)| (what.to_owned(), after)));
-        next.extend(self.runs(rules).into_iter().map(|(what, after)| (what.to_owned(), after)));
+        next.push((Step::Happens("time passes"), self.aged()));
+        let others = self.users(rules).into_iter().chain(self.runs(rules));
+        next.extend(others.map(|(what, after)| (Step::Happens(what), after)));
         next
     }
 
@@ -178,8 +187,11 @@ impl World {
         let mut writes = Vec::new();
         let (added, leaving) = (self.wanted & !self.pool, self.pool & !self.wanted);
         if added != 0 {
-            world.status.additions |= added;
-            writes.push(world);
+            let generated: Vec<Generated> = world.run.iter().map(Run::seen).collect();
+            if let Some(status) = remember_added(world.recorded().as_ref(), &set(added), &generated, at(0)) {
+                world.record(Some(&status));
+                writes.push(world);
+            }
             world.pool |= added;
             world.owed |= added;
             writes.push(world);
@@ -207,12 +219,6 @@ impl World {
     }
 
     fn seen(&self, rules: &Rules, look: Look, added: Set, leaving: Set, check: Check) -> Observation {
-        let status = Recorded {
-            state: self.status.mode.map_or(AutoRebalanceState::Idle, state_of),
-            removals: set(self.status.removals),
-            additions: set(self.status.additions),
-            imbalance: self.status.mode == Some(IMBALANCE),
-        };
         let anomalies = if self.uneven { "- a1: [RackAwareGoal]" } else { "" };
         let engine = match look {
             Look::Rolling => Engine::Rolling,
@@ -223,7 +229,7 @@ impl World {
         Observation {
             brake: if self.braked { Brake::Pulled } else { Brake::Released },
             configured: Configured { modes, preempt: rules.preempt, ..calm().configured },
-            recorded: Some(status.written(None, at(-1))),
+            recorded: self.recorded(),
             brokers: BrokersSeen {
                 present: set(self.pool),
                 ready: set(self.pool),
@@ -239,18 +245,32 @@ impl World {
         }
     }
 
+    fn recorded(&self) -> Option<AutoRebalanceStatus> {
+        let recorded = Recorded {
+            state: self.status.mode.map_or(AutoRebalanceState::Idle, state_of),
+            removals: set(self.status.removals),
+            additions: set(self.status.additions),
+            imbalance: self.status.mode == Some(IMBALANCE),
+        };
+        Some(recorded.written(None, at(-1)))
+    }
+
+    fn record(&mut self, status: Option<&AutoRebalanceStatus>) {
+        let recorded = Recorded::read(status);
+        self.status = Status {
+            mode: mode_of(recorded.state),
+            removals: bits(&recorded.removals),
+            additions: bits(&recorded.additions),
+        };
+    }
+
     /// Writes a decision, noting the world after each write, and complains of what must not be.
     fn write(&mut self, decision: &Decision, leaving: Set, writes: &mut Vec<World>) {
         if let TrackerWrite::Write(data) = &decision.tracker {
             self.memory = Memory::of(&Tracker::read(Some(data), at(0)).0);
             writes.push(*self);
         }
-        let recorded = Recorded::read(decision.status.as_ref());
-        self.status = Status {
-            mode: crate::auto_rebalance::state::mode_of(recorded.state),
-            removals: bits(&recorded.removals),
-            additions: bits(&recorded.additions),
-        };
+        self.record(decision.status.as_ref());
         // Brokers to be emptied need nothing moved to them.
         self.owed &= !self.status.removals;
         writes.push(*self);
@@ -276,7 +296,6 @@ impl World {
                 if mode == REMOVE {
                     assert_ne!(leaving & self.data, 0, "there is nothing to empty");
                 }
-                self.uids = (self.uids + 1) % 3;
                 self.run = Some(Run {
                     mode,
                     brokers,
@@ -287,7 +306,6 @@ impl World {
                     stopped_for: None,
                     deleting: false,
                     released: false,
-                    uid: self.uids,
                 });
             }
             Act::Update { brokers, .. } => {
@@ -328,6 +346,21 @@ impl World {
         }
     }
 
+    /// The world in one line.
+    pub(super) fn sketch(&self) -> String {
+        let run = self.run.map(|run| {
+            let Run { mode, brokers, at, edited, ask, stopped_for, deleting, released, .. } = run;
+            format!("{mode}{brokers:b} {at:?} edited={edited} {ask:?} {stopped_for:?} deleting={deleting} released={released}")
+        });
+        let Status { mode, removals, additions } = self.status;
+        let Memory { in_sight, removal, addition, .. } = self.memory;
+        format!(
+            "wanted {:b} pool {:b} data {:b} owed {:b} uneven {} braked {}: {mode:?} R{removals:b} A{additions:b}; {in_sight:?} \
+             {removal:?} {addition:?}; {run:?}",
+            self.wanted, self.pool, self.data, self.owed, self.uneven, self.braked
+        )
+    }
+
     /// What must hold in every world.
     pub(super) fn check(&self) {
         assert_eq!(self.owed & !self.status.additions, 0, "an addition was lost");
@@ -343,6 +376,13 @@ impl World {
     pub(super) fn left_alone(mut self) -> World {
         self.braked = false;
         self.uneven = false;
+        self
+    }
+
+    fn without_run(mut self) -> World {
+        self.run = None;
+        self.memory.removal.counted = false;
+        self.memory.addition.counted = false;
         self
     }
 
@@ -368,14 +408,14 @@ impl World {
         if rules.meddling {
             next.push(("the user reaches for the brake", World { braked: !self.braked, ..*self }));
             if let Some(run) = self.run {
-                // What a user stops or removes, nobody owes any more.
+                let with = |run| World { run, ..*self };
+                // What a user removes, nobody owes any more.
                 let owed = if run.mode == ADD { self.owed & !run.brokers } else { self.owed };
-                let with = |run| World { owed, run, ..*self };
                 if matches!(run.at, At::Planning | At::Moving) {
                     next.push(("the user stops it", with(Some(Run { ask: Some(Wish::Stop), ..run }))));
                 }
                 next.push(("the user deletes it", with(Some(Run { deleting: true, ..run }))));
-                next.push(("the user removes it by force", with(None)));
+                next.push(("the user removes it by force", World { owed, ..*self }.without_run()));
             }
         }
         next
@@ -405,12 +445,12 @@ impl World {
         let Some(run) = self.run else { return ("nothing runs", *self) };
         let mut world = *self;
         if run.released && run.at >= At::Done {
-            world.run = None;
-            return ("it is gone", world);
+            return ("it is gone", world.without_run());
         }
         let renewed = (run.edited || run.ask == Some(Wish::Refresh)) && !run.deleting;
         let plan = Run { at: At::Planning, planned: run.brokers, edited: false, ask: None, ..run };
         let stop = Run { at: At::Stopped, ask: None, ..run };
+        let before = run;
         let (what, run) = match run.at {
             At::New | At::Planning | At::Planned if run.deleting => ("it is withdrawn", stop),
             // A stop is no valid wish before there is anything to stop, so it is kept.
@@ -433,6 +473,10 @@ impl World {
             _ if renewed => ("it plans anew", plan),
             _ => ("it rests", run),
         };
+        if before.at != At::Stopped && run.at == At::Stopped && run.stopped_for.is_none() && run.mode == ADD {
+            // What a user stops, nobody owes any more.
+            world.owed &= !run.brokers;
+        }
         world.run = Some(run);
         (what, world)
     }
@@ -456,7 +500,7 @@ impl Run {
         };
         Generated {
             name: name_for("c", self.mode, "a1"),
-            uid: self.uid.to_string(),
+            uid: UID.to_owned(),
             mode: self.mode,
             brokers: set(self.brokers),
             state,
@@ -512,7 +556,7 @@ impl Tries {
             failed: attempts.failed > 0,
             unknown: attempts.unknown as u8,
             waits: !attempts.is_due(at(0)),
-            counted: attempts.counted.as_ref().and_then(|uid| uid.parse().ok()),
+            counted: attempts.counted.as_deref() == Some(UID),
         }
     }
 
@@ -521,7 +565,7 @@ impl Tries {
             failed: self.failed.into(),
             unknown: self.unknown.into(),
             not_before: self.waits.then(|| at(30)),
-            counted: self.counted.map(|uid| uid.to_string()),
+            counted: self.counted.then(|| UID.to_owned()),
             ..Attempts::under("v1")
         }
     }
