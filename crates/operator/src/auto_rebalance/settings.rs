@@ -3,7 +3,7 @@
 //!
 //! A setting that cannot be read keeps its default, and its author is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use evenkeel_api::{Condition, FreeForm, KafkaSpec, Reason, kafka::AutoRebalanceMode};
 use serde_json::Value;
@@ -60,11 +60,14 @@ impl Configured {
         let mut remarks = Vec::new();
         let mut modes = BTreeMap::new();
         for entry in spec.auto_rebalances() {
-            if modes.contains_key(&entry.mode) {
-                let text = format!("autoRebalance lists mode {} more than once: the first entry counts", entry.mode);
-                remarks.push(Condition::warning(Reason::InvalidResourceException, text));
-            } else {
-                modes.insert(entry.mode, entry.template_name().map(str::to_owned));
+            match modes.entry(entry.mode) {
+                Entry::Vacant(free) => {
+                    free.insert(entry.template_name().map(str::to_owned));
+                }
+                Entry::Occupied(_) => {
+                    let text = format!("autoRebalance lists mode {} twice: the first entry counts", entry.mode);
+                    remarks.push(Condition::warning(Reason::InvalidResourceException, text));
+                }
             }
         }
         for (path, successor) in spec.deprecated_fields() {

@@ -224,11 +224,12 @@ impl World {
             Look::Rolling => Engine::Rolling,
             _ => Engine::Current { since: at(-1_000), executing: Some(false) },
         };
+        let calm = calm();
         let mut modes = BTreeMap::from([(ADD, None), (REMOVE, None)]);
         modes.extend(rules.imbalance.then_some((IMBALANCE, None)));
         Observation {
             brake: if self.braked { Brake::Pulled } else { Brake::Released },
-            configured: Configured { modes, preempt: rules.preempt, ..calm().configured },
+            configured: Configured { modes, preempt: rules.preempt, ..calm.configured },
             recorded: self.recorded(),
             brokers: BrokersSeen {
                 present: set(self.pool),
@@ -241,7 +242,7 @@ impl World {
             generated: self.run.iter().map(Run::seen).collect(),
             violations: rules.imbalance.then(|| [(FIXABLE.to_owned(), anomalies.to_owned())].into()),
             tracker: Some(self.memory.tracker().written()),
-            ..calm()
+            ..calm
         }
     }
 
