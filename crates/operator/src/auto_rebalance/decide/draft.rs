@@ -1,0 +1,287 @@
+//! A decision in the making, and the rules that hold in every state.
+
+use evenkeel_api::{
+    Condition, Reason,
+    annotations::Ask,
+    kafka::{AutoRebalanceMode, AutoRebalanceState},
+    rebalance::RebalanceState,
+};
+use jiff::Timestamp;
+
+use super::{Act, Decision, Event, TrackerWrite};
+use crate::auto_rebalance::{
+    brokers::{self, Queue},
+    generated::{Generated, Phase, StopReason},
+    imbalance::{self, Violations},
+    observe::{Brake, Engine, Observation},
+    settings::Configured,
+    state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
+    template::{self, Template},
+    tracker::{Attempts, LastFailure, Sight, Tracker},
+    windows,
+};
+
+/// The modes in the order in which they run.
+const PRECEDENCE: [AutoRebalanceMode; 3] =
+    [AutoRebalanceMode::RemoveBrokers, AutoRebalanceMode::AddBrokers, AutoRebalanceMode::Imbalance];
+
+pub(super) struct Draft<'a> {
+    pub(super) seen: &'a Observation,
+    /// What is done from now on.
+    pub(super) state: AutoRebalanceState,
+    pub(super) queue: Queue,
+    pub(super) tracker: Tracker,
+    pub(super) violations: Violations,
+    pub(super) acts: Vec<Act>,
+    recorded: Recorded,
+    tracker_is_readable: bool,
+    events: Vec<Event>,
+    notes: Vec<Condition>,
+    look_again: Option<Timestamp>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn begin(seen: &'a Observation) -> Self {
+        let recorded = Recorded::read(seen.recorded.as_ref());
+        let queue = brokers::queue(&recorded, &seen.brokers, |mode| seen.configured.has(mode), &seen.generated);
+        let (mut tracker, tracker_is_readable) = Tracker::read(seen.tracker.as_ref(), seen.now);
+        tracker.refresh(&seen.spec_version, seen.now);
+        if seen.brokers.leaving.is_empty() {
+            // Whatever stood in the way of removing brokers is gone.
+            tracker.removal = Attempts::under(&seen.spec_version);
+        }
+        Self {
+            seen,
+            state: recorded.state,
+            queue,
+            tracker,
+            violations: seen.violations.as_ref().map(Violations::read).unwrap_or_default(),
+            acts: Vec::new(),
+            recorded,
+            tracker_is_readable,
+            events: Vec::new(),
+            notes: Vec::new(),
+            look_again: None,
+        }
+    }
+
+    pub(super) fn configured(&self) -> &'a Configured {
+        &self.seen.configured
+    }
+
+    pub(super) fn template(&self, mode: AutoRebalanceMode) -> Template<'a> {
+        Template::of(mode, &self.seen.configured, &self.seen.templates)
+    }
+
+    /// The brokers that data may be moved to.
+    pub(super) fn targets(&self) -> Brokers {
+        self.queue.targets(&self.seen.brokers)
+    }
+
+    pub(super) fn recorded_state(&self) -> AutoRebalanceState {
+        self.recorded.state
+    }
+
+    /// The generated rebalance that the state is about. One that runs although nothing is recorded
+    /// of it is taken over: a crash, or a damaged status, came between.
+    pub(super) fn find_own(&mut self) -> Option<&'a Generated> {
+        let seen = self.seen;
+        let of = |mode| {
+            let mut all: Vec<_> = seen.generated.iter().filter(|own| own.mode == mode && !own.released).collect();
+            all.sort_by_key(|own| !own.is_underway());
+            all.first().copied()
+        };
+        if let Some(own) = mode_of(self.state).and_then(of) {
+            return Some(own);
+        }
+        if self.state != AutoRebalanceState::Idle && self.tracker.in_sight.is_some() {
+            return None;
+        }
+        let adopted = PRECEDENCE
+            .into_iter()
+            .filter(|mode| self.configured().has(*mode))
+            .find_map(|mode| of(mode).filter(|own| own.is_underway()))?;
+        self.state = state_of(adopted.mode);
+        if adopted.mode == AutoRebalanceMode::AddBrokers {
+            let kept = &adopted.brokers & &self.seen.brokers.present;
+            self.queue.additions.extend(&kept - &self.queue.removals);
+        }
+        Some(adopted)
+    }
+
+    /// Tells a generated rebalance to stop, in whichever way its state allows, and not twice.
+    pub(super) fn stop(&mut self, own: &Generated, why: StopReason) {
+        let name = own.name.clone();
+        match own.state {
+            RebalanceState::ReconciliationPaused => {}
+            RebalanceState::PendingProposal | RebalanceState::Rebalancing => {
+                let under_way = own.stopped_for.is_some() && matches!(own.ask, None | Some(Ask::Stop));
+                if !under_way {
+                    self.acts.push(Act::Stop { name, why });
+                }
+            }
+            _ if own.deleting && own.stopped_for.is_some() => {}
+            _ => self.acts.push(Act::Withdraw { name, why }),
+        }
+    }
+
+    /// Generated rebalances that the state is not about end and go, so that there is never a second.
+    pub(super) fn clear_away_others(&mut self, own: Option<&Generated>) {
+        for other in &self.seen.generated {
+            if own.is_some_and(|own| own.name == other.name) {
+                continue;
+            }
+            if other.phase() == Phase::Underway && self.seen.engine != Engine::Absent {
+                self.stop(other, StopReason::Cancelled);
+            } else if other.phase() != Phase::Paused {
+                self.acts.push(Act::Remove { name: other.name.clone() });
+            }
+        }
+    }
+
+    /// Anomalies are forgotten as soon as any rebalance is asked for, and while one moves data: what it
+    /// does not mend will be found again. Always after it was made, never before.
+    pub(super) fn tend_violations(&mut self) {
+        let Some(data) = &self.seen.violations else { return };
+        if !self.configured().has(AutoRebalanceMode::Imbalance) {
+            // First the engine stops writing it, then it goes; or it would come back.
+            if self.seen.engine != Engine::Rolling {
+                self.acts.push(Act::DeleteViolations);
+            }
+            return;
+        }
+        let asked_for = |state| {
+            matches!(state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
+        };
+        let ours = self.seen.generated.iter().any(Generated::is_underway);
+        let theirs = self.seen.manual.iter().any(|manual| asked_for(manual.state));
+        let asking =
+            self.acts.iter().any(|act| matches!(act, Act::Create(_) | Act::Update { .. } | Act::Refresh { .. }));
+        let emptied_already = self.acts.iter().any(|act| matches!(act, Act::EmptyViolations { .. }));
+        if (ours || theirs || asking) && !emptied_already && imbalance::emptied(data, false).is_some() {
+            self.acts.push(Act::EmptyViolations { unfixable_too: false });
+        }
+    }
+
+    /// Whether a user's rebalance is about to clear the anomalies away.
+    pub(super) fn manual_is_asked_for(&self) -> bool {
+        self.seen.manual.iter().any(|manual| {
+            matches!(manual.state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
+        })
+    }
+
+    pub(super) fn note(&mut self, reason: Reason, text: impl Into<String>) {
+        let note = Condition::warning(reason, text);
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Something has to pass by itself.
+    pub(super) fn waiting(&mut self, text: impl Into<String>) {
+        self.note(Reason::AutoRebalanceWaiting, text);
+    }
+
+    pub(super) fn look_again_at(&mut self, time: Option<Timestamp>) {
+        self.look_again = [self.look_again, time].into_iter().flatten().min();
+    }
+
+    pub(super) fn event(&mut self, is_warning: bool, reason: &'static str, note: impl Into<String>) {
+        self.events.push(Event { is_warning, reason, note: note.into() });
+    }
+
+    /// Remembers a failure, or that a user stopped it, until the next success or another spec.
+    pub(super) fn failed(&mut self, mode: AutoRebalanceMode, stopped: bool, message: String) {
+        let reason = if stopped { Reason::AutoRebalanceStopped } else { Reason::AutoRebalanceFailed };
+        self.event(true, reason.as_str(), message.clone());
+        let spec_version = self.seen.spec_version.clone();
+        self.tracker.failures.insert(mode, LastFailure { stopped, message, spec_version });
+    }
+
+    /// Everything that is to be said, in a fixed order.
+    fn warnings(&self) -> Vec<Condition> {
+        let configured = self.configured();
+        let mut warnings = configured.remarks.clone();
+        for mode in configured.modes.keys() {
+            warnings.extend(self.template(*mode).warning(*mode));
+        }
+        if configured.has(AutoRebalanceMode::Imbalance) {
+            warnings.extend(windows::warnings(&configured.windows));
+            warnings.extend(self.goals_trouble());
+            warnings.extend(self.violations.warnings(&self.seen.cluster.name));
+        }
+        if let Brake::Unreadable(invalid) = &self.seen.brake {
+            warnings.push(Condition::warning(Reason::InvalidAnnotation, invalid.to_string()));
+        }
+        if !self.tracker_is_readable {
+            let name = crate::auto_rebalance::tracker::tracker_name(&self.seen.cluster.name);
+            let text = format!("ConfigMap {name} could not be read, so it was written anew");
+            warnings.push(Condition::warning(Reason::InvalidResourceException, text));
+        }
+        warnings.extend(self.notes.iter().cloned());
+        warnings.extend(self.tracker.failures.values().map(|failure| {
+            let reason = if failure.stopped { Reason::AutoRebalanceStopped } else { Reason::AutoRebalanceFailed };
+            Condition::warning(reason, failure.message.clone())
+        }));
+        warnings
+    }
+
+    /// What is wrong with the goals of a rebalance on imbalance.
+    pub(super) fn goals_trouble(&self) -> Option<Condition> {
+        template::goals_trouble(self.template(AutoRebalanceMode::Imbalance), self.configured())
+    }
+
+    pub(super) fn finish(mut self, own: Option<&Generated>) -> Decision {
+        let removed =
+            |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of } if of == name));
+        let kept = own.filter(|own| self.state == state_of(own.mode) && !removed(&own.name, &self.acts));
+        self.tracker.in_sight = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
+        self.remember_ends();
+
+        let imbalance = self.state == AutoRebalanceState::RebalanceOnImbalance
+            || (self.configured().has(AutoRebalanceMode::Imbalance)
+                && (!self.violations.unfixable.is_empty() || self.goals_trouble().is_some()));
+        let Queue { removals, additions } = self.queue.clone();
+        let record = Recorded { state: self.state, removals, additions, imbalance };
+        if record.state != self.recorded.state {
+            let brokers = match mode_of(record.state) {
+                Some(AutoRebalanceMode::RemoveBrokers) => format!(" of brokers {}", listed(&record.removals)),
+                Some(AutoRebalanceMode::AddBrokers) => format!(" to brokers {}", listed(&record.additions)),
+                _ => String::new(),
+            };
+            let note = format!("from {} to {}{brokers}", state_name(self.recorded.state), state_name(record.state));
+            self.event(false, "AutoRebalance", note);
+        }
+        let data = self.tracker.written();
+        let unchanged = match &self.seen.tracker {
+            Some(before) => *before == data,
+            None => self.tracker == untouched(&self.seen.spec_version),
+        };
+        Decision {
+            tracker: if unchanged { TrackerWrite::Keep } else { TrackerWrite::Write(data) },
+            status: Some(record.written(self.seen.recorded.as_ref(), self.seen.now)),
+            warnings: self.warnings(),
+            cordoned: record.removals,
+            acts: self.acts,
+            events: self.events,
+            look_again: self.look_again,
+        }
+    }
+
+    /// When the last rebalance of any kind came to its end: what was found before that is old news.
+    fn remember_ends(&mut self) {
+        let is_end =
+            |state| matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
+        let ours = self.seen.generated.iter().map(|own| (own.state, own.since));
+        let theirs = self.seen.manual.iter().map(|manual| (manual.state, manual.since));
+        let ends = ours.chain(theirs).filter(|(state, _)| is_end(*state)).filter_map(|(_, since)| since);
+        self.tracker.last_completion = ends.chain(self.tracker.last_completion).max();
+    }
+}
+
+/// A memory in which there is nothing worth writing down.
+fn untouched(spec_version: &str) -> Tracker {
+    let mut tracker = Tracker::default();
+    tracker.refresh(spec_version, Timestamp::UNIX_EPOCH);
+    tracker
+}

@@ -1,0 +1,232 @@
+//! Idle: what to begin, if anything, and what stands in its way.
+
+use evenkeel_api::{
+    Reason,
+    kafka::{AutoRebalanceMode, AutoRebalanceState},
+    rebalance::RebalanceState,
+};
+
+use super::{Act, draft::Draft};
+use crate::auto_rebalance::{
+    brokers::Check,
+    generated::{Generated, Recipe, StopReason, make},
+    guards,
+    observe::{Brake, Engine},
+    state::{Brokers, listed, state_of},
+};
+
+pub(super) fn step(draft: &mut Draft<'_>) {
+    let next = draft.next(true);
+    // Never a second one: whatever is still there goes first.
+    let is_alone = draft.seen.generated.is_empty();
+    draft.state = match next {
+        Some(mode) if is_alone => {
+            draft.start(mode);
+            state_of(mode)
+        }
+        // It is its turn, and recorded so: the one before it is just leaving.
+        Some(mode) if draft.recorded_state() == state_of(mode) => state_of(mode),
+        _ => AutoRebalanceState::Idle,
+    };
+}
+
+impl Draft<'_> {
+    /// Ends the rebalance that the state is about: it goes, and what is queued is next. The one after
+    /// it is made when this one is no longer there.
+    pub(super) fn end(&mut self, own: &Generated) {
+        self.acts.push(Act::Remove { name: own.name.clone() });
+        self.turn_to_next();
+    }
+
+    /// Goes on to what is queued for brokers, or to Idle. An imbalance is never next: every rebalance
+    /// is one, so it has to be found again.
+    pub(super) fn turn_to_next(&mut self) {
+        self.state = self.next(false).map_or(AutoRebalanceState::Idle, state_of);
+    }
+
+    /// What may begin now. What stands in the way is noted.
+    pub(super) fn next(&mut self, imbalance_too: bool) -> Option<AutoRebalanceMode> {
+        let removal = self.removal_is_wanted();
+        let addition = !self.targets().is_empty();
+        if removal || addition {
+            if let Some(text) = self.obstacle() {
+                self.note(text.0, text.1);
+                return None;
+            }
+            if removal && self.removal_is_due() {
+                return Some(AutoRebalanceMode::RemoveBrokers);
+            }
+            if addition && self.addition_is_due() {
+                return Some(AutoRebalanceMode::AddBrokers);
+            }
+        }
+        let scaling = !self.queue.removals.is_empty() || !self.queue.additions.is_empty();
+        if imbalance_too && !scaling && self.imbalance_is_due() {
+            return Some(AutoRebalanceMode::Imbalance);
+        }
+        None
+    }
+
+    /// Whether brokers are to be emptied. Without a usable template it is as if the mode were off; the
+    /// brokers stay, and it begins once the template is there.
+    pub(super) fn removal_is_wanted(&mut self) -> bool {
+        if !self.template(AutoRebalanceMode::RemoveBrokers).is_usable() {
+            self.queue.removals = Brokers::new();
+        }
+        !self.queue.removals.is_empty()
+    }
+
+    /// What stands in the way of any rebalance.
+    pub(super) fn obstacle(&self) -> Option<(Reason, String)> {
+        match &self.seen.brake {
+            Brake::Released => {}
+            Brake::Pulled => {
+                let text = "automatic rebalancing is held: remove the annotation evenkeel.io/auto-rebalance to go on";
+                return Some((Reason::AutoRebalanceHeld, text.to_owned()));
+            }
+            Brake::Unreadable(invalid) => return Some((Reason::AutoRebalanceHeld, invalid.to_string())),
+        }
+        if !matches!(self.seen.engine, Engine::Current { .. }) {
+            let text = "automatic rebalancing waits until Cruise Control is ready and knows all brokers";
+            return Some((Reason::AutoRebalanceWaiting, text.to_owned()));
+        }
+        let moving = self.seen.manual.iter().find(|manual| manual.state == RebalanceState::Rebalancing)?;
+        let text = format!("automatic rebalancing waits for the end of KafkaRebalance {}", moving.name);
+        Some((Reason::AutoRebalanceWaiting, text))
+    }
+
+    /// Whether brokers that are to be emptied may be now.
+    fn removal_is_due(&mut self) -> bool {
+        if self.seen.brokers.check != Check::HasData {
+            // Unknown: they stay, but nothing is begun on a guess.
+            return false;
+        }
+        let attempts = &self.tracker.removal;
+        let (due, failed, not_before) = (attempts.is_due(self.seen.now), attempts.failed, attempts.not_before);
+        if let Some(time) = not_before.filter(|_| !due) {
+            let brokers = listed(&self.queue.removals);
+            self.waiting(format!("{failed} attempts to empty brokers {brokers} in a row; the next one is at {time}"));
+            self.look_again_at(Some(time));
+        }
+        due
+    }
+
+    /// Whether something else is to be stopped for the sake of brokers to empty. Not for one more
+    /// attempt at what has failed: it would stop a scale-up again and again, which may be just what
+    /// the attempt needs.
+    pub(super) fn removal_is_urgent(&mut self) -> bool {
+        self.removal_is_wanted()
+            && self.tracker.removal.failed == 0
+            && self.obstacle().is_none()
+            && self.removal_is_due()
+    }
+
+    /// Whether data may be moved to added brokers now.
+    pub(super) fn addition_is_due(&mut self) -> bool {
+        let targets = self.targets();
+        let absent = &targets - &self.seen.brokers.ready;
+        if !absent.is_empty() {
+            self.waiting(format!("the rebalance after scaling up waits until brokers {} are ready", listed(&absent)));
+            return false;
+        }
+        let attempts = &self.tracker.addition;
+        if let Some(time) = attempts.not_before.filter(|time| *time > self.seen.now) {
+            self.waiting(format!("the rebalance to brokers {} is tried again at {time}", listed(&targets)));
+            self.look_again_at(Some(time));
+            return false;
+        }
+        if !self.template(AutoRebalanceMode::AddBrokers).is_usable() {
+            // The scale-up is complete without it, as if the mode were off. It was said why.
+            let text =
+                format!("brokers {} were added without a rebalance: their template cannot be used", listed(&targets));
+            self.event(true, Reason::InvalidRebalanceTemplate.as_str(), text);
+            self.queue.additions = Brokers::new();
+            return false;
+        }
+        true
+    }
+
+    fn imbalance_is_due(&mut self) -> bool {
+        let watched = self.configured().has(AutoRebalanceMode::Imbalance);
+        if !watched || self.violations.fixable.is_empty() || !self.violations.unfixable.is_empty() {
+            return false;
+        }
+        // Its goals or its template are wrong: said with the other warnings.
+        if !self.template(AutoRebalanceMode::Imbalance).is_usable() || self.goals_trouble().is_some() {
+            return false;
+        }
+        if let Some((reason, text)) = self.obstacle() {
+            self.note(reason, text);
+            return false;
+        }
+        if self.manual_is_asked_for() {
+            // A user's rebalance is coming up, and clears the anomalies away.
+            return false;
+        }
+        if self.begun_already() {
+            return true;
+        }
+        let goals = self.violations.fixable_goals();
+        let closed = guards::closed(&self.tracker.imbalance, &goals, &self.configured().windows, self.seen.now);
+        for guard in &closed {
+            let until = guard.opens.map_or("as things are, never".to_owned(), |opens| format!("at {opens}"));
+            self.note(
+                Reason::AutoRebalanceHeld,
+                format!("no rebalance on imbalance: {}. It may begin {until}", guard.why),
+            );
+        }
+        // All of them have to be open, so the last one counts.
+        if closed.iter().all(|guard| guard.opens.is_some()) {
+            self.look_again_at(closed.iter().filter_map(|guard| guard.opens).max());
+        }
+        closed.is_empty()
+    }
+
+    /// Whether the guards have let this one pass before, and a crash came between record and deed.
+    fn begun_already(&self) -> bool {
+        let history = &self.tracker.imbalance;
+        let first = self.violations.fixable.first().map(|anomaly| &anomaly.id);
+        self.recorded_state() == AutoRebalanceState::RebalanceOnImbalance
+            && history.ended.is_none()
+            && history.anomaly.as_ref() == first
+    }
+
+    /// Makes the rebalance of this mode.
+    fn start(&mut self, mode: AutoRebalanceMode) {
+        let brokers = match mode {
+            AutoRebalanceMode::RemoveBrokers => self.queue.removals.clone(),
+            AutoRebalanceMode::AddBrokers => self.targets(),
+            AutoRebalanceMode::Imbalance => Brokers::new(),
+        };
+        let anomaly = self.violations.fixable.first().map(|anomaly| anomaly.id.clone()).unwrap_or_default();
+        // Emptying brokers is asked for by the user, however much it takes.
+        let on_imbalance = mode == AutoRebalanceMode::Imbalance;
+        if on_imbalance {
+            let goals = self.violations.fixable_goals();
+            self.tracker.imbalance.begin(&anomaly, goals, self.seen.now);
+        }
+        let recipe = Recipe {
+            cluster: &self.seen.cluster,
+            mode,
+            brokers: &brokers,
+            anomaly: &anomaly,
+            template: self.template(mode).spec(),
+            throttle: self.configured().throttle,
+            most_data_mb: self.configured().most_data_mb.filter(|_| on_imbalance),
+        };
+        let rebalance = make(&recipe);
+        self.acts.push(Act::Create(Box::new(rebalance)));
+    }
+
+    /// Stops what runs if the brake is pulled.
+    pub(super) fn brake(&mut self, own: &Generated) -> bool {
+        let pulled = self.seen.brake == Brake::Pulled;
+        if pulled {
+            if let Some((reason, text)) = self.obstacle() {
+                self.note(reason, text);
+            }
+            self.stop(own, StopReason::Braked);
+        }
+        pulled
+    }
+}

@@ -1,0 +1,121 @@
+//! RebalanceOnScaleDown: brokers that are to be removed are being emptied.
+
+use evenkeel_api::kafka::AutoRebalanceMode;
+
+use super::{
+    Act,
+    draft::Draft,
+    outcome::{MOST_UNKNOWN, Meaning, cause, meaning},
+};
+use crate::auto_rebalance::{
+    generated::{Generated, Phase, StopReason},
+    observe::Brake,
+    state::listed,
+    tracker::{Attempts, Sight},
+};
+
+const MODE: AutoRebalanceMode = AutoRebalanceMode::RemoveBrokers;
+
+pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
+    match own.phase() {
+        Phase::Paused => draft.waiting(format!("KafkaRebalance {} is paused", own.name)),
+        Phase::Underway => underway(draft, own),
+        Phase::Done => done(draft, own),
+        // The user, not a failure: what is asked of us is still to remove the brokers.
+        Phase::Stopped => {
+            let text = format!(
+                "the rebalance that empties brokers {} was stopped. It begins again while the brokers are to be \
+                 removed: set the replicas back, or annotate the Kafka with evenkeel.io/auto-rebalance: \"off\"",
+                listed(&own.brokers)
+            );
+            draft.failed(MODE, true, text);
+            draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+            draft.end(own);
+        }
+        Phase::Abandoned => draft.end(own),
+        Phase::Failed => failed(draft, own),
+    }
+}
+
+fn underway(draft: &mut Draft<'_>, own: &Generated) {
+    if draft.brake(own) {
+        return;
+    }
+    let removals = draft.queue.removals.clone();
+    if removals.is_empty() {
+        // Nobody wants these brokers removed any more.
+        draft.stop(own, StopReason::Cancelled);
+    } else if own.stopped_for.is_some() {
+        // Stopped for a reason that is gone. It comes to its end, and another one begins.
+        draft.stop(own, StopReason::Cancelled);
+    } else if own.brokers != removals && !own.deleting {
+        draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+    }
+}
+
+fn done(draft: &mut Draft<'_>, own: &Generated) {
+    draft.tracker.failures.remove(&MODE);
+    let removals = draft.queue.removals.clone();
+    if removals.is_empty() {
+        draft.tracker.removal = Attempts::under(&draft.seen.spec_version);
+    } else if removals == own.brokers {
+        // It is done, and yet there is data: topics it was told to leave alone, or new ones. Perhaps
+        // the check is only older than the end of it. Either way not again at once.
+        draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+    } else if !own.deleting && draft.obstacle().is_none() {
+        draft.tracker.removal = Attempts::under(&draft.seen.spec_version);
+        draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+        return;
+    }
+    draft.end(own);
+}
+
+fn failed(draft: &mut Draft<'_>, own: &Generated) {
+    let removals = draft.queue.removals.clone();
+    let brokers = listed(&own.brokers);
+    match meaning(own, draft.seen) {
+        // Nobody waits for what is no longer wanted.
+        _ if removals.is_empty() || own.deleting => draft.end(own),
+        Meaning::Passing | Meaning::Passed | Meaning::Unsettled if draft.seen.brake != Brake::Released => draft.end(own),
+        Meaning::Passing => {
+            draft.waiting(format!("the rebalance that empties brokers {brokers} waits: {}", cause(own)));
+        }
+        Meaning::Passed if own.brokers != removals => {
+            draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+        }
+        Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
+        Meaning::Unsettled => draft.waiting(format!(
+            "the outcome of the rebalance that empties brokers {brokers} is unknown; waiting until Cruise Control is idle"
+        )),
+        Meaning::Unknown if may_repeat(&draft.tracker.removal, own) => {
+            draft.tracker.removal.count_unknown(&own.uid);
+            let text = format!("the outcome of the rebalance that empties brokers {brokers} is unknown; it begins again");
+            draft.failed(MODE, false, text);
+            draft.end(own);
+        }
+        Meaning::Unknown | Meaning::Final => {
+            draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+            draft.failed(MODE, false, format!("emptying brokers {brokers} failed: {}", cause(own)));
+            draft.end(own);
+        }
+    }
+}
+
+/// Whether one of which nobody knows how it ended may be made once more.
+pub(super) fn may_repeat(attempts: &Attempts, own: &Generated) -> bool {
+    attempts.unknown < MOST_UNKNOWN
+        || (attempts.counted.as_deref() == Some(&own.uid) && attempts.unknown == MOST_UNKNOWN)
+}
+
+/// The generated rebalance is not there any more, and not by our doing.
+pub(super) fn vanished(draft: &mut Draft<'_>) {
+    if !draft.queue.removals.is_empty() {
+        let Sight { name, brokers } = draft.tracker.in_sight.clone().unwrap_or_default();
+        // Its uid is not known any more, but it is counted only this once: it is out of sight then.
+        draft.tracker.removal.counted = None;
+        draft.tracker.removal.count_failure(&name, draft.seen.now);
+        let text = format!("emptying brokers {} failed: somebody removed KafkaRebalance {name}", listed(&brokers));
+        draft.failed(MODE, false, text);
+    }
+    draft.turn_to_next();
+}

@@ -1,0 +1,146 @@
+//! RebalanceOnScaleUp: data moves to brokers that were added.
+
+use evenkeel_api::kafka::AutoRebalanceMode;
+
+use super::{
+    Act,
+    draft::Draft,
+    on_scale_down::may_repeat,
+    outcome::{Meaning, cause, meaning},
+};
+use crate::auto_rebalance::{
+    generated::{Generated, Phase, StopReason},
+    observe::{Brake, Engine},
+    state::{Brokers, listed},
+    tracker::{Attempts, Sight},
+};
+
+const MODE: AutoRebalanceMode = AutoRebalanceMode::AddBrokers;
+
+pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
+    match own.phase() {
+        Phase::Paused => draft.waiting(format!("KafkaRebalance {} is paused", own.name)),
+        Phase::Underway => underway(draft, own),
+        Phase::Done => done(draft, own),
+        Phase::Stopped => {
+            let text =
+                format!("the rebalance to brokers {} was stopped: they keep what they have", listed(&own.brokers));
+            draft.failed(MODE, true, text);
+            give_up(draft, own);
+            draft.end(own);
+        }
+        // They stay queued.
+        Phase::Abandoned => draft.end(own),
+        Phase::Failed => failed(draft, own),
+    }
+}
+
+fn underway(draft: &mut Draft<'_>, own: &Generated) {
+    if draft.brake(own) {
+        return;
+    }
+    if draft.removal_is_urgent() {
+        draft.waiting("the rebalance after scaling up gives way to brokers that are to be removed");
+        draft.stop(own, StopReason::Preempted);
+        return;
+    }
+    let wanted = reachable(draft, own);
+    if wanted.is_empty() || own.stopped_for.is_some() {
+        // Either there is nothing left of what it was for, or it was stopped for a reason that is
+        // gone: it comes to its end, and what is queued begins again.
+        draft.stop(own, StopReason::Cancelled);
+    } else if own.brokers != wanted && !own.deleting {
+        draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+    }
+}
+
+/// The brokers that a running rebalance should be about: those that came later join it once they are
+/// ready and the engine knows them.
+fn reachable(draft: &mut Draft<'_>, own: &Generated) -> Brokers {
+    let targets = draft.targets();
+    let later = &targets - &own.brokers;
+    let known = matches!(draft.seen.engine, Engine::Current { .. });
+    if later.is_empty() || (later.is_subset(&draft.seen.brokers.ready) && known) {
+        return targets;
+    }
+    draft.waiting(format!("brokers {} join the rebalance once they are ready", listed(&later)));
+    &targets & &own.brokers
+}
+
+fn done(draft: &mut Draft<'_>, own: &Generated) {
+    draft.tracker.failures.remove(&MODE);
+    draft.tracker.addition = Attempts::under(&draft.seen.spec_version);
+    give_up(draft, own);
+    let rest = draft.targets();
+    let free = !draft.removal_is_urgent() && draft.obstacle().is_none() && !own.deleting;
+    if free && !rest.is_empty() && draft.addition_is_due() {
+        draft.acts.push(Act::Update { name: own.name.clone(), brokers: rest });
+    } else {
+        draft.end(own);
+    }
+}
+
+fn failed(draft: &mut Draft<'_>, own: &Generated) {
+    let brokers = listed(&own.brokers);
+    let held = draft.seen.brake != Brake::Released;
+    let gives_way = held || draft.targets().is_empty() || own.deleting || draft.removal_is_urgent();
+    match meaning(own, draft.seen) {
+        // They stay queued.
+        Meaning::Passing | Meaning::Passed | Meaning::Unsettled if gives_way => draft.end(own),
+        Meaning::Passing => draft.waiting(format!("the rebalance to brokers {brokers} waits: {}", cause(own))),
+        Meaning::Passed => {
+            let wanted = reachable(draft, own);
+            if wanted.is_empty() {
+                draft.end(own);
+            } else if wanted != own.brokers {
+                draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+            } else {
+                draft.acts.push(Act::Refresh { name: own.name.clone() });
+            }
+        }
+        Meaning::Unsettled => draft.waiting(format!(
+            "the outcome of the rebalance to brokers {brokers} is unknown; waiting until Cruise Control is idle"
+        )),
+        Meaning::Unknown if may_repeat(&draft.tracker.addition, own) => {
+            draft.tracker.addition.count_unknown(&own.uid);
+            draft.failed(
+                MODE,
+                false,
+                format!("the outcome of the rebalance to brokers {brokers} is unknown; it begins again"),
+            );
+            draft.end(own);
+        }
+        Meaning::Unknown | Meaning::Final => {
+            draft.tracker.addition.count_failure(&own.uid, draft.seen.now);
+            let why = cause(own);
+            if draft.tracker.addition.failed <= draft.configured().scale_up_retries {
+                draft.failed(
+                    MODE,
+                    false,
+                    format!("the rebalance to brokers {brokers} failed and is tried again: {why}"),
+                );
+            } else {
+                let advice = "Make a KafkaRebalance in mode add-brokers once the cause is gone";
+                draft.failed(MODE, false, format!("the rebalance to brokers {brokers} failed: {why}. {advice}"));
+                give_up(draft, own);
+                // Others that are queued did not fail.
+                draft.tracker.addition.not_before = None;
+            }
+            draft.end(own);
+        }
+    }
+}
+
+/// What this rebalance was about is over, whichever way; what came later is not.
+fn give_up(draft: &mut Draft<'_>, own: &Generated) {
+    draft.queue.additions = &draft.queue.additions - &own.brokers;
+}
+
+/// The generated rebalance is not there any more, and not by our doing.
+pub(super) fn vanished(draft: &mut Draft<'_>) {
+    let Sight { name, brokers } = draft.tracker.in_sight.clone().unwrap_or_default();
+    draft.queue.additions = &draft.queue.additions - &brokers;
+    let text = format!("the rebalance to brokers {} failed: somebody removed KafkaRebalance {name}", listed(&brokers));
+    draft.failed(MODE, false, text);
+    draft.turn_to_next();
+}

@@ -1,0 +1,53 @@
+//! What a failure means: whether it passes by itself, whether anybody knows how it ended, or
+//! whether it is final.
+
+use evenkeel_api::Reason;
+
+use crate::auto_rebalance::{
+    generated::Generated,
+    observe::{Engine, Observation},
+};
+
+/// How often a rebalance of which nobody knows how it ended is made again.
+pub(super) const MOST_UNKNOWN: u32 = 3;
+
+/// What a failure means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It goes on by itself once its cause is gone.
+    Passing,
+    /// Its cause is gone, but somebody has to tell it.
+    Passed,
+    /// Nobody knows how it ended, and the engine may still be at it.
+    Unsettled,
+    /// Nobody knows how it ended, but the engine is no longer at it.
+    Unknown,
+    /// It will not work.
+    Final,
+}
+
+pub(super) fn meaning(own: &Generated, seen: &Observation) -> Meaning {
+    let reason = own.because.as_ref().and_then(|(reason, _)| reason.parse().ok());
+    let Engine::Current { since, executing } = seen.engine else {
+        // Whatever it was, the engine is about to be another one.
+        return Meaning::Passing;
+    };
+    match reason {
+        Some(Reason::ExecutionOutcomeUnknown) if executing == Some(false) => Meaning::Unknown,
+        Some(Reason::ExecutionOutcomeUnknown) => Meaning::Unsettled,
+        // Kafka or a Secret is not there yet, or there are too few windows.
+        Some(Reason::NoSuchResourceException | Reason::NotEnoughData) => Meaning::Passing,
+        // The engine that refused is not the one that is there now.
+        Some(Reason::CruiseControlRestException) if own.since.is_some_and(|failed| failed < since) => Meaning::Passed,
+        _ => Meaning::Final,
+    }
+}
+
+/// Why it failed, in its own words.
+pub(super) fn cause(own: &Generated) -> String {
+    match &own.because {
+        Some((reason, message)) if message.is_empty() => reason.clone(),
+        Some((reason, message)) => format!("{reason}: {message}"),
+        None => "it gave no reason".to_owned(),
+    }
+}

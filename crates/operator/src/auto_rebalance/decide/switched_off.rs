@@ -1,0 +1,35 @@
+//! When automatic rebalancing, Cruise Control, the Kafka or the namespace goes: nothing is left behind.
+
+use super::{Act, Decision, TrackerWrite};
+use crate::auto_rebalance::{
+    decide::draft::Draft,
+    generated::{Phase, StopReason},
+    observe::{Engine, Observation},
+};
+
+/// The Kafka is being deleted: nothing that it leaves may wait for us. What is here belongs to it
+/// and goes with it.
+pub(super) fn let_go(seen: &Observation) -> Decision {
+    let acts = seen.generated.iter().map(|own| Act::Remove { name: own.name.clone() }).collect();
+    Decision { acts, ..Decision::default() }
+}
+
+/// The feature is off: what runs is stopped, and then everything goes.
+pub(super) fn wind_down(seen: &Observation) -> Decision {
+    let mut draft = Draft::begin(seen);
+    for own in &seen.generated {
+        // Without an engine nothing runs that could be stopped; one that is paused may stay paused.
+        if own.phase() == Phase::Underway && seen.engine != Engine::Absent {
+            draft.stop(own, StopReason::SwitchedOff);
+        } else {
+            draft.acts.push(Act::Remove { name: own.name.clone() });
+        }
+    }
+    draft.tend_violations();
+    let forget = seen.tracker.is_some() && seen.generated.is_empty();
+    Decision {
+        tracker: if forget { TrackerWrite::Delete } else { TrackerWrite::Keep },
+        acts: draft.acts,
+        ..Decision::default()
+    }
+}

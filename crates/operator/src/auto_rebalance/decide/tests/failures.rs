@@ -1,0 +1,135 @@
+//! Failures: what passes by itself, what nobody knows the outcome of, and what is tried again.
+
+use super::*;
+
+fn failed(mode: AutoRebalanceMode, brokers: &[i32], reason: Reason, since: i64) -> Generated {
+    Generated { because: because(reason), since: Some(at(since)), ..own(mode, NotReady, brokers) }
+}
+
+fn drain(reason: Reason) -> Observation {
+    calm().recorded(ScaleDown, &[]).leaving(&[4]).with(failed(REMOVE, &[4], reason, -5))
+}
+
+fn scale_up(reason: Reason) -> Observation {
+    calm().recorded(ScaleUp, &[4]).with(failed(ADD, &[4], reason, -5))
+}
+
+#[test]
+fn what_passes_by_itself_is_waited_out() {
+    for reason in [Reason::NoSuchResourceException, Reason::NotEnoughData] {
+        let found = check("drain", &drain(reason), "RebalanceOnScaleDown R[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        check("scale-up", &scale_up(reason), "RebalanceOnScaleUp A[4]");
+        check("more urgent", &scale_up(reason).leaving(&[3]), "RebalanceOnScaleDown R[3] A[4]; remove add");
+    }
+    for reason in [Reason::CruiseControlRestException, Reason::IllegalArgumentException] {
+        let rolling = |seen: Observation| seen.change(|seen| seen.engine = Engine::Rolling);
+        check("the engine is rolling", &rolling(drain(reason)), "RebalanceOnScaleDown R[4]");
+        check("the engine is rolling", &rolling(scale_up(reason)), "RebalanceOnScaleUp A[4]");
+    }
+}
+
+#[test]
+fn what_an_earlier_engine_refused_is_asked_again() {
+    let later =
+        |seen: Observation| seen.change(|seen| seen.engine = Engine::Current { since: at(-1), executing: Some(false) });
+    let reason = Reason::CruiseControlRestException;
+    check("drain", &later(drain(reason)), "RebalanceOnScaleDown R[4]; refresh remove");
+    check("drain", &later(drain(reason)).leaving(&[4, 5]), "RebalanceOnScaleDown R[4, 5]; update remove[4, 5]");
+    check("scale-up", &later(scale_up(reason)), "RebalanceOnScaleUp A[4]; refresh add");
+    let imbalance = calm().recorded(Imbalance, &[]).with(failed(IMBALANCE, &[], reason, -5));
+    check("imbalance", &later(imbalance.clone()), "RebalanceOnImbalance I; refresh imbalance-a1");
+    check("the engine has not changed", &imbalance, "Idle; remove imbalance-a1");
+    check("the engine has not changed", &scale_up(reason), "Idle; remove add");
+    let held = later(scale_up(reason)).change(|seen| seen.brake = Brake::Pulled);
+    check("the brake is pulled", &held, "Idle A[4]; remove add");
+}
+
+#[test]
+fn an_unknown_outcome_is_tried_again_three_times_once_the_engine_is_idle() {
+    let reason = Reason::ExecutionOutcomeUnknown;
+    for executing in [None, Some(true)] {
+        let busy = scale_up(reason).change(|seen| seen.engine = Engine::Current { since: at(-9), executing });
+        let found = check("it may still be at it", &busy, "RebalanceOnScaleUp A[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+    }
+    for unknown in 0..=3 {
+        let seen = scale_up(reason).remembering(|tracker| tracker.addition.unknown = unknown);
+        if unknown < 3 {
+            let found = check("again", &seen, "RebalanceOnScaleUp A[4]; remove add");
+            assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+            assert_eq!(memory(&found, &seen).addition.unknown, unknown + 1);
+            // The tracker was written and then came a crash.
+            let repeated = seen.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+            let found = check("counted already", &repeated, "RebalanceOnScaleUp A[4]; remove add");
+            assert_eq!(memory(&found, &repeated).addition.unknown, unknown + 1);
+        } else {
+            check("enough", &seen, "Idle; remove add");
+        }
+        let seen = drain(reason).remembering(|tracker| tracker.removal.unknown = unknown);
+        let expected =
+            if unknown < 3 { "RebalanceOnScaleDown R[4]; remove remove" } else { "Idle R[4]; remove remove" };
+        check("a drain goes on, but with pauses", &seen, expected);
+    }
+}
+
+#[test]
+fn a_failed_drain_is_tried_for_ever_with_growing_pauses() {
+    let reason = Reason::CruiseControlRestException;
+    let mut seen = drain(reason);
+    for pause in [30, 60, 120, 240, 480, 600, 600] {
+        let failing = decide(&seen);
+        assert_eq!(failing.look_again, Some(at(pause)));
+        let tracker = Some(memory(&failing, &seen).written());
+        let waiting = calm().recorded(Idle, &[]).leaving(&[4]).change(|seen| seen.tracker = tracker.clone());
+        let found = check("waiting", &waiting, "Idle R[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting", "AutoRebalanceFailed"]);
+        let due = waiting.clone().change(|seen| seen.now = at(pause));
+        let found = check("due", &due, "RebalanceOnScaleDown R[4]; create remove[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceFailed"], "until it has succeeded");
+        let edited = waiting.change(|seen| seen.spec_version = "v2".into());
+        let found = check("another spec", &edited, "RebalanceOnScaleDown R[4]; create remove[4]");
+        assert_eq!(warned(&found), [""; 0]);
+        seen = drain(reason).change(|seen| {
+            seen.tracker = tracker;
+            seen.generated[0].uid = format!("after {pause}");
+        });
+    }
+}
+
+#[test]
+fn success_forgets_what_failed_before() {
+    let seen = calm().recorded(ScaleDown, &[]).with(own(REMOVE, Ready, &[4])).remembering(|tracker| {
+        tracker.removal.count_failure("before", at(-100));
+        let failure = crate::auto_rebalance::tracker::LastFailure { spec_version: "v1".into(), ..Default::default() };
+        tracker.failures.insert(REMOVE, failure);
+    });
+    let found = check("done", &seen, "Idle; remove remove");
+    assert_eq!((warned(&found), memory(&found, &seen).removal.failed), (vec![], 0));
+}
+
+#[test]
+fn a_failed_scale_up_is_tried_again_only_if_asked() {
+    let reason = Reason::CruiseControlRestException;
+    let asked = |failed: u32| {
+        scale_up(reason)
+            .change(|seen| seen.configured.scale_up_retries = 2)
+            .remembering(|tracker| tracker.addition.failed = failed)
+    };
+    for failed in [0, 1] {
+        let found = check("again", &asked(failed), "Idle A[4]; remove add");
+        assert!(found.look_again.is_some());
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting", "AutoRebalanceFailed"]);
+    }
+    check("enough", &asked(2), "Idle; remove add");
+}
+
+#[test]
+fn one_more_attempt_at_a_drain_does_not_stop_a_scale_up() {
+    let running = calm().recorded(ScaleUp, &[5]).leaving(&[4]).with(own(ADD, Rebalancing, &[5]));
+    check("asked for anew", &running, "RebalanceOnScaleUp R[4] A[5]; stop add (preempted)");
+    let again = running.remembering(|tracker| tracker.removal.failed = 1);
+    check("tried before", &again, "RebalanceOnScaleUp R[4] A[5]");
+    let done = again.change(|seen| seen.generated[0].state = Ready);
+    check("its turn", &done, "RebalanceOnScaleDown R[4]; remove add");
+}

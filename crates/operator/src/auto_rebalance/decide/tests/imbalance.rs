@@ -1,0 +1,137 @@
+//! Rebalances on imbalance: what sets them off, and what holds them.
+
+use evenkeel_api::annotations;
+
+use super::*;
+use crate::auto_rebalance::tracker::History;
+
+const START: &str = "RebalanceOnImbalance I; create imbalance-a1[]; empty fixable";
+
+fn uneven() -> Observation {
+    calm().violated(SOME, "")
+}
+
+#[test]
+fn guards_hold_it_and_say_until_when() {
+    let goals = || ["RackAwareGoal".to_owned()].into();
+    let just_ended = History { ended: Some(at(-60)), goals: goals(), repeats: 2, ..History::default() };
+    let often = History { starts: vec![at(-3000), at(-2000)], ..History::default() };
+    for (history, opens) in [(just_ended, at(1140)), (often, at(600))] {
+        let seen = uneven().remembering(|tracker| tracker.imbalance = history);
+        let found = check("held", &seen, "Idle");
+        assert_eq!((warned(&found), found.look_again), (vec!["AutoRebalanceHeld"], Some(opens)));
+        check("open", &seen.change(|seen| seen.now = opens), START);
+    }
+    let window = uneven().change(|seen| seen.configured.windows = vec!["0 0 0 1 1 ? 2027".into()]);
+    assert_eq!(warned(&check("window", &window, "Idle")), ["AutoRebalanceHeld"]);
+    let nonsense = uneven().change(|seen| seen.configured.windows = vec!["at night".into()]);
+    let found = check("no window at all", &nonsense, "Idle");
+    assert_eq!((warned(&found), found.look_again), (vec!["InvalidResourceException", "AutoRebalanceHeld"], None));
+    let scaling = window.leaving(&[4]);
+    check("scaling knows no windows", &scaling, "RebalanceOnScaleDown R[4]; create remove[4]; empty fixable");
+}
+
+#[test]
+fn a_crash_between_record_and_deed_does_not_count_twice() {
+    let first = check("start", &uneven(), START);
+    let crashed = uneven().change(|seen| {
+        seen.recorded = first.status.clone();
+        seen.tracker = Some(memory(&first, seen).written());
+    });
+    let again = check("again", &crashed, START);
+    assert_eq!(memory(&again, &crashed).imbalance.starts.len(), 1);
+    let mended = crashed.violated("", "");
+    check("it was found to be even in the meantime", &mended, "Idle");
+}
+
+#[test]
+fn the_data_cap_is_for_imbalance_only() {
+    let capped = |seen: Observation| seen.change(|seen| seen.configured.most_data_mb = Some(700));
+    let cap = |seen: Observation| {
+        let decision = decide(&capped(seen));
+        let Some(Act::Create(made)) = decision.acts.first() else { panic!("nothing was made") };
+        made.metadata.annotations.clone().unwrap().remove(annotations::MAX_DATA_MB)
+    };
+    assert_eq!(cap(uneven()).as_deref(), Some("700"));
+    assert_eq!(cap(calm().leaving(&[4])), None);
+    assert_eq!(cap(calm().recorded(Idle, &[4])), None);
+}
+
+#[test]
+fn throttles_are_for_all_that_name_none() {
+    let throttle = |seen: Observation| {
+        let seen = seen.change(|seen| {
+            seen.configured.throttle = Some(5_000);
+            seen.configured.modes.insert(IMBALANCE, Some("t".into()));
+            seen.templates = template(serde_json::json!({"replicationThrottle": 7}), true);
+        });
+        match decide(&seen).acts.first() {
+            Some(Act::Create(made)) => made.spec.replication_throttle,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(throttle(calm().leaving(&[4])), Some(5_000));
+    assert_eq!(throttle(uneven()), Some(7));
+}
+
+#[test]
+fn goals_of_the_template_have_to_fit() {
+    let seen = |goals: &[&str]| {
+        uneven().change(|seen| {
+            seen.configured.modes.insert(IMBALANCE, Some("t".into()));
+            seen.templates = template(serde_json::json!({"goals": goals}), true);
+        })
+    };
+    check("fitting", &seen(&["RackAwareGoal"]), START);
+    let found = check("not watched", &seen(&["RackAwareGoal", "CpuCapacityGoal"]), "Idle I");
+    assert_eq!(warned(&found), ["InvalidRebalanceTemplateGoals"]);
+    let scaling = seen(&["CpuCapacityGoal"]).leaving(&[4]);
+    check("scaling goes on", &scaling, "RebalanceOnScaleDown R[4] I; create remove[4]; empty fixable");
+    let missing = seen(&["RackAwareGoal"]).change(|seen| seen.templates.clear());
+    assert_eq!(warned(&check("no template", &missing, "Idle")), ["InvalidRebalanceTemplate"]);
+}
+
+#[test]
+fn rebalances_of_users_clear_the_anomalies_too() {
+    for state in [New, PendingProposal, Rebalancing] {
+        check("asked for", &uneven().manual(state), "Idle; empty fixable");
+    }
+    check("it only waits for approval", &uneven().manual(ProposalReady), START);
+    for state in [Ready, Stopped, NotReady, Paused] {
+        check("over", &uneven().manual(state), START);
+    }
+}
+
+#[test]
+fn a_map_that_nobody_can_read_is_pointed_out_and_sets_nothing_off() {
+    for nonsense in ["{", "- 1", "a: b"] {
+        let found = check("nonsense", &calm().violated(nonsense, ""), "Idle");
+        assert_eq!(warned(&found), ["InvalidResourceException"]);
+    }
+    check("no map", &calm().change(|seen| seen.violations = None), "Idle");
+}
+
+#[test]
+fn when_the_mode_is_removed_the_map_goes_after_the_engine_has_rolled() {
+    let removed = |engine| {
+        uneven().change(|seen| {
+            seen.configured.modes.remove(&IMBALANCE);
+            seen.engine = engine;
+        })
+    };
+    check("rolling", &removed(Engine::Rolling), "Idle");
+    check("rolled", &removed(calm().engine), "Idle; delete map");
+    let running = removed(calm().engine).recorded(Imbalance, &[]).with(own(IMBALANCE, Rebalancing, &[]));
+    check("one that runs goes on to its end", &running, "RebalanceOnImbalance I; delete map");
+}
+
+#[test]
+fn ends_of_all_rebalances_are_remembered() {
+    let seen = calm().manual(Ready).change(|seen| {
+        seen.manual.push(Manual { name: "later".into(), state: Rebalancing, since: Some(at(-1)) });
+    });
+    let found = decide(&seen);
+    assert_eq!(memory(&found, &seen).last_completion, Some(at(-5)));
+    let next = seen.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+    assert_eq!(decide(&next).tracker, TrackerWrite::Keep);
+}

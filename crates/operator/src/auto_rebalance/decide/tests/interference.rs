@@ -1,0 +1,208 @@
+//! Whoever else has a hand in it: the brake, users, crashes, and the end of it all.
+
+use evenkeel_api::annotations::{self, Ask};
+
+use super::*;
+use crate::auto_rebalance::generated::StopReason;
+
+#[test]
+fn the_brake_stops_what_runs_and_holds_what_is_queued() {
+    let braked = |seen: Observation| seen.change(|seen| seen.brake = Brake::Pulled);
+    let found = check("queued", &braked(calm().recorded(Idle, &[5]).leaving(&[4])), "Idle R[4] A[5]");
+    assert_eq!(warned(&found), ["AutoRebalanceHeld"]);
+    assert_eq!(warned(&check("imbalance", &braked(calm().violated(SOME, "")), "Idle")), ["AutoRebalanceHeld"]);
+    assert_eq!(warned(&check("nothing to hold", &braked(calm()), "Idle")), [""; 0]);
+
+    let up = calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4]));
+    let found = check("running", &braked(up), "RebalanceOnScaleUp A[4]; stop add (braked)");
+    assert_eq!(warned(&found), ["AutoRebalanceHeld"]);
+    let stopped = Generated { stopped_for: Some(StopReason::Braked), ..own(ADD, Stopped, &[4]) };
+    let stopped = calm().recorded(ScaleUp, &[4]).with(stopped);
+    check("stopped", &braked(stopped.clone()), "Idle A[4]; remove add");
+    check("released meanwhile", &stopped, "RebalanceOnScaleUp A[4]; remove add");
+    let drain = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(own(REMOVE, PendingProposal, &[4]));
+    check("drain", &braked(drain), "RebalanceOnScaleDown R[4]; stop remove (braked)");
+}
+
+#[test]
+fn a_brake_that_cannot_be_read_begins_nothing_and_stops_nothing() {
+    let notes = [(annotations::AUTO_REBALANCE.to_owned(), "of".to_owned())].into();
+    let seen = |seen: Observation| seen.change(|seen| seen.brake = Brake::read(&notes));
+    let found = check("queued", &seen(calm().leaving(&[4])), "Idle R[4]");
+    assert_eq!(warned(&found), ["InvalidAnnotation", "AutoRebalanceHeld"]);
+    let running = calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4]));
+    assert_eq!(warned(&check("running", &seen(running), "RebalanceOnScaleUp A[4]")), ["InvalidAnnotation"]);
+}
+
+#[test]
+fn a_paused_kafka_is_left_alone() {
+    let seen = calm().recorded(ScaleUp, &[4]).leaving(&[3]).change(|seen| seen.presence = Presence::Paused);
+    let found = decide(&seen);
+    assert_eq!(found, Decision { status: seen.recorded.clone(), ..Decision::default() });
+}
+
+#[test]
+fn nothing_begins_while_a_users_rebalance_moves_data_or_the_engine_is_not_ready() {
+    for (seen, what) in
+        [(calm().manual(Rebalancing), "manual"), (calm().change(|seen| seen.engine = Engine::Rolling), "engine")]
+    {
+        let found = check(what, &seen.clone().leaving(&[4]), "Idle R[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"], "{what}");
+        assert_eq!(warned(&check(what, &seen.recorded(Idle, &[5]), "Idle A[5]")), ["AutoRebalanceWaiting"]);
+    }
+    for state in [New, PendingProposal, ProposalReady, Ready, NotReady, Stopped] {
+        check("harmless", &calm().manual(state).leaving(&[4]), "RebalanceOnScaleDown R[4]; create remove[4]");
+    }
+}
+
+#[test]
+fn a_check_that_failed_begins_nothing() {
+    let unknown = calm().leaving(&[4]).change(|seen| seen.brokers.check = Check::Unknown);
+    check("never known", &unknown, "Idle");
+    let drain = unknown.recorded(ScaleDown, &[]).with(own(REMOVE, Rebalancing, &[4]));
+    check("while it is drained", &drain, "RebalanceOnScaleDown R[4]");
+}
+
+#[test]
+fn a_cancelled_scale_down_stops_its_drain() {
+    let drain = |state, stopped_for| {
+        calm().recorded(ScaleDown, &[5]).with(Generated { stopped_for, ..own(REMOVE, state, &[4]) })
+    };
+    let found = check("D5", &drain(Rebalancing, None), "RebalanceOnScaleDown A[5]; stop remove (cancelled)");
+    assert_eq!(found.cordoned, Brokers::new(), "they take data again");
+    let cancelled = Some(StopReason::Cancelled);
+    check("D5", &drain(Rebalancing, cancelled), "RebalanceOnScaleDown A[5]");
+    check("D5", &drain(Stopped, cancelled), "RebalanceOnScaleUp A[5]; remove remove");
+    let wanted_again = drain(Rebalancing, cancelled).leaving(&[4]);
+    check("wanted again", &wanted_again, "RebalanceOnScaleDown R[4] A[5]");
+    let wanted_again = drain(Stopped, cancelled).leaving(&[4]);
+    let found = check("wanted again", &wanted_again, "RebalanceOnScaleDown R[4] A[5]; remove remove");
+    assert_eq!((warned(&found), found.cordoned.len()), (vec![], 1));
+}
+
+#[test]
+fn one_that_runs_unrecorded_is_taken_over() {
+    let seen = |own: Generated| calm().recorded(Idle, &[]).change(|seen| seen.generated = vec![own]);
+    check("D14", &seen(own(ADD, Rebalancing, &[4])), "RebalanceOnScaleUp A[4]");
+    check("D14", &seen(own(REMOVE, New, &[4])).leaving(&[4]), "RebalanceOnScaleDown R[4]");
+    check("D14", &seen(own(IMBALANCE, ProposalReady, &[])), "RebalanceOnImbalance I");
+    let off = seen(own(ADD, Rebalancing, &[4])).change(|seen| drop(seen.configured.modes.remove(&ADD)));
+    check("its mode is off", &off, "Idle; stop add (cancelled)");
+    let two = seen(own(ADD, Rebalancing, &[5])).leaving(&[4]);
+    let two = two.change(|seen| seen.generated.push(own(REMOVE, Rebalancing, &[4])));
+    check("two at once", &two, "RebalanceOnScaleDown R[4]; stop add (cancelled)");
+}
+
+#[test]
+fn an_end_is_no_end_while_a_refresh_is_pending() {
+    for pending in [
+        Generated { edited: true, ..own(ADD, Ready, &[4, 5]) },
+        Generated { ask: Some(Ask::Refresh), ..own(ADD, Ready, &[4, 5]) },
+    ] {
+        let seen = calm().recorded(ScaleUp, &[4, 5]).with(pending.clone());
+        check("just updated", &seen, "RebalanceOnScaleUp A[4, 5]");
+        let braked = seen.change(|seen| seen.brake = Brake::Pulled);
+        check("braked", &braked, "RebalanceOnScaleUp A[4, 5]; withdraw add (braked)");
+    }
+    let withdrawn =
+        Generated { edited: true, deleting: true, stopped_for: Some(StopReason::Braked), ..own(ADD, Ready, &[4, 5]) };
+    let seen = calm().recorded(ScaleUp, &[4, 5]).with(withdrawn);
+    check("never begun", &seen, "RebalanceOnScaleUp A[4, 5]; remove add");
+}
+
+#[test]
+fn one_that_a_user_deletes_is_followed_to_its_end() {
+    let deleted = |state| Generated { deleting: true, ..own(ADD, state, &[4]) };
+    let seen = |state| calm().recorded(ScaleUp, &[4]).with(deleted(state));
+    check("it moves data", &seen(Rebalancing), "RebalanceOnScaleUp A[4]");
+    check(
+        "it takes nothing new",
+        &calm().recorded(ScaleUp, &[4, 5]).with(deleted(Rebalancing)),
+        "RebalanceOnScaleUp A[4, 5]",
+    );
+    check("done", &seen(Ready), "Idle; remove add");
+    assert_eq!(warned(&check("not begun", &seen(Stopped), "Idle; remove add")), ["AutoRebalanceStopped"]);
+    let rest = calm().recorded(ScaleUp, &[4, 5]).with(deleted(Ready));
+    check("the rest gets one of its own", &rest, "RebalanceOnScaleUp A[5]; remove add");
+}
+
+#[test]
+fn brokers_that_a_user_edits_are_written_back() {
+    let drain = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(own(REMOVE, Rebalancing, &[0, 1, 2]));
+    check("edited", &drain, "RebalanceOnScaleDown R[4]; update remove[4]");
+}
+
+#[test]
+fn a_mode_that_is_removed_ends_what_runs_and_drops_what_is_queued() {
+    let without = |seen: Observation, mode| seen.change(|seen| drop(seen.configured.modes.remove(&mode)));
+    check("queued", &without(calm().recorded(Idle, &[5]), ADD), "Idle");
+    check("queued", &without(calm().leaving(&[4]), REMOVE), "Idle");
+    let up = calm().recorded(ScaleUp, &[4, 5]).with(own(ADD, Rebalancing, &[4]));
+    check("running", &without(up, ADD), "RebalanceOnScaleUp A[4]");
+    let drain = calm().recorded(ScaleDown, &[]).leaving(&[4, 5]).with(own(REMOVE, Rebalancing, &[4]));
+    check("running", &without(drain, REMOVE), "RebalanceOnScaleDown R[4]");
+}
+
+#[test]
+fn nothing_is_left_behind_when_the_feature_is_switched_off() {
+    let off = |seen: Observation| seen.change(|seen| seen.configured.modes.clear());
+    let running = calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4]));
+    let found = check("running", &off(running.clone()), "off; stop add (switched-off); delete map");
+    assert_eq!(found.tracker, TrackerWrite::Keep);
+    let stopped = running.clone().change(|seen| seen.generated[0].state = Stopped);
+    check("stopped", &off(stopped.clone()), "off; remove add; delete map");
+    let gone = off(stopped).change(|seen| {
+        seen.generated.clear();
+        seen.violations = None;
+    });
+    assert_eq!(check("gone", &gone, "off").tracker, TrackerWrite::Delete);
+    let removed = off(running.clone()).change(|seen| seen.engine = Engine::Absent);
+    check("without Cruise Control there is nobody to stop it", &removed, "off; remove add; delete map");
+    let rolling = off(running.clone()).change(|seen| seen.engine = Engine::Rolling);
+    check("the map goes last", &rolling, "off; stop add (switched-off)");
+    let going = running.change(|seen| seen.presence = Presence::Going);
+    check("the Kafka or its namespace goes", &going, "off; remove add");
+}
+
+#[test]
+fn a_damaged_memory_is_written_anew() {
+    let seen =
+        calm().violated(SOME, "").change(|seen| seen.tracker = Some([("memory.json".into(), "{".into())].into()));
+    let found = check("damaged", &seen, "Idle");
+    assert_eq!(warned(&found), ["InvalidResourceException", "AutoRebalanceHeld"]);
+    let next = seen.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+    assert_eq!(warned(&check("mended", &next, "Idle")), ["AutoRebalanceHeld"]);
+}
+
+#[test]
+fn a_quiet_look_writes_nothing_new() {
+    for seen in [
+        calm(),
+        calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4])),
+        calm().recorded(Idle, &[5]).change(|seen| seen.engine = Engine::Rolling),
+    ] {
+        let first = decide(&seen);
+        let next = seen.change(|seen| {
+            seen.recorded = first.status.clone();
+            seen.tracker = match &first.tracker {
+                TrackerWrite::Write(data) => Some(data.clone()),
+                _ => seen.tracker.clone(),
+            };
+            seen.now = at(500);
+        });
+        let second = decide(&next);
+        assert_eq!((&second.status, &second.tracker), (&first.status, &TrackerWrite::Keep));
+        assert_eq!((second.acts.len(), second.events.len()), (0, 0));
+        assert_eq!(second.warnings, first.warnings);
+    }
+}
+
+#[test]
+fn transitions_are_told() {
+    let found = decide(&calm().leaving(&[4]));
+    assert_eq!(found.events.len(), 1);
+    assert_eq!(found.events[0].note, "from Idle to RebalanceOnScaleDown of brokers [4]");
+    let failed = calm().recorded(ScaleUp, &[4]).with(own(ADD, NotReady, &[4]));
+    let reasons: Vec<_> = decide(&failed).events.iter().map(|event| (event.is_warning, event.reason)).collect();
+    assert_eq!(reasons, [(true, "AutoRebalanceFailed"), (false, "AutoRebalance")]);
+}

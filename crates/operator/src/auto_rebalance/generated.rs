@@ -1,0 +1,436 @@
+//! KafkaRebalances that automatic rebalancing makes: their names, what goes into them, and what is
+//! read from them.
+//!
+//! One is found by its name, not by its label or finalizer: a user can take those off, and a crash
+//! between taking the finalizer off and deleting leaves one without.
+
+use evenkeel_api::{
+    KafkaRebalance, KafkaRebalanceSpec,
+    annotations::{self, Ask},
+    kafka::AutoRebalanceMode,
+    labels,
+    rebalance::{RebalanceMode, RebalanceState},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::state::Brokers;
+
+/// On a generated KafkaRebalance that automatic rebalancing itself stopped: why. It is written in
+/// the same step as the stop, so that the end of it is never taken for a user's wish.
+pub const STOPPED_FOR: &str = "evenkeel.io/stopped-for";
+
+/// The longest name that Kubernetes takes.
+const LONGEST_NAME: usize = 253;
+
+/// The cluster that a rebalance is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// Name of the Kafka.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// Why automatic rebalancing stops a rebalance of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopReason {
+    /// Something more urgent has to run first.
+    Preempted,
+    /// The brake was pulled.
+    Braked,
+    /// What it was for is no longer wanted.
+    Cancelled,
+    /// Automatic rebalancing was switched off.
+    SwitchedOff,
+}
+
+impl StopReason {
+    const ALL: [Self; 4] = [Self::Preempted, Self::Braked, Self::Cancelled, Self::SwitchedOff];
+
+    /// The value of the annotation [`STOPPED_FOR`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preempted => "preempted",
+            Self::Braked => "braked",
+            Self::Cancelled => "cancelled",
+            Self::SwitchedOff => "switched-off",
+        }
+    }
+}
+
+/// What was seen of a generated KafkaRebalance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// Its name.
+    pub name: String,
+    /// Its uid: the same name may come again.
+    pub uid: String,
+    /// What set it off.
+    pub mode: AutoRebalanceMode,
+    /// B: the brokers in its spec.
+    pub brokers: Brokers,
+    /// Where it stands.
+    pub state: RebalanceState,
+    /// Reason and message of that state.
+    pub because: Option<(String, String)>,
+    /// Since when it stands there.
+    pub since: Option<Timestamp>,
+    /// What is asked of it and was not dealt with yet.
+    pub ask: Option<Ask>,
+    /// Whether its spec was changed and nothing has come of that yet.
+    pub edited: bool,
+    /// Why we stopped it, if we did.
+    pub stopped_for: Option<StopReason>,
+    /// Whether it is to be deleted.
+    pub deleting: bool,
+    /// Whether we have let go of it: it is to be deleted, and our finalizer is off. It only lingers.
+    pub released: bool,
+}
+
+/// How far a generated rebalance has come, as far as automatic rebalancing cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It plans, moves, or is about to.
+    Underway,
+    /// The user told the operator to leave it alone.
+    Paused,
+    /// It has done what it was for.
+    Done,
+    /// It has failed.
+    Failed,
+    /// The user stopped it.
+    Stopped,
+    /// We stopped it, or it was deleted before it could begin what was asked last.
+    Abandoned,
+}
+
+impl Generated {
+    /// What a KafkaRebalance of this cluster tells. None if it is not one of ours.
+    pub fn read(rebalance: &KafkaRebalance, cluster: &str) -> Option<Self> {
+        let metadata = &rebalance.metadata;
+        let name = metadata.name.as_deref()?;
+        let mode = mode_of_name(name, cluster)?;
+        let empty = Default::default();
+        let notes = metadata.annotations.as_ref().unwrap_or(&empty);
+        if annotations::is_template(notes) {
+            return None;
+        }
+        let state = rebalance.state();
+        let status = rebalance.status.as_ref();
+        let condition =
+            status.and_then(|status| status.conditions.iter().find(|condition| condition.type_.parse() == Ok(state)));
+        let observed = status.and_then(|status| status.observed_generation);
+        let stopped_for = notes.get(STOPPED_FOR);
+        Some(Self {
+            name: name.to_owned(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            mode,
+            brokers: rebalance.spec.brokers.iter().flatten().copied().collect(),
+            state,
+            because: condition
+                .and_then(|condition| Some((condition.reason.clone()?, condition.message.clone().unwrap_or_default()))),
+            since: condition.and_then(|condition| condition.since()),
+            ask: annotations::ask(notes),
+            edited: observed.is_some() && observed != metadata.generation,
+            stopped_for: stopped_for
+                .and_then(|text| StopReason::ALL.into_iter().find(|reason| reason.as_str() == text)),
+            deleting: metadata.deletion_timestamp.is_some(),
+            released: metadata.deletion_timestamp.is_some()
+                && !metadata.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER),
+        })
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        // A new spec or a refresh that nobody has dealt with yet: the state speaks of the run before.
+        let renewed = self.edited || self.ask == Some(Ask::Refresh);
+        match self.state {
+            RebalanceState::ReconciliationPaused => Phase::Paused,
+            RebalanceState::New
+            | RebalanceState::PendingProposal
+            | RebalanceState::ProposalReady
+            | RebalanceState::Rebalancing => Phase::Underway,
+            RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped if !renewed => {
+                match self.state {
+                    RebalanceState::Ready => Phase::Done,
+                    _ if self.stopped_for.is_some() => Phase::Abandoned,
+                    RebalanceState::NotReady => Phase::Failed,
+                    _ => Phase::Stopped,
+                }
+            }
+            // What is to be deleted starts nothing new.
+            _ if self.deleting => Phase::Abandoned,
+            _ => Phase::Underway,
+        }
+    }
+
+    pub(super) fn is_underway(&self) -> bool {
+        matches!(self.phase(), Phase::Underway | Phase::Paused)
+    }
+}
+
+#[cfg(test)]
+impl Default for Generated {
+    fn default() -> Self {
+        Self {
+            name: "c-auto-rebalancing-add-brokers".into(),
+            uid: "uid".into(),
+            mode: AutoRebalanceMode::AddBrokers,
+            brokers: Brokers::new(),
+            state: RebalanceState::New,
+            because: None,
+            since: None,
+            ask: None,
+            edited: false,
+            stopped_for: None,
+            deleting: false,
+            released: false,
+        }
+    }
+}
+
+/// What a generated rebalance is made from.
+#[derive(Clone, Debug)]
+pub(super) struct Recipe<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) mode: AutoRebalanceMode,
+    pub(super) brokers: &'a Brokers,
+    /// The first anomaly, for `imbalance`.
+    pub(super) anomaly: &'a str,
+    /// The template's spec. None: Cruise Control's defaults.
+    pub(super) template: Option<&'a KafkaRebalanceSpec>,
+    /// Bytes per second for a template that names no throttle.
+    pub(super) throttle: Option<i64>,
+    /// How many megabytes it may move at most.
+    pub(super) most_data_mb: Option<u64>,
+}
+
+/// The KafkaRebalance of a recipe.
+pub(super) fn make(recipe: &Recipe<'_>) -> KafkaRebalance {
+    let template = recipe.template.cloned().unwrap_or_default();
+    let (mode, brokers) = match recipe.mode {
+        AutoRebalanceMode::AddBrokers => (RebalanceMode::AddBrokers, Some(recipe.brokers)),
+        AutoRebalanceMode::RemoveBrokers => (RebalanceMode::RemoveBrokers, Some(recipe.brokers)),
+        AutoRebalanceMode::Imbalance => (RebalanceMode::Full, None),
+    };
+    let spec = KafkaRebalanceSpec {
+        mode,
+        brokers: brokers.map(|brokers| brokers.iter().copied().collect()),
+        // A throttle of 0 is a choice too: none at all.
+        replication_throttle: template.replication_throttle.or(recipe.throttle),
+        // These would turn it into something else than what it is generated for.
+        rebalance_disk: None,
+        move_replicas_off_volumes: None,
+        template: None,
+        ..template
+    };
+    let cluster = recipe.cluster;
+    let cap = recipe.most_data_mb.map(|megabytes| (annotations::MAX_DATA_MB.to_owned(), megabytes.to_string()));
+    let approved = (annotations::REBALANCE_AUTO_APPROVAL.to_owned(), "true".to_owned());
+    let mut rebalance = KafkaRebalance::new(&name_for(&cluster.name, recipe.mode, recipe.anomaly), spec);
+    rebalance.metadata = ObjectMeta {
+        namespace: Some(cluster.namespace.clone()),
+        labels: Some([(labels::CLUSTER.to_owned(), cluster.name.clone())].into()),
+        annotations: Some([approved].into_iter().chain(cap).collect()),
+        finalizers: Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]),
+        owner_references: Some(vec![OwnerReference {
+            api_version: "kafka.strimzi.io/v1".to_owned(),
+            kind: "Kafka".to_owned(),
+            name: cluster.name.clone(),
+            uid: cluster.uid.clone(),
+            // Not the controller of it: that is the KafkaRebalance's own.
+            controller: Some(false),
+            block_owner_deletion: Some(false),
+        }]),
+        ..rebalance.metadata
+    };
+    rebalance
+}
+
+fn prefix(cluster: &str) -> String {
+    format!("{cluster}-auto-rebalancing-")
+}
+
+/// The name of a generated rebalance.
+pub(super) fn name_for(cluster: &str, mode: AutoRebalanceMode, anomaly: &str) -> String {
+    let name = format!("{}{mode}", prefix(cluster));
+    if mode != AutoRebalanceMode::Imbalance {
+        return name;
+    }
+    // Ids are Cruise Control's; a name takes lowercase letters, digits, dots and dashes only.
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let id: String = anomaly.chars().map(plain).take(LONGEST_NAME.saturating_sub(name.len() + 1)).collect();
+    let id = id.trim_matches('-');
+    if id.is_empty() { name } else { format!("{name}-{id}") }
+}
+
+/// The mode that a name of ours tells.
+fn mode_of_name(name: &str, cluster: &str) -> Option<AutoRebalanceMode> {
+    let rest = name.strip_prefix(&prefix(cluster))?;
+    match rest {
+        "add-brokers" => Some(AutoRebalanceMode::AddBrokers),
+        "remove-brokers" => Some(AutoRebalanceMode::RemoveBrokers),
+        "imbalance" => Some(AutoRebalanceMode::Imbalance),
+        _ => rest.strip_prefix("imbalance-").map(|_| AutoRebalanceMode::Imbalance),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_api::{Condition, KafkaRebalanceStatus, Reason};
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster() -> Cluster {
+        Cluster { name: "c".into(), namespace: "ns".into(), uid: "u".into() }
+    }
+
+    fn recipe<'a>(cluster: &'a Cluster, mode: AutoRebalanceMode, brokers: &'a Brokers) -> Recipe<'a> {
+        Recipe { cluster, mode, brokers, anomaly: "3F2C_a", template: None, throttle: None, most_data_mb: None }
+    }
+
+    #[test]
+    fn a_template_gives_goals_and_options_and_nothing_else() {
+        let template: KafkaRebalanceSpec = serde_json::from_value(json!({
+            "mode": "remove-disks", "brokers": [7], "rebalanceDisk": true,
+            "moveReplicasOffVolumes": [{"brokerId": 1, "volumeIds": [2]}], "template": {"name": "other"},
+            "goals": ["RackAwareGoal"], "skipHardGoalCheck": true, "excludedTopics": "x.*",
+            "concurrentPartitionMovementsPerBroker": 3, "replicationThrottle": 9, "futureOption": 1,
+        }))
+        .unwrap();
+        let (cluster, brokers) = (cluster(), Brokers::from([4, 3]));
+        let made = make(&Recipe {
+            template: Some(&template),
+            throttle: Some(5),
+            most_data_mb: Some(70),
+            ..recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers)
+        });
+        assert_eq!(
+            serde_json::to_value(&made).unwrap(),
+            json!({
+                "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance",
+                "metadata": {
+                    "name": "c-auto-rebalancing-add-brokers", "namespace": "ns",
+                    "labels": {"strimzi.io/cluster": "c"},
+                    "annotations": {"strimzi.io/rebalance-auto-approval": "true", "evenkeel.io/max-data-mb": "70"},
+                    "finalizers": ["strimzi.io/auto-rebalancing"],
+                    "ownerReferences": [{
+                        "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "name": "c", "uid": "u",
+                        "controller": false, "blockOwnerDeletion": false,
+                    }],
+                },
+                "spec": {
+                    "mode": "add-brokers", "brokers": [3, 4], "goals": ["RackAwareGoal"], "skipHardGoalCheck": true,
+                    "excludedTopics": "x.*", "concurrentPartitionMovementsPerBroker": 3, "replicationThrottle": 9,
+                    "futureOption": 1,
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn without_a_template_there_is_a_mode_and_perhaps_a_throttle() {
+        let (cluster, none) = (cluster(), Brokers::new());
+        let made = make(&Recipe { throttle: Some(5), ..recipe(&cluster, AutoRebalanceMode::Imbalance, &none) });
+        assert_eq!(made.metadata.name.as_deref(), Some("c-auto-rebalancing-imbalance-3f2c-a"));
+        assert_eq!(serde_json::to_value(&made.spec).unwrap(), json!({"mode": "full", "replicationThrottle": 5}));
+        let unlimited = KafkaRebalanceSpec { replication_throttle: Some(0), ..KafkaRebalanceSpec::default() };
+        let made = make(&Recipe {
+            template: Some(&unlimited),
+            throttle: Some(5),
+            ..recipe(&cluster, AutoRebalanceMode::Imbalance, &none)
+        });
+        assert_eq!(made.spec.replication_throttle, Some(0), "no throttle is a choice as well");
+    }
+
+    #[test]
+    fn names_are_names_whatever_the_anomaly_is_called() {
+        for (anomaly, expected) in [
+            ("3f2c", "c-auto-rebalancing-imbalance-3f2c"),
+            ("", "c-auto-rebalancing-imbalance"),
+            ("--Ä/", "c-auto-rebalancing-imbalance"),
+            ("../../x", "c-auto-rebalancing-imbalance-x"),
+        ] {
+            assert_eq!(name_for("c", AutoRebalanceMode::Imbalance, anomaly), expected);
+        }
+        assert_eq!(name_for("c", AutoRebalanceMode::Imbalance, &"a".repeat(1_000)).len(), LONGEST_NAME);
+    }
+
+    #[test]
+    fn ours_are_known_by_their_names() {
+        let ours = |name: &str| mode_of_name(name, "c");
+        for mode in [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers, AutoRebalanceMode::Imbalance] {
+            assert_eq!(ours(&name_for("c", mode, "x")), Some(mode));
+        }
+        assert_eq!(ours("c-auto-rebalancing-imbalance"), Some(AutoRebalanceMode::Imbalance));
+        for foreign in ["c-auto-rebalancing-other", "my-rebalance", "d-auto-rebalancing-add-brokers", "c"] {
+            assert_eq!(ours(foreign), None, "{foreign}");
+        }
+        let (cluster, none) = (cluster(), Brokers::new());
+        let mut template = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &none));
+        template.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.into(), "true".into())].into());
+        assert_eq!(Generated::read(&template, "c"), None);
+    }
+
+    #[test]
+    fn a_resource_is_read_with_what_its_state_says() {
+        let (cluster, brokers) = (cluster(), Brokers::from([3]));
+        let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+        rebalance.metadata.uid = Some("uid".into());
+        let fresh = Generated { brokers: brokers.clone(), ..Generated::default() };
+        assert_eq!(Generated::read(&rebalance, "c"), Some(fresh.clone()));
+
+        let failed = Condition::state("NotReady").because(Reason::CruiseControlRestException, "why");
+        rebalance.status = Some(KafkaRebalanceStatus {
+            conditions: vec![Condition { last_transition_time: Some("1970-01-01T00:00:07Z".into()), ..failed }],
+            observed_generation: Some(1),
+            ..KafkaRebalanceStatus::default()
+        });
+        rebalance.metadata.generation = Some(2);
+        let notes = rebalance.metadata.annotations.as_mut().unwrap();
+        notes.insert(STOPPED_FOR.into(), "braked".into());
+        notes.insert(annotations::REBALANCE.into(), "stop".into());
+        assert_eq!(
+            Generated::read(&rebalance, "c").unwrap(),
+            Generated {
+                state: RebalanceState::NotReady,
+                because: Some(("CruiseControlRestException".into(), "why".into())),
+                since: Some(Timestamp::from_second(7).unwrap()),
+                ask: Some(Ask::Stop),
+                edited: true,
+                stopped_for: Some(StopReason::Braked),
+                ..fresh
+            }
+        );
+    }
+
+    #[test]
+    fn an_end_counts_only_if_nothing_was_asked_since() {
+        let in_state = |state| Generated { state, ..Generated::default() };
+        for (state, phase) in [
+            (RebalanceState::New, Phase::Underway),
+            (RebalanceState::PendingProposal, Phase::Underway),
+            (RebalanceState::ProposalReady, Phase::Underway),
+            (RebalanceState::Rebalancing, Phase::Underway),
+            (RebalanceState::ReconciliationPaused, Phase::Paused),
+            (RebalanceState::Ready, Phase::Done),
+            (RebalanceState::NotReady, Phase::Failed),
+            (RebalanceState::Stopped, Phase::Stopped),
+        ] {
+            assert_eq!(in_state(state).phase(), phase, "{state}");
+        }
+        let done = in_state(RebalanceState::Ready);
+        assert_eq!(Generated { edited: true, ..done.clone() }.phase(), Phase::Underway);
+        assert_eq!(Generated { ask: Some(Ask::Refresh), ..done.clone() }.phase(), Phase::Underway);
+        assert_eq!(Generated { edited: true, deleting: true, ..done.clone() }.phase(), Phase::Abandoned);
+        assert_eq!(Generated { deleting: true, ..done.clone() }.phase(), Phase::Done);
+        let ours = Some(StopReason::Preempted);
+        assert_eq!(Generated { stopped_for: ours, ..done }.phase(), Phase::Done, "it was quicker than we");
+        for state in [RebalanceState::Stopped, RebalanceState::NotReady] {
+            assert_eq!(Generated { stopped_for: ours, ..in_state(state) }.phase(), Phase::Abandoned);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Automatic rebalancing: when brokers come, before brokers go, and when load has drifted.
+//!
+//! ```text
+//!                 R             R: brokers to empty         A: brokers added
+//!        ┌──────────────▶ RebalanceOnScaleDown ───┐
+//!        │                   ▲      ▲             │ done, A queued
+//!        │     R: stop first │      │ done, R     ▼
+//!      Idle ───────────────▶ RebalanceOnScaleUp ◀─┤
+//!        │  A                       │ done, A     │
+//!        └──────────────▶ RebalanceOnImbalance ───┘
+//!           violated goals
+//!      from every state: done, failed, stopped, missing ──▶ Idle, if nothing is queued
+//! ```
+//!
+//! [`decide`] looks at everything once and says what to record, what to do and what to tell. It has no
+//! clock and talks to nobody. `operator::kafka` calls it last, writes the [`Decision`] in its order
+//! and is brought back by watches, so nothing here waits: where something has to pass first, the
+//! decision is to do nothing, and to say why.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`observe`], [`settings`] | what is looked at |
+//! | [`state`], [`tracker`] | what is remembered: the status, and what does not belong there |
+//! | [`brokers`] | which brokers come and go |
+//! | [`generated`], [`template`] | the resources that are made, and what from |
+//! | [`imbalance`], [`poll`] | violated goals |
+//! | [`guards`], [`windows`] | not too often, not at the wrong hour |
+//! | [`mod@decide`] | the machine |
+
+pub mod brokers;
+pub mod decide;
+pub mod generated;
+pub mod guards;
+pub mod imbalance;
+#[cfg(test)]
+mod model;
+pub mod observe;
+pub mod poll;
+pub mod settings;
+pub mod state;
+pub mod template;
+pub mod tracker;
+pub mod windows;
+
+pub use brokers::{BrokersSeen, Check, removal_is_held};
+pub use decide::{Act, Decision, Event, TrackerWrite, decide};
+pub use generated::{Cluster, Generated, StopReason};
+pub use observe::{Brake, Engine, Manual, Observation, Presence, sort_rebalances};
+pub use settings::Configured;
+pub use state::{Brokers, remember_added};

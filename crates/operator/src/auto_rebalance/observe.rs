@@ -1,0 +1,181 @@
+//! Everything that the decision may depend on, read once.
+
+use std::collections::BTreeMap;
+
+use evenkeel_api::{
+    KafkaRebalance,
+    annotations::{self, InvalidAnnotation},
+    kafka::AutoRebalanceStatus,
+    labels,
+    rebalance::RebalanceState,
+};
+use jiff::Timestamp;
+
+use super::{
+    brokers::BrokersSeen,
+    generated::{Cluster, Generated},
+    settings::Configured,
+};
+
+/// What was seen of a cluster.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Whether the Kafka is there to stay.
+    pub presence: Presence,
+    /// The brake.
+    pub brake: Brake,
+    /// What the Kafka says about automatic rebalancing.
+    pub configured: Configured,
+    /// Changes with the specs of the Kafka, its node pools and its templates, and with nothing else:
+    /// their generations, for example. What failed under one version is tried under the next.
+    pub spec_version: String,
+    /// The KafkaRebalances of the namespace that are named as templates, by name.
+    pub templates: BTreeMap<String, KafkaRebalance>,
+    /// `Kafka.status.autoRebalance`.
+    pub recorded: Option<AutoRebalanceStatus>,
+    /// The brokers.
+    pub brokers: BrokersSeen,
+    /// The engine.
+    pub engine: Engine,
+    /// The rebalances that were generated for this cluster.
+    pub generated: Vec<Generated>,
+    /// Those that users made for it.
+    pub manual: Vec<Manual>,
+    /// Data of the ConfigMap with violated goals, if it is there.
+    pub violations: Option<BTreeMap<String, String>>,
+    /// Data of the ConfigMap with our memory, if it is there.
+    pub tracker: Option<BTreeMap<String, String>>,
+}
+
+/// Whether a Kafka is there to stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Presence {
+    /// It is.
+    #[default]
+    Here,
+    /// It is to be left alone.
+    Paused,
+    /// It is being deleted, or its namespace is.
+    Going,
+}
+
+/// The brake: annotation `evenkeel.io/auto-rebalance` on the Kafka.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Brake {
+    /// Go on.
+    #[default]
+    Released,
+    /// Stop what runs and hold what is queued.
+    Pulled,
+    /// Nobody knows. What runs goes on, and nothing begins.
+    Unreadable(InvalidAnnotation),
+}
+
+impl Brake {
+    /// The brake as these annotations of a Kafka set it.
+    pub fn read(of_kafka: &BTreeMap<String, String>) -> Self {
+        match annotations::is_auto_rebalance_off(of_kafka) {
+            Ok(true) => Self::Pulled,
+            Ok(false) => Self::Released,
+            Err(invalid) => Self::Unreadable(invalid),
+        }
+    }
+}
+
+/// What was seen of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// There is none, and none is wanted.
+    Absent,
+    /// It is not ready, its pod is not the one that the present configuration asks for, or an older
+    /// pod is still there.
+    Rolling,
+    /// It is ready, and knows all brokers.
+    Current {
+        /// Since when.
+        since: Timestamp,
+        /// Whether it is executing a plan. None: it was not asked, or did not say.
+        executing: Option<bool>,
+    },
+}
+
+/// A rebalance that a user made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manual {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub state: RebalanceState,
+    /// Since when.
+    pub since: Option<Timestamp>,
+}
+
+/// The rebalances of a namespace, sorted: those that were generated for this cluster, and those that
+/// users made for it. Templates are neither.
+pub fn sort_rebalances<'a>(
+    rebalances: impl IntoIterator<Item = &'a KafkaRebalance>,
+    cluster: &str,
+) -> (Vec<Generated>, Vec<Manual>) {
+    let (mut generated, mut manual) = (Vec::new(), Vec::new());
+    for rebalance in rebalances {
+        let metadata = &rebalance.metadata;
+        let of_cluster =
+            metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER)).is_some_and(|name| name == cluster);
+        let is_template = metadata.annotations.as_ref().is_some_and(annotations::is_template);
+        if let Some(own) = Generated::read(rebalance, cluster) {
+            generated.push(own);
+        } else if of_cluster && !is_template {
+            let state = rebalance.state();
+            let conditions = rebalance.status.iter().flat_map(|status| &status.conditions);
+            let since = conditions.filter(|condition| condition.type_.parse() == Ok(state)).find_map(|it| it.since());
+            manual.push(Manual { name: metadata.name.clone().unwrap_or_default(), state, since });
+        }
+    }
+    generated.sort_by(|a, b| a.name.cmp(&b.name));
+    manual.sort_by(|a, b| a.name.cmp(&b.name));
+    (generated, manual)
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_api::KafkaRebalanceSpec;
+
+    use super::*;
+
+    fn rebalance(name: &str, cluster: Option<&str>, annotation: Option<(&str, &str)>) -> KafkaRebalance {
+        let mut rebalance = KafkaRebalance::new(name, KafkaRebalanceSpec::default());
+        let one = |(key, value): (&str, &str)| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        rebalance.metadata.labels = cluster.map(|cluster| one((labels::CLUSTER, cluster)));
+        rebalance.metadata.annotations = annotation.map(one);
+        rebalance
+    }
+
+    #[test]
+    fn rebalances_are_sorted_by_whose_they_are() {
+        let all = [
+            rebalance("mine", Some("c"), None),
+            rebalance("other", Some("d"), None),
+            rebalance("template", Some("c"), Some(("strimzi.io/rebalance", "template"))),
+            rebalance("c-auto-rebalancing-remove-brokers", None, None),
+            rebalance("c-auto-rebalancing-add-brokers", Some("c"), None),
+        ];
+        let (generated, manual) = sort_rebalances(&all, "c");
+        let names: Vec<_> = generated.iter().map(|own| own.name.as_str()).collect();
+        assert_eq!(names, ["c-auto-rebalancing-add-brokers", "c-auto-rebalancing-remove-brokers"]);
+        assert_eq!(manual, [Manual { name: "mine".into(), state: RebalanceState::New, since: None }]);
+    }
+
+    #[test]
+    fn a_brake_is_pulled_released_or_unreadable() {
+        let read = |value: &str| Brake::read(&[(annotations::AUTO_REBALANCE.to_owned(), value.to_owned())].into());
+        assert_eq!(
+            (read("off"), read("on"), Brake::read(&BTreeMap::new())),
+            (Brake::Pulled, Brake::Released, Brake::Released)
+        );
+        assert!(matches!(read("of"), Brake::Unreadable(_)));
+    }
+}

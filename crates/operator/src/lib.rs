@@ -1,0 +1,6 @@
+//! The operator: watches Strimzi's resources and makes them come true.
+//!
+//! Every controller is observe → decide → record → act. What decides is pure: it knows no clock, no
+//! Kubernetes and no engine, only what was observed of them.
+
+pub mod auto_rebalance;
