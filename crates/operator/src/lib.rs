@@ -2,3 +2,5 @@
 //!
 //! Every controller is observe → decide → record → act. What decides is pure: it knows no clock, no
 //! Kubernetes and no engine, only what was observed of them.
+
+pub mod rebalance;

@@ -1,0 +1,10 @@
+//! The machine as a whole: example by example, and all of it.
+
+mod defects;
+mod deletion;
+mod environment;
+mod explore;
+mod life_cycle;
+mod requests;
+mod scene;
+mod world;
