@@ -80,34 +80,11 @@ fn measure(sides: [Option<&BrokerLoad>; 2], of: impl Fn(&BrokerLoad) -> f64) -> 
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_rest::body::{BrokerState, ClusterLoad, Summary};
+    use evenkeel_rest::body::{ClusterLoad, Summary};
     use serde_json::{Value, json};
 
+    use super::super::tests::scene::broker;
     use super::*;
-
-    fn broker(id: i32, leaders: u64, disk_mb: f64) -> BrokerLoad {
-        let zero = 0.0.into();
-        BrokerLoad {
-            follower_nw_in_rate: zero,
-            broker_state: BrokerState::Alive,
-            broker: id,
-            nw_out_rate: zero,
-            disk_state: None,
-            num_core: zero,
-            host: "h".into(),
-            cpu_pct: zero,
-            replicas: 9,
-            network_in_capacity: zero,
-            rack: "r".into(),
-            leaders,
-            disk_capacity_mb: zero,
-            disk_mb: disk_mb.into(),
-            pnw_out_rate: zero,
-            network_out_capacity: zero,
-            leader_nw_in_rate: zero,
-            disk_pct: f64::NAN.into(),
-        }
-    }
 
     fn plan(before: Option<Vec<BrokerLoad>>, after: Vec<BrokerLoad>) -> OptimizationResult {
         OptimizationResult {

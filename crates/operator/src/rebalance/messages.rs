@@ -123,8 +123,8 @@ pub(super) fn outdated(why: &str) -> String {
 
 pub(super) fn not_enough_data(why: &str) -> String {
     format!(
-        "Cruise Control has not measured enough yet and is asked again by itself: {why}. A window takes \
-             metric.sampling and partition.metrics.window settings to fill, five minutes by default"
+        "Cruise Control has not measured enough yet, and is asked again by itself: {why}. Its first window is full \
+         after partition.metrics.window.ms, five minutes unless configured otherwise"
     )
 }
 

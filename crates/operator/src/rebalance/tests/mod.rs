@@ -5,6 +5,7 @@ mod deletion;
 mod environment;
 mod explore;
 mod life_cycle;
+mod pair;
 mod requests;
-mod scene;
+pub(super) mod scene;
 mod world;

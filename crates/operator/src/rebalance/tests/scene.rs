@@ -29,7 +29,7 @@ pub(super) fn summary() -> Summary {
 }
 
 pub(super) fn plan_of(summary: Summary) -> OptimizationResult {
-    let load = |leaders| ClusterLoad { brokers: vec![broker(0, leaders)], hosts: vec![] };
+    let load = |leaders| ClusterLoad { brokers: vec![broker(0, leaders, 0.0)], hosts: vec![] };
     OptimizationResult {
         summary,
         proposals: None,
@@ -44,7 +44,8 @@ pub(super) fn plan() -> OptimizationResult {
     plan_of(summary())
 }
 
-fn broker(id: i32, leaders: u64) -> BrokerLoad {
+/// A broker of which hardly anything is known.
+pub(in crate::rebalance) fn broker(id: i32, leaders: u64, disk_mb: f64) -> BrokerLoad {
     let zero = 0.0.into();
     BrokerLoad {
         follower_nw_in_rate: zero,
@@ -60,11 +61,11 @@ fn broker(id: i32, leaders: u64) -> BrokerLoad {
         rack: "r".into(),
         leaders,
         disk_capacity_mb: zero,
-        disk_mb: zero,
+        disk_mb: disk_mb.into(),
         pnw_out_rate: zero,
         network_out_capacity: zero,
         leader_nw_in_rate: zero,
-        disk_pct: zero,
+        disk_pct: f64::NAN.into(),
     }
 }
 
