@@ -187,8 +187,11 @@ impl<'a> Draft<'a> {
         self.after(Duration::from_secs((age / 2).clamp(SHORTEST, LONGEST)))
     }
 
+    /// Nothing is left to do. A new state is looked at once more all the same: what the user wrote meanwhile
+    /// may mean something else in it.
     pub(super) fn rest(self) -> Decision {
-        self.finish(Next::Rest)
+        let next = if self.state == self.round.standing.state { Next::Rest } else { Next::Again };
+        self.finish(next)
     }
 
     fn finish(mut self, next: Next) -> Decision {

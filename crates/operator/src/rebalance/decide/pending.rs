@@ -18,8 +18,13 @@ use super::{FOLLOW, RETRY, Round};
 pub(super) fn pending(round: &Round<'_>) -> Decision {
     let session = round.standing.session;
     if round.ask == Some(Ask::Stop) {
-        // The engine goes on computing, and nobody looks at what comes of it.
-        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED).session(None).forget().rest();
+        // The engine goes on computing, and nobody looks at what comes of it. What was edited before the stop
+        // does not begin anew after it.
+        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED)
+            .session(None)
+            .current_spec()
+            .forget()
+            .rest();
     }
     if round.deleting && (round.generated || session.is_none()) {
         return stop_for_deletion(round);

@@ -45,7 +45,7 @@ pub(super) fn rebalancing(round: &Round<'_>) -> Decision {
     // something else, then the run is over.
     let news = match news(round) {
         Ok(news) => news,
-        Err(call) => return Decision::ask(call),
+        Err(call) => return Decision::ask(*call),
     };
     let Some(executor) = &seen.heard.executor else { return Decision::ask(Call::LookAtExecutor) };
     match ending(round) {
@@ -54,11 +54,11 @@ pub(super) fn rebalancing(round: &Round<'_>) -> Decision {
     }
 }
 
-fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Call> {
+fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
     let heard = &round.seen.heard;
     let Some(task) = round.standing.session else {
         return match &heard.tasks {
-            None => Err(Call::ListTasks),
+            None => Err(Box::new(Call::ListTasks)),
             Some(Err(trouble)) => Ok(News::Unanswered(trouble)),
             Some(Ok(tasks)) => Ok(tag::find_unfinished(tasks, round.seen.uid()).map_or(News::Lost, News::Task)),
         };
@@ -66,11 +66,11 @@ fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Call> {
     // The whole answer may be large, so only if something of it is missing.
     let in_full = round.standing.status.optimization_result.is_none();
     match &heard.task {
-        None => Err(Call::Follow { task, in_full }),
+        None => Err(Box::new(Call::Follow { task, in_full })),
         Some(Err(trouble)) => Ok(News::Unanswered(trouble)),
         Some(Ok(tasks)) => match tasks.iter().find(|found| found.user_task_id == task.to_string()) {
             Some(found) if found.status == TaskStatus::CompletedWithError && !heard.in_full => {
-                Err(Call::Follow { task, in_full: true })
+                Err(Box::new(Call::Follow { task, in_full: true }))
             }
             Some(found) => Ok(News::Task(found)),
             None => Ok(News::Lost),
@@ -105,7 +105,9 @@ fn end(round: &Round<'_>, ending: Ending, news: &News<'_>, executor: &Said<Execu
         (_, Ending::Renew) => begin(round),
         // It had come to its end before: the stop has nothing left to do, and stays to say so.
         (News::Task(task), Ending::Stop) if task.status == TaskStatus::Completed => done(round, task),
-        (_, Ending::Stop) => Draft::go(round, RebalanceState::Stopped, messages::STOPPED).session(None).forget().rest(),
+        (_, Ending::Stop) => {
+            Draft::go(round, RebalanceState::Stopped, messages::STOPPED).session(None).current_spec().forget().rest()
+        }
     }
 }
 

@@ -11,8 +11,10 @@ use serde_json::json;
 use super::super::{Decision, FoundConfigMap, FoundKafka, Next, Other, Sort, Template, Trouble};
 use super::scene::{Engineer, Scene, executing, execution, task, trouble};
 
+type Harm = Box<dyn Fn(&mut Scene)>;
+
 /// Everything that can be wrong around a rebalance, with the reason that it is given.
-fn broken() -> Vec<(&'static str, Box<dyn Fn(&mut Scene)>)> {
+fn broken() -> Vec<(&'static str, Harm)> {
     let kafka = |found: FoundKafka| move |scene: &mut Scene| scene.seen.kafka = found.clone();
     vec![
         ("InvalidResourceException", Box::new(kafka(FoundKafka::Unnamed))),
@@ -186,8 +188,7 @@ fn a_wrong_edit_does_not_stop_a_run() {
     assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["IllegalArgumentException"]));
     assert_eq!(scene.called(), ["follow", "look"]);
     scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
-    assert_eq!(scene.state(), Ready);
-    scene.run(&Engineer::default());
+    assert!(scene.events.contains(&"Ready".to_owned()), "it came to its end, and only then the spec counts");
     assert_eq!((scene.state(), scene.reason()), (NotReady, Some("IllegalArgumentException")));
 }
 
@@ -231,7 +232,7 @@ fn a_pause_does_not_cost_a_place_in_the_queue() {
     scene.annotate("strimzi.io/pause-reconciliation", "true");
     scene.run(&Engineer::default());
     scene.annotate("strimzi.io/pause-reconciliation", "false");
-    scene.seen.now = scene.seen.now + jiff::SignedDuration::from_hours(1);
+    scene.seen.now += jiff::SignedDuration::from_hours(1);
     scene.run(&Engineer::default());
     assert_eq!(scene.status().conditions[1], place);
 }
@@ -259,7 +260,7 @@ fn pauses_grow_with_the_trouble_but_not_for_ever() {
     for _ in 0..5 {
         let Next::After(pause) = scene.run(&engineer).next else { panic!() };
         pauses.push(pause.as_secs());
-        scene.seen.now = scene.seen.now + jiff::SignedDuration::from_secs(40);
+        scene.seen.now += jiff::SignedDuration::from_secs(40);
     }
     assert_eq!(pauses, [5, 20, 40, 60, 60]);
 }

@@ -107,7 +107,7 @@ fn a_refusal_is_final_and_says_why() {
     scene.edit(|spec| spec.skip_hard_goal_check = Some(true));
     scene.run(&Engineer::proposes(Engineer::ready(1)));
     assert_eq!((scene.state(), scene.status().observed_generation), (ProposalReady, Some(2)));
-    match scene.calls.last().map(|call| Call::clone(call)) {
+    match scene.calls.last().cloned() {
         Some(Call::Propose(planning)) => {
             assert!(Request::from(planning).query().encoded().contains("skip_hard_goal_check=true"));
         }
