@@ -206,7 +206,11 @@ fn engine(world: &World) -> Vec<World> {
                     after.engine.set(n, Status::InExecution);
                     after.engine.executor = Executor::Runs { n, stopping: false };
                 });
-                go(&|after| after.engine.set(n, Status::Refused));
+                // It could not be planned, so nothing moves: the approval is not used up by it.
+                go(&|after| {
+                    after.engine.set(n, Status::Refused);
+                    after.accepted -= 1;
+                });
             }
             _ => {}
         }
