@@ -268,10 +268,13 @@ impl World {
             refused(Sort::Refused),
             refused(Sort::Busy),
         ];
-        all.push(match self.engine.kind {
-            Kind::Ours => refused(Sort::Outdated),
-            Kind::Original => refused(Sort::NotEnoughData),
-        });
+        // Each of these brings a new proposal, so with automatic approval they would go on for ever.
+        if self.engine.count < 3 {
+            all.push(match self.engine.kind {
+                Kind::Ours => refused(Sort::Outdated),
+                Kind::Original => refused(Sort::NotEnoughData),
+            });
+        }
         all
     }
 }
