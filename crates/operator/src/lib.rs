@@ -4,3 +4,4 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 pub mod auto_rebalance;
+pub mod rebalance;

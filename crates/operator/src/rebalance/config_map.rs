@@ -1,0 +1,165 @@
+//! The ConfigMap of a rebalance: name and owner, labels, and which data it gets.
+
+use std::collections::BTreeMap;
+
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{KafkaRebalance, labels};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::progress::{self, Progress};
+
+const LOAD: &str = "brokerLoad.json";
+const COMPONENT: &str = "kafka-rebalance";
+
+/// The ConfigMap of a rebalance's name, as it was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FoundConfigMap {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It belongs to somebody else, and is not touched.
+    Foreign,
+    /// It belongs to the rebalance.
+    Ours(BTreeMap<String, String>),
+}
+
+impl FoundConfigMap {
+    /// What the ConfigMap of a rebalance's name is to it: its own, if it owns it.
+    pub fn of(resource: &KafkaRebalance, found: Option<&ConfigMap>) -> Self {
+        let Some(found) = found else { return Self::Absent };
+        let uid = resource.metadata.uid.as_deref();
+        let owners = found.metadata.owner_references.as_deref().unwrap_or_default();
+        match owners.iter().any(|owner| Some(owner.uid.as_str()) == uid) {
+            true => Self::Ours(found.data.clone().unwrap_or_default()),
+            false => Self::Foreign,
+        }
+    }
+
+    pub(super) fn data(&self) -> Option<&BTreeMap<String, String>> {
+        match self {
+            Self::Ours(data) => Some(data),
+            _ => None,
+        }
+    }
+}
+
+/// News for the ConfigMap.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    /// A new proposal, and its loads if it has any. It replaces the loads of the one before.
+    pub load: Option<Option<String>>,
+    /// From the executor.
+    pub progress: Option<Progress>,
+}
+
+/// The data that the ConfigMap should have. None: there is nothing to write, or nowhere to write it.
+pub(super) fn data(found: &FoundConfigMap, state: RebalanceState, news: &News) -> Option<BTreeMap<String, String>> {
+    let before = match found {
+        FoundConfigMap::Foreign => return None,
+        FoundConfigMap::Ours(data) => data.clone(),
+        // Only states with something to tell make one.
+        FoundConfigMap::Absent if makes_one(state) => BTreeMap::new(),
+        FoundConfigMap::Absent => return None,
+    };
+    let mut data = before;
+    match &news.load {
+        Some(Some(load)) => drop(data.insert(LOAD.to_owned(), load.clone())),
+        Some(None) => drop(data.remove(LOAD)),
+        None => {}
+    }
+    progress::write(&mut data, state, news.progress.as_ref());
+    (found.data() != Some(&data)).then_some(data)
+}
+
+fn makes_one(state: RebalanceState) -> bool {
+    matches!(state, RebalanceState::ProposalReady | RebalanceState::Rebalancing | RebalanceState::Ready)
+}
+
+/// The ConfigMap with this data, made from scratch: nothing of a stored one is sent back.
+pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTreeMap<String, String>) -> ConfigMap {
+    let name = resource.metadata.name.clone().unwrap_or_default();
+    let mut tags: BTreeMap<String, String> = resource.metadata.labels.clone().unwrap_or_default();
+    let part_of = format!("strimzi-{}", cluster.unwrap_or(&name));
+    for (label, value) in [
+        (labels::KIND, "KafkaRebalance"),
+        (labels::NAME, &name),
+        (labels::COMPONENT_TYPE, COMPONENT),
+        (labels::APP_NAME, COMPONENT),
+        (labels::APP_INSTANCE, &name),
+        (labels::APP_PART_OF, &part_of),
+        (labels::APP_MANAGED_BY, labels::MANAGED_BY_OPERATOR),
+    ] {
+        tags.insert(label.to_owned(), value.to_owned());
+    }
+    let owner = OwnerReference {
+        api_version: "kafka.strimzi.io/v1".to_owned(),
+        kind: "KafkaRebalance".to_owned(),
+        name: name.clone(),
+        uid: resource.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(false),
+        block_owner_deletion: Some(true),
+    };
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: resource.metadata.namespace.clone(),
+            labels: Some(tags),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        data: Some(data),
+        ..ConfigMap::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> KafkaRebalance {
+        let mut resource = KafkaRebalance::new("r", Default::default());
+        resource.metadata.uid = Some("u".into());
+        resource.metadata.namespace = Some("n".into());
+        resource.metadata.labels =
+            Some([("strimzi.io/cluster".to_owned(), "c".to_owned()), ("team".to_owned(), "x".to_owned())].into());
+        resource
+    }
+
+    #[test]
+    fn a_config_map_of_ours_is_recognised_by_its_owner() {
+        let made = build(&owner(), Some("c"), BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        assert!(matches!(FoundConfigMap::of(&owner(), Some(&made)), FoundConfigMap::Ours(data) if data["a"] == "b"));
+        let labels = made.metadata.labels.as_ref().unwrap();
+        assert_eq!((labels["strimzi.io/cluster"].as_str(), labels["team"].as_str()), ("c", "x"));
+        assert_eq!(labels["app.kubernetes.io/part-of"], "strimzi-c");
+        let mut foreign = made.clone();
+        foreign.metadata.owner_references = None;
+        assert_eq!(FoundConfigMap::of(&owner(), Some(&foreign)), FoundConfigMap::Foreign);
+        assert_eq!(FoundConfigMap::of(&owner(), None), FoundConfigMap::Absent);
+    }
+
+    #[test]
+    fn a_foreign_one_is_never_written() {
+        for state in RebalanceState::ALL {
+            let news = News { load: Some(Some("{}".into())), ..News::default() };
+            assert_eq!(data(&FoundConfigMap::Foreign, state, &news), None);
+        }
+    }
+
+    #[test]
+    fn a_new_proposal_replaces_the_loads_and_progress_leaves_them() {
+        let found = FoundConfigMap::Ours([(LOAD.to_owned(), "old".to_owned())].into());
+        let load = |news: News| data(&found, RebalanceState::ProposalReady, &news).unwrap().get(LOAD).cloned();
+        assert_eq!(load(News { load: Some(Some("new".into())), ..News::default() }).as_deref(), Some("new"));
+        assert_eq!(load(News { load: Some(None), ..News::default() }), None);
+        assert_eq!(load(News::default()).as_deref(), Some("old"));
+    }
+
+    #[test]
+    fn what_is_as_it_should_be_is_not_written_again() {
+        let written = data(&FoundConfigMap::Absent, RebalanceState::Ready, &News::default()).unwrap();
+        assert_eq!(data(&FoundConfigMap::Ours(written), RebalanceState::Ready, &News::default()), None);
+        assert_eq!(data(&FoundConfigMap::Absent, RebalanceState::NotReady, &News::default()), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! The decision: first what holds in every state, then state by state.
+
+mod begin;
+mod paused;
+mod pending;
+mod proposal_ready;
+mod rebalancing;
+mod resting;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use evenkeel_api::annotations::{self, Ask};
+use evenkeel_api::rebalance::RebalanceState;
+
+use super::decision::{Decision, Finalizer};
+use super::finalizer;
+use super::observe::{FoundKafka, Observation};
+use super::state::Standing;
+
+/// How often an operation is looked at: progress is to be no older than five seconds.
+const FOLLOW: Duration = Duration::from_secs(3);
+/// How often to ask again for what takes minutes to change.
+const RETRY: Duration = Duration::from_secs(15);
+
+/// What an observation says to everybody who decides.
+pub(super) struct Round<'a> {
+    pub seen: &'a Observation,
+    pub standing: Standing,
+    pub ask: Option<Ask>,
+    pub auto_approved: bool,
+    /// Deletion was asked for: nothing new is begun.
+    pub deleting: bool,
+    /// Automatic rebalancing made it, and waits for its end.
+    pub generated: bool,
+    /// The spec is not the one that the status speaks of.
+    pub edited: bool,
+}
+
+/// What to do next about a KafkaRebalance.
+pub fn decide(seen: &Observation) -> Decision {
+    let resource = &seen.resource;
+    let none = BTreeMap::new();
+    let notes = resource.metadata.annotations.as_ref().unwrap_or(&none);
+    let deleting = resource.metadata.deletion_timestamp.is_some();
+    if seen.kafka == FoundKafka::NotSelected {
+        // Whatever is on the resource, finalizers included, may be another operator's.
+        return Decision::nothing();
+    }
+    if annotations::is_template(notes) || (deleting && seen.is_hopeless()) {
+        return release(seen);
+    }
+    let standing = Standing::of(resource);
+    let edited =
+        standing.status.observed_generation.is_some_and(|observed| Some(observed) != resource.metadata.generation);
+    let round = Round {
+        seen,
+        ask: annotations::ask(notes),
+        auto_approved: annotations::is_auto_approved(notes),
+        deleting,
+        generated: finalizer::is_generated(resource),
+        // Asking for deletion raises the generation too.
+        edited: edited && !deleting,
+        standing,
+    };
+    // A deletion is followed to its end even so, or it would wait for ever.
+    if annotations::is_paused(notes) && !deleting {
+        return paused::pause(&round);
+    }
+    match round.standing.state {
+        RebalanceState::New | RebalanceState::ReconciliationPaused => resting::fresh(&round),
+        RebalanceState::PendingProposal => pending::pending(&round),
+        RebalanceState::ProposalReady => proposal_ready::proposal_ready(&round),
+        RebalanceState::Rebalancing => rebalancing::rebalancing(&round),
+        RebalanceState::Stopped | RebalanceState::NotReady | RebalanceState::Ready => resting::resting(&round),
+    }
+}
+
+/// Lets go, and does nothing else: it only holds settings, or nothing is left that could end what it holds.
+fn release(seen: &Observation) -> Decision {
+    let finalizer = if finalizer::is_on(&seen.resource) { Finalizer::Remove } else { Finalizer::Leave };
+    Decision { finalizer, ..Decision::nothing() }
+}

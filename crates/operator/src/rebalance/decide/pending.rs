@@ -1,0 +1,146 @@
+//! A proposal is being made. Asking for one changes nothing, so whatever is lost is simply asked for again.
+
+use evenkeel_api::Reason;
+use evenkeel_api::annotations::Ask;
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_rest::body::{OptimizationResult, UserTask};
+use evenkeel_rest::parameter::TaskStatus;
+use uuid::Uuid;
+
+use super::super::decision::Decision;
+use super::super::draft::Draft;
+use super::super::hear::{Call, Plan, Said, Sort, Trouble};
+use super::super::{messages, request};
+use super::begin::begin;
+use super::resting::stop_for_deletion;
+use super::{FOLLOW, RETRY, Round};
+
+pub(super) fn pending(round: &Round<'_>) -> Decision {
+    let session = round.standing.session;
+    if round.ask == Some(Ask::Stop) {
+        // The engine goes on computing, and nobody looks at what comes of it. What was edited before the stop
+        // does not begin anew after it.
+        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED)
+            .session(None)
+            .current_spec()
+            .forget()
+            .rest();
+    }
+    if round.deleting && (round.generated || session.is_none()) {
+        return stop_for_deletion(round);
+    }
+    if !round.deleting && (round.edited || round.ask == Some(Ask::Refresh)) {
+        return begin(round);
+    }
+    match session {
+        Some(task) => follow(round, task),
+        None => propose(round),
+    }
+}
+
+/// Nothing is under way, or nobody knows what.
+fn propose(round: &Round<'_>) -> Decision {
+    if let Some(said) = &round.seen.heard.proposal {
+        return proposed(round, said);
+    }
+    if let Some(blocked) = round.seen.cannot_start() {
+        return stay(round).warn_blocked(blocked).back_off();
+    }
+    match request::proposal(round.seen) {
+        Ok(request) => Decision::ask(Call::Propose(request)),
+        Err(why) => Draft::fail(round, Reason::IllegalArgumentException, why).current_spec().rest(),
+    }
+}
+
+fn proposed(round: &Round<'_>, said: &Said<Plan>) -> Decision {
+    match said {
+        Ok(Plan { task, result: Some(result) }) => ready(round, *task, result),
+        // Without an id nobody can follow it: it is asked for again.
+        Ok(Plan { task, result: None }) => stay(round).session(*task).after(FOLLOW),
+        Err(trouble) => not_proposed(round, trouble),
+    }
+}
+
+fn not_proposed(round: &Round<'_>, trouble: &Trouble) -> Decision {
+    match trouble.sort {
+        Sort::NotEnoughData => {
+            let text = messages::not_enough_data(&trouble.text);
+            stay(round).session(None).warn(Reason::NotEnoughData, text).after(RETRY)
+        }
+        sort if sort.passes() => stay(round).session(None).warn_trouble(trouble).back_off(),
+        _ => Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest(),
+    }
+}
+
+fn follow(round: &Round<'_>, task: Uuid) -> Decision {
+    match &round.seen.heard.task {
+        None => match round.seen.cannot_ask() {
+            Some(blocked) => stay(round).warn_blocked(blocked).back_off(),
+            None => Decision::ask(Call::Follow { task, in_full: true }),
+        },
+        Some(Err(trouble)) => stay(round).warn_trouble(trouble).back_off(),
+        Some(Ok(tasks)) => match tasks.iter().find(|found| found.user_task_id == task.to_string()) {
+            Some(found) => followed(round, task, found),
+            None if round.deleting => stop_for_deletion(round),
+            None => match round.seen.cannot_start() {
+                Some(blocked) => stay(round).session(None).warn_blocked(blocked).back_off(),
+                None => stay(round).session(None).again(),
+            },
+        },
+    }
+}
+
+fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
+    match task.status {
+        TaskStatus::Active => stay(round).after(FOLLOW),
+        TaskStatus::Completed | TaskStatus::InExecution => match task.optimization_result() {
+            Some(result) => ready(round, Some(id), &result),
+            None => {
+                Draft::fail(round, Reason::CruiseControlRestException, messages::UNREADABLE_PLAN).session(None).rest()
+            }
+        },
+        TaskStatus::CompletedWithError => failed(round, id),
+    }
+}
+
+/// The list of tasks does not say why one failed. Its own request, with its id, does.
+fn failed(round: &Round<'_>, task: Uuid) -> Decision {
+    let mute = || Draft::fail(round, Reason::CruiseControlRestException, messages::MUTE_PROPOSAL).session(None).rest();
+    match &round.seen.heard.explanation {
+        None => match request::proposal(round.seen) {
+            Ok(request) => Decision::ask(Call::Explain { request, task }),
+            Err(_) => mute(),
+        },
+        Some(Ok(Plan { result: Some(result), .. })) => ready(round, Some(task), result),
+        Some(Ok(_)) => mute(),
+        Some(Err(trouble)) if trouble.sort.is_unclear() || trouble.sort == Sort::Denied => {
+            stay(round).warn_trouble(trouble).back_off()
+        }
+        // Nothing new is begun for what is to go.
+        Some(Err(trouble)) if round.deleting => {
+            Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest()
+        }
+        Some(Err(trouble)) => not_proposed(round, trouble),
+    }
+}
+
+/// Here is the proposal. One that needs no further approval goes on at once, still holding the finalizer.
+fn ready(round: &Round<'_>, task: Option<Uuid>, result: &OptimizationResult) -> Decision {
+    let draft = Draft::go(round, RebalanceState::ProposalReady, messages::proposal(&result.summary))
+        .session(task)
+        .plan(result)
+        .keep_warning(Reason::ProposalOutdated);
+    match round.deleting {
+        true => draft.rest(),
+        false if round.auto_approved || round.ask == Some(Ask::Approve) => draft.submitting().again(),
+        false => draft.again(),
+    }
+}
+
+fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
+    let draft = Draft::stay_and_mind_the_ask(round).keep_warning(Reason::ProposalOutdated);
+    match round.seen.not_ready().filter(|_| round.standing.session.is_some()) {
+        Some(blocked) => draft.warn_blocked(blocked),
+        None => draft,
+    }
+}

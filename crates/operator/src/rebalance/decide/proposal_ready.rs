@@ -1,0 +1,226 @@
+//! A proposal waits for approval; once it is approved, for its turn.
+//!
+//! Data moves only from here. The finalizer goes on before the execution is submitted, and comes off when it
+//! was refused. Found here without knowing, it says *perhaps submitted*: then the engine is searched for the
+//! run before anything else.
+
+use evenkeel_api::Reason;
+use evenkeel_api::annotations::{self, Ask};
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_rest::body::UserTask;
+use evenkeel_rest::body::state::{ExecutorState, Phase};
+use evenkeel_rest::parameter::TaskStatus;
+use uuid::Uuid;
+
+use super::super::decision::Decision;
+use super::super::draft::Draft;
+use super::super::hear::{Call, Plan, Said, Sort, Trouble};
+use super::super::{finalizer, messages, queue, request, result, tag};
+use super::begin::begin;
+use super::resting::stop_for_deletion;
+use super::{FOLLOW, RETRY, Round};
+
+pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
+    if let Some(said) = &round.seen.heard.submission {
+        return submitted(round, said);
+    }
+    if finalizer::is_on(&round.seen.resource)
+        && let Some(decision) = search(round)
+    {
+        return decision;
+    }
+    // From here on it is certain that nothing was submitted.
+    if round.deleting {
+        return match round.generated {
+            true => stop_for_deletion(round),
+            false => stay(round).rest(),
+        };
+    }
+    if round.edited || round.ask == Some(Ask::Refresh) {
+        return begin(round);
+    }
+    if round.ask == Some(Ask::Stop) && round.auto_approved {
+        // It would go on by itself, so there is something to stop.
+        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED).forget().rest();
+    }
+    match approval(round) {
+        Approval::Given => execute(round),
+        Approval::Missing => stay(round).rest(),
+        Approval::Withheld(reason, message) => stay(round).warn(reason, message).rest(),
+    }
+}
+
+enum Approval {
+    Given,
+    Missing,
+    /// It was given for all proposals, but not for this one.
+    Withheld(Reason, String),
+}
+
+fn approval(round: &Round<'_>) -> Approval {
+    if round.ask == Some(Ask::Approve) {
+        return Approval::Given;
+    }
+    if !round.auto_approved {
+        return Approval::Missing;
+    }
+    let cap = round.seen.resource.metadata.annotations.as_ref().map_or(Ok(None), annotations::max_data_mb);
+    let moved = result::megabytes(round.standing.status.optimization_result.as_ref());
+    match cap {
+        Ok(Some(cap)) if moved > cap => Approval::Withheld(Reason::AutoRebalanceHeld, messages::above_cap(moved, cap)),
+        Ok(_) => Approval::Given,
+        // A limit that nobody can read is not taken for none.
+        Err(invalid) => Approval::Withheld(Reason::InvalidAnnotation, invalid.to_string()),
+    }
+}
+
+/// Approved: submit it, as soon as nothing else runs.
+fn execute(round: &Round<'_>) -> Decision {
+    let seen = round.seen;
+    if let Some(blocked) = seen.cannot_start() {
+        return stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_blocked(blocked).back_off();
+    }
+    if let Some(message) = queue::wait(seen, &round.standing) {
+        return wait(round, message);
+    }
+    let reason = tag::of_execution(seen.uid(), round.standing.session);
+    let proposal_id = result::proposal_id(round.standing.status.optimization_result.as_ref());
+    let request = match request::execution(seen, reason, proposal_id) {
+        Ok(request) => request,
+        Err(why) => {
+            return Draft::fail(round, Reason::IllegalArgumentException, why)
+                .current_spec()
+                .forget_if(Ask::Approve)
+                .rest();
+        }
+    };
+    match &seen.heard.executor {
+        None => Decision::ask(Call::LookAtExecutor),
+        Some(Err(trouble)) => {
+            stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
+        }
+        Some(Ok(executor)) if executor.phase != Phase::Idle => {
+            wait(round, messages::waiting_for_executor(&what(executor)))
+        }
+        Some(Ok(_)) => {
+            stay(round).keep_warning(Reason::WaitingForOtherRebalance).submitting().call(Call::Submit(request))
+        }
+    }
+}
+
+fn wait(round: &Round<'_>, message: String) -> Decision {
+    stay(round).warn(Reason::WaitingForOtherRebalance, message).after(FOLLOW)
+}
+
+/// What the engine made of the submission.
+fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
+    let trouble = match said {
+        Ok(Plan { task, result }) => {
+            let draft = running(round, *task);
+            return match result {
+                Some(result) => draft.plan(result).after(FOLLOW),
+                None => draft.after(FOLLOW),
+            };
+        }
+        Err(trouble) => trouble,
+    };
+    match trouble.sort {
+        // It may have arrived: the finalizer stays, and the next round searches.
+        sort if sort.is_unclear() => stay(round).submitting().warn_trouble(trouble).back_off(),
+        Sort::Busy => wait(round, messages::waiting_for_executor(&trouble.text)),
+        Sort::TasksExhausted | Sort::Denied => {
+            stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
+        }
+        // An engine that finds every proposal outdated is not driven round and round.
+        Sort::Outdated if round.standing.warning(Reason::ProposalOutdated).is_some() => {
+            void(round, trouble).after(RETRY)
+        }
+        Sort::Outdated => void(round, trouble).again(),
+        Sort::NotEnoughData => {
+            let text = messages::not_enough_data(&trouble.text);
+            void(round, trouble).warn(Reason::NotEnoughData, text).after(RETRY)
+        }
+        _ => {
+            Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).forget_if(Ask::Approve).rest()
+        }
+    }
+}
+
+/// The approved proposal cannot be had any more, so there has to be a new one, and a new approval.
+fn void<'a>(round: &'a Round<'a>, trouble: &Trouble) -> Draft<'a> {
+    Draft::go(round, RebalanceState::PendingProposal, messages::PENDING)
+        .session(None)
+        .without_result()
+        .forget_if(Ask::Approve)
+        .warn(Reason::ProposalOutdated, messages::outdated(&trouble.text))
+}
+
+/// Perhaps submitted: looks for the run. None: it was never submitted.
+fn search(round: &Round<'_>) -> Option<Decision> {
+    let seen = round.seen;
+    let Some(tasks) = &seen.heard.tasks else {
+        return Some(match seen.cannot_ask() {
+            Some(blocked) => stay(round).submitting().warn_blocked(blocked).back_off(),
+            None => Decision::ask(Call::ListTasks),
+        });
+    };
+    let tasks = match tasks {
+        Ok(tasks) => tasks,
+        Err(trouble) => return Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+    };
+    let reason = tag::of_execution(seen.uid(), round.standing.session);
+    match tag::find(tasks, &reason) {
+        Some(task) => found(round, task),
+        None if would_be_known(round, tasks) => None,
+        // Its task is forgotten, but it may run all the same.
+        None => Some(match &seen.heard.executor {
+            None => Decision::ask(Call::LookAtExecutor),
+            Some(Err(trouble)) => stay(round).submitting().warn_trouble(trouble).back_off(),
+            Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => running(round, None).again(),
+            Some(Ok(_)) => Draft::fail(round, Reason::ExecutionOutcomeUnknown, messages::PERHAPS_SUBMITTED)
+                .forget_if(Ask::Approve)
+                .rest(),
+        }),
+    }
+}
+
+/// A task with the tag of this execution. One that failed before it moved anything was a refusal.
+fn found(round: &Round<'_>, task: &UserTask) -> Option<Decision> {
+    let id = Uuid::try_parse(&task.user_task_id).ok();
+    if task.status != TaskStatus::CompletedWithError {
+        return Some(running(round, id).again());
+    }
+    let Some(id) = id else { return Some(running(round, None).again()) };
+    match &round.seen.heard.task {
+        None => Some(Decision::ask(Call::Follow { task: id, in_full: true })),
+        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+        Some(Ok(tasks)) => {
+            let found = tasks.iter().find(|task| task.user_task_id == id.to_string());
+            let refused = found.is_some_and(|task| task.optimization_result().is_none());
+            (!refused).then(|| running(round, Some(id)).again())
+        }
+    }
+}
+
+/// Whether an engine that does not know the execution would know it if it had been submitted: it remembers
+/// what came before it, or it is one that never forgets an execution.
+fn would_be_known(round: &Round<'_>, tasks: &[UserTask]) -> bool {
+    let has_id = result::proposal_id(round.standing.status.optimization_result.as_ref()).is_some();
+    let session = round.standing.session.map(|id| id.to_string());
+    has_id
+        || tasks.iter().any(|task| Some(&task.user_task_id) == session.as_ref())
+        || tag::find(tasks, &tag::of_resource(round.seen.uid())).is_some()
+}
+
+fn running<'a>(round: &'a Round<'a>, task: Option<Uuid>) -> Draft<'a> {
+    Draft::go(round, RebalanceState::Rebalancing, messages::REBALANCING).session(task).forget_if(Ask::Approve)
+}
+
+fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
+    Draft::stay_and_mind_the_ask(round).keep_warning(Reason::ProposalOutdated)
+}
+
+fn what(executor: &ExecutorState) -> String {
+    let reason = executor.trigger.as_ref().map(|trigger| trigger.triggered_task_reason.as_str()).unwrap_or_default();
+    format!("{} {reason}", executor.phase.name()).trim_end().to_owned()
+}

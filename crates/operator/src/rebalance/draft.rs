@@ -1,0 +1,248 @@
+//! A decision in the making: what was, and what is to be different.
+//!
+//! Warnings are made anew each time, so one that is not repeated is gone. What nothing was said about stays
+//! as it was, and a status in which nothing has changed is not written.
+
+use std::time::Duration;
+
+use evenkeel_api::annotations::Ask;
+use evenkeel_api::rebalance::{RebalanceProgress, RebalanceState};
+use evenkeel_api::{Condition, FreeForm, KafkaRebalanceStatus, Reason, conditions, unknown_fields};
+use evenkeel_rest::body::OptimizationResult;
+use uuid::Uuid;
+
+use super::config_map::{self, FoundConfigMap, News};
+use super::decide::Round;
+use super::decision::{Decision, Event, EventKind, Forget, Next, Order};
+use super::hear::{Call, Trouble};
+use super::observe::{Blocked, FoundKafka};
+use super::progress::Progress;
+use super::{finalizer, load, messages, result};
+
+/// A decision in the making.
+pub(super) struct Draft<'a> {
+    round: &'a Round<'a>,
+    state: RebalanceState,
+    condition: Condition,
+    session: Option<String>,
+    result: Option<FreeForm>,
+    generation: Option<i64>,
+    warnings: Vec<Condition>,
+    news: News,
+    forget: Option<Forget>,
+    submitting: bool,
+    events: Vec<Event>,
+}
+
+impl<'a> Draft<'a> {
+    /// Everything as it was, without warnings.
+    pub(super) fn stay(round: &'a Round<'a>) -> Self {
+        let standing = &round.standing;
+        Self {
+            round,
+            state: standing.state,
+            condition: standing.condition().cloned().unwrap_or_default(),
+            session: standing.status.session_id.clone(),
+            result: standing.status.optimization_result.clone(),
+            generation: standing.status.observed_generation,
+            warnings: Vec::new(),
+            news: News::default(),
+            forget: None,
+            submitting: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// The same, and a word about a command that means nothing here.
+    pub(super) fn stay_and_mind_the_ask(round: &'a Round<'a>) -> Self {
+        let draft = Self::stay(round);
+        let state = round.standing.state;
+        match &round.ask {
+            Some(ask) if !messages::valid_asks(state, round.deleting).contains(&messages::written(ask)) => {
+                draft.warn(Reason::InvalidAnnotation, messages::invalid_ask(ask, state, round.deleting))
+            }
+            _ => draft,
+        }
+    }
+
+    /// On to a state.
+    pub(super) fn go(round: &'a Round<'a>, state: RebalanceState, message: impl Into<String>) -> Self {
+        let condition = Condition { message: Some(message.into()), ..Condition::state(state.as_str()) };
+        Self { state, condition, ..Self::stay(round) }
+    }
+
+    /// On to `NotReady`.
+    pub(super) fn fail(round: &'a Round<'a>, reason: Reason, message: impl Into<String>) -> Self {
+        let condition = Condition::state(conditions::NOT_READY).because(reason, message);
+        Self { state: RebalanceState::NotReady, condition, ..Self::stay(round) }
+    }
+
+    pub(super) fn warn(mut self, reason: Reason, message: impl Into<String>) -> Self {
+        self.warnings.push(Condition::warning(reason, message));
+        self
+    }
+
+    pub(super) fn warn_blocked(self, blocked: Blocked) -> Self {
+        self.warn(blocked.reason, blocked.message)
+    }
+
+    pub(super) fn warn_trouble(self, trouble: &Trouble) -> Self {
+        self.warn(Reason::CruiseControlRestException, trouble.text.clone())
+    }
+
+    /// Keeps a warning that was there: it tells of something that happened, not of something that is so.
+    pub(super) fn keep_warning(mut self, reason: Reason) -> Self {
+        self.warnings.extend(self.round.standing.warning(reason).cloned());
+        self
+    }
+
+    pub(super) fn session(mut self, session: Option<Uuid>) -> Self {
+        self.session = session.map(|id| id.to_string());
+        self
+    }
+
+    /// The spec as it is now is the one that the status speaks of.
+    pub(super) fn current_spec(mut self) -> Self {
+        self.generation = self.round.seen.resource.metadata.generation;
+        self
+    }
+
+    pub(super) fn without_result(mut self) -> Self {
+        self.result = None;
+        self
+    }
+
+    /// A new plan: its numbers into the status, its loads into the ConfigMap.
+    pub(super) fn plan(mut self, plan: &OptimizationResult) -> Self {
+        let name = (self.round.seen.config_map != FoundConfigMap::Foreign).then(|| self.round.seen.name());
+        self.result = Some(result::of(&plan.summary, name));
+        self.news.load = Some(load::json(plan));
+        self
+    }
+
+    pub(super) fn has_result(&self) -> bool {
+        self.result.is_some()
+    }
+
+    pub(super) fn progress(mut self, progress: Option<Progress>) -> Self {
+        self.news.progress = progress;
+        self
+    }
+
+    /// The command was heard.
+    pub(super) fn forget(mut self) -> Self {
+        self.forget = self.round.ask.clone().map(|ask| Forget {
+            order: if ask == Ask::Approve { Order::BeforeStatus } else { Order::AfterStatus },
+            ask,
+        });
+        self
+    }
+
+    /// The command was heard, if it was this one.
+    pub(super) fn forget_if(self, ask: Ask) -> Self {
+        if self.round.ask.as_ref() == Some(&ask) { self.forget() } else { self }
+    }
+
+    /// What asked for a new proposal was heard. So was an approval that an edit came together with: it was
+    /// given to something that is not what the spec says now.
+    pub(super) fn forget_what_led_here(self) -> Self {
+        match self.round.ask {
+            Some(Ask::Refresh) => self.forget(),
+            Some(Ask::Approve) if self.round.edited => self.forget(),
+            _ => self,
+        }
+    }
+
+    /// An execution is about to be submitted, or may have been.
+    pub(super) fn submitting(mut self) -> Self {
+        self.submitting = true;
+        self
+    }
+
+    pub(super) fn tell(mut self, reason: &str, note: impl Into<String>) -> Self {
+        self.events.push(Event { kind: EventKind::Normal, reason: reason.to_owned(), note: note.into() });
+        self
+    }
+
+    pub(super) fn call(self, call: Call) -> Decision {
+        self.finish(Next::Call(Box::new(call)))
+    }
+
+    pub(super) fn again(self) -> Decision {
+        self.finish(Next::Again)
+    }
+
+    pub(super) fn after(self, pause: Duration) -> Decision {
+        self.finish(Next::After(pause))
+    }
+
+    /// Later, and the later the longer the trouble that was named last has been there.
+    pub(super) fn back_off(self) -> Decision {
+        const SHORTEST: u64 = 5;
+        const LONGEST: u64 = 60;
+        let reason = self.warnings.last().and_then(|warning| warning.reason.clone());
+        let was = self.round.standing.conditions.iter().find(|it| it.is_warning() && it.reason == reason);
+        let since = was.and_then(Condition::since).unwrap_or(self.round.seen.now);
+        let age = self.round.seen.now.duration_since(since).as_secs().max(0).unsigned_abs();
+        self.after(Duration::from_secs((age / 2).clamp(SHORTEST, LONGEST)))
+    }
+
+    /// Nothing is left to do. A new state is looked at once more all the same: what the user wrote meanwhile
+    /// may mean something else in it.
+    pub(super) fn rest(self) -> Decision {
+        let next = if self.state == self.round.standing.state { Next::Rest } else { Next::Again };
+        self.finish(next)
+    }
+
+    fn finish(mut self, next: Next) -> Decision {
+        let seen = self.round.seen;
+        let standing = &self.round.standing;
+        let data = config_map::data(&seen.config_map, self.state, &self.news);
+        let has_config_map = data.is_some() || seen.config_map.data().is_some();
+        if seen.config_map == FoundConfigMap::Foreign && self.result.is_some() {
+            self = self.warn(Reason::InvalidResourceException, messages::foreign_config_map(seen.name()));
+        }
+        for field in unknown_fields(&seen.resource) {
+            self = self.warn(Reason::UnknownFields, format!("Nobody knows the field {field}: correct or remove it"));
+        }
+        let now_true = std::iter::once(self.condition).chain(self.warnings);
+        let status = KafkaRebalanceStatus {
+            conditions: conditions::settle(now_true, &standing.conditions, seen.now),
+            observed_generation: self.generation,
+            session_id: self.session,
+            progress: (has_config_map && shows_progress(self.state))
+                .then(|| RebalanceProgress { rebalance_progress_config_map: seen.name().to_owned() }),
+            optimization_result: self.result,
+        };
+        let mut events = self.events;
+        if self.state != standing.state {
+            events.push(arrival(&status.conditions[0]));
+        }
+        let cluster = match &seen.kafka {
+            FoundKafka::There(cluster) => Some(cluster.name.as_str()),
+            _ => None,
+        };
+        Decision {
+            finalizer: finalizer::on_the_way_to(self.state, self.submitting, &seen.resource),
+            forget: self.forget,
+            config_map: data.map(|data| config_map::build(&seen.resource, cluster, data)),
+            status: (seen.resource.status.as_ref() != Some(&status)).then_some(status),
+            events,
+            next,
+        }
+    }
+}
+
+/// In the states that a run can be looked up in.
+fn shows_progress(state: RebalanceState) -> bool {
+    !matches!(state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::ReconciliationPaused)
+}
+
+fn arrival(condition: &Condition) -> Event {
+    let bad = condition.type_ == conditions::NOT_READY;
+    Event {
+        kind: if bad { EventKind::Warning } else { EventKind::Normal },
+        reason: condition.type_.clone(),
+        note: condition.message.clone().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,208 @@
+//! What people read: conditions that say what is so, and what to do next.
+
+use evenkeel_api::annotations::{Ask, MAX_DATA_MB, REBALANCE, REBALANCE_AUTO_APPROVAL};
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_rest::body::Summary;
+
+pub(super) const NO_EXECUTOR_STATE: &str = "Cruise Control's state has no ExecutorState";
+pub(super) const STILL_THINKING: &str = "Cruise Control has not finished its answer";
+pub(super) const MISSING_BROKER: &str = "Some or all of the brokers in spec.brokers do not exist";
+pub(super) const PENDING: &str = "Cruise Control is making a proposal";
+pub(super) const REBALANCING: &str =
+    "Cruise Control carries the proposal out; annotate strimzi.io/rebalance=stop to stop it";
+pub(super) const READY: &str = "The proposal was carried out; annotate strimzi.io/rebalance=refresh for a new one";
+pub(super) const STOPPED: &str =
+    "Stopped, nothing of it runs any more; annotate strimzi.io/rebalance=refresh for a new proposal";
+pub(super) const STOPPED_BY_DELETION: &str = "Deleted before anything was carried out";
+pub(super) const PAUSED: &str =
+    "Paused by strimzi.io/pause-reconciliation; what runs in Cruise Control goes on unobserved";
+pub(super) const STOPPING: &str = "Cruise Control was told to stop; waiting until nothing of it runs any more";
+pub(super) const UNREADABLE_PLAN: &str = "Cruise Control finished the proposal, but its answer cannot be read; annotate strimzi.io/rebalance=refresh to ask again";
+pub(super) const MUTE_PROPOSAL: &str = "Cruise Control could not make a proposal, and no longer says why; annotate \
+     strimzi.io/rebalance=refresh to ask again";
+pub(super) const FAILED_WHILE_PLANNING: &str = "Cruise Control could not plan the execution, nothing was moved; annotate \
+     strimzi.io/rebalance=refresh: a new proposal meets the same obstacle and says which";
+pub(super) const FAILED_WHILE_MOVING: &str = "The execution ended before all moves were made: moves failed, or somebody else \
+     stopped it. What was moved stays moved; annotate strimzi.io/rebalance=refresh for a proposal from here";
+pub(super) const FAILED: &str =
+    "The execution ended with an error; annotate strimzi.io/rebalance=refresh for a proposal from here";
+pub(super) const OUTCOME_UNKNOWN: &str = "Cruise Control no longer knows the execution, and does not carry it out: nobody can \
+     say how far it came. Nothing is repeated unasked; annotate strimzi.io/rebalance=refresh for a proposal from here";
+pub(super) const PERHAPS_SUBMITTED: &str = "Cruise Control has forgotten everything since the proposal, perhaps also its \
+     execution. Nothing is repeated unasked; annotate strimzi.io/rebalance=refresh for a new proposal";
+
+/// As much of a server's text as helps: its first line, without the names of Java's classes.
+pub(super) fn trimmed(text: &str) -> String {
+    const LONGEST: usize = 1000;
+    // "Error processing POST request '/x' due to: 'a.b.CException: d.e.FException: what'." says `what`.
+    let line = text.trim().lines().next().unwrap_or_default();
+    let mut rest = line.split_once(" due to: '").map_or(line, |(_, inner)| inner.trim_end_matches(['.', '\'']));
+    while let Some((class, tail)) = rest.split_once(": ") {
+        let is_class = class.contains('.') && class.chars().all(|c| c.is_ascii_alphanumeric() || "._$".contains(c));
+        if !is_class {
+            break;
+        }
+        rest = tail;
+    }
+    rest.chars().take(LONGEST).collect()
+}
+
+pub(super) fn bare_status(status: u16) -> String {
+    format!("Cruise Control answered with status {status} and nothing else")
+}
+
+pub(super) fn denied(status: u16) -> String {
+    format!(
+        "Cruise Control refused the operator's credentials (status {status}): compare the Secret \
+         <cluster>-cruise-control-api with the users that Cruise Control was started with"
+    )
+}
+
+/// A proposal in one line, and what to do with it.
+pub(super) fn proposal(summary: &Summary) -> String {
+    let replicas = summary.num_replica_movements;
+    let disks = summary.num_intra_broker_replica_movements;
+    let leaders = summary.num_leader_movements;
+    if replicas + disks + leaders == 0 {
+        return "Nothing has to move. Annotate strimzi.io/rebalance=approve to finish, or =refresh for a new proposal"
+            .to_owned();
+    }
+    let mut parts = Vec::new();
+    if replicas > 0 {
+        parts.push(format!("{replicas} replicas between brokers ({} MB)", summary.data_to_move_mb));
+    }
+    if disks > 0 {
+        parts.push(format!("{disks} replicas between disks ({} MB)", summary.intra_broker_data_to_move_mb));
+    }
+    if leaders > 0 {
+        parts.push(format!("{leaders} leaderships"));
+    }
+    let estimate = match summary.estimated_minutes {
+        Some(minutes) if minutes.0.is_finite() => format!(", in about {:.0} minutes", minutes.0.max(0.0).ceil()),
+        _ => String::new(),
+    };
+    format!(
+        "To move: {}{estimate}. Annotate strimzi.io/rebalance=approve to carry it out, or =refresh for a new proposal",
+        parts.join(", ")
+    )
+}
+
+/// The commands that a state understands.
+pub(super) fn valid_asks(state: RebalanceState, deleting: bool) -> &'static [&'static str] {
+    match state {
+        RebalanceState::PendingProposal | RebalanceState::Rebalancing if deleting => &["stop"],
+        _ if deleting => &[],
+        RebalanceState::PendingProposal | RebalanceState::Rebalancing => &["stop", "refresh"],
+        RebalanceState::ProposalReady => &["approve", "refresh"],
+        RebalanceState::Stopped | RebalanceState::NotReady | RebalanceState::Ready => &["refresh"],
+        RebalanceState::New | RebalanceState::ReconciliationPaused => &[],
+    }
+}
+
+/// What stands in the annotation.
+pub(super) fn written(ask: &Ask) -> &str {
+    match ask {
+        Ask::Approve => "approve",
+        Ask::Stop => "stop",
+        Ask::Refresh => "refresh",
+        Ask::Unknown(text) => text,
+    }
+}
+
+pub(super) fn invalid_ask(ask: &Ask, state: RebalanceState, deleting: bool) -> String {
+    let valid = valid_asks(state, deleting).join(", ");
+    let being_deleted = if deleting { " that is being deleted" } else { "" };
+    let supported =
+        if valid.is_empty() { "there are none; remove it".to_owned() } else { format!("valid are: {valid}") };
+    format!("Annotation {REBALANCE}={} has no effect in state {state}{being_deleted}; {supported}", written(ask))
+}
+
+pub(super) fn outdated(why: &str) -> String {
+    format!("The approved proposal was not carried out: {why}. Look at the new one and approve it")
+}
+
+pub(super) fn not_enough_data(why: &str) -> String {
+    format!(
+        "Cruise Control has not measured enough yet, and is asked again by itself: {why}. Its first window is full \
+         after partition.metrics.window.ms, five minutes unless configured otherwise"
+    )
+}
+
+pub(super) fn above_cap(megabytes: u64, cap: u64) -> String {
+    format!(
+        "The proposal moves {megabytes} MB, more than the {cap} MB of annotation {MAX_DATA_MB}: \
+         {REBALANCE_AUTO_APPROVAL} does not count for it. Approve it by hand, or raise the limit and refresh"
+    )
+}
+
+pub(super) fn waiting_for(name: &str) -> String {
+    format!("Approved, and waiting until KafkaRebalance {name} is over")
+}
+
+pub(super) fn waiting_for_executor(what: &str) -> String {
+    format!("Approved, and waiting until Cruise Control has finished something else: {what}")
+}
+
+pub(super) fn invalid_while_running(why: &str) -> String {
+    format!("The edited spec cannot be carried out: {why}. The run goes on as it was approved")
+}
+
+pub(super) fn foreign_config_map(name: &str) -> String {
+    format!(
+        "There is a ConfigMap {name} that does not belong to this KafkaRebalance, so load and progress are written \
+         nowhere: rename it, or the KafkaRebalance"
+    )
+}
+
+pub(super) fn outcome_unknown(last_percent: Option<&str>) -> String {
+    match last_percent {
+        Some(percent) => format!("{OUTCOME_UNKNOWN}. When it was last seen {percent} % of the data had been moved"),
+        None => OUTCOME_UNKNOWN.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_text_is_cut_to_what_it_says() {
+        let text = "Error processing POST request '/rebalance' due to: 'com.linkedin.kafka.cruisecontrol.exception.\
+                    KafkaCruiseControlException: java.lang.IllegalArgumentException: Missing hard goals [A] in the \
+                    provided goals: [B].'.\n\tat com.linkedin.x(Y.java:1)";
+        assert_eq!(trimmed(text), "Missing hard goals [A] in the provided goals: [B]");
+        assert_eq!(trimmed("plain: text"), "plain: text");
+        assert_eq!(trimmed(""), "");
+        assert_eq!(trimmed(&"x".repeat(5000)).len(), 1000);
+    }
+
+    #[test]
+    fn an_invalid_command_says_what_is_valid() {
+        assert_eq!(
+            invalid_ask(&Ask::Unknown("aprove".into()), RebalanceState::ProposalReady, false),
+            "Annotation strimzi.io/rebalance=aprove has no effect in state ProposalReady; valid are: approve, refresh"
+        );
+        assert_eq!(
+            invalid_ask(&Ask::Refresh, RebalanceState::Rebalancing, true),
+            "Annotation strimzi.io/rebalance=refresh has no effect in state Rebalancing that is being deleted; \
+             valid are: stop"
+        );
+    }
+
+    #[test]
+    fn a_proposal_says_what_moves_and_for_how_long() {
+        let summary = Summary {
+            num_replica_movements: 3,
+            data_to_move_mb: 40,
+            num_leader_movements: 2,
+            estimated_minutes: Some(1.2.into()),
+            ..Summary::default()
+        };
+        assert_eq!(
+            proposal(&summary),
+            "To move: 3 replicas between brokers (40 MB), 2 leaderships, in about 2 minutes. Annotate \
+             strimzi.io/rebalance=approve to carry it out, or =refresh for a new proposal"
+        );
+        assert!(proposal(&Summary::default()).starts_with("Nothing has to move."));
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything that a decision may depend on, read once.
+
+use evenkeel_api::{KafkaRebalance, Reason};
+use jiff::Timestamp;
+
+use super::config_map::FoundConfigMap;
+use super::hear::Heard;
+use super::queue::Other;
+use super::template::Template;
+
+/// What is known about a KafkaRebalance and what is around it.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// The resource, as it is stored now.
+    pub resource: KafkaRebalance,
+    /// Whether its namespace is being deleted.
+    pub namespace_terminating: bool,
+    /// The Kafka that it belongs to.
+    pub kafka: FoundKafka,
+    /// The template that its spec names.
+    pub template: Template,
+    /// The ConfigMap of its name.
+    pub config_map: FoundConfigMap,
+    /// The other KafkaRebalances of the same Kafka, without templates.
+    pub others: Vec<Other>,
+    /// What the engine said in this round.
+    pub heard: Heard,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// The Kafka that a KafkaRebalance belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundKafka {
+    /// The label `strimzi.io/cluster` is missing.
+    Unnamed,
+    /// There is no Kafka of this name in the namespace.
+    Missing {
+        /// The name.
+        name: String,
+    },
+    /// It belongs to another operator.
+    NotSelected,
+    /// Here it is.
+    There(Cluster),
+}
+
+/// What matters about a Kafka.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Whether its first condition is `Ready`.
+    pub ready: bool,
+    /// Its Cruise Control. None: it declares none.
+    pub engine: Option<Engine>,
+}
+
+/// What matters about a Cruise Control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Engine {
+    /// Whether it is ours, and so understands parameters that are not in the original.
+    pub is_ours: bool,
+    /// A Secret without which it cannot be asked, if one is missing or has not what it should have.
+    pub missing_secret: Option<String>,
+}
+
+/// Why something cannot be done now, though nothing is wrong with the resource's spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// In one word.
+    pub reason: Reason,
+    /// In a sentence, with what to do about it.
+    pub message: String,
+}
+
+impl Blocked {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+impl Observation {
+    /// The engine, if there is one to ask.
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        match &self.kafka {
+            FoundKafka::There(cluster) => cluster.engine.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Why the engine cannot be asked how something stands.
+    pub(super) fn cannot_ask(&self) -> Option<Blocked> {
+        let cluster = match &self.kafka {
+            FoundKafka::There(cluster) => cluster,
+            FoundKafka::Unnamed => {
+                let what = "The label strimzi.io/cluster is missing: set it to the name of the Kafka";
+                return Some(Blocked::new(Reason::InvalidResourceException, what));
+            }
+            FoundKafka::Missing { name } => {
+                let what = format!(
+                    "There is no Kafka {name} in this namespace: correct the label strimzi.io/cluster, or create it"
+                );
+                return Some(Blocked::new(Reason::NoSuchResourceException, what));
+            }
+            FoundKafka::NotSelected => {
+                return Some(Blocked::new(Reason::InvalidResourceException, "The Kafka belongs to another operator"));
+            }
+        };
+        let Some(engine) = &cluster.engine else {
+            let what = "Kafka resource lacks 'cruiseControl' declaration: add spec.cruiseControl to it";
+            return Some(Blocked::new(Reason::InvalidResourceException, what));
+        };
+        let secret = engine.missing_secret.as_ref()?;
+        let what =
+            format!("Secret {secret} is missing or incomplete; the operator makes it once the Kafka is reconciled");
+        Some(Blocked::new(Reason::NoSuchResourceException, what))
+    }
+
+    /// Why nothing can be begun.
+    pub(super) fn cannot_start(&self) -> Option<Blocked> {
+        // Whether the Kafka is ready comes before the Secrets: a Kafka that is being made has none yet.
+        self.not_ready().or_else(|| self.cannot_ask()).or_else(|| self.template.blocked())
+    }
+
+    /// That the Kafka is not ready: no obstacle to what has begun.
+    pub(super) fn not_ready(&self) -> Option<Blocked> {
+        match &self.kafka {
+            FoundKafka::There(cluster) if !cluster.ready => {
+                let what = format!("Kafka cluster is not Ready: see the conditions of Kafka {}", cluster.name);
+                Some(Blocked::new(Reason::InvalidResourceException, what))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether there is nothing left that could ever bring an operation to its end.
+    pub(super) fn is_hopeless(&self) -> bool {
+        match &self.kafka {
+            FoundKafka::Unnamed | FoundKafka::Missing { .. } => true,
+            FoundKafka::There(cluster) => cluster.engine.is_none() || self.namespace_terminating,
+            FoundKafka::NotSelected => false,
+        }
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.resource.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.resource.metadata.name.as_deref().unwrap_or_default()
+    }
+}

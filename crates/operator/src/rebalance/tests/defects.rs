@@ -1,0 +1,293 @@
+//! What other controllers of this resource got wrong, one test for each.
+
+use evenkeel_api::Reason;
+use evenkeel_api::annotations::Ask;
+use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
+use evenkeel_rest::body::Summary;
+use evenkeel_rest::body::state::ExecutorState;
+use evenkeel_rest::parameter::TaskStatus;
+
+use super::super::{Finalizer, Next, Order, Plan, Sort, tag};
+use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, summary, task, trouble};
+
+fn execution_tag() -> String {
+    tag::of_execution(UID, Some(id(1)))
+}
+
+/// A proposal of an engine that does not name them.
+fn proposal_without_id() -> Scene {
+    let mut scene = Scene::new();
+    let result = plan_of(Summary { proposal_id: None, ..summary() });
+    scene.run(&Engineer::proposes(Ok(Plan { task: Some(id(1)), result: Some(result) })));
+    scene.calls.clear();
+    scene
+}
+
+#[test]
+fn a_blip_does_not_restart_what_rests_even_with_auto_approval() {
+    for state in [Ready, Stopped, NotReady] {
+        let mut scene = Scene::resting(state);
+        scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+        let engine = scene.kafka().engine.take();
+        scene.run(&Engineer::default());
+        scene.kafka().engine = engine;
+        let last = scene.run(&Engineer::default());
+        assert_eq!((scene.state(), last.next), (state, Next::Rest));
+    }
+}
+
+#[test]
+fn a_blip_loses_neither_a_proposal_nor_a_run() {
+    for mut scene in [Scene::pending(), Scene::proposal_ready(), Scene::rebalancing()] {
+        let before = scene.status().clone();
+        scene.kafka().ready = false;
+        let down = Engineer {
+            tasks: Some(trouble(Sort::Unreachable, "refused")),
+            executor: Some(trouble(Sort::Unreachable, "refused")),
+            ..Engineer::default()
+        };
+        scene.run(&down);
+        scene.kafka().ready = true;
+        let tasks = [task(1, TaskStatus::Active, "x"), execution(TaskStatus::InExecution)];
+        scene.run(&Engineer::with(&tasks));
+        assert_eq!(scene.status(), &before);
+    }
+}
+
+#[test]
+fn a_connection_error_while_polling_heals() {
+    let mut scene = Scene::pending();
+    scene.run(&Engineer { tasks: Some(trouble(Sort::Unreachable, "refused")), ..Engineer::default() });
+    assert_eq!((scene.state(), scene.warnings()), (PendingProposal, vec!["CruiseControlRestException"]));
+    scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
+    assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+}
+
+#[test]
+fn a_lost_run_that_still_runs_is_followed() {
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[]).running(executing(9, &execution_tag())));
+    assert_eq!((scene.state(), scene.data("completedByteMovementPercentage")), (Rebalancing, Some("50")));
+}
+
+#[test]
+fn a_lost_run_is_reported_and_never_repeated() {
+    for auto in [false, true] {
+        let mut scene = Scene::rebalancing();
+        if auto {
+            scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+        }
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        scene.run(&Engineer::with(&[]));
+        assert_eq!((scene.state(), scene.reason()), (NotReady, Some("ExecutionOutcomeUnknown")));
+        assert!(scene.message().contains("50 %"), "{}", scene.message());
+        assert_eq!(scene.run(&Engineer::default()).next, Next::Rest);
+        assert!(!scene.has_finalizer() && scene.status().optimization_result.is_some());
+    }
+    // Somebody else's run is not ours.
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[]).running(executing(77, "by hand")));
+    assert_eq!(scene.reason(), Some("ExecutionOutcomeUnknown"));
+}
+
+#[test]
+fn the_intent_is_on_record_before_an_execution_is_submitted() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.seen.heard.executor = Some(Ok(ExecutorState::default()));
+    let decision = scene.look();
+    assert_eq!((decision.finalizer, decision.forget), (Finalizer::Add, None));
+    assert!(matches!(decision.next, Next::Call(call) if super::scene::name_of(&call) == "submit"));
+}
+
+#[test]
+fn a_crash_after_the_submission_finds_the_run_again() {
+    for (status, state) in
+        [(TaskStatus::Active, Rebalancing), (TaskStatus::InExecution, Rebalancing), (TaskStatus::Completed, Ready)]
+    {
+        for still_approved in [true, false] {
+            let mut scene = Scene::proposal_ready();
+            scene.set_finalizer("strimzi.io/rebalance", true);
+            if still_approved {
+                scene.ask("approve");
+            }
+            let mut engineer = Engineer::with(&[task(1, TaskStatus::Completed, "x"), execution(status)]);
+            if status == TaskStatus::InExecution {
+                engineer = engineer.running(executing(2, &execution_tag()));
+            }
+            scene.run(&engineer);
+            assert_eq!((scene.state(), scene.asked()), (state, None));
+            assert!(!scene.called().contains(&"submit"));
+        }
+    }
+}
+
+#[test]
+fn a_crash_before_the_submission_submits_it_once() {
+    for mut scene in [Scene::proposal_ready(), proposal_without_id()] {
+        scene.set_finalizer("strimzi.io/rebalance", true);
+        scene.ask("approve");
+        let dry_run = task(1, TaskStatus::Completed, &tag::of_resource(UID));
+        scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[dry_run]) });
+        assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["list", "look", "submit"]));
+    }
+}
+
+#[test]
+fn an_engine_that_forgot_everything_is_not_trusted_with_a_second_submission() {
+    let mut scene = proposal_without_id();
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.ask("approve");
+    scene.run(&Engineer::with(&[]));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("ExecutionOutcomeUnknown")));
+    assert_eq!((scene.asked(), scene.called()), (None, vec!["list", "look"]));
+    // Unless its run is there for all to see.
+    let mut scene = proposal_without_id();
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    let running = Engineer::with(&[]).running(executing(2, &execution_tag()));
+    scene.run(&running);
+    assert_eq!(scene.state(), Rebalancing);
+}
+
+#[test]
+fn a_refused_submission_is_not_taken_for_a_run() {
+    let mut scene = Scene::proposal_ready();
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.ask("approve");
+    let refused = execution(TaskStatus::CompletedWithError);
+    scene.run(&Engineer { submit: Some(Engineer::ready(3)), ..Engineer::with(&[refused]) });
+    assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["list", "follow", "look", "submit"]));
+    // One that had begun to move data is.
+    let mut scene = Scene::proposal_ready();
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.ask("approve");
+    let mut failed = execution(TaskStatus::CompletedWithError);
+    failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
+    scene.run(&Engineer::with(&[failed]));
+    assert_eq!((scene.state(), scene.called().contains(&"submit")), (NotReady, false));
+}
+
+#[test]
+fn a_submission_without_an_answer_is_searched_for() {
+    for sort in [Sort::Unreachable, Sort::Garbled] {
+        let mut scene = Scene::proposal_ready();
+        scene.ask("approve");
+        scene.run(&Engineer { submit: Some(trouble(sort, "timed out")), ..Engineer::with(&[]) });
+        assert_eq!((scene.state(), scene.has_finalizer(), scene.asked()), (ProposalReady, true, Some("approve")));
+        scene.calls.clear();
+        let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, &execution_tag()));
+        scene.run(&running);
+        assert_eq!((scene.state(), scene.asked(), scene.called()[0]), (Rebalancing, None, "list"));
+    }
+}
+
+#[test]
+fn a_submission_that_cannot_be_searched_for_stays_in_doubt() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.run(&Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..Engineer::default() });
+    assert_eq!((scene.state(), scene.has_finalizer()), (ProposalReady, true));
+    scene.kafka().engine.as_mut().unwrap().missing_secret = Some("s".into());
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.has_finalizer()), (ProposalReady, true));
+}
+
+#[test]
+fn commands_are_removed_after_the_status_and_approvals_before_it() {
+    let mut scene = Scene::pending();
+    scene.ask("refresh");
+    let forget = scene.look().forget.unwrap();
+    assert_eq!((forget.ask, forget.order), (Ask::Refresh, Order::AfterStatus));
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.seen.heard.submission = Some(Engineer::ready(2));
+    let forget = scene.look().forget.unwrap();
+    assert_eq!((forget.ask, forget.order), (Ask::Approve, Order::BeforeStatus));
+    // A stop that outlived its status is done, not invalid.
+    let mut scene = Scene::resting(Stopped);
+    scene.ask("stop");
+    scene.run(&Engineer::default());
+    assert_eq!((scene.asked(), scene.warnings().len()), (None, 0));
+}
+
+#[test]
+fn a_stop_never_hits_somebody_elses_run() {
+    for command in ["stop", "refresh"] {
+        let mut scene = Scene::rebalancing();
+        scene.ask(command);
+        let engineer = Engineer { propose: Some(Engineer::ready(5)), ..Engineer::with(&[]) };
+        scene.run(&engineer.running(executing(77, "by hand")));
+        assert!(!scene.called().contains(&"stop"));
+    }
+    // Nor when nobody can say whose it is.
+    let mut scene = Scene::rebalancing();
+    scene.ask("stop");
+    let engineer = Engineer::with(&[execution(TaskStatus::InExecution)]);
+    scene.run(&Engineer { executor: Some(trouble(Sort::Unreachable, "down")), ..engineer });
+    assert_eq!((scene.state(), scene.called().contains(&"stop")), (Rebalancing, false));
+}
+
+#[test]
+fn completed_is_believed_only_when_the_executor_is_done_too() {
+    let mut scene = Scene::rebalancing();
+    let task = [execution(TaskStatus::Completed)];
+    scene.run(&Engineer::with(&task).running(executing(2, "x")));
+    assert_eq!(scene.state(), Rebalancing);
+    scene.run(&Engineer { executor: Some(trouble(Sort::Unreachable, "down")), ..Engineer::with(&task) });
+    assert_eq!(scene.state(), Rebalancing);
+    scene.run(&Engineer::with(&task));
+    assert_eq!(scene.state(), Ready);
+}
+
+#[test]
+fn passing_trouble_is_never_terminal() {
+    for sort in [Sort::TasksExhausted, Sort::Busy, Sort::Unreachable, Sort::Denied] {
+        let mut scene = Scene::proposal_ready();
+        scene.ask("approve");
+        let last = scene.run(&Engineer { submit: Some(trouble(sort, "x")), ..Engineer::with(&[]) });
+        assert_eq!((scene.state(), scene.asked()), (ProposalReady, Some("approve")), "{sort:?}");
+        assert!(matches!(last.next, Next::After(_)));
+    }
+}
+
+#[test]
+fn the_result_survives_a_stop_and_a_failure() {
+    for state in [Stopped, NotReady] {
+        assert!(Scene::resting(state).status().optimization_result.is_some());
+    }
+}
+
+#[test]
+fn a_new_proposal_replaces_the_load_of_the_one_before() {
+    let mut scene = Scene::resting(Ready);
+    let before = scene.data("brokerLoad.json").unwrap().to_owned();
+    let mut plan = super::scene::plan();
+    plan.load_after_optimization.brokers[0].leaders = 40;
+    scene.ask("refresh");
+    scene.run(&Engineer::proposes(Ok(Plan { task: Some(id(5)), result: Some(plan) })));
+    assert_ne!(scene.data("brokerLoad.json").unwrap(), before);
+}
+
+#[test]
+fn a_transition_is_told_once() {
+    let mut scene = Scene::rebalancing();
+    scene.events.clear();
+    for _ in 0..3 {
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    }
+    assert_eq!(scene.events, Vec::<String>::new());
+    scene.run(&Engineer::with(&[]));
+    assert_eq!(scene.events, ["NotReady"]);
+    assert!(scene.condition().has_reason(Reason::ExecutionOutcomeUnknown));
+}
+
+#[test]
+fn a_run_of_which_only_the_tag_is_known_is_adopted() {
+    let mut scene = Scene::rebalancing();
+    scene.seen.resource.status.as_mut().unwrap().session_id = None;
+    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, &execution_tag()));
+    scene.run(&running);
+    assert_eq!((scene.state(), scene.session()), (Rebalancing, Some(id(2).to_string().as_str())));
+    assert_eq!(scene.called(), ["list", "look"]);
+}

@@ -1,0 +1,450 @@
+//! When what is around a rebalance is not as it should be, and when the engine does not answer as it should.
+
+use evenkeel_api::Reason;
+use evenkeel_api::rebalance::RebalanceState::{
+    NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, ReconciliationPaused, Stopped,
+};
+use evenkeel_rest::body::state::ExecutorState;
+use evenkeel_rest::parameter::TaskStatus;
+use serde_json::json;
+
+use super::super::{Decision, FoundConfigMap, FoundKafka, Next, Other, Sort, Template, Trouble};
+use super::scene::{Engineer, Scene, executing, execution, task, trouble};
+
+type Harm = Box<dyn Fn(&mut Scene)>;
+
+/// Everything that can be wrong around a rebalance, with the reason that it is given.
+fn broken() -> Vec<(&'static str, Harm)> {
+    let kafka = |found: FoundKafka| move |scene: &mut Scene| scene.seen.kafka = found.clone();
+    vec![
+        ("InvalidResourceException", Box::new(kafka(FoundKafka::Unnamed))),
+        ("NoSuchResourceException", Box::new(kafka(FoundKafka::Missing { name: "c".into() }))),
+        ("InvalidResourceException", Box::new(|scene| scene.kafka().ready = false)),
+        ("InvalidResourceException", Box::new(|scene| scene.kafka().engine = None)),
+        (
+            "NoSuchResourceException",
+            Box::new(|scene| scene.kafka().engine.as_mut().unwrap().missing_secret = Some("s".into())),
+        ),
+        ("NoSuchResourceException", Box::new(|scene| scene.seen.template = Template::Missing("t".into()))),
+        ("InvalidResourceException", Box::new(|scene| scene.seen.template = Template::NotMarked("t".into()))),
+    ]
+}
+
+#[test]
+fn what_cannot_begin_waits_and_begins_by_itself_when_it_can() {
+    for (reason, break_it) in broken() {
+        let mut scene = Scene::new();
+        let whole = scene.seen.clone();
+        break_it(&mut scene);
+        let last = scene.run(&Engineer::default());
+        assert_eq!((scene.state(), scene.reason()), (NotReady, Some(reason)), "{}", scene.message());
+        assert!(!scene.has_finalizer() && !scene.message().is_empty() && matches!(last.next, Next::After(_)));
+        assert_eq!(scene.run(&Engineer::default()).status, None, "said once");
+        scene.seen.kafka = whole.kafka;
+        scene.seen.template = whole.template;
+        scene.run(&Engineer::proposes(Engineer::ready(1)));
+        assert_eq!(scene.state(), ProposalReady, "{reason}");
+    }
+}
+
+#[test]
+fn a_cause_that_is_replaced_by_another_is_told() {
+    let mut scene = Scene::new();
+    scene.seen.kafka = FoundKafka::Unnamed;
+    scene.run(&Engineer::default());
+    scene.seen.kafka = FoundKafka::Missing { name: "c".into() };
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("NoSuchResourceException")));
+}
+
+#[test]
+fn what_rests_is_immune() {
+    for state in [Ready, Stopped, NotReady] {
+        for (_, break_it) in broken() {
+            let mut scene = Scene::resting(state);
+            break_it(&mut scene);
+            let last = scene.run(&Engineer::default());
+            assert_eq!((scene.state(), last.status, last.next), (state, None, Next::Rest));
+        }
+    }
+}
+
+#[test]
+fn a_command_to_what_rests_waits_until_it_can_be_followed() {
+    for state in [Ready, Stopped, NotReady] {
+        let mut scene = Scene::resting(state);
+        scene.ask("refresh");
+        scene.kafka().ready = false;
+        let last = scene.run(&Engineer::default());
+        assert_eq!((scene.state(), scene.asked()), (state, Some("refresh")));
+        assert!(matches!(last.next, Next::After(_)) && scene.warnings() == ["InvalidResourceException"]);
+        scene.kafka().ready = true;
+        scene.run(&Engineer::proposes(Engineer::ready(5)));
+        assert_eq!((scene.state(), scene.asked()), (ProposalReady, None));
+    }
+}
+
+#[test]
+fn what_goes_on_keeps_its_state_and_its_session() {
+    for mut scene in [Scene::pending(), Scene::rebalancing()] {
+        let (state, session) = (scene.state(), scene.status().session_id.clone());
+        scene.seen.kafka = FoundKafka::Missing { name: "my-cluster".into() };
+        scene.run(&Engineer::default());
+        assert_eq!((scene.state(), &scene.status().session_id), (state, &session));
+        assert_eq!((scene.warnings(), scene.has_finalizer()), (vec!["NoSuchResourceException"], true));
+    }
+}
+
+#[test]
+fn a_kafka_that_is_not_ready_is_no_obstacle_to_following() {
+    let mut scene = Scene::rebalancing();
+    scene.kafka().ready = false;
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["InvalidResourceException"]));
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.warnings().len()), (Ready, 0));
+}
+
+#[test]
+fn another_operators_kafka_is_left_alone() {
+    for mut scene in [Scene::new(), Scene::pending(), Scene::rebalancing()] {
+        scene.seen.kafka = FoundKafka::NotSelected;
+        assert_eq!(scene.look(), Decision::nothing());
+    }
+}
+
+#[test]
+fn a_template_is_inert_by_either_mark() {
+    for (name, value) in [("strimzi.io/rebalance-template", "true"), ("strimzi.io/rebalance", "template")] {
+        let mut scene = Scene::new();
+        scene.annotate(name, value);
+        scene.seen.kafka = FoundKafka::Unnamed;
+        assert_eq!(scene.look(), Decision::nothing());
+    }
+    let mut scene = Scene::rebalancing();
+    scene.annotate("strimzi.io/rebalance-template", "true");
+    scene.run(&Engineer::default());
+    assert!(!scene.has_finalizer(), "one that became a template is let go");
+}
+
+#[test]
+fn unknown_fields_are_named() {
+    let mut scene = Scene::new();
+    scene.seen.resource.spec.unknown.insert("colour".into(), json!("red"));
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!(scene.state(), ProposalReady);
+    assert!(scene.warning(Reason::UnknownFields).unwrap().contains("spec.colour"));
+    assert_eq!(scene.warnings().len(), 1, "once");
+}
+
+#[test]
+fn a_spec_that_cannot_be_carried_out_says_what_to_change_and_begins_when_it_is() {
+    let mut scene = Scene::new();
+    scene.seen.resource.spec.goals = Some(vec!["A".into()]);
+    scene.seen.resource.spec.rebalance_disk = Some(true);
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("IllegalArgumentException")));
+    assert!(scene.message().contains("remove spec.goals"));
+    assert_eq!(scene.run(&Engineer::default()).next, Next::Rest);
+    scene.edit(|spec| spec.goals = None);
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!(scene.state(), ProposalReady);
+}
+
+#[test]
+fn a_spec_that_is_edited_begins_anew_from_every_state() {
+    for mut scene in [
+        Scene::pending(),
+        Scene::proposal_ready(),
+        Scene::resting(Ready),
+        Scene::resting(Stopped),
+        Scene::resting(NotReady),
+    ] {
+        scene.edit(|spec| spec.replication_throttle = Some(1));
+        scene.run(&Engineer::proposes(Engineer::ready(9)));
+        assert_eq!((scene.state(), scene.status().observed_generation), (ProposalReady, Some(2)));
+    }
+}
+
+#[test]
+fn an_edited_spec_is_never_carried_out_unseen() {
+    let mut scene = Scene::proposal_ready();
+    scene.edit(|spec| spec.replication_throttle = Some(1));
+    scene.ask("approve");
+    scene.run(&Engineer {
+        propose: Some(Engineer::ready(9)),
+        submit: Some(Engineer::ready(10)),
+        ..Engineer::with(&[])
+    });
+    assert_eq!((scene.state(), scene.asked(), scene.called()), (ProposalReady, None, vec!["propose"]));
+}
+
+#[test]
+fn a_wrong_edit_does_not_stop_a_run() {
+    let mut scene = Scene::rebalancing();
+    scene.edit(|spec| spec.excluded_topics = Some("(".into()));
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["IllegalArgumentException"]));
+    assert_eq!(scene.called(), ["follow", "look"]);
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert!(scene.events.contains(&"Ready".to_owned()), "it came to its end, and only then the spec counts");
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("IllegalArgumentException")));
+}
+
+#[test]
+fn a_pause_is_lossless() {
+    for mut scene in [
+        Scene::new(),
+        Scene::pending(),
+        Scene::proposal_ready(),
+        Scene::rebalancing(),
+        Scene::resting(Ready),
+        Scene::resting(Stopped),
+        Scene::resting(NotReady),
+    ] {
+        let (before, held) = (scene.seen.resource.status.clone(), scene.has_finalizer());
+        scene.annotate("strimzi.io/pause-reconciliation", "true");
+        let last = scene.run(&Engineer::default());
+        assert_eq!((scene.state(), last.next, scene.has_finalizer()), (ReconciliationPaused, Next::Rest, held));
+        assert_eq!(scene.run(&Engineer::default()).status, None);
+        let trues = scene.status().conditions.iter().filter(|condition| condition.status == "True");
+        assert_eq!(trues.count(), 1, "one state at a time");
+        scene.annotate("strimzi.io/pause-reconciliation", "false");
+        let tasks = [task(1, TaskStatus::Active, "x"), execution(TaskStatus::InExecution)];
+        let engineer = Engineer::with(&tasks).running(executing(2, "x"));
+        scene.run(&Engineer { propose: Some(Engineer::computing(1)), ..engineer });
+        if before.is_some() {
+            assert_eq!(scene.seen.resource.status, before);
+        } else {
+            assert_eq!(scene.state(), PendingProposal);
+        }
+    }
+}
+
+#[test]
+fn a_pause_does_not_cost_a_place_in_the_queue() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.seen.others = vec![Other { name: "a".into(), runs: true, waits_since: None }];
+    scene.run(&Engineer::default());
+    let place = scene.status().conditions[1].clone();
+    scene.annotate("strimzi.io/pause-reconciliation", "true");
+    scene.run(&Engineer::default());
+    scene.annotate("strimzi.io/pause-reconciliation", "false");
+    scene.seen.now += jiff::SignedDuration::from_hours(1);
+    scene.run(&Engineer::default());
+    assert_eq!(scene.status().conditions[1], place);
+}
+
+/// Trouble that passes, whatever it is about.
+const PASSING: [Sort; 5] = [Sort::Unreachable, Sort::Denied, Sort::TasksExhausted, Sort::Busy, Sort::NotEnoughData];
+
+#[test]
+fn an_engine_that_cannot_be_reached_is_asked_again() {
+    for sort in PASSING {
+        let mut scene = Scene::new();
+        let last = scene.run(&Engineer::proposes(trouble(sort, "why")));
+        assert_eq!((scene.state(), scene.has_finalizer()), (PendingProposal, true), "{sort:?}");
+        assert!(matches!(last.next, Next::After(_)) && scene.warnings().len() == 1);
+        scene.run(&Engineer::proposes(Engineer::ready(1)));
+        assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+    }
+}
+
+#[test]
+fn pauses_grow_with_the_trouble_but_not_for_ever() {
+    let mut scene = Scene::pending();
+    let engineer = Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..Engineer::default() };
+    let mut pauses = Vec::new();
+    for _ in 0..5 {
+        let Next::After(pause) = scene.run(&engineer).next else { panic!() };
+        pauses.push(pause.as_secs());
+        scene.seen.now += jiff::SignedDuration::from_secs(40);
+    }
+    assert_eq!(pauses, [5, 20, 40, 60, 60]);
+}
+
+#[test]
+fn no_answer_about_a_task_leaves_the_state_alone() {
+    for sort in [Sort::Refused, Sort::Garbled, Sort::Unreachable, Sort::TasksExhausted] {
+        for mut scene in [Scene::pending(), Scene::rebalancing()] {
+            let before = scene.status().clone();
+            let last = scene.run(&Engineer { tasks: Some(trouble(sort, "why")), ..Engineer::with(&[]) });
+            let last = match last.status.is_some() {
+                true => scene.run(&Engineer { tasks: Some(trouble(sort, "why")), ..Engineer::with(&[]) }),
+                false => last,
+            };
+            assert_eq!(
+                (scene.status().conditions[0].clone(), &scene.status().session_id),
+                (before.conditions[0].clone(), &before.session_id)
+            );
+            assert_eq!((scene.warnings(), last.status), (vec!["CruiseControlRestException"], None), "said once");
+        }
+    }
+}
+
+#[test]
+fn a_state_call_that_fails_is_a_warning_and_everything_else_stays() {
+    let mut scene = Scene::rebalancing();
+    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+    scene.run(&running);
+    let before = scene.seen.config_map.clone();
+    scene.run(&Engineer { executor: Some(trouble(Sort::Refused, "status 500")), ..running.clone() });
+    assert_eq!((scene.state(), &scene.seen.config_map), (Rebalancing, &before));
+    assert_eq!(scene.warning(Reason::CruiseControlRestException), Some("status 500"));
+    assert!(scene.status().progress.is_some());
+    scene.run(&running);
+    assert_eq!(scene.warnings().len(), 0, "gone with the next good answer");
+}
+
+#[test]
+fn the_run_of_somebody_else_is_not_reported_as_ours() {
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(77, "by hand")));
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+    assert_eq!(scene.data("executorState"), None);
+}
+
+#[test]
+fn a_failed_proposal_is_asked_for_its_reason() {
+    let failed = Engineer::with(&[task(1, TaskStatus::CompletedWithError, "x")]);
+    let explained = |answer| {
+        let mut scene = Scene::pending();
+        scene.run(&Engineer { explain: Some(answer), ..failed.clone() });
+        scene
+    };
+    let scene = explained(trouble(Sort::Refused, "[RackAwareGoal] Insufficient number of racks."));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert!(scene.message().contains("RackAwareGoal"));
+    assert_eq!(scene.called(), ["follow", "explain"]);
+    let scene = explained(trouble(Sort::NotEnoughData, "windows"));
+    assert_eq!((scene.state(), scene.session(), scene.warnings()), (PendingProposal, None, vec!["NotEnoughData"]));
+    let scene = explained(trouble(Sort::Unreachable, "down"));
+    assert_eq!((scene.state(), scene.session().is_some()), (PendingProposal, true));
+    let scene = explained(Engineer::computing(1));
+    assert_eq!(scene.state(), NotReady);
+}
+
+#[test]
+fn a_lost_proposal_is_asked_for_again() {
+    let mut scene = Scene::pending();
+    scene.run(&Engineer { propose: Some(Engineer::ready(3)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.called()), (ProposalReady, vec!["follow", "propose"]));
+    // The brokers to empty are gone by now: no hang, but a reason.
+    let mut scene = Scene::pending();
+    let gone = trouble(Sort::Refused, "Some or all of the brokers in spec.brokers do not exist");
+    scene.run(&Engineer { propose: Some(gone), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.has_finalizer()), (NotReady, false));
+}
+
+#[test]
+fn a_foreign_config_map_is_refused_and_not_overwritten() {
+    let mut scene = Scene::new();
+    scene.seen.config_map = FoundConfigMap::Foreign;
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!((scene.state(), &scene.seen.config_map), (ProposalReady, &FoundConfigMap::Foreign));
+    assert!(scene.warning(Reason::InvalidResourceException).unwrap().contains("ConfigMap my-rebalance"));
+    assert_eq!(scene.status().progress, None);
+    assert!(!scene.status().optimization_result.as_ref().unwrap().contains_key("afterBeforeLoadConfigMap"));
+}
+
+#[test]
+fn two_at_once_take_turns() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.seen.others = vec![Other { name: "other".into(), runs: true, waits_since: None }];
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (ProposalReady, Some("approve"), false));
+    assert!(scene.warning(Reason::WaitingForOtherRebalance).unwrap().contains("other"));
+    // Whoever came later waits for us, whoever came before goes first.
+    let waits = |name: &str, offset: i64| Other {
+        name: name.into(),
+        runs: false,
+        waits_since: Some(scene.seen.now + jiff::SignedDuration::from_secs(offset)),
+    };
+    let submit = Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) };
+    for (other, goes) in [(waits("z", 1), true), (waits("z", 0), true), (waits("a", 0), false), (waits("z", -1), false)]
+    {
+        let mut scene = scene.clone();
+        scene.seen.others = vec![other.clone()];
+        scene.run(&submit);
+        assert_eq!(scene.state() == Rebalancing, goes, "{other:?}");
+    }
+}
+
+#[test]
+fn an_executor_that_is_busy_is_waited_for() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.run(&Engineer::with(&[]).running(executing(77, "self healing")));
+    assert_eq!(
+        (scene.state(), scene.asked(), scene.warnings()),
+        (ProposalReady, Some("approve"), vec!["WaitingForOtherRebalance"])
+    );
+    // It looked idle, but was not: external reassignments.
+    scene.run(&Engineer { submit: Some(trouble(Sort::Busy, "ongoing")), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (ProposalReady, Some("approve"), false));
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.asked()), (Rebalancing, None));
+}
+
+#[test]
+fn a_proposal_above_the_limit_is_not_approved_automatically() {
+    let mut scene = Scene::new();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    scene.annotate("evenkeel.io/max-data-mb", "99");
+    scene.kafka().engine.as_mut().unwrap().is_ours = false;
+    let dry = task(1, TaskStatus::Completed, "x");
+    scene.run(&Engineer { propose: Some(Engineer::ready(1)), ..Engineer::with(&[dry]) });
+    assert_eq!(
+        (scene.state(), scene.has_finalizer(), scene.warnings()),
+        (ProposalReady, false, vec!["AutoRebalanceHeld"])
+    );
+    assert!(scene.warning(Reason::AutoRebalanceHeld).unwrap().contains("100 MB"));
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    assert_eq!(scene.state(), Rebalancing, "by hand it counts");
+
+    let mut scene = Scene::proposal_ready();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    scene.annotate("evenkeel.io/max-data-mb", "5Gi");
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.warnings()), (ProposalReady, vec!["InvalidAnnotation"]));
+}
+
+#[test]
+fn the_answers_of_the_client_are_understood() {
+    use evenkeel_rest::body::{Message, OptimizationResult, State};
+    use evenkeel_rest::client::{Answer, Error, Reply};
+
+    use super::super::{Heard, Plan};
+
+    fn heard(answer: Answer<OptimizationResult>) -> Result<Plan, Trouble> {
+        let mut heard = Heard::default();
+        heard.submitted(Reply { task: Some(super::scene::id(1)), answer });
+        heard.submission.unwrap()
+    }
+    let plan = super::scene::plan();
+    assert_eq!(heard(Answer::Ready(plan.clone())), Ok(Plan { task: Some(super::scene::id(1)), result: Some(plan) }));
+    assert_eq!(heard(Answer::Computing(Default::default())).map(|plan| plan.result), Ok(None));
+    let sort = |answer| heard(answer).unwrap_err().sort;
+    assert_eq!(sort(Answer::NotEnoughData("x".into())), Sort::NotEnoughData);
+    assert_eq!(sort(Answer::Busy("x".into())), Sort::Busy);
+    assert_eq!(sort(Answer::MissingBroker("x".into())), Sort::Refused);
+    assert_eq!(sort(Answer::TasksExhausted("x".into())), Sort::TasksExhausted);
+    assert_eq!(sort(Answer::ProposalOutdated("x".into())), Sort::Outdated);
+    assert_eq!(sort(Answer::Unauthorised { status: 401 }), Sort::Denied);
+    assert_eq!(sort(Answer::Unreachable(Error::Gateway { status: 502 })), Sort::Unreachable);
+    assert_eq!(sort(Answer::Unintelligible(Error::TooLarge { limit: 1 })), Sort::Garbled);
+    let bare = heard(Answer::Refused { status: 404, message: String::new() }).unwrap_err();
+    assert!(bare.text.contains("404"), "{}", bare.text);
+    let mut all = Heard::default();
+    all.looked(Reply { task: None, answer: Answer::Ready(State::default()) });
+    assert_eq!(all.executor.as_ref().unwrap().as_ref().unwrap_err().sort, Sort::Garbled);
+    let state = State { executor_state: Some(ExecutorState::default()), ..State::default() };
+    all.looked(Reply { task: None, answer: Answer::Ready(state) });
+    assert_eq!(all.executor, Some(Ok(ExecutorState::default())));
+    all.stopped(Reply { task: None, answer: Answer::Ready(Message::execution_stopped()) });
+    assert_eq!(all.stop, Some(Ok(())));
+}

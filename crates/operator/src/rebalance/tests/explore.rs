@@ -1,0 +1,326 @@
+//! Looks at every world that can be reached, rather than at chosen paths.
+//!
+//! What may happen: the user says something, the engine goes on, forgets or is silent, the controller dies
+//! between two writes. What must hold, whatever happens, is asserted on the way: in [`super::world`] when a
+//! call arrives, here when a reconciliation has ended.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use evenkeel_api::annotations;
+use evenkeel_api::rebalance::RebalanceState;
+
+use super::super::{Decision, Finalizer, FoundKafka, Next};
+use super::world::{End, Executor, Kind, Status, World};
+
+/// Explores, and says how often each state was seen.
+fn explore(kind: Kind, auto: bool, words: u32, faults: u32) -> BTreeMap<&'static str, usize> {
+    let mut seen = BTreeSet::new();
+    let mut states = BTreeMap::new();
+    let mut queue = VecDeque::from([World::new(kind, auto, words, faults)]);
+    while let Some(world) = queue.pop_front() {
+        if !seen.insert(world.key()) {
+            continue;
+        }
+        let state = if world.gone { "gone" } else { world.state().as_str() };
+        *states.entry(state).or_default() += 1;
+        if world.gone {
+            continue;
+        }
+        comes_to_rest(&world);
+        for (after, end, next) in world.reconcile() {
+            check(&world, &after, end, &next);
+            queue.push_back(after);
+        }
+        queue.extend(user(&world));
+        queue.extend(engine(&world));
+        queue.extend(surroundings(&world));
+    }
+    states
+}
+
+/// What must hold after a reconciliation, whatever was before.
+fn check(before: &World, after: &World, end: End, next: &Next) {
+    let (was, is) = (before.state(), after.state());
+    let context = || format!("{was} -> {is}, {end:?}: {:?}", after.engine);
+    let rests = |state| matches!(state, RebalanceState::Stopped | RebalanceState::NotReady | RebalanceState::Ready);
+    let resource = &before.scene.seen.resource;
+    let asked = before.scene.asked();
+
+    // What rests begins anew only when it is asked to, edited, or had never begun.
+    if rests(was) && is != was {
+        let edited = before.scene.status().observed_generation != resource.metadata.generation;
+        let never_began = was == RebalanceState::NotReady
+            && matches!(before.scene.reason(), Some("InvalidResourceException" | "NoSuchResourceException"));
+        let paused = is == RebalanceState::ReconciliationPaused;
+        assert!(asked == Some("refresh") || edited || never_began || paused, "restarted: {}", context());
+    }
+    if end == End::Crashed || after.gone {
+        return;
+    }
+
+    // The finalizer is there while an operation runs, and only then.
+    let held = after.scene.has_finalizer();
+    match is {
+        RebalanceState::PendingProposal | RebalanceState::Rebalancing => assert!(held, "{}", context()),
+        RebalanceState::ProposalReady if held => {
+            assert!(
+                matches!(next, Next::After(_)) && end == End::Troubled || blocked(after),
+                "in doubt for no reason: {}",
+                context()
+            );
+        }
+        RebalanceState::ReconciliationPaused => {}
+        _ => assert!(!held, "{}", context()),
+    }
+
+    // No run is out of sight, and none is declared over that is not.
+    if end == End::Clean
+        && after.engine.is_busy_with_ours()
+        && !blocked(after)
+        && is != RebalanceState::ReconciliationPaused
+    {
+        let followed = is == RebalanceState::Rebalancing;
+        let forgotten = is == RebalanceState::NotReady && after.scene.reason() == Some("ExecutionOutcomeUnknown");
+        assert!(followed && !forgotten, "a run is out of sight: {}", context());
+    }
+
+    // What is under way is looked at again by itself.
+    if matches!(is, RebalanceState::PendingProposal | RebalanceState::Rebalancing) {
+        assert!(matches!(next, Next::After(_)), "nobody comes back: {}", context());
+    }
+}
+
+/// Whether the engine cannot be asked.
+fn blocked(world: &World) -> bool {
+    match &world.scene.seen.kafka {
+        FoundKafka::There(cluster) => cluster.engine.is_none(),
+        _ => true,
+    }
+}
+
+/// From every world, with an engine that answers, a stable one is reached, and stays.
+fn comes_to_rest(from: &World) {
+    let mut world = from.clone();
+    world.faults = 0;
+    world.scene.seen.kafka = World::new(world.engine.kind, world.auto, 0, 0).scene.seen.kafka;
+    for _ in 0..30 {
+        let Some((after, _, next)) = best(world.reconcile()) else { panic!("no way on") };
+        world = after;
+        if world.gone {
+            return;
+        }
+        let quiet = !finish(&mut world);
+        if next == Next::Rest && quiet {
+            let again = super::super::decide(&world.scene.seen);
+            assert_eq!(again, Decision { next: Next::Rest, finalizer: Finalizer::Leave, ..Decision::nothing() });
+            return;
+        }
+    }
+    panic!("no rest in sight: {} {:?} {:?}", world.state(), world.scene.status(), world.engine);
+}
+
+/// Of all answers the first of each: the one that goes on.
+fn best(ends: Vec<(World, End, Next)>) -> Option<(World, End, Next)> {
+    // The stack gives the first answer last.
+    ends.into_iter().next_back()
+}
+
+/// The engine brings everything to its end. Whether there was anything.
+fn finish(world: &mut World) -> bool {
+    let busy = world.engine.jobs.iter().find(|job| matches!(job.status, Status::Active | Status::InExecution)).cloned();
+    match world.engine.executor {
+        Executor::Foreign => world.engine.executor = Executor::Idle,
+        Executor::Runs { n, stopping } => {
+            world.engine.executor = Executor::Idle;
+            world.engine.set(n, if stopping { Status::Broken } else { Status::Completed });
+        }
+        Executor::Idle => match &busy {
+            Some(job) if job.executes => {
+                world.engine.set(job.n, Status::InExecution);
+                world.engine.executor = Executor::Runs { n: job.n, stopping: false };
+            }
+            Some(job) => {
+                world.engine.set(job.n, Status::Completed);
+                world.proposed(job.n);
+            }
+            None => return false,
+        },
+    }
+    true
+}
+
+/// What the user may do.
+fn user(world: &World) -> Vec<World> {
+    if world.words == 0 {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    let mut say = |change: &dyn Fn(&mut World)| {
+        let mut after = world.clone();
+        after.words -= 1;
+        change(&mut after);
+        all.push(after);
+    };
+    for command in ["approve", "stop", "refresh", "aprove"] {
+        if world.scene.asked() != Some(command) {
+            say(&|after| {
+                after.scene.ask(command);
+                after.approvals += u32::from(command == "approve" && !after.auto);
+            });
+        }
+    }
+    if !world.deleting() {
+        say(&|after| after.scene.edit(|_| {}));
+        say(&|after| {
+            after.scene.delete();
+            let finalizers = after.scene.seen.resource.metadata.finalizers.as_deref().unwrap_or_default();
+            after.gone = finalizers.is_empty();
+        });
+    }
+    let notes = world.scene.seen.resource.metadata.annotations.clone().unwrap_or_default();
+    let other = if annotations::is_paused(&notes) { "false" } else { "true" };
+    say(&|after| after.scene.annotate("strimzi.io/pause-reconciliation", other));
+    all
+}
+
+/// How the engine may go on.
+fn engine(world: &World) -> Vec<World> {
+    let mut all = Vec::new();
+    let mut go = |change: &dyn Fn(&mut World)| {
+        let mut after = world.clone();
+        change(&mut after);
+        all.push(after);
+    };
+    for job in &world.engine.jobs {
+        let n = job.n;
+        match (job.status, job.executes) {
+            (Status::Active, false) => {
+                go(&|after| {
+                    after.engine.set(n, Status::Completed);
+                    after.proposed(n);
+                });
+                go(&|after| after.engine.set(n, Status::Refused));
+            }
+            (Status::Active, true) => {
+                go(&|after| {
+                    after.engine.set(n, Status::InExecution);
+                    after.engine.executor = Executor::Runs { n, stopping: false };
+                });
+                // It could not be planned, so nothing moves: the approval is not used up by it.
+                go(&|after| {
+                    after.engine.set(n, Status::Refused);
+                    after.accepted -= 1;
+                });
+            }
+            _ => {}
+        }
+    }
+    match world.engine.executor {
+        Executor::Runs { n, stopping } => {
+            let mut end = |status| {
+                go(&|after| {
+                    after.engine.set(n, status);
+                    after.engine.executor = Executor::Idle;
+                });
+            };
+            end(Status::Broken);
+            if !stopping {
+                end(Status::Completed);
+            }
+        }
+        Executor::Foreign => go(&|after| after.engine.executor = Executor::Idle),
+        Executor::Idle => {}
+    }
+    if world.faults > 0 {
+        let mut fail = |change: &dyn Fn(&mut World)| {
+            go(&|after| {
+                after.faults -= 1;
+                change(after);
+            });
+        };
+        match world.engine.kind {
+            // It restarts: executions are remembered, proposals are not.
+            Kind::Ours => fail(&|after| {
+                after.engine.jobs.retain(|job| job.executes);
+                after.engine.known_proposal = None;
+            }),
+            // It restarts, and nothing is remembered.
+            Kind::Original => fail(&|after| {
+                after.engine.jobs.clear();
+                after.engine.executor = Executor::Idle;
+            }),
+        }
+        if world.engine.executor == Executor::Idle && !world.engine.is_busy_with_ours() {
+            fail(&|after| after.engine.executor = Executor::Foreign);
+        }
+    }
+    all
+}
+
+/// What may happen around it.
+fn surroundings(world: &World) -> Vec<World> {
+    let FoundKafka::There(cluster) = &world.scene.seen.kafka else { return Vec::new() };
+    let mut all = Vec::new();
+    if !cluster.ready || cluster.engine.is_none() {
+        let mut healed = world.clone();
+        healed.scene.seen.kafka = World::new(world.engine.kind, world.auto, 0, 0).scene.seen.kafka;
+        all.push(healed);
+    } else if world.faults > 0 {
+        let mut not_ready = world.clone();
+        not_ready.faults -= 1;
+        not_ready.scene.kafka().ready = false;
+        let mut undeclared = world.clone();
+        undeclared.faults -= 1;
+        undeclared.scene.kafka().engine = None;
+        all.extend([not_ready, undeclared]);
+    }
+    all
+}
+
+fn all_states_are_seen(states: &BTreeMap<&'static str, usize>) {
+    for state in ["PendingProposal", "ProposalReady", "Rebalancing", "Stopped", "NotReady", "Ready", "gone"] {
+        assert!(states.contains_key(state), "{state} must be reachable: {states:?}");
+    }
+}
+
+#[test]
+fn two_words_and_no_fault() {
+    all_states_are_seen(&explore(Kind::Ours, false, 2, 0));
+}
+
+#[test]
+fn one_word_and_a_fault() {
+    for kind in [Kind::Ours, Kind::Original] {
+        explore(kind, false, 1, 1);
+    }
+}
+
+#[test]
+fn auto_approval_and_a_fault() {
+    for kind in [Kind::Ours, Kind::Original] {
+        explore(kind, true, 0, 1);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn two_words_and_a_fault() {
+    for kind in [Kind::Ours, Kind::Original] {
+        all_states_are_seen(&explore(kind, false, 2, 1));
+        all_states_are_seen(&explore(kind, true, 1, 1));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn one_word_and_two_faults() {
+    for kind in [Kind::Ours, Kind::Original] {
+        explore(kind, false, 1, 2);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn three_words_and_no_fault() {
+    all_states_are_seen(&explore(Kind::Ours, false, 3, 0));
+}

@@ -1,0 +1,455 @@
+//! From the proposal to the end, command by command and answer by answer.
+
+use evenkeel_api::Reason;
+use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
+use evenkeel_api::rebalance::{BrokerVolumes, RebalanceMode};
+use evenkeel_rest::Request;
+use evenkeel_rest::body::Summary;
+use evenkeel_rest::body::state::{ExecutorState, Leadership, Phase, Stopping};
+use evenkeel_rest::parameter::TaskStatus;
+
+use super::super::{Call, Next, Plan, Sort, tag};
+use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, task, trouble};
+
+fn all_modes() -> [Scene; 4] {
+    let mode = |mode: RebalanceMode| {
+        let mut scene = Scene::new();
+        scene.seen.resource.spec.mode = mode;
+        scene
+    };
+    let mut add = mode(RebalanceMode::AddBrokers);
+    add.seen.resource.spec.brokers = Some(vec![3, 4]);
+    let mut remove = mode(RebalanceMode::RemoveBrokers);
+    remove.seen.resource.spec.brokers = Some(vec![3]);
+    let mut disks = mode(RebalanceMode::RemoveDisks);
+    let volumes = BrokerVolumes { broker_id: 0, volume_ids: vec![1], ..Default::default() };
+    disks.seen.resource.spec.move_replicas_off_volumes = Some(vec![volumes]);
+    [mode(RebalanceMode::Full), add, remove, disks]
+}
+
+#[test]
+fn a_new_one_gets_a_proposal_in_every_mode() {
+    for mut scene in all_modes() {
+        let mode = scene.seen.resource.spec.mode;
+        let last = scene.run(&Engineer::proposes(Engineer::ready(1)));
+        assert_eq!((scene.state(), last.next), (ProposalReady, Next::Rest), "{mode}");
+        assert_eq!(scene.session(), Some(id(1).to_string().as_str()));
+        assert_eq!(scene.status().observed_generation, Some(1));
+        let result = scene.status().optimization_result.as_ref().unwrap();
+        assert_eq!(result["dataToMoveMB"], 100);
+        assert_eq!(result["afterBeforeLoadConfigMap"], "my-rebalance");
+        assert_eq!(scene.status().progress.as_ref().unwrap().rebalance_progress_config_map, "my-rebalance");
+        assert!(scene.data("brokerLoad.json").unwrap().contains("leaders"));
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+        assert_eq!((scene.called(), scene.has_finalizer()), (vec!["propose"], false));
+        assert_eq!(scene.events, ["PendingProposal", "ProposalReady"]);
+    }
+}
+
+#[test]
+fn the_intent_is_on_record_before_the_first_request() {
+    let first = Scene::new().look();
+    assert_eq!(first.finalizer, super::super::Finalizer::Add);
+    assert_eq!(first.status.unwrap().conditions[0].type_, "PendingProposal");
+    assert!(matches!(first.next, Next::Call(call) if matches!(*call, Call::Propose(_))));
+}
+
+#[test]
+fn a_proposal_that_takes_long_is_followed_in_every_mode() {
+    for mut scene in all_modes() {
+        scene.run(&Engineer::proposes(Engineer::computing(1)));
+        assert_eq!((scene.state(), scene.has_finalizer()), (PendingProposal, true));
+        assert_eq!((scene.session().is_some(), &scene.status().progress), (true, &None));
+        for _ in 0..3 {
+            let last = scene.run(&Engineer::with(&[task(1, TaskStatus::Active, "x")]));
+            assert_eq!(scene.state(), PendingProposal);
+            assert!(matches!(last.next, Next::After(_)) && last.status.is_none(), "no write without a change");
+        }
+        scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
+        assert_eq!((scene.state(), scene.has_finalizer()), (ProposalReady, false));
+        assert_eq!(scene.called(), ["propose", "follow", "follow", "follow", "follow"]);
+    }
+}
+
+#[test]
+fn disks_that_were_planned_slowly_come_without_the_load_before() {
+    let [_, _, _, mut scene] = all_modes();
+    scene.run(&Engineer::proposes(Engineer::computing(1)));
+    let mut plan = super::scene::plan();
+    plan.load_before_optimization = None;
+    let mut done = task(1, TaskStatus::Completed, "x");
+    done.original_response = Some(evenkeel_rest::json::to_string(&plan));
+    scene.run(&Engineer::with(&[done]));
+    assert_eq!(scene.state(), ProposalReady);
+    assert!(!scene.data("brokerLoad.json").unwrap().contains("before"));
+}
+
+#[test]
+fn not_enough_data_is_waited_out() {
+    let mut scene = Scene::new();
+    scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
+    assert_eq!((scene.state(), scene.session()), (PendingProposal, None));
+    assert_eq!(scene.status().optimization_result, None);
+    assert!(scene.warning(Reason::NotEnoughData).unwrap().contains("0 of 1 windows"));
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+}
+
+#[test]
+fn a_refusal_is_final_and_says_why() {
+    let mut scene = Scene::new();
+    scene.run(&Engineer::proposes(trouble(Sort::Refused, "Missing hard goals [RackAwareGoal]")));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert_eq!(scene.message(), "Missing hard goals [RackAwareGoal]");
+    assert!(!scene.has_finalizer());
+    let last = scene.run(&Engineer::default());
+    assert_eq!((last.status, last.next), (None, Next::Rest));
+    scene.edit(|spec| spec.skip_hard_goal_check = Some(true));
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!((scene.state(), scene.status().observed_generation), (ProposalReady, Some(2)));
+    match scene.calls.last().cloned() {
+        Some(Call::Propose(planning)) => {
+            assert!(Request::from(planning).query().encoded().contains("skip_hard_goal_check=true"));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_pending_proposal_can_be_stopped_and_renewed() {
+    let mut scene = Scene::pending();
+    scene.ask("stop");
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Stopped, None, false));
+    assert_eq!((&scene.status().optimization_result, scene.called().len()), (&None, 0));
+
+    let mut scene = Scene::pending();
+    scene.ask("refresh");
+    scene.run(&Engineer::proposes(Engineer::computing(5)));
+    assert_eq!((scene.state(), scene.asked()), (PendingProposal, None));
+    assert_eq!(scene.session(), Some(id(5).to_string().as_str()));
+}
+
+#[test]
+fn without_a_word_a_proposal_waits() {
+    let mut scene = Scene::proposal_ready();
+    let last = scene.run(&Engineer::default());
+    assert_eq!((scene.state(), last.status, last.config_map, last.next), (ProposalReady, None, None, Next::Rest));
+}
+
+#[test]
+fn an_approved_proposal_is_carried_out_exactly() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Rebalancing, None, true));
+    assert_eq!(scene.called(), ["look", "submit"]);
+    assert_eq!(scene.session(), Some(id(2).to_string().as_str()));
+    assert!(scene.status().optimization_result.is_some());
+    let Some(Call::Submit(planning)) = scene.calls.pop() else { panic!() };
+    let query = Request::from(planning).query().encoded();
+    assert!(query.contains("dryrun=false") && query.contains("proposal_id=plan-1"), "{query}");
+    assert!(query.contains(&format!("reason={}", tag::of_execution(UID, Some(id(1))))), "{query}");
+}
+
+#[test]
+fn a_slow_execution_keeps_the_result_that_was_approved() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::computing(2)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.status().optimization_result.is_some()), (Rebalancing, true));
+}
+
+#[test]
+fn an_engine_without_ids_gets_the_plain_request() {
+    let mut scene = Scene::new();
+    let without = plan_of(Summary { proposal_id: None, ..super::scene::summary() });
+    scene.run(&Engineer::proposes(Ok(Plan { task: Some(id(1)), result: Some(without) })));
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    let Some(Call::Submit(planning)) = scene.calls.pop() else { panic!() };
+    assert!(!Request::from(planning).query().encoded().contains("proposal_id"));
+}
+
+#[test]
+fn not_enough_data_for_an_execution_needs_a_new_proposal_and_a_new_approval() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(trouble(Sort::NotEnoughData, "no windows")), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.session(), scene.asked()), (PendingProposal, None, None));
+    assert_eq!(scene.warnings(), ["ProposalOutdated", "NotEnoughData"]);
+    scene.run(&Engineer::proposes(Engineer::ready(3)));
+    assert_eq!(scene.state(), ProposalReady);
+}
+
+#[test]
+fn an_outdated_proposal_comes_back_as_a_new_one_that_says_why() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    let engineer = Engineer {
+        propose: Some(Engineer::ready(3)),
+        submit: Some(trouble(Sort::Outdated, "broker 3 is gone")),
+        ..Engineer::with(&[])
+    };
+    let last = scene.run(&engineer);
+    assert_eq!((scene.state(), scene.asked(), last.next), (ProposalReady, None, Next::Rest));
+    assert!(scene.warning(Reason::ProposalOutdated).unwrap().contains("broker 3 is gone"));
+    assert_eq!(scene.session(), Some(id(3).to_string().as_str()));
+    assert_eq!(scene.called(), ["look", "submit", "propose"]);
+    // The word stays until the next approval.
+    assert_eq!(scene.run(&engineer).status, None);
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::ready(4)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.warnings().len()), (Rebalancing, 0));
+}
+
+#[test]
+fn an_engine_that_finds_everything_outdated_is_not_driven_round_and_round() {
+    let mut scene = Scene::new();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    let last = scene.run(&Engineer {
+        propose: Some(Engineer::ready(1)),
+        submit: Some(trouble(Sort::Outdated, "again")),
+        ..Engineer::with(&[task(1, TaskStatus::Completed, &tag::of_resource(UID))])
+    });
+    assert!(matches!(last.next, Next::After(_)));
+    assert_eq!(scene.state(), PendingProposal);
+}
+
+#[test]
+fn an_approval_given_beforehand_counts_once() {
+    let mut scene = Scene::new();
+    scene.ask("approve");
+    let engineer = Engineer {
+        propose: Some(Engineer::ready(1)),
+        submit: Some(Engineer::ready(2)),
+        ..Engineer::with(&[task(1, TaskStatus::Completed, &tag::of_resource(UID))])
+    };
+    scene.run(&engineer);
+    assert_eq!((scene.state(), scene.asked()), (Rebalancing, None));
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    scene.ask("refresh");
+    scene.run(&engineer);
+    assert_eq!(scene.state(), ProposalReady, "one approval, one run");
+}
+
+#[test]
+fn auto_approval_goes_on_at_once_and_never_lets_go_between() {
+    let mut scene = Scene::new();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    scene.run(&Engineer {
+        propose: Some(Engineer::ready(1)),
+        submit: Some(Engineer::ready(2)),
+        ..Engineer::with(&[task(1, TaskStatus::Completed, &tag::of_resource(UID))])
+    });
+    assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
+    assert_eq!(scene.called(), ["propose", "list", "look", "submit"]);
+}
+
+#[test]
+fn a_proposal_can_be_renewed_whatever_the_answer() {
+    for (answer, state) in [
+        (Engineer::ready(5), ProposalReady),
+        (Engineer::computing(5), PendingProposal),
+        (trouble(Sort::NotEnoughData, "x"), PendingProposal),
+    ] {
+        for mut scene in
+            [Scene::proposal_ready(), Scene::resting(Stopped), Scene::resting(Ready), Scene::resting(NotReady)]
+        {
+            scene.ask("refresh");
+            scene.run(&Engineer::proposes(answer.clone()));
+            assert_eq!((scene.state(), scene.asked()), (state, None));
+            assert_eq!(scene.called(), ["propose"]);
+        }
+    }
+}
+
+#[test]
+fn a_mistyped_command_is_answered_with_what_is_valid() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("aprove");
+    let last = scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.asked(), last.next), (ProposalReady, Some("aprove"), Next::Rest));
+    assert!(scene.warning(Reason::InvalidAnnotation).unwrap().ends_with("valid are: approve, refresh"));
+    assert_eq!(scene.run(&Engineer::default()).status, None, "said once");
+}
+
+#[test]
+fn a_command_that_means_nothing_here_changes_nothing() {
+    for (mut scene, command) in [
+        (Scene::resting(Ready), "approve"),
+        (Scene::resting(Ready), "stop"),
+        (Scene::resting(Stopped), "approve"),
+        (Scene::resting(NotReady), "stop"),
+        (Scene::proposal_ready(), "stop"),
+    ] {
+        let before = scene.state();
+        scene.ask(command);
+        scene.run(&Engineer::default());
+        assert_eq!((scene.state(), scene.asked()), (before, Some(command)));
+        assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+    }
+    let mut scene = Scene::rebalancing();
+    scene.ask("approve");
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]));
+    assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["InvalidAnnotation"]));
+}
+
+#[test]
+fn a_run_is_followed_to_its_end_with_progress() {
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+    let last = scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!(scene.state(), Rebalancing);
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("1"));
+    assert!(scene.data("executorState").unwrap().contains("INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"));
+    assert!(matches!(last.next, Next::After(pause) if pause.as_secs() <= 5), "no older than five seconds");
+    assert_eq!((last.status, scene.warnings().len()), (None, 0), "progress is no change of the status");
+    let last = scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.session(), scene.has_finalizer()), (Ready, None, false));
+    assert_eq!((scene.data("completedByteMovementPercentage"), scene.data("executorState")), (Some("100"), None));
+    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("0"));
+    assert!(scene.status().optimization_result.is_some() && last.next == Next::Rest);
+}
+
+#[test]
+fn a_result_that_is_missing_is_filled_in_from_the_task() {
+    let mut scene = Scene::rebalancing();
+    scene.seen.resource.status.as_mut().unwrap().optimization_result = None;
+    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+    assert_eq!(scene.status().optimization_result, None);
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!(scene.status().optimization_result.as_ref().unwrap()["dataToMoveMB"], 100);
+}
+
+#[test]
+fn leaderships_only_are_no_trouble() {
+    let mut scene = Scene::rebalancing();
+    let executor = ExecutorState { phase: Phase::Leadership(Leadership::default()), ..executing(2, "x") };
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executor));
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+    assert_eq!((scene.warnings().len(), scene.data("estimatedTimeToCompletionInMinutes")), (0, None));
+}
+
+#[test]
+fn a_plan_without_moves_is_done_at_once() {
+    let mut scene = Scene::new();
+    let nothing = Plan { task: Some(id(1)), result: Some(plan_of(Summary::default())) };
+    scene.run(&Engineer::proposes(Ok(nothing)));
+    assert!(scene.message().starts_with("Nothing has to move"));
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!(scene.state(), Ready);
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_keeps_what_is_known() {
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    let mut failed = execution(TaskStatus::CompletedWithError);
+    failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
+    scene.run(&Engineer::with(&[failed]));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert!(scene.message().contains("moves failed"), "{}", scene.message());
+    assert!(scene.session().is_some() && scene.status().optimization_result.is_some());
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), None);
+    assert!(scene.data("executorState").is_some() && !scene.has_finalizer());
+
+    let mut scene = Scene::rebalancing();
+    scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
+    assert!(scene.message().contains("nothing was moved"), "{}", scene.message());
+}
+
+#[test]
+fn a_stop_is_over_when_the_executor_is() {
+    let mut scene = Scene::rebalancing();
+    scene.ask("stop");
+    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+    scene.run(&running);
+    assert_eq!(
+        (scene.state(), scene.asked(), scene.called()),
+        (Rebalancing, Some("stop"), vec!["follow", "look", "stop"])
+    );
+    // One that was lost is sent again; one that is under way is not.
+    scene.run(&running);
+    assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
+    let stopping = ExecutorState { phase: Phase::Stopping(Stopping::default()), ..executing(2, "x") };
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(stopping));
+    assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
+    assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
+    scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Stopped, None, false));
+    assert!(scene.status().optimization_result.is_some(), "what was planned is kept");
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+}
+
+#[test]
+fn a_run_that_is_still_being_planned_is_stopped_once_it_begins() {
+    let mut scene = Scene::rebalancing();
+    scene.ask("stop");
+    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+    assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["follow", "look"]));
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!(scene.called().last(), Some(&"stop"));
+}
+
+#[test]
+fn a_run_that_had_ended_before_the_stop_is_done() {
+    let mut scene = Scene::rebalancing();
+    scene.ask("stop");
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.asked()), (Ready, Some("stop")));
+    scene.run(&Engineer::default());
+    assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+}
+
+#[test]
+fn a_renewed_run_is_stopped_first() {
+    for by_edit in [false, true] {
+        let mut scene = Scene::rebalancing();
+        match by_edit {
+            true => scene.edit(|spec| spec.replication_throttle = Some(5)),
+            false => scene.ask("refresh"),
+        }
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["follow", "look", "stop"]));
+        let ended = Engineer::with(&[execution(TaskStatus::CompletedWithError)]);
+        scene.run(&Engineer { propose: Some(Engineer::ready(5)), ..ended });
+        assert_eq!((scene.state(), scene.asked()), (ProposalReady, None));
+        assert_eq!(scene.status().observed_generation, scene.seen.resource.metadata.generation);
+    }
+}
+
+#[test]
+fn a_whole_cycle_and_another() {
+    let mut scene = Scene::resting(Ready);
+    scene.ask("refresh");
+    scene.run(&Engineer::proposes(Engineer::ready(7)));
+    assert_eq!(scene.state(), ProposalReady);
+    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), None);
+    assert_eq!(
+        scene.events,
+        ["PendingProposal", "ProposalReady", "Rebalancing", "Ready", "PendingProposal", "ProposalReady"]
+    );
+}
+
+#[test]
+fn an_auto_approved_run_that_is_renewed_runs_again_and_ends() {
+    let mut scene = Scene::rebalancing();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    scene.ask("refresh");
+    let dry = task(5, TaskStatus::Completed, &tag::of_resource(UID));
+    scene.run(&Engineer {
+        propose: Some(Engineer::ready(5)),
+        submit: Some(Engineer::ready(6)),
+        ..Engineer::with(&[execution(TaskStatus::CompletedWithError), dry])
+    });
+    assert_eq!((scene.state(), scene.session()), (Rebalancing, Some(id(6).to_string().as_str())));
+    scene.run(&Engineer::with(&[task(6, TaskStatus::Completed, "x")]));
+    assert_eq!(scene.state(), Ready);
+}

@@ -1,0 +1,11 @@
+//! The machine as a whole: example by example, and all of it.
+
+mod defects;
+mod deletion;
+mod environment;
+mod explore;
+mod life_cycle;
+mod pair;
+mod requests;
+pub(super) mod scene;
+mod world;

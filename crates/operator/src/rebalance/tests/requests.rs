@@ -1,0 +1,131 @@
+//! From a spec to a query, and what is said about specs that cannot become one.
+
+use evenkeel_api::KafkaRebalanceSpec;
+use evenkeel_api::rebalance::{BrokerVolumes, RebalanceMode};
+use evenkeel_rest::Request;
+
+use super::super::request;
+use super::scene::Scene;
+
+fn with(change: impl FnOnce(&mut KafkaRebalanceSpec)) -> Scene {
+    let mut scene = Scene::new();
+    change(&mut scene.seen.resource.spec);
+    scene
+}
+
+fn query(scene: &Scene) -> String {
+    let request = request::proposal(&scene.seen).map(Request::from).expect("a request");
+    assert_eq!(request.contradiction(), None);
+    format!("{}?{}", request.endpoint().name(), request.query().encoded())
+}
+
+fn refused(change: impl FnOnce(&mut KafkaRebalanceSpec)) -> String {
+    request::proposal(&with(change).seen).map(Request::from).expect_err("refused")
+}
+
+const TAG: &str = "reason=evenkeel-0b7e4b4a5f394a0e";
+
+fn volumes(broker_id: i32, volume_ids: &[i32]) -> BrokerVolumes {
+    BrokerVolumes { broker_id, volume_ids: volume_ids.to_vec(), ..Default::default() }
+}
+
+#[test]
+fn each_mode_has_its_endpoint() {
+    assert_eq!(query(&Scene::new()), format!("rebalance?verbose=true&{TAG}"));
+    let brokers = |mode| with(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![4, 3])));
+    let added = query(&brokers(RebalanceMode::AddBrokers));
+    assert!(added.starts_with("add_broker?") && added.contains("brokerid=3%2C4") && added.contains("verbose=true"));
+    assert!(query(&brokers(RebalanceMode::RemoveBrokers)).starts_with("remove_broker?"));
+    let disks = with(|spec| {
+        spec.mode = RebalanceMode::RemoveDisks;
+        spec.move_replicas_off_volumes = Some(vec![volumes(0, &[1, 2])]);
+        spec.goals = Some(vec!["ignored".into()]);
+    });
+    let dirs = "0-%2Fvar%2Flib%2Fkafka%2Fdata-1%2Fkafka-log0%2C0-%2Fvar%2Flib%2Fkafka%2Fdata-2%2Fkafka-log0";
+    assert_eq!(query(&disks), format!("remove_disks?{TAG}&brokerid_and_logdirs={dirs}"));
+}
+
+#[test]
+fn every_option_is_passed_on_and_zero_means_the_default() {
+    let all = query(&with(|spec| {
+        spec.goals = Some(vec!["RackAwareGoal".into(), "DiskCapacityGoal".into()]);
+        spec.skip_hard_goal_check = Some(true);
+        spec.excluded_topics = Some("a|b".into());
+        spec.concurrent_partition_movements_per_broker = Some(4);
+        spec.concurrent_intra_broker_partition_movements = Some(3);
+        spec.concurrent_leader_movements = Some(2);
+        spec.replication_throttle = Some(1);
+        spec.replica_movement_strategies = Some(vec!["BaseReplicaMovementStrategy".into()]);
+    }));
+    for part in [
+        "goals=RackAwareGoal%2CDiskCapacityGoal",
+        "skip_hard_goal_check=true",
+        "excluded_topics=a%7Cb",
+        "concurrent_partition_movements_per_broker=4",
+        "concurrent_intra_broker_partition_movements=3",
+        "concurrent_leader_movements=2",
+        "replication_throttle=1",
+        "replica_movement_strategies=BaseReplicaMovementStrategy",
+    ] {
+        assert!(all.contains(part), "{part} in {all}");
+    }
+    let none = query(&with(|spec| {
+        spec.goals = Some(vec![]);
+        spec.concurrent_partition_movements_per_broker = Some(0);
+        spec.concurrent_leader_movements = Some(0);
+        spec.replication_throttle = Some(0);
+    }));
+    assert_eq!(none, format!("rebalance?verbose=true&{TAG}"));
+    assert!(query(&with(|spec| spec.rebalance_disk = Some(true))).contains("rebalance_disk=true"));
+}
+
+#[test]
+fn the_limit_of_data_goes_to_our_engine_only() {
+    let mut scene = Scene::new();
+    scene.annotate("evenkeel.io/max-data-mb", "500");
+    assert!(query(&scene).contains("max_data_to_move_mb=500"));
+    scene.kafka().engine.as_mut().unwrap().is_ours = false;
+    assert!(!query(&scene).contains("max_data_to_move_mb"));
+}
+
+#[test]
+fn what_cannot_be_says_how_to_mend_it() {
+    for mode in [RebalanceMode::AddBrokers, RebalanceMode::RemoveBrokers] {
+        let told = refused(|spec| spec.mode = mode);
+        assert_eq!(told, format!("mode {mode} needs spec.brokers: list at least one broker id"));
+        assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![]))).contains("at least one"));
+        assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![1, -2]))).contains("negative id -2"));
+        assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![1, 1]))).contains("1 twice"));
+    }
+    let disks = |entries: Vec<BrokerVolumes>| {
+        refused(|spec| {
+            spec.mode = RebalanceMode::RemoveDisks;
+            spec.move_replicas_off_volumes = Some(entries);
+        })
+    };
+    assert!(refused(|spec| spec.mode = RebalanceMode::RemoveDisks).contains("moveReplicasOffVolumes"));
+    assert!(disks(vec![]).contains("at least one broker"));
+    assert!(disks(vec![volumes(0, &[])]).contains("lists no volumes"));
+    assert!(disks(vec![volumes(0, &[1]), volumes(0, &[2])]).contains("0 twice"));
+    assert!(disks(vec![volumes(0, &[1, 1])]).contains("1 twice"));
+    assert!(disks(vec![volumes(-1, &[1])]).contains("negative"));
+    assert!(disks(vec![volumes(1, &[-1])]).contains("negative"));
+    assert!(
+        refused(|spec| (spec.rebalance_disk, spec.goals) = (Some(true), Some(vec!["A".into()])))
+            .contains("remove spec.goals")
+    );
+    let told = refused(|spec| spec.excluded_topics = Some("a(".into()));
+    assert_eq!(told, "spec.excludedTopics `a(` is no regular expression: Unclosed group near index 2");
+    assert!(refused(|spec| spec.concurrent_leader_movements = Some(-1)).contains("concurrentLeaderMovements"));
+    assert!(refused(|spec| spec.replication_throttle = Some(-1)).contains("replicationThrottle"));
+    assert!(refused(|spec| spec.goals = Some(vec!["A,B".into()])).contains("one name an entry"));
+}
+
+#[test]
+fn fields_of_other_modes_are_ignored() {
+    let scene = with(|spec| {
+        spec.brokers = Some(vec![1]);
+        spec.move_replicas_off_volumes = Some(vec![volumes(0, &[1])]);
+    });
+    assert_eq!(query(&scene), format!("rebalance?verbose=true&{TAG}"));
+}

@@ -1,0 +1,368 @@
+//! A small world for exploring the machine: one resource, an engine that may answer in every way an engine
+//! can, a user, and a controller that may die between any two writes.
+//!
+//! Time stands still in it, so that worlds that differ in nothing else are the same world.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_rest::Request;
+use evenkeel_rest::body::state::{ExecutorState, Phase, Stopping};
+use evenkeel_rest::body::{OptimizationResult, Summary, UserTask};
+use evenkeel_rest::json;
+use evenkeel_rest::parameter::TaskStatus;
+
+use super::super::{Call, Heard, Next, Plan, Said, Sort, decide, tag};
+use super::scene::{Scene, UID, executing, id, plan_of, steps, summary, task, trouble};
+
+/// How an engine differs from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Names its proposals, and forgets no execution.
+    Ours,
+    /// Forgets everything when it restarts.
+    Original,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Active,
+    InExecution,
+    Completed,
+    /// Failed before anything moved.
+    Refused,
+    /// Failed or stopped after something had moved.
+    Broken,
+}
+
+/// A task of the engine. Executions know the proposal that they were approved as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Job {
+    pub n: u32,
+    pub reason: String,
+    pub executes: bool,
+    pub status: Status,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Executor {
+    Idle,
+    Runs { n: u32, stopping: bool },
+    Foreign,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ModelEngine {
+    pub kind: Kind,
+    pub jobs: Vec<Job>,
+    pub executor: Executor,
+    /// Which proposal can still be carried out exactly.
+    pub known_proposal: Option<u32>,
+    pub count: u32,
+}
+
+/// How a reconciliation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// To the end, with an engine that answered.
+    Clean,
+    /// To the end, but an answer was missing.
+    Troubled,
+    Crashed,
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub scene: Scene,
+    pub engine: ModelEngine,
+    pub auto: bool,
+    /// How often the user may still say something, and how often something may still go wrong.
+    pub words: u32,
+    pub faults: u32,
+    /// What the user has approved, or would have: each proposal if approval is automatic.
+    pub approvals: u32,
+    pub accepted: u32,
+    pub gone: bool,
+}
+
+impl World {
+    pub(super) fn new(kind: Kind, auto: bool, words: u32, faults: u32) -> Self {
+        let mut scene = Scene::new();
+        if auto {
+            scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+        }
+        scene.kafka().engine.as_mut().unwrap().is_ours = kind == Kind::Ours;
+        let engine = ModelEngine { kind, jobs: Vec::new(), executor: Executor::Idle, known_proposal: None, count: 0 };
+        Self { scene, engine, auto, words, faults, approvals: 0, accepted: 0, gone: false }
+    }
+
+    pub(super) fn key(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let resource = serde_json::to_string(&self.scene.seen.resource).unwrap();
+        let rest = (&self.engine, self.words, self.faults, self.approvals, self.accepted, self.gone);
+        format!("{resource}{:?}{:?}{rest:?}", self.scene.seen.kafka, self.scene.seen.config_map).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    pub(super) fn state(&self) -> RebalanceState {
+        self.scene.state()
+    }
+
+    pub(super) fn deleting(&self) -> bool {
+        self.scene.seen.resource.metadata.deletion_timestamp.is_some()
+    }
+
+    fn collect_garbage(&mut self) {
+        let finalizers = self.scene.seen.resource.metadata.finalizers.as_deref().unwrap_or_default();
+        self.gone |= self.deleting() && finalizers.is_empty();
+    }
+
+    /// Everything that one reconciliation may lead to.
+    pub(super) fn reconcile(&self) -> Vec<(World, End, Next)> {
+        let mut ends = Vec::new();
+        let mut stack = vec![(self.clone(), Heard::default(), End::Clean, 0)];
+        while let Some((mut world, heard, end, depth)) = stack.pop() {
+            assert!(depth < 30, "no end of it: {:?}", world.scene.called());
+            world.scene.seen.heard = heard.clone();
+            let decision = decide(&world.scene.seen);
+            world.scene.seen.heard = Heard::default();
+            for step in steps(&decision) {
+                if world.faults > 0 {
+                    let mut dies = world.clone();
+                    dies.faults -= 1;
+                    dies.collect_garbage();
+                    ends.push((dies, End::Crashed, Next::Again));
+                }
+                step(&mut world.scene.seen);
+            }
+            world.collect_garbage();
+            let next = if world.gone { Next::Rest } else { decision.next };
+            match next {
+                Next::Call(call) => {
+                    for (after, heard, troubled) in world.answers(&call, &heard) {
+                        // It may die before it takes the answer in.
+                        if after.faults > 0 && !troubled {
+                            let mut dies = after.clone();
+                            dies.faults -= 1;
+                            ends.push((dies, End::Crashed, Next::Again));
+                        }
+                        let end = if troubled { End::Troubled } else { end };
+                        stack.push((after, heard, end, depth + 1));
+                    }
+                }
+                Next::Again => stack.push((world, Heard::default(), end, depth + 1)),
+                next => ends.push((world, end, next)),
+            }
+        }
+        ends
+    }
+
+    /// Every answer that this call may get: the world after it, what was heard, and whether it was trouble.
+    fn answers(&self, call: &Call, heard: &Heard) -> Vec<(World, Heard, bool)> {
+        let mut all: Vec<(World, Heard, bool)> = Vec::new();
+        for (world, said) in self.normal_answers(call) {
+            if world.faults > 0 {
+                let mut lost = world.clone();
+                lost.faults -= 1;
+                let mut heard = heard.clone();
+                Answer::lost(call).hear(call, &mut heard);
+                all.push((lost, heard, true));
+            }
+            let mut heard = heard.clone();
+            said.hear(call, &mut heard);
+            all.push((world, heard, false));
+        }
+        if self.faults > 0 {
+            let mut undelivered = self.clone();
+            undelivered.faults -= 1;
+            let mut heard = heard.clone();
+            Answer::lost(call).hear(call, &mut heard);
+            all.push((undelivered, heard, true));
+        }
+        all
+    }
+
+    fn normal_answers(&self, call: &Call) -> Vec<(World, Answer)> {
+        let tasks = || self.engine.jobs.iter().map(|job| job.task(&self.engine)).collect::<Vec<_>>();
+        let same = |answer| vec![(self.clone(), answer)];
+        match call {
+            Call::Propose(_) => self.propose(),
+            Call::Submit(planning) => self.submit(&Request::from(planning.clone())),
+            Call::Explain { .. } => same(Answer::Plan(trouble(Sort::Refused, "no racks"))),
+            Call::ListTasks => same(Answer::Tasks(Ok(tasks()))),
+            Call::Follow { task, .. } => {
+                same(Answer::Tasks(Ok(tasks().into_iter().filter(|it| it.user_task_id == task.to_string()).collect())))
+            }
+            Call::LookAtExecutor => same(Answer::Executor(Ok(self.engine.executor_state()))),
+            Call::Stop => {
+                let mut world = self.clone();
+                match &mut world.engine.executor {
+                    Executor::Runs { stopping, .. } => *stopping = true,
+                    other => panic!("a stop was sent to {other:?}"),
+                }
+                vec![(world, Answer::Stop)]
+            }
+        }
+    }
+
+    fn propose(&self) -> Vec<(World, Answer)> {
+        assert!(!self.deleting(), "a proposal was asked for after the deletion");
+        let mut ready = self.clone();
+        let n = ready.engine.begin(tag::of_resource(UID), false, Status::Completed);
+        ready.proposed(n);
+        let plan = Answer::Plan(Ok(Plan { task: Some(id(n)), result: Some(ready.engine.plan(n)) }));
+        let mut computing = self.clone();
+        let m = computing.engine.begin(tag::of_resource(UID), false, Status::Active);
+        vec![
+            (ready, plan),
+            (computing, Answer::Plan(Ok(Plan { task: Some(id(m)), result: None }))),
+            (self.clone(), Answer::Plan(trouble(Sort::NotEnoughData, "windows"))),
+            (self.clone(), Answer::Plan(trouble(Sort::Refused, "no racks"))),
+        ]
+    }
+
+    /// A proposal was made.
+    pub(super) fn proposed(&mut self, n: u32) {
+        self.engine.known_proposal = Some(n);
+        self.approvals += u32::from(self.auto);
+    }
+
+    fn submit(&self, request: &Request) -> Vec<(World, Answer)> {
+        assert!(!self.deleting(), "an execution was submitted after the deletion");
+        assert!(request.executes());
+        let run = request.run().expect("a run");
+        let refused = |sort| (self.clone(), Answer::Plan(trouble(sort, "no")));
+        if self.engine.executor != Executor::Idle
+            || self.engine.jobs.iter().any(|job| job.executes && job.status == Status::Active)
+        {
+            return vec![refused(Sort::Busy)];
+        }
+        if self.engine.kind == Kind::Ours {
+            let known = self.engine.known_proposal.map(|n| format!("plan-{n}"));
+            assert!(run.proposal_id.is_some(), "our engine names its proposals");
+            if run.proposal_id != known {
+                return vec![refused(Sort::Outdated)];
+            }
+        }
+        let accept = |status: Status| {
+            let mut world = self.clone();
+            world.accepted += 1;
+            assert!(world.accepted <= world.approvals, "a second submission for one approval");
+            let n = world.engine.begin(run.reason.clone().unwrap_or_default(), true, status);
+            if status == Status::InExecution {
+                world.engine.executor = Executor::Runs { n, stopping: false };
+            }
+            // Carried out, it is no longer what it was.
+            world.engine.known_proposal = None;
+            (world, n)
+        };
+        let (runs, n) = accept(Status::InExecution);
+        let plan = Answer::Plan(Ok(Plan { task: Some(id(n)), result: Some(self.engine.plan(n)) }));
+        let (plans, m) = accept(Status::Active);
+        let (nothing_to_do, k) = accept(Status::Completed);
+        let mut all = vec![
+            (runs, plan),
+            (plans, Answer::Plan(Ok(Plan { task: Some(id(m)), result: None }))),
+            (nothing_to_do, Answer::Plan(Ok(Plan { task: Some(id(k)), result: None }))),
+            refused(Sort::Refused),
+            refused(Sort::Busy),
+        ];
+        // Each of these brings a new proposal, so with automatic approval they would go on for ever.
+        if self.engine.count < 3 {
+            all.push(match self.engine.kind {
+                Kind::Ours => refused(Sort::Outdated),
+                Kind::Original => refused(Sort::NotEnoughData),
+            });
+        }
+        all
+    }
+}
+
+impl ModelEngine {
+    fn begin(&mut self, reason: String, executes: bool, status: Status) -> u32 {
+        self.count += 1;
+        self.jobs.push(Job { n: self.count, reason, executes, status });
+        self.count
+    }
+
+    fn plan(&self, n: u32) -> OptimizationResult {
+        let proposal_id = (self.kind == Kind::Ours).then(|| format!("plan-{n}"));
+        plan_of(Summary { proposal_id, ..summary() })
+    }
+
+    fn executor_state(&self) -> ExecutorState {
+        match self.executor {
+            Executor::Idle => ExecutorState::default(),
+            Executor::Foreign => executing(99, "by hand"),
+            Executor::Runs { n, stopping } => {
+                let reason = self.jobs.iter().find(|job| job.n == n).map(|job| job.reason.as_str());
+                let state = executing(n, reason.unwrap_or_default());
+                if stopping { ExecutorState { phase: Phase::Stopping(Stopping::default()), ..state } } else { state }
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, n: u32, status: Status) {
+        if let Some(job) = self.jobs.iter_mut().find(|job| job.n == n) {
+            job.status = status;
+        }
+    }
+
+    /// Whether an execution is under way, or will be.
+    pub(super) fn is_busy_with_ours(&self) -> bool {
+        matches!(self.executor, Executor::Runs { .. })
+            || self.jobs.iter().any(|job| job.executes && matches!(job.status, Status::Active | Status::InExecution))
+    }
+}
+
+impl Job {
+    fn task(&self, engine: &ModelEngine) -> UserTask {
+        let status = match self.status {
+            Status::Active => TaskStatus::Active,
+            Status::InExecution => TaskStatus::InExecution,
+            Status::Completed => TaskStatus::Completed,
+            Status::Refused | Status::Broken => TaskStatus::CompletedWithError,
+        };
+        let mut task = task(self.n, status, &self.reason);
+        if self.status != Status::Active && self.status != Status::Refused {
+            task.original_response = Some(json::to_string(&engine.plan(self.n)));
+        }
+        task
+    }
+}
+
+enum Answer {
+    Plan(Said<Plan>),
+    Tasks(Said<Vec<UserTask>>),
+    Executor(Said<ExecutorState>),
+    Stop,
+    StopLost,
+}
+
+impl Answer {
+    fn lost(call: &Call) -> Self {
+        match call {
+            Call::Propose(_) | Call::Explain { .. } | Call::Submit(_) => Self::Plan(trouble(Sort::Unreachable, "down")),
+            Call::Follow { .. } | Call::ListTasks => Self::Tasks(trouble(Sort::Unreachable, "down")),
+            Call::LookAtExecutor => Self::Executor(trouble(Sort::Unreachable, "down")),
+            Call::Stop => Self::StopLost,
+        }
+    }
+
+    fn hear(self, call: &Call, heard: &mut Heard) {
+        match (self, call) {
+            (Self::Plan(said), Call::Propose(_)) => heard.proposal = Some(said),
+            (Self::Plan(said), Call::Explain { .. }) => heard.explanation = Some(said),
+            (Self::Plan(said), _) => heard.submission = Some(said),
+            (Self::Tasks(said), Call::Follow { in_full, .. }) => {
+                heard.task = Some(said);
+                heard.in_full = *in_full;
+            }
+            (Self::Tasks(said), _) => heard.tasks = Some(said),
+            (Self::Executor(said), _) => heard.executor = Some(said),
+            (Self::Stop, _) => heard.stop = Some(Ok(())),
+            (Self::StopLost, _) => heard.stop = Some(trouble(Sort::Unreachable, "down")),
+        }
+    }
+}
