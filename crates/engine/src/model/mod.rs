@@ -213,7 +213,8 @@ fn broker_spec(
     let host = if broker.host.is_empty() { format!("UNKNOWN_HOST-{id}") } else { broker.host.clone() };
     Ok(BrokerSpec {
         id: BrokerId(id),
-        rack: broker.rack.clone().unwrap_or_default(),
+        // Where nobody said, every machine counts as a rack, as in the original.
+        rack: broker.rack.clone().filter(|rack| !rack.is_empty()).unwrap_or_else(|| host.clone()),
         host,
         state,
         capacity: capacity.map(numbers).unwrap_or_default(),

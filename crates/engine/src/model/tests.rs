@@ -140,3 +140,9 @@ fn a_name_that_brokers_in_different_racks_share_is_one_host_in_each() {
     view.brokers.get_mut(&0).unwrap().rack = Some("b".to_owned());
     assert_eq!(built(&view, measured(), &Purpose::default()).hosts(), ["proxy"]);
 }
+
+#[test]
+fn without_racks_every_host_is_one() {
+    let cluster = built(&view(), measured(), &Purpose::default());
+    assert_eq!(cluster.racks(), ["h0", "h1", "h2"]);
+}

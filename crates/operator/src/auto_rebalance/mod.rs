@@ -12,7 +12,7 @@
 //!      from every state: done, failed, stopped, missing ──▶ Idle, if nothing is queued
 //! ```
 //!
-//! [`decide`] looks at everything once and says what to record, what to do and what to tell. It has no
+//! [`decide()`] looks at everything once and says what to record, what to do and what to tell. It has no
 //! clock and talks to nobody. `operator::kafka` calls it last, writes the [`Decision`] in its order
 //! and is brought back by watches, so nothing here waits: where something has to pass first, the
 //! decision is to do nothing, and to say why.

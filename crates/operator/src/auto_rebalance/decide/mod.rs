@@ -1,6 +1,6 @@
 //! The machine: from what was seen to what is recorded, done and told.
 //!
-//! One file for each state. All of them work on one [`Draft`], which knows the queue, the memory and
+//! One file for each state. All of them work on one `Draft`, which knows the queue, the memory and
 //! the rules that hold in every state.
 
 mod draft;
