@@ -49,7 +49,7 @@ pub struct Planner {
 struct Shared {
     settings: Arc<Settings>,
     capacities: Arc<Capacities>,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     threads: usize,
     memory: Mutex<Memory>,
 }
@@ -87,7 +87,7 @@ impl Planner {
     /// One that remembers nothing yet.
     pub fn new(settings: Arc<Settings>, capacities: Arc<Capacities>) -> Planner {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let (turns, memory) = (Semaphore::new(AT_ONCE), Mutex::default());
+        let (turns, memory) = (Arc::new(Semaphore::new(AT_ONCE)), Mutex::default());
         Planner { shared: Arc::new(Shared { settings, capacities, turns, threads, memory }) }
     }
 
@@ -157,10 +157,12 @@ impl Planner {
     }
 
     async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>) -> Answer {
-        let _turn = self.shared.turns.acquire().await;
+        let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         ask.request.threads = self.shared.threads;
         let shared = self.shared.clone();
         let made = tokio::task::spawn_blocking(move || {
+            // As long as the model is there, and not as long as somebody waits for what comes of it.
+            let _turn = turn;
             let began = Instant::now();
             let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings)?;
             made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

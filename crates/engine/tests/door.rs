@@ -438,7 +438,7 @@ async fn while_kafka_cannot_be_reached_it_waits_and_says_so() {
         assert_eq!(ready.status, 503);
         assert!(ready.body.contains("Kafka cannot be reached"), "{}", ready.body);
         assert_eq!(send(&office, asking("GET", "/healthz", &[])).await.status, 200);
-        assert_eq!(ask(&office, "GET", "/state?json=true").await.status, 503);
+        assert_eq!(ask(&office, "GET", "/load?json=true").await.status, 503);
         office.cut(false);
     };
     tokio::join!(opening, looking);

@@ -13,6 +13,10 @@ use evenkeel_engine::{
     notify::Courier,
     serve::router,
 };
+use evenkeel_kafka::{
+    TopicPartition,
+    calls::offsets::{Isolation, Place},
+};
 use evenkeel_rest::{
     Answer,
     body::{OptimizationResult, state::Phase},
@@ -20,6 +24,7 @@ use evenkeel_rest::{
     parameter::TaskStatus,
     request::{self, Rebalance, RemoveBroker, StopProposalExecution},
 };
+use evenkeel_sim::cluster::Fault;
 use stage::Stage;
 use uuid::Uuid;
 
@@ -212,4 +217,54 @@ async fn a_broker_is_emptied_and_left_alone_for_a_while_even_after_a_restart() {
     assert_eq!(state.executor_state.unwrap().recently_removed_brokers, [0]);
     let (spared, _) = life.proposed(&spread()).await;
     assert_eq!(spared.summary.excluded_brokers_for_replica_move, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_was_answered_holds_in_the_next_life() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+    life.until("it runs", |phase| matches!(phase, Phase::InterBroker(_))).await;
+    // It dies with the answer: whatever it had not done yet, nobody does any more.
+    let stopped = life.client.ask(&StopProposalExecution::default()).await;
+    assert!(matches!(stopped.answer, Answer::Ready(_)), "{:?}", stopped.answer);
+    drop(life);
+
+    let life = stage.engine();
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    stage.assert_at_rest("afterwards");
+    let (left, _) = life.proposed(&spread()).await;
+    assert!(left.summary.num_replica_movements > 0, "all of it was done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_dropped_does_nothing_more() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    drop(life);
+    let stored = || async {
+        let samples = TopicPartition::new("__KafkaCruiseControlPartitionMetricSamples", 0);
+        let offsets = stage.client().list_offsets(&[(samples, Place::Latest)].into(), Isolation::Committed).await;
+        offsets.expect("an answer")
+    };
+    // What is on its way arrives.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = stored().await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(stored().await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_it_is_can_be_asked_while_kafka_is_out_of_reach() {
+    let stage = Stage::new();
+    for id in 0..4 {
+        stage.world.with(|cluster| cluster.suffer(&Fault::CutLink(evenkeel_sim::BrokerId(id))));
+    }
+    let life = stage.engine();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(life.phase().await, Some(Phase::Idle));
+    let refused = life.client.ask(&spread()).await;
+    assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
 }

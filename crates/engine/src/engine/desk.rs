@@ -56,7 +56,7 @@ impl Engine {
     async fn work_out(&self, asked: Asked, steps: Steps) -> Result<Answered, Failure> {
         match &asked.request {
             Request::State(it) => {
-                let body = self.state(it)?;
+                let body = self.state(it);
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::Load(it) => {
@@ -109,15 +109,16 @@ impl Engine {
         self.monitor.look_now().await.map_err(|error| Failure::illegal_state(chain(&error)))
     }
 
-    fn state(&self, asked: &request::State) -> Result<evenkeel_rest::body::State, Failure> {
-        let acting = self.acting()?;
+    /// Also before the journal is open, for probes ask it: then nothing is being carried out, as far as is known here.
+    fn state(&self, asked: &request::State) -> evenkeel_rest::body::State {
+        let acting = self.acting.get();
         let parts = Parts {
             analyzer: |verbose| self.analyzer_state(verbose),
             monitor: |verbose| self.monitor.state(verbose),
-            executor: |verbose| acting.executor.state(verbose),
-            detector: || acting.detectors.state(),
+            executor: |verbose| acting.map(|acting| acting.executor.state(verbose)).unwrap_or_default(),
+            detector: || acting.map(|acting| acting.detectors.state()).unwrap_or_default(),
         };
-        Ok(answers::state(asked, parts))
+        answers::state(asked, parts)
     }
 
     fn analyzer_state(&self, verbose: bool) -> AnalyzerState {

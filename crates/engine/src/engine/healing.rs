@@ -1,7 +1,5 @@
 //! What the detectors judge, and repairs that they want.
 
-use std::sync::Arc;
-
 use evenkeel_balancer::cluster::Cluster;
 use evenkeel_rest::{Failure, failure::Sort, reason};
 use jiff::Timestamp;
@@ -19,7 +17,7 @@ use crate::{
 };
 
 /// The cluster as it is.
-pub(super) fn model(engine: &Arc<Engine>) -> Result<Cluster, Unready> {
+pub(super) fn model(engine: &Engine) -> Result<Cluster, Unready> {
     if !engine.monitor.is_ready() {
         return Err(Unready::Loading);
     }

@@ -163,13 +163,21 @@ fn begin_to_detect(
     repairs: mpsc::Sender<detectors::Repair>,
     courier: Courier,
 ) -> detectors::Detectors {
-    let (watching, judging, remembering) = (Arc::clone(engine), Arc::clone(engine), executor.clone());
+    // They do not keep the engine alive: it ends with whoever runs it, and they with it.
+    let (watching, judging, remembering) = (Arc::downgrade(engine), Arc::downgrade(engine), Arc::downgrade(engine));
     let inputs = detectors::Inputs {
         generations: engine.monitor.changed(),
         executing: executor.is_running(),
-        sight: Box::new(move || watching.monitor.sighting().map(|sighting| Sight::of(&sighting.view))),
-        model: Arc::new(move || healing::model(&judging)),
-        history: Box::new(move || remembering.history()),
+        sight: Box::new(move || watching.upgrade()?.monitor.sighting().map(|sighting| Sight::of(&sighting.view))),
+        model: Arc::new(move || match judging.upgrade() {
+            Some(engine) => healing::model(&engine),
+            None => Err(detectors::Unready::Loading),
+        }),
+        history: Box::new(move || {
+            let engine = remembering.upgrade();
+            let acting = engine.as_ref().and_then(|engine| engine.acting.get());
+            acting.map(|acting| acting.executor.history()).unwrap_or_default()
+        }),
         ids: Box::new(Uuid::new_v4),
         missed: executor.history().missing.into_iter().map(|(broker, since)| (broker.0, since)).collect(),
         repairs,

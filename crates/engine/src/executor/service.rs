@@ -129,10 +129,7 @@ impl Executor {
         let ours = {
             let mut state = self.shared.state();
             match &mut state.at {
-                At::Running(running) => {
-                    running.stop.send_replace(true);
-                    Some(Arc::clone(&running.run))
-                }
+                At::Running(running) => Some(Arc::clone(&running.run)),
                 At::Reserved { stopped, .. } => {
                     *stopped = true;
                     None
@@ -142,6 +139,9 @@ impl Executor {
                 At::Fenced => return Ok(()),
             }
         };
+        if let Some(run) = &ours {
+            self.shared.stop_run(run).await?;
+        }
         if others { self.shared.stop_others(ours.as_deref()).await } else { Ok(()) }
     }
 

@@ -5,6 +5,7 @@
 //! run/<id>/moves/<n>  what moves, in chunks                           written once, with the former
 //! run/<id>/stages/<n> where tasks stand, in blocks of a thousand      before each deed
 //! run/<id>/state      throttle, stopping                              before each deed
+//! run/<id>/stop       that somebody wants it stopped                  before anybody is told so
 //! task/<uuid>         a user task with its answer                     when it changes
 //! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
@@ -33,6 +34,8 @@ pub use shared::Journal;
 
 /// What a record of the topic may weigh at most.
 const CHUNK: usize = 512 * 1024;
+/// What comes after the name of a run that somebody wants stopped.
+const STOP: &str = "/stop";
 /// Tasks whose stages share a record.
 const BLOCK: usize = 1_000;
 
@@ -150,12 +153,22 @@ impl Run {
             .collect()
     }
 
+    /// The record that somebody wants it stopped. One of its own, because a run's steps are written by another hand.
+    pub fn stop_wanted(&self) -> Entry {
+        entry(self.key(STOP), &true)
+    }
+
+    /// Takes that off the record.
+    pub fn stop_forgotten(&self) -> Entry {
+        Entry { key: self.key(STOP), value: None }
+    }
+
     /// The records that end it: none of its keys is left.
     pub fn over(&self, execution: &Execution) -> Vec<Entry> {
         let moves = (0..chunks(&self.order.moves).len()).map(|number| format!("/moves/{number}"));
         let stages = (0..execution.tasks().len().div_ceil(BLOCK)).map(|block| format!("/stages/{block}"));
         // The head last: without it the rest means nothing.
-        let keys = stages.chain(["/state".to_owned()]).chain(moves).chain([String::new()]);
+        let keys = stages.chain(["/state".to_owned(), STOP.to_owned()]).chain(moves).chain([String::new()]);
         keys.map(|rest| Entry { key: self.key(&rest), value: None }).collect()
     }
 
@@ -249,7 +262,11 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         order.moves.extend(read::<Vec<Move>>(get(&format!("/moves/{number}"))?)?);
     }
     let run = Run { id, task: head.task, reason: head.reason, proposal: head.proposal, order };
-    let fresh = Execution::new(run.order.clone());
+    let mut fresh = Execution::new(run.order.clone());
+    let stop_wanted = get(STOP).is_some();
+    if stop_wanted {
+        fresh.stop();
+    }
     let state = get("/state").and_then(|value| read::<State>(value));
     let Some(state) = state else { return Some((run, fresh)) };
     let stages = (0..fresh.tasks().len().div_ceil(BLOCK)).flat_map(|block| {
@@ -261,7 +278,7 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         stages,
         state.throttling,
         &state.rates_of_others,
-        state.stopping,
+        state.stopping || stop_wanted,
         state.limits,
     );
     Some((run, execution))

@@ -194,7 +194,9 @@ impl<D: Desk> Visit<'_, D> {
         if self.door.settings.wants_reason && request.executes() && request.reason().is_none() {
             return Err(Refusal::bad_parameter("Reason is required: request.reason.required is set."));
         }
-        if let Some(why) = self.door.readiness.of(JOURNAL) {
+        // Probes ask how it is, and must not take an engine that waits for Kafka for a dead one.
+        let shut = self.door.readiness.of(JOURNAL).filter(|_| endpoint != Endpoint::State);
+        if let Some(why) = shut {
             return Err(Refusal { status: 503, ..failed(&Failure::illegal_state(why)) });
         }
         let asked_id = match headers.get(headers::USER_TASK_ID).map(|value| String::from_utf8_lossy(value.as_bytes())) {

@@ -72,8 +72,11 @@ impl Shared {
 
     pub(super) fn changed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
-        let running = matches!(self.state().at, At::Running(_));
-        self.running.send_if_modified(|was| std::mem::replace(was, running) != running);
+        // Looked at while nobody else can send: or the last to send would not be the last to have looked.
+        self.running.send_if_modified(|was| {
+            let running = matches!(self.state().at, At::Running(_));
+            std::mem::replace(was, running) != running
+        });
     }
 
     pub(super) fn recent(&self, history: &History) -> History {
@@ -90,7 +93,9 @@ impl Shared {
 
     /// Carries a run on, in a task of its own.
     pub(super) fn launch(self: &Arc<Self>, run: Run, execution: Execution, task: Option<UserTask>) {
-        let (stop, stopped) = watch::channel(false);
+        let mut state = self.state();
+        // Who asked for a stop while the beginning went on record was told that it stops.
+        let (stop, stopped) = watch::channel(matches!(state.at, At::Reserved { stopped: true, .. }));
         let (adjust, adjusted) = watch::channel(Adjustment::default());
         let (reporter, report) = watch::channel(Report::default());
         let run = Arc::new(run);
@@ -103,7 +108,6 @@ impl Shared {
             task,
             report: reporter,
         };
-        let mut state = self.state();
         let (weak, its_run): (Weak<Shared>, _) = (Arc::downgrade(self), Arc::clone(&run));
         let life = tokio::spawn(async move {
             let ending = runner.carry_out(&its_run, execution).await;
@@ -145,6 +149,26 @@ impl Shared {
             }
         }
         self.changed();
+    }
+
+    /// Stops a run. Whoever is told that it stops can rely on it: it is on record before this returns, so that a next
+    /// life does not go on with it.
+    pub(super) async fn stop_run(&self, run: &Run) -> Result<(), Error> {
+        let is_under_way = || {
+            let state = self.state();
+            let At::Running(running) = &state.at else { return false };
+            let ours = running.run.id == run.id;
+            if ours {
+                running.stop.send_replace(true);
+            }
+            ours
+        };
+        if !is_under_way() {
+            return Ok(());
+        }
+        self.journal.append(vec![run.stop_wanted()]).await?;
+        // It may have ended meanwhile, and taken all other keys of it off the record.
+        if is_under_way() { Ok(()) } else { self.journal.append(vec![run.stop_forgotten()]).await }
     }
 
     /// Takes back moves that are not of this run.
