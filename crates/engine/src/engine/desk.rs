@@ -6,6 +6,7 @@ use evenkeel_kafka::Error;
 use evenkeel_rest::{
     Failure, Request,
     body::{Body as _, Message, state::AnalyzerState},
+    parameter::Substate,
     request,
 };
 use uuid::Uuid;
@@ -56,7 +57,7 @@ impl Engine {
     async fn work_out(&self, asked: Asked, steps: Steps) -> Result<Answered, Failure> {
         match &asked.request {
             Request::State(it) => {
-                let body = self.state(it);
+                let body = self.state(it)?;
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::Load(it) => {
@@ -109,16 +110,24 @@ impl Engine {
         self.monitor.look_now().await.map_err(|error| Failure::illegal_state(chain(&error)))
     }
 
-    /// Also before the journal is open, for probes ask it: then nothing is being carried out, as far as is known here.
-    fn state(&self, asked: &request::State) -> evenkeel_rest::body::State {
-        let acting = self.acting.get();
+    /// Also while the journal is not open, for probes ask it. But nobody knows then what is being carried out: to say
+    /// "nothing" would be taken for the end of what another life has begun.
+    fn state(&self, asked: &request::State) -> Result<evenkeel_rest::body::State, Failure> {
+        let acting = self.acting.get().filter(|acting| !*acting.executor.fenced().borrow());
+        let known = [Substate::Analyzer, Substate::Monitor];
+        let asked = match acting {
+            Some(_) => asked.clone(),
+            None if asked.substates.is_empty() => request::State { substates: known.into(), ..asked.clone() },
+            None if asked.substates.iter().all(|part| known.contains(part)) => asked.clone(),
+            None => return Err(Failure::illegal_state("the journal is not open: it is not known what is carried out")),
+        };
         let parts = Parts {
             analyzer: |verbose| self.analyzer_state(verbose),
             monitor: |verbose| self.monitor.state(verbose),
             executor: |verbose| acting.map(|acting| acting.executor.state(verbose)).unwrap_or_default(),
             detector: || acting.map(|acting| acting.detectors.state()).unwrap_or_default(),
         };
-        answers::state(asked, parts)
+        Ok(answers::state(&asked, parts))
     }
 
     fn analyzer_state(&self, verbose: bool) -> AnalyzerState {
