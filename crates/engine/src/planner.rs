@@ -18,7 +18,6 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     journal::History,
-    model,
     monitor::{
         Known,
         windows::{NotEnough, Requirement},
@@ -133,8 +132,7 @@ impl Planner {
     }
 
     fn ask(&self, request: &Request, history: &History, known: &Known) -> Result<Ask, Failure> {
-        let (settings, unknown) = (&self.shared.settings, model::unknown(&known.loads));
-        ask(request, settings, &known.sighting.view, unknown, history)
+        ask(request, &self.shared.settings, &known.sighting.view, known.unmeasured, history)
     }
 
     /// The place of an answer, there already or not.

@@ -270,3 +270,30 @@ async fn how_it_is_can_be_asked_while_kafka_is_out_of_reach() {
     let refused = life.client.ask(&spread()).await;
     assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_a_gap_in_sampling_no_plan_is_made_blindly() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    let mut asked = spread();
+    asked.goal_options.goals = vec!["DiskUsageDistributionGoal".to_owned(), "ReplicaDistributionGoal".to_owned()];
+    let (seen, _) = life.proposed(&asked).await;
+    assert_eq!(seen.summary.monitored_partitions_percentage.0, 100.0);
+    life.client.ask(&request::PauseSampling::default()).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    life.client.ask(&request::ResumeSampling::default()).await;
+    // Whenever it is asked, its answer rests on what was measured, or says that too little was.
+    let mut waited = 0;
+    for _ in 0..60 {
+        match life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await.answer {
+            Answer::Ready(result) => {
+                assert!(result.summary.monitored_partitions_percentage.0 > 99.0, "{:?}", result.summary);
+                assert!(result.goal_summary.iter().any(|goal| goal.goal == "DiskUsageDistributionGoal"));
+            }
+            Answer::NotEnoughData(_) => waited += 1,
+            other => panic!("{other:?}"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(waited < 60, "there is never a plan again");
+}

@@ -15,7 +15,6 @@ use super::Engine;
 use crate::{
     answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
     metrics::{self, Page},
-    model,
     proposals::{self, not_enough},
     said::chain,
     serve::{Answered, Asked, Desk, Steps},
@@ -139,7 +138,7 @@ impl Engine {
             .map(|goal| {
                 let needs = proposals::requirement(&[*goal], &self.settings.monitor);
                 let known = self.monitor.known(needs);
-                let ready = known.is_ok_and(|known| goal.is_measurable(model::unknown(&known.loads)));
+                let ready = known.is_ok_and(|known| goal.is_measurable(known.unmeasured));
                 GoalSeen {
                     name: goal.name().to_owned(),
                     windows: needs.windows as u64,

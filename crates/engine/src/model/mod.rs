@@ -150,7 +150,11 @@ pub fn build(
 
 /// Resources of which nobody knows anything: unknown, not 0.
 pub fn unknown(loads: &Aggregate) -> Resources {
-    let told = |metric: Metric| loads.loads.values().any(|values| values.get(metric).is_some());
+    unmeasured(|metric| loads.loads.values().any(|values| values.get(metric).is_some()))
+}
+
+/// Resources of which nobody says anything.
+pub fn unmeasured(told: impl Fn(Metric) -> bool) -> Resources {
     [
         (Resource::Cpu, Metric::Cpu),
         (Resource::NwIn, Metric::LeaderBytesIn),

@@ -10,6 +10,7 @@ mod shared;
 
 use std::sync::Arc;
 
+use evenkeel_balancer::cluster::Resources;
 use evenkeel_kafka::{Client, Error};
 use evenkeel_rest::{
     body::state::{MonitorFigures, MonitorPhase, MonitorState},
@@ -36,7 +37,9 @@ pub struct Known {
     pub sighting: Arc<Sighting>,
     /// What it carries.
     pub loads: Aggregate,
-    /// Of which generation both are.
+    /// What nobody measures. What is measured and not known well enough yet is not among it.
+    pub unmeasured: Resources,
+    /// Of which generation all of it is.
     pub generation: u64,
 }
 

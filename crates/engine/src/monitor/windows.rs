@@ -184,9 +184,9 @@ impl Windows {
         self.generation
     }
 
-    /// How many complete windows there may be something in.
-    pub fn complete(&self) -> usize {
-        self.complete_windows().count()
+    /// Whether anybody measures it: some sample that is kept knows it, though perhaps not enough of them.
+    pub fn is_measured(&self, metric: Metric) -> bool {
+        self.cells.values().flatten().any(|cell| cell.known[metric as usize] > 0)
     }
 
     /// Takes a sample in; one that is older than everything kept is not.

@@ -16,6 +16,7 @@ use super::Known;
 use crate::{
     clock::WallClock,
     config::{capacity::Capacities, settings},
+    model::unmeasured,
     monitor::{
         broker_sample::BrokerSample,
         sample::PartitionSample,
@@ -231,7 +232,8 @@ impl Shared {
             return Ok(Arc::clone(known));
         }
         let loads = data.windows.aggregate_over(sighting.view.partitions.keys(), &data.coverage, accepted);
-        let known = Arc::new(Known { sighting, loads, generation: data.generation });
+        let unmeasured = unmeasured(|metric| data.windows.is_measured(metric));
+        let known = Arc::new(Known { sighting, loads, unmeasured, generation: data.generation });
         data.known.insert(accepted, Arc::clone(&known));
         Ok(known)
     }

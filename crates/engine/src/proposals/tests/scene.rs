@@ -124,7 +124,12 @@ impl Scene {
     }
 
     pub(crate) fn known(&self) -> Known {
-        Known { sighting: Arc::new(self.sighting.clone()), loads: self.aggregate(), generation: self.generation }
+        Known {
+            sighting: Arc::new(self.sighting.clone()),
+            loads: self.aggregate(),
+            unmeasured: self.unknown(),
+            generation: self.generation,
+        }
     }
 
     pub(crate) fn aggregate(&self) -> Aggregate {
