@@ -10,6 +10,7 @@ pub mod kinds;
 pub mod kubelet;
 pub mod namespaces;
 mod patience;
+pub mod programs;
 
 use kube::Client;
 

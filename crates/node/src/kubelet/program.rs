@@ -134,6 +134,9 @@ pub enum LaunchError {
     /// Nobody here knows how to run this image.
     #[error("nothing here can run the image `{0}`")]
     UnknownImage(String),
+    /// It is no program that is run here; the line says which are.
+    #[error("{0}")]
+    NotHere(String),
     /// The program's configuration is missing something or is wrong.
     #[error("the container's configuration is not usable: {0}")]
     Configuration(String),
@@ -146,7 +149,7 @@ impl LaunchError {
     /// The reason that the container's status shows, in kubelet's words.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::UnknownImage(_) => "ErrImagePull",
+            Self::UnknownImage(_) | Self::NotHere(_) => "ErrImagePull",
             Self::Configuration(_) => "CreateContainerConfigError",
             Self::Start(_) => "RunContainerError",
         }
