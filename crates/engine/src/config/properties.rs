@@ -44,18 +44,12 @@ pub enum Unreadable {
 impl Properties {
     /// Reads a file; `variable` knows the environment. Of a key that is there twice the last counts.
     pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Properties, Unreadable> {
-        Self::read_asking(text, |key, provider, name| match provider {
-            "env" => {
-                variable(name).ok_or_else(|| Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() })
-            }
-            _ => Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() }),
-        })
+        Properties::parse(text, |key, value| filled(key, &value, &variable))
     }
 
-    /// The same where values are found in more places: `ask` gets the key, the provider and what is asked of it.
-    pub fn read_asking(
+    fn parse(
         text: &str,
-        ask: impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+        fill: impl Fn(&str, String) -> Result<String, Unreadable>,
     ) -> Result<Properties, Unreadable> {
         let mut found = BTreeMap::new();
         let mut lines = text.lines().enumerate();
@@ -71,10 +65,23 @@ impl Properties {
             let (key, value) = split(&line);
             let unescape = |text: &str| unescaped(text).ok_or(Unreadable::Escape { line: number + 1 });
             let key = unescape(key)?;
-            let value = filled(&key, &unescape(value)?, &ask)?;
+            let value = fill(&key, unescape(value)?)?;
             found.insert(key, value.trim_end().to_owned());
         }
         Ok(Properties(found))
+    }
+
+    /// The same without a look at variables: what looks like one means itself.
+    pub fn read_literally(text: &str) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |_, value| Ok(value))
+    }
+
+    /// The same where values are found in more places: `ask` gets the key, the provider and what is asked of it.
+    pub fn read_asking(
+        text: &str,
+        ask: impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+    ) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |key, value| answered(key, &value, &ask))
     }
 
     /// A value; one that is empty counts as not given.
@@ -139,8 +146,18 @@ fn unescaped(text: &str) -> Option<String> {
     Some(plain)
 }
 
-/// The value with `${provider:name}` replaced.
-fn filled(
+/// The value with `${env:NAME}` replaced.
+fn filled(key: &str, value: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, Unreadable> {
+    answered(key, value, &|key: &str, provider: &str, name: &str| {
+        if provider != "env" {
+            return Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() });
+        }
+        variable(name).ok_or_else(|| Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() })
+    })
+}
+
+/// The value with every `${provider:name}` replaced.
+fn answered(
     key: &str,
     value: &str,
     ask: &impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
