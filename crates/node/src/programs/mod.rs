@@ -9,6 +9,7 @@
 //! other by the names in those files, through a table ([`wires`]): names stay what they are, for TLS and HTTP. The only
 //! thing that is rewritten is what brokers tell clients that do not know the table: see [`kafka`].
 
+pub mod engine;
 pub mod kafka;
 pub mod server_config;
 pub mod wires;
@@ -16,6 +17,7 @@ pub mod wires;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 
+use self::engine::Engines;
 use self::kafka::Brokers;
 use crate::kubelet::program::{Launch, LaunchError, Process, Programs};
 
@@ -24,12 +26,15 @@ use crate::kubelet::program::{Launch, LaunchError, Process, Programs};
 pub struct LocalPrograms {
     /// The brokers, and the clusters they make up.
     pub brokers: Brokers,
+    /// The engines.
+    pub engines: Engines,
 }
 
 impl Programs for LocalPrograms {
     fn launch(&self, what: Launch) -> BoxFuture<'static, Result<Process, LaunchError>> {
         match what.container.as_str() {
             "kafka" => self.brokers.launch(what),
+            "cruise-control" => self.engines.launch(what),
             other => {
                 let said = format!(
                     "a local node runs containers named `kafka` (as simulated brokers) and `cruise-control` (if its \
