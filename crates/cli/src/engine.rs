@@ -1,21 +1,20 @@
 //! `evenkeel engine`
 
 mod check;
-mod files;
-mod outlets;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use evenkeel_engine::clock::WallClock;
 use evenkeel_engine::engine::{Engine, Parts};
+use evenkeel_engine::files::{self, Files};
 use evenkeel_engine::serve::listen::Server;
 use evenkeel_engine::serve::router;
 
-use self::files::Files;
 use crate::ending::Signals;
+use crate::misuse::Misuse;
 
 /// Where its files are, and where it listens.
 #[derive(clap::Args)]
@@ -54,7 +53,8 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Only fails when a provider is there already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut files = Files::read(&args.config)?;
+    let files = Files::read(Path::new("/"), &args.config, |name| std::env::var(name).ok());
+    let mut files = files.map_err(|why| Misuse::Configuration { what: why.to_string() })?;
     let webserver = &mut files.settings.webserver;
     webserver.port = args.port.unwrap_or(webserver.port);
     webserver.address = args.address.clone().unwrap_or_else(|| webserver.address.clone());
@@ -77,7 +77,7 @@ async fn serve(files: Files) -> anyhow::Result<()> {
         client,
         settings: Arc::clone(&settings),
         capacities: Arc::new(files.capacities),
-        courier: outlets::courier(&settings.detectors).await?,
+        courier: files::courier(&settings.detectors, || async { Ok(kube::Client::try_default().await?) }).await?,
         clock: WallClock::system(),
     };
     let engine = Engine::start(parts)?;

@@ -10,6 +10,7 @@ pub mod config;
 pub mod detect;
 pub mod engine;
 pub mod executor;
+pub mod files;
 pub mod journal;
 pub mod metrics;
 pub mod model;

@@ -3,10 +3,14 @@
 //! Residents: the garbage collector ([`gc`]) and the namespace life cycle ([`namespaces`]). Both learn of kinds as
 //! they come and go ([`kinds`]), react to watches, and never ask the wall clock.
 
+pub mod addresses;
+pub mod clock;
 pub mod gc;
 pub mod kinds;
+pub mod kubelet;
 pub mod namespaces;
 mod patience;
+pub mod programs;
 
 use kube::Client;
 

@@ -5,3 +5,5 @@
 
 pub mod auto_rebalance;
 pub mod rebalance;
+pub mod seams;
+pub mod settings;

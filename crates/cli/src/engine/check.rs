@@ -6,8 +6,8 @@ use std::path::Path;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_engine::config::capacity::Disk;
 use evenkeel_engine::config::settings::Source;
+use evenkeel_engine::files::Files;
 
-use super::files::Files;
 use crate::printable;
 
 /// The whole text.

@@ -5,16 +5,13 @@ use std::fs::Permissions;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context;
 use evenkeel_apiserver::serve::certificates::Certificates;
 use evenkeel_sim::broker::login::Users;
 use evenkeel_sim::serve::Listener;
+use evenkeel_sim::serve::tls::{self, ClientAuth};
 use ring::rand::{SecureRandom, SystemRandom};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use crate::directory::Directory;
@@ -159,10 +156,8 @@ const AUTHORITY: &str = "authority.crt";
 fn acceptor(dir: &Path) -> anyhow::Result<TlsAcceptor> {
     let certificates = Certificates::make(&[], jiff::Timestamp::now()).context("could not make certificates")?;
     write_private(&dir.join(AUTHORITY), &certificates.authority)?;
-    let chain = CertificateDer::pem_slice_iter(certificates.server.as_bytes()).collect::<Result<Vec<_>, _>>()?;
-    let key = PrivateKeyDer::from_pem_slice(certificates.server_key.as_bytes())?;
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    let key_store = format!("{}{}", certificates.server_key, certificates.server);
+    Ok(tls::acceptor(key_store.as_bytes(), ClientAuth::None)?)
 }
 
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {

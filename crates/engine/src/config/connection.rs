@@ -74,9 +74,15 @@ impl Connection {
     /// A client that reaches Kafka so. Nothing is asked yet; certificates are read once, so that a wrong
     /// path is told at the start.
     pub fn client(&self) -> Result<Client, TlsError> {
+        self.client_over(Arc::new(Tcp))
+    }
+
+    /// The same over the streams of another connector, which may dial what it likes: the names in certificates are
+    /// those of the brokers.
+    pub fn client_over(&self, below: Arc<dyn Connector>) -> Result<Client, TlsError> {
         let connector: Arc<dyn Connector> = match &self.tls {
-            Some(files) => Arc::new(Tls::new(files.clone())?),
-            None => Arc::new(Tcp),
+            Some(files) => Arc::new(Tls::new(files.clone())?.over(below)),
+            None => below,
         };
         Ok(Client::new(connector, self.settings()))
     }

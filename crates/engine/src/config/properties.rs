@@ -31,11 +31,26 @@ pub enum Unreadable {
         /// What was asked.
         provider: String,
     },
+    /// Something that is found elsewhere, and is not there.
+    #[error("`{key}` asks for `{asked}`, which is not there")]
+    Reference {
+        /// Whose value it is in.
+        key: String,
+        /// What was asked, with its provider.
+        asked: String,
+    },
 }
 
 impl Properties {
     /// Reads a file; `variable` knows the environment. Of a key that is there twice the last counts.
     pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |key, value| filled(key, &value, &variable))
+    }
+
+    fn parse(
+        text: &str,
+        fill: impl Fn(&str, String) -> Result<String, Unreadable>,
+    ) -> Result<Properties, Unreadable> {
         let mut found = BTreeMap::new();
         let mut lines = text.lines().enumerate();
         while let Some((number, first)) = lines.next() {
@@ -50,10 +65,23 @@ impl Properties {
             let (key, value) = split(&line);
             let unescape = |text: &str| unescaped(text).ok_or(Unreadable::Escape { line: number + 1 });
             let key = unescape(key)?;
-            let value = filled(&key, &unescape(value)?, &variable)?;
+            let value = fill(&key, unescape(value)?)?;
             found.insert(key, value.trim_end().to_owned());
         }
         Ok(Properties(found))
+    }
+
+    /// The same without a look at variables: what looks like one means itself.
+    pub fn read_literally(text: &str) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |_, value| Ok(value))
+    }
+
+    /// The same where values are found in more places: `ask` gets the key, the provider and what is asked of it.
+    pub fn read_asking(
+        text: &str,
+        ask: impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+    ) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |key, value| answered(key, &value, &ask))
     }
 
     /// A value; one that is empty counts as not given.
@@ -120,6 +148,20 @@ fn unescaped(text: &str) -> Option<String> {
 
 /// The value with `${env:NAME}` replaced.
 fn filled(key: &str, value: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, Unreadable> {
+    answered(key, value, &|key: &str, provider: &str, name: &str| {
+        if provider != "env" {
+            return Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() });
+        }
+        variable(name).ok_or_else(|| Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() })
+    })
+}
+
+/// The value with every `${provider:name}` replaced.
+fn answered(
+    key: &str,
+    value: &str,
+    ask: &impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+) -> Result<String, Unreadable> {
     let mut whole = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
@@ -131,12 +173,8 @@ fn filled(key: &str, value: &str, variable: &impl Fn(&str) -> Option<String>) ->
             rest = after;
             continue;
         };
-        if provider != "env" {
-            return Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() });
-        }
-        let unset = || Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() };
         whole.push_str(before);
-        whole.push_str(&variable(name).ok_or_else(unset)?);
+        whole.push_str(&ask(key, provider, name)?);
         rest = behind;
     }
     whole.push_str(rest);

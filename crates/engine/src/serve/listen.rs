@@ -1,8 +1,15 @@
 //! The door on a port: TCP or TLS, HTTP/1.1 as the original speaks it, and limits on what clients hold.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
+use evenkeel_kafka::connect::MemoryListener;
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
@@ -14,7 +21,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, DuplexStream},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
@@ -100,15 +107,25 @@ pub struct Server {
 impl Server {
     /// Starts listening. Returns when clients can connect.
     pub async fn start(settings: &Webserver, router: Router) -> Result<Server, NoListener> {
-        let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         let address = format!("{}:{}", settings.address, settings.port);
         let failed = |source| NoListener::Bind { address: address.clone(), source };
         let listener = TcpListener::bind(&address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
+        Server::start_at(bound, listener, settings, router)
+    }
+
+    /// The same where streams arrive by other means, at what passes for an address. Needs a tokio runtime.
+    pub fn start_at(
+        address: SocketAddr,
+        arriving: impl Arrivals,
+        settings: &Webserver,
+        router: Router,
+    ) -> Result<Server, NoListener> {
+        let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         let (stopping, stopped) = watch::channel(false);
         let way_in = WayIn { router, tls, head_bytes: settings.head_bytes.max(BUFFER_MIN) };
-        let accepting = tokio::spawn(accept(listener, way_in, stopped));
-        Ok(Server { address: bound, stopping, accepting })
+        let accepting = tokio::spawn(accept(arriving, way_in, stopped));
+        Ok(Server { address, stopping, accepting })
     }
 
     /// Where it listens.
@@ -130,6 +147,39 @@ impl Drop for Server {
     }
 }
 
+/// Where clients' streams arrive.
+pub trait Arrivals: Send + 'static {
+    /// What they are.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next one, and whose it is. Dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = io::Result<(Self::Stream, SocketAddr)>> + Send;
+}
+
+impl Arrivals for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&mut self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.accept().await?;
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "small answers may be late");
+        }
+        Ok((stream, peer))
+    }
+}
+
+impl Arrivals for MemoryListener {
+    type Stream = DuplexStream;
+
+    async fn next(&mut self) -> io::Result<(DuplexStream, SocketAddr)> {
+        match self.accept().await {
+            Some(stream) => Ok((stream, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))),
+            // Nobody can dial any more.
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// What every connection goes through.
 #[derive(Clone)]
 struct WayIn {
@@ -138,14 +188,14 @@ struct WayIn {
     head_bytes: usize,
 }
 
-async fn accept(listener: TcpListener, way_in: WayIn, mut stopping: watch::Receiver<bool>) {
+async fn accept(mut arriving: impl Arrivals, way_in: WayIn, mut stopping: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let next = async {
             let place = Arc::clone(&room).acquire_owned().await.expect("it is never closed");
-            (listener.accept().await, place)
+            (arriving.next().await, place)
         };
         let (accepted, place) = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
@@ -170,10 +220,10 @@ async fn accept(listener: TcpListener, way_in: WayIn, mut stopping: watch::Recei
 }
 
 impl WayIn {
-    async fn admit(self, stream: TcpStream, peer: SocketAddr, stopping: watch::Receiver<bool>) {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "small answers may be late");
-        }
+    async fn admit<S>(self, stream: S, peer: SocketAddr, stopping: watch::Receiver<bool>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let stream = Patient::new(stream, WRITE_PATIENCE);
         match self.tls.clone() {
             None => self.serve(stream, peer, stopping).await,

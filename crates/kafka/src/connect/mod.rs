@@ -7,7 +7,7 @@ use std::{fmt, future::Future, io, pin::Pin, str::FromStr, time::Duration};
 
 pub use memory::{Memory, MemoryListener};
 pub(crate) use tls::fault as tls_fault;
-pub use tls::{Tls, TlsError, TlsFiles};
+pub use tls::{Tls, TlsError, TlsFiles, TlsPem};
 use tokio::net::TcpStream;
 
 use crate::{

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
@@ -21,8 +21,17 @@ pub fn http_service(tls: ClientConfig, connect_within: Duration) -> HttpService 
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(connect_within));
+    http_service_over(tls, tcp)
+}
+
+/// The same over another connector, which may dial where it likes: a certificate is always checked against the name in
+/// the address that was asked for.
+pub fn http_service_over<C>(tls: ClientConfig, below: C) -> Client<HttpsConnector<C>, Full<Bytes>>
+where
+    HttpsConnector<C>: Connect + Clone,
+{
     let connector =
-        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+        HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(below);
     Client::builder(TokioExecutor::new()).build(connector)
 }
 

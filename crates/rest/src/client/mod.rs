@@ -24,7 +24,7 @@ use tower::{BoxError, Service, ServiceExt};
 use uuid::Uuid;
 
 pub use answer::{Answer, Asks, classify};
-pub use connect::{HttpService, http_service, trusting};
+pub use connect::{HttpService, http_service, http_service_over, trusting};
 pub use credentials::{Basic, Credentials};
 pub use error::{Error, Remedy};
 

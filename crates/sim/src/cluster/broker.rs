@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::quota::Windows;
+use super::report::Reporter;
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
 /// What a broker is made of.
@@ -18,12 +19,24 @@ pub struct BrokerSpec {
     pub link_bytes: f64,
     /// Cores, for the CPU it reports.
     pub cores: f64,
+    /// What else its file says: all of it is shown, what is simulated is heeded.
+    pub file: BTreeMap<String, String>,
+    /// Its metrics reporter, if not the one that all brokers have.
+    pub reporter: Option<Reporter>,
 }
 
 impl BrokerSpec {
     /// A broker with one directory of a terabyte, a link of 1 Gbit/s, and eight cores.
     pub fn new(id: i32) -> Self {
-        Self { id: BrokerId(id), rack: None, dirs: vec![DirSpec::new("/data/d0")], link_bytes: 125e6, cores: 8.0 }
+        Self {
+            id: BrokerId(id),
+            rack: None,
+            dirs: vec![DirSpec::new("/data/d0")],
+            link_bytes: 125e6,
+            cores: 8.0,
+            file: BTreeMap::new(),
+            reporter: None,
+        }
     }
 
     /// The same in a rack.
@@ -62,6 +75,8 @@ pub(crate) struct LogDir {
     pub(crate) spec: DirSpec,
     pub(crate) failed: bool,
     pub(crate) cordoned: bool,
+    /// The broker's file does not name it any more; what was in it cannot be reached.
+    pub(crate) retired: bool,
     /// What is left of the disk's speed.
     pub(crate) pace: f64,
     /// Logs in it, future ones included: a new one goes where there are fewest.
@@ -173,7 +188,7 @@ impl Broker {
 }
 
 impl LogDir {
-    fn new(spec: &DirSpec) -> Self {
-        Self { spec: spec.clone(), failed: false, cordoned: false, pace: 1.0, logs: 0 }
+    pub(super) fn new(spec: &DirSpec) -> Self {
+        Self { spec: spec.clone(), failed: false, cordoned: false, retired: false, pace: 1.0, logs: 0 }
     }
 }

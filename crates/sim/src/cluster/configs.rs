@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Cluster;
+use super::{Cluster, file};
 use super::topic::{Rules, Throttled};
 use crate::code::{Code, Refusal};
 use crate::ids::BrokerId;
@@ -161,7 +161,7 @@ pub(super) const LEADER_RATE: &str = "leader.replication.throttled.rate";
 pub(super) const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
 /// The most it copies between its own directories.
 pub(super) const DIR_RATE: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
-const CORDONED: &str = "cordoned.log.dirs";
+pub(super) const CORDONED: &str = "cordoned.log.dirs";
 
 /// Known, and shown only once they are set.
 const SHOWN_WHEN_SET: [(&str, i8); 4] =
@@ -173,7 +173,7 @@ impl Cluster {
         match resource {
             Resource::Topic(name) => {
                 let topic = self.topics.get(name.as_str()).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
-                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs)).collect())
+                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs, &self.topic_defaults)).collect())
             }
             Resource::EveryBroker => Ok(self
                 .broker_defaults
@@ -198,7 +198,14 @@ impl Cluster {
             let shown = entry(name, value, ConfigSource::Default);
             put(ConfigEntry { kind, read_only, ..shown });
         }
-        let paths: Vec<&str> = broker.dirs.iter().map(|dir| dir.spec.path.as_str()).collect();
+        let dirs = broker.dirs.iter().filter(|dir| !dir.retired);
+        let paths: Vec<&str> = dirs.map(|dir| dir.spec.path.as_str()).collect();
+        for (name, value) in &broker.spec.file {
+            let shown = entry(name, value, ConfigSource::File);
+            let sensitive = name.contains("password");
+            let value = shown.value.filter(|_| !sensitive);
+            put(ConfigEntry { read_only: !file::is_dynamic(name), sensitive, value, ..shown });
+        }
         let id = broker.spec.id.to_string();
         let values = [Some(id), broker.spec.rack.clone(), Some(paths.join(","))];
         let in_file = FILE_KEYS.iter().zip(values).map(|(name, value)| Some(entry(name, &value?, ConfigSource::File)));
@@ -241,7 +248,7 @@ impl Cluster {
         }
         match resource {
             Resource::Topic(name) => {
-                let rules = topic_rules(&next)?;
+                let rules = topic_rules(&next, &self.topic_defaults)?;
                 if !validate_only {
                     self.set_topic_configs(name, next, rules);
                 }
@@ -267,14 +274,14 @@ impl Cluster {
         Ok(())
     }
 
-    fn set_topic_configs(&mut self, name: &str, configs: BTreeMap<String, String>, rules: Rules) {
+    pub(super) fn set_topic_configs(&mut self, name: &str, configs: BTreeMap<String, String>, rules: Rules) {
         self.changing_shares(name, |topic| {
             topic.configs = configs;
             topic.rules = rules;
         });
     }
 
-    fn cordoned_dirs(&self, id: BrokerId, configs: &BTreeMap<String, String>) -> Result<Vec<bool>, Refusal> {
+    pub(super) fn cordoned_dirs(&self, id: BrokerId, configs: &BTreeMap<String, String>) -> Result<Vec<bool>, Refusal> {
         let Some(broker) = self.brokers.get(&id) else { return Ok(Vec::new()) };
         let list = configs.get(CORDONED).map_or("", String::as_str);
         let wanted: Vec<&str> = list.split(',').map(str::trim).filter(|path| !path.is_empty()).collect();
@@ -292,10 +299,15 @@ impl Cluster {
     }
 }
 
-fn topic_entry((name, default, kind): &(&str, &str, i8), configs: &BTreeMap<String, String>) -> ConfigEntry {
-    let shown = match configs.get(*name) {
-        Some(value) => entry(name, value, ConfigSource::Topic),
-        None => entry(name, default, ConfigSource::Default),
+fn topic_entry(
+    (name, default, kind): &(&str, &str, i8),
+    configs: &BTreeMap<String, String>,
+    from_file: &BTreeMap<String, String>,
+) -> ConfigEntry {
+    let shown = match (configs.get(*name), from_file.get(*name)) {
+        (Some(value), _) => entry(name, value, ConfigSource::Topic),
+        (None, Some(value)) => entry(name, value, ConfigSource::File),
+        (None, None) => entry(name, default, ConfigSource::Default),
     };
     ConfigEntry { kind: *kind, sensitive: false, value: shown.value.or_else(|| configs.get(*name).cloned()), ..shown }
 }
@@ -385,8 +397,12 @@ fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What a topic's settings come to; refuses keys and values that Kafka refuses.
-pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, Refusal> {
+/// What a topic's settings come to, with what brokers' files say where the topic says nothing; refuses keys and values
+/// that Kafka refuses.
+pub(super) fn topic_rules(
+    configs: &BTreeMap<String, String>,
+    from_file: &BTreeMap<String, String>,
+) -> Result<Rules, Refusal> {
     for (name, value) in configs {
         let bad = |why: String| Err(Code::InvalidConfig.because(why));
         let wrong = |what: &str| bad(format!("Invalid value {value} for configuration {name}: {what}"));
@@ -403,7 +419,7 @@ pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, R
     }
     let text = |name: &str| {
         let default = TOPIC_KEYS.iter().find(|key| key.0 == name).map_or("", |key| key.1);
-        configs.get(name).map_or(default, String::as_str)
+        configs.get(name).or_else(|| from_file.get(name)).map_or(default, String::as_str)
     };
     let number = |name: &str| text(name).parse::<i64>().unwrap_or(-1);
     let throttled = |name: &str| {

@@ -95,6 +95,11 @@ impl Cluster {
         self.brokers.get(&id).is_none_or(|broker| broker.process == Process::Down)
     }
 
+    /// Whether the broker runs, can be reached, and may lead and follow.
+    pub fn is_serving(&self, id: BrokerId) -> bool {
+        self.brokers.get(&id).is_some_and(|broker| broker.is_running() && broker.is_active())
+    }
+
     /// How often a broker's process has started, ended, or changed how it is reached.
     pub(crate) fn process_changes(&self) -> u64 {
         self.process_changes

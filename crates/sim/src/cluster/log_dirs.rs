@@ -88,7 +88,8 @@ impl Cluster {
                 }
             }
         }
-        dirs
+        let listed = dirs.into_iter().zip(&it.dirs).filter(|(_, dir)| !dir.retired);
+        listed.map(|(view, _)| view).collect()
     }
 
     /// Sends a replica of `broker` to another of its directories; its present one calls that off.

@@ -19,6 +19,7 @@ mod configs;
 mod copy;
 mod elect;
 mod fault;
+mod file;
 mod life;
 mod load;
 mod log_dirs;
@@ -64,6 +65,8 @@ use topic::Topic;
 pub struct Options {
     /// Where all chance comes from.
     pub seed: u64,
+    /// What the cluster is called; made from the seed if nobody says.
+    pub cluster_id: Option<String>,
     /// How long a broker may be silent before it is fenced (broker.session.timeout.ms).
     pub session_timeout: Millis,
     /// How long a broker takes from its start until it is unfenced.
@@ -82,6 +85,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             seed: 0,
+            cluster_id: None,
             session_timeout: 9_000,
             start_time: 300,
             metadata_lag: (20, 300),
@@ -108,6 +112,8 @@ pub struct Cluster {
     gone: Vec<(Millis, Topic)>,
     /// Settings for all brokers.
     broker_defaults: BTreeMap<String, String>,
+    /// Settings of topics that say nothing of their own, as brokers' files have them.
+    topic_defaults: BTreeMap<String, String>,
     timeline: BTreeMap<(Millis, u64), Event>,
     events_made: u64,
     transactions: txn::Coordinator,
@@ -146,7 +152,7 @@ impl Cluster {
     pub fn new(options: Options, brokers: impl IntoIterator<Item = BrokerSpec>) -> Self {
         let mut cluster = Self {
             dice: Dice::new(options.seed),
-            cluster_id: name_from(options.seed),
+            cluster_id: options.cluster_id.clone().unwrap_or_else(|| name_from(options.seed)),
             options,
             now: 0,
             metadata_offset: 0,
@@ -155,6 +161,7 @@ impl Cluster {
             topic_names: BTreeMap::new(),
             gone: Vec::new(),
             broker_defaults: BTreeMap::new(),
+            topic_defaults: BTreeMap::new(),
             timeline: BTreeMap::new(),
             events_made: 0,
             transactions: txn::Coordinator::default(),

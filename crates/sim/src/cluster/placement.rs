@@ -16,7 +16,7 @@ impl Cluster {
     /// Replica lists for `partitions` new partitions.
     pub(super) fn place(&mut self, partitions: usize, factor: i16) -> Result<Vec<Vec<BrokerId>>, Refusal> {
         let registered: Vec<&Broker> = self.brokers.values().filter(|broker| broker.registered).collect();
-        let cordoned = |broker: &Broker| broker.dirs.iter().all(|dir| dir.cordoned);
+        let cordoned = |broker: &Broker| broker.dirs.iter().all(|dir| dir.cordoned || dir.retired);
         let usable: Vec<&Broker> = registered.iter().copied().filter(|broker| !cordoned(broker)).collect();
         let refuse = |why: String| {
             let text = format!("Unable to replicate the partition {factor} time(s): {why}");

@@ -39,7 +39,7 @@ impl Cluster {
     /// The broker's next report is one interval away.
     pub(super) fn schedule_report(&mut self, id: BrokerId) {
         let epoch = self.broker_epoch(id);
-        if let (Some(reporter), Some(epoch)) = (&self.options.reporter, epoch) {
+        if let (Some(reporter), Some(epoch)) = (self.reporter_of(id), epoch) {
             let when = self.now + reporter.interval.max(1);
             self.at(when, Event::Report(id, epoch));
         }
@@ -48,7 +48,7 @@ impl Cluster {
     /// One broker reports, if it is the process that meant to, and can be heard.
     pub(super) fn report(&mut self, id: BrokerId, epoch: i64) {
         let lives = |it: &super::Broker| it.epoch == epoch && it.process != Process::Down;
-        let Some(reporter) = self.options.reporter.clone() else { return };
+        let Some(reporter) = self.reporter_of(id).cloned() else { return };
         if !self.brokers.get(&id).is_some_and(lives) {
             return;
         }
@@ -65,6 +65,11 @@ impl Cluster {
             drop(self.create_topic(&topic, false));
         }
         self.send_reports(&reporter.topic, &records);
+    }
+
+    fn reporter_of(&self, id: BrokerId) -> Option<&Reporter> {
+        let own = self.brokers.get(&id).and_then(|broker| broker.spec.reporter.as_ref());
+        own.or(self.options.reporter.as_ref())
     }
 
     fn send_reports(&mut self, topic: &str, records: &[MetricRecord]) {

@@ -91,11 +91,11 @@ impl Cluster {
         if self.topics.contains_key(new.name.as_str()) {
             return Err(Code::TopicAlreadyExists.because(format!("Topic '{}' already exists.", new.name)));
         }
-        let rules = super::configs::topic_rules(&new.configs)?;
+        let rules = super::configs::topic_rules(&new.configs, &self.topic_defaults)?;
         let lists = match &new.placement {
             Placement::Automatic { partitions, factor } => {
                 let partitions = match *partitions {
-                    -1 => 1,
+                    -1 => self.number_in_files("num.partitions").unwrap_or(1),
                     n if n < 1 => {
                         let text = "Number of partitions was set to an invalid non-positive value.";
                         return Err(Code::InvalidPartitions.because(text));
@@ -103,7 +103,7 @@ impl Cluster {
                     n => n,
                 };
                 let factor = match *factor {
-                    -1 => 1,
+                    -1 => self.number_in_files("default.replication.factor").unwrap_or(1),
                     n if n < 1 => {
                         let text = "Replication factor must be larger than 0, or -1 to use the default value.";
                         return Err(Code::InvalidReplicationFactor.because(text));

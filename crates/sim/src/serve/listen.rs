@@ -1,26 +1,32 @@
 //! Listening, and one conversation after the other has been accepted.
+//!
+//! A broker may have several listeners. Each [`Listener`] has an address book of its own: whoever asks for the cluster is
+//! told the addresses of the listener that was asked, as in Kafka.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
+use evenkeel_kafka::connect::{Address, Memory};
 use evenkeel_kafka::frame::FrameReader;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::{World, lock, millis};
+use super::{LOOK_AGAIN, World, lock, millis};
 use crate::broker::login::{Login, Users};
 use crate::broker::{Addresses, Pending, Reply, handle};
-use crate::ids::{BrokerId, Millis};
+use crate::ids::BrokerId;
 
-/// A waiting answer is looked at this often even if nothing was reported: copies go on by themselves.
-const LOOK_AGAIN: Millis = 50;
 /// What a client may send before it has logged in.
 const STRANGERS_CAP: usize = 64 * 1024;
+/// How long a TLS handshake may take.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a broker could not listen.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +61,7 @@ impl Listener {
         Self { world, addresses: Arc::default(), tls: None, users: None }
     }
 
-    /// The same through TLS.
+    /// The same through TLS. The address book stays the same one: brokers differ in their certificates.
     pub fn with_tls(mut self, acceptor: TlsAcceptor) -> Self {
         self.tls = Some(acceptor);
         self
@@ -78,16 +84,23 @@ impl Listener {
         addresses.values().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
     }
 
-    /// Opens a loopback port for a broker, any free one if `port` is 0, and serves it for as long
-    /// as the runtime lives. A broker that is down drops whoever connects.
+    /// Opens a loopback port for a broker, any free one if `port` is 0, announces it, and serves it for as long as the
+    /// runtime lives. A broker that is down drops whoever connects.
     pub async fn open_tcp(&self, broker: BrokerId, port: u16) -> Result<u16, ListenError> {
+        let port = self.bind(broker, port).await?.stay_open();
+        self.announce(broker, "127.0.0.1", port);
+        Ok(port)
+    }
+
+    /// Opens a loopback port for a broker, any free one if `port` is 0, and serves it until the port is dropped. What
+    /// clients are told is another matter: see [`Listener::announce`].
+    pub async fn bind(&self, broker: BrokerId, port: u16) -> Result<Port, ListenError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let failed = |source| ListenError { broker, address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        self.announce(broker, "127.0.0.1", port);
         let this = self.clone();
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
             loop {
                 match listener.accept().await {
                     Ok((stream, _)) => drop(tokio::spawn(this.clone().accepted(broker, stream))),
@@ -96,29 +109,45 @@ impl Listener {
                 }
             }
         });
-        Ok(port)
+        Ok(Port { number: port, accepting: Some(accepting.abort_handle()) })
+    }
+
+    /// The same inside this process, at any address.
+    pub fn bind_pipe(&self, broker: BrokerId, memory: &Memory, address: Address) -> Port {
+        let number = address.port;
+        let mut arriving = memory.listen(address);
+        let this = self.clone();
+        let accepting = tokio::spawn(async move {
+            while let Some(stream) = arriving.accept().await {
+                tokio::spawn(this.clone().admitted(broker, stream));
+            }
+        });
+        Port { number, accepting: Some(accepting.abort_handle()) }
     }
 
     async fn accepted(self, broker: BrokerId, stream: TcpStream) {
-        if !self.is_answered(broker).await {
-            return;
-        }
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it began");
             return;
         }
-        match &self.tls {
-            None => self.serve(broker, stream).await,
-            Some(acceptor) => match acceptor.accept(stream).await {
-                Ok(stream) => self.serve(broker, stream).await,
-                Err(error) => tracing::debug!(%broker, %error, "a client failed the TLS handshake"),
-            },
+        self.admitted(broker, stream).await;
+    }
+
+    async fn admitted<S: AsyncRead + AsyncWrite + Unpin>(self, broker: BrokerId, stream: S) {
+        if !self.is_answered(broker).await {
+            return;
+        }
+        let Some(acceptor) = &self.tls else { return self.serve(broker, stream).await };
+        match timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(broker, stream).await,
+            Ok(Err(error)) => tracing::debug!(%broker, %error, "a client failed the TLS handshake"),
+            Err(_) => tracing::debug!(%broker, "a client took too long for the TLS handshake"),
         }
     }
 
     /// Whether somebody answers at a broker's port. Behind a cut link there is silence, so the caller holds the line
     /// until that is mended, or the process has ended.
-    pub(super) async fn is_answered(&self, broker: BrokerId) -> bool {
+    async fn is_answered(&self, broker: BrokerId) -> bool {
         let incarnation = self.world.look(|cluster| cluster.broker_epoch(broker));
         tokio::select! {
             biased;
@@ -214,11 +243,7 @@ impl Listener {
 
     /// Returns when the process that was spoken to is no more.
     async fn gone(&self, broker: BrokerId, incarnation: Option<i64>) {
-        let is_gone = || {
-            let now = self.world.look(|cluster| (cluster.is_down(broker), cluster.broker_epoch(broker)));
-            now.0 || now.1 != incarnation
-        };
-        wait_until(self.world.changes(), is_gone).await;
+        self.world.until_ended(broker, incarnation).await;
     }
 
     /// Returns when the broker can be reached; at once if nobody has cut its link.
@@ -227,7 +252,35 @@ impl Listener {
     }
 }
 
-async fn wait_until(mut changes: watch::Receiver<u64>, holds: impl Fn() -> bool) {
+/// A port that is open. Dropping it closes it; conversations go on for as long as the broker does.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    accepting: Option<AbortHandle>,
+}
+
+impl Port {
+    /// Its number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Open for as long as the runtime lives.
+    fn stay_open(mut self) -> u16 {
+        self.accepting = None;
+        self.number
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
+    }
+}
+
+pub(super) async fn wait_until(mut changes: watch::Receiver<u64>, holds: impl Fn() -> bool) {
     while !holds() {
         if changes.changed().await.is_err() {
             return;

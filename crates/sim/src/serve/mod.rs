@@ -6,19 +6,23 @@
 
 mod listen;
 mod pipes;
+pub mod tls;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-pub use listen::{ListenError, Listener};
+pub use listen::{ListenError, Listener, Port};
 pub use pipes::Pipes;
 
 use crate::cluster::Cluster;
 use crate::ids::{BrokerId, Millis};
+
+/// What waits looks this often even if nothing was reported: copies go on by themselves.
+const LOOK_AGAIN: Millis = 50;
 
 /// A cluster in tokio's time, shared by all that serve it or tamper with it.
 #[derive(Clone, Debug)]
@@ -68,6 +72,23 @@ impl World {
     /// Looks at the cluster as it is at this moment.
     pub fn look<T>(&self, look: impl FnOnce(&mut Cluster) -> T) -> T {
         look(&mut self.present())
+    }
+
+    /// Waits until the cluster is so. Looks whenever somebody has touched it, and now and then: much happens by itself.
+    pub async fn until(&self, mut holds: impl FnMut(&mut Cluster) -> bool) {
+        let mut changes = self.changes();
+        while !self.look(&mut holds) {
+            // Either way it is looked at again; the sender lives as long as `self`.
+            let _either = timeout(millis(LOOK_AGAIN), changes.changed()).await;
+        }
+    }
+
+    /// Waits until a broker's process is another one than that of this epoch, or none.
+    pub async fn until_ended(&self, broker: BrokerId, epoch: Option<i64>) {
+        listen::wait_until(self.changes(), || {
+            self.look(|cluster| cluster.is_down(broker) || cluster.broker_epoch(broker) != epoch)
+        })
+        .await;
     }
 
     /// The next answer of `broker` to a call with this API key is lost, and the connection with it;

@@ -1,8 +1,10 @@
 //! Brokers reached over pipes inside one process, for tests under paused time.
 
+use std::sync::{Arc, Mutex};
+
 use evenkeel_kafka::{Address, connect::Memory};
 
-use super::{Listener, World};
+use super::{Listener, Port, World, lock};
 use crate::ids::BrokerId;
 
 /// The doors of simulated brokers, all in memory; hand [`Pipes::connector`] to a client.
@@ -11,12 +13,14 @@ pub struct Pipes {
     world: World,
     listener: Listener,
     memory: Memory,
+    ports: Arc<Mutex<Vec<Port>>>,
 }
 
 impl Pipes {
     /// A door for every broker that there is. Needs a tokio runtime.
     pub fn new(world: World) -> Self {
-        let pipes = Self { listener: Listener::plain(world.clone()), memory: Memory::default(), world };
+        let listener = Listener::plain(world.clone());
+        let pipes = Self { listener, memory: Memory::default(), ports: Arc::default(), world };
         for broker in pipes.world.look(|cluster| cluster.broker_ids()) {
             pipes.open(broker);
         }
@@ -43,17 +47,7 @@ impl Pipes {
     pub fn open(&self, broker: BrokerId) {
         let address = self.address(broker);
         self.listener.announce(broker, &address.host, address.port);
-        let mut arriving = self.memory.listen(address);
-        let listener = self.listener.clone();
-        tokio::spawn(async move {
-            while let Some(stream) = arriving.accept().await {
-                let listener = listener.clone();
-                tokio::spawn(async move {
-                    if listener.is_answered(broker).await {
-                        listener.serve(broker, stream).await;
-                    }
-                });
-            }
-        });
+        let port = self.listener.bind_pipe(broker, &self.memory, address);
+        lock(&self.ports).push(port);
     }
 }

@@ -1,6 +1,6 @@
 //! TLS against a server on loopback: whom each side believes, and certificates that change.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer, server::WebPkiClientVerifier};
@@ -149,4 +149,36 @@ async fn plain_kafka_on_a_tls_port_is_told_apart() {
     let stream = Tcp.open(&address).await.unwrap();
     let error = Connection::open(stream, "test", 1 << 20, Duration::from_secs(30)).await.unwrap_err();
     assert_eq!(error.remedy(), Remedy::AskUser, "{error:?}");
+}
+
+/// Goes to one place, whatever it is asked for.
+#[derive(Debug)]
+struct Always(Address);
+
+impl Connector for Always {
+    fn open<'a>(&'a self, _: &'a Address) -> Opening<'a> {
+        Tcp.open(&self.0)
+    }
+}
+
+#[tokio::test]
+async fn the_name_asked_for_is_checked_wherever_the_stream_leads() {
+    let authority = Authority::new();
+    let dialled = server(&authority, Some(&authority)).await;
+    let (certificate, key) = authority.issue("alice");
+    let identity = Some((certificate.pem().into_bytes(), key.serialize_pem().into_bytes()));
+    let pem = TlsPem { authorities: authority.certificate.pem().into_bytes(), identity };
+    let tls = Tls::of_pem(pem).unwrap().over(Arc::new(Always(dialled)));
+    assert!(!format!("{tls:?}").contains("PRIVATE"), "no key in what is printed");
+    let at = |host: &str| Address { host: host.to_owned(), port: 1 };
+    echo(&tls, &at("127.0.0.1")).await.unwrap();
+    let error = echo(&tls, &at("127.0.0.2")).await.unwrap_err();
+    assert_eq!(error.remedy(), Remedy::AskUser, "{error:?}");
+}
+
+#[test]
+fn pem_without_a_certificate_is_refused() {
+    let pem = TlsPem { authorities: b"nothing".to_vec(), identity: None };
+    let error = Tls::of_pem(pem).unwrap_err();
+    assert_eq!(error.to_string(), "the text of the authorities holds no usable certificate");
 }

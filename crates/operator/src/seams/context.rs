@@ -1,0 +1,109 @@
+//! What every controller is given.
+
+use std::sync::Arc;
+
+use kube::{
+    Client, Resource,
+    runtime::events::{Event, EventType, Recorder, Reporter},
+};
+
+use super::{Clock, Dns, Engines, HttpsEngines, Kafkas, Services, TlsKafkas};
+use crate::settings::Settings;
+
+/// The name under which the operator writes fields and reports Events.
+pub const NAME: &str = "evenkeel-operator";
+
+/// What every controller is given. Nothing about one resource is kept here but connections.
+#[derive(Clone)]
+pub struct Context {
+    /// The Kubernetes API.
+    pub client: Client,
+    /// How services are found.
+    pub services: Arc<dyn Services>,
+    /// How Kafka is spoken with.
+    pub kafkas: Arc<dyn Kafkas>,
+    /// How engines are spoken with.
+    pub engines: Arc<dyn Engines>,
+    /// What time it is.
+    pub clock: Clock,
+    /// How the operator was started.
+    pub settings: Arc<Settings>,
+    recorder: Recorder,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Context")
+            .field("clock", &self.clock)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// As in production: services by DNS, Kafka and engines over TLS. A local run replaces [`Context::services`] by
+    /// [`Context::finding`], tests replace more.
+    pub fn new(client: Client, settings: Settings) -> Self {
+        let reporter = Reporter { controller: NAME.to_owned(), instance: Some(settings.identity.clone()) };
+        let recorder = Recorder::new(client.clone(), reporter);
+        let services: Arc<dyn Services> = Arc::new(Dns);
+        Self {
+            kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
+            engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
+            services,
+            client,
+            clock: Clock::Machine,
+            settings: Arc::new(settings),
+            recorder,
+        }
+    }
+
+    /// The same, with services found in another way.
+    #[must_use]
+    pub fn finding(self, services: Arc<dyn Services>) -> Self {
+        Self {
+            kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
+            engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
+            services,
+            ..self
+        }
+    }
+
+    /// Tells a person that something happened to `about`. An Event that cannot be written is logged and forgotten: what
+    /// it tells of has happened all the same.
+    pub async fn tell<K: Resource<DynamicType = ()>>(&self, about: &K, happened: &Happening) {
+        let event = Event {
+            type_: if happened.is_warning { EventType::Warning } else { EventType::Normal },
+            reason: happened.reason.to_owned(),
+            note: Some(happened.note.clone()),
+            action: happened.reason.to_owned(),
+            secondary: None,
+        };
+        if let Err(error) = self.recorder.publish(&event, &about.object_ref(&())).await {
+            tracing::warn!(%error, reason = happened.reason, note = happened.note, "an Event could not be written");
+        }
+    }
+}
+
+/// What an Event says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happening {
+    /// Whether a person should look.
+    pub is_warning: bool,
+    /// What happened, in one word.
+    pub reason: &'static str,
+    /// What happened, in a sentence.
+    pub note: String,
+}
+
+impl Happening {
+    /// Something as it should be.
+    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { is_warning: false, reason, note: note.into() }
+    }
+
+    /// Something that a person should look at.
+    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
+        Self { is_warning: true, reason, note: note.into() }
+    }
+}
