@@ -9,7 +9,12 @@ pub mod gc;
 pub mod kinds;
 pub mod kubelet;
 pub mod namespaces;
+pub mod nodes;
 mod patience;
+pub mod pods;
+mod quantity;
+pub mod scheduler;
+mod watched;
 
 use kube::Client;
 
