@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
 /// Says what time it is.
@@ -28,6 +29,12 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
+    }
+
+    /// The time as the API writes it: in whole seconds.
+    pub fn stamp(&self) -> Time {
+        let now = self.now();
+        Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
     }
 }
 

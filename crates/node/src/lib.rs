@@ -9,8 +9,13 @@ pub mod gc;
 pub mod kinds;
 pub mod kubelet;
 pub mod namespaces;
+pub mod nodes;
 mod patience;
+pub mod pods;
 pub mod programs;
+mod quantity;
+pub mod scheduler;
+mod watched;
 
 use kube::Client;
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use tokio::time::Instant;
 
 /// Soon after the first trouble, seldom after much of it, and as at first after a quiet minute.
 pub(crate) fn patience() -> ResetTimerBackoff<Doubling> {
@@ -30,6 +31,38 @@ impl Iterator for Doubling {
 impl Backoff for Doubling {
     fn reset(&mut self) {
         self.tries = 0;
+    }
+}
+
+/// When to look again although nothing was heard: after a write that failed, or at a time that was agreed on.
+#[derive(Debug, Default)]
+pub(crate) struct Again {
+    waits: Doubling,
+    at: Option<Instant>,
+}
+
+impl Again {
+    /// A round of work has ended like this; all being well, the next one is due at `next` at the latest.
+    pub(crate) fn after(&mut self, controller: &str, round: kube::Result<Option<Instant>>) {
+        self.at = match round {
+            Ok(next) => {
+                self.waits.reset();
+                next
+            }
+            Err(error) => {
+                // Somebody else was faster, which the watch is about to tell; or the server is not well.
+                tracing::debug!(controller, %error, "could not finish a round; trying again");
+                self.waits.next().map(|wait| Instant::now() + wait)
+            }
+        };
+    }
+
+    /// Waits until the next round is due; for ever if none is.
+    pub(crate) async fn due(&self) {
+        match self.at {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
     }
 }
 

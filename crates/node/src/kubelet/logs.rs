@@ -1,9 +1,9 @@
-//! What containers print: one bounded ring for each run of a container, and who reads along.
+//! What containers print: one bounded ring for each run of a container, who reads along, and where the rings are found.
 //!
 //! A ring forgets its oldest lines when it is full. Whoever follows it and is too slow misses lines and goes on with the
 //! oldest that are left: a program never waits for its readers.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -134,6 +134,49 @@ impl Reader {
     }
 }
 
+/// The rings of all containers: of the run that is, and of the one before it. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Logs(Arc<Mutex<BTreeMap<Place, Runs>>>);
+
+/// Namespace, pod, container.
+type Place = (String, String, String);
+
+#[derive(Debug)]
+struct Runs {
+    current: Log,
+    previous: Option<Log>,
+}
+
+impl Logs {
+    /// The log of a container's run, or of the run before.
+    pub fn find(&self, namespace: &str, pod: &str, container: &str, previous: bool) -> Option<Log> {
+        let place = (namespace.to_owned(), pod.to_owned(), container.to_owned());
+        let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = runs.get(&place)?;
+        if previous { runs.previous.clone() } else { Some(runs.current.clone()) }
+    }
+
+    /// A container's next run prints here.
+    pub(super) fn begin(&self, namespace: &str, pod: &str, container: &str, log: Log) {
+        let place = (namespace.to_owned(), pod.to_owned(), container.to_owned());
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let previous = runs.remove(&place).map(|runs| runs.current);
+        runs.insert(place, Runs { current: log, previous });
+    }
+
+    /// The pod is gone, and what it printed with it.
+    pub(super) fn forget(&self, namespace: &str, pod: &str) {
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.retain(|(of_namespace, of_pod, _), runs| {
+            let goes = of_namespace == namespace && of_pod == pod;
+            if goes {
+                runs.current.close();
+            }
+            !goes
+        });
+    }
+}
+
 /// A line in pieces that are not too long, cut between characters.
 fn pieces(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
@@ -181,6 +224,22 @@ mod tests {
             log.line(&"x".repeat(LINE));
         }
         assert!(log.reader().read().iter().map(|line| line.text.len()).sum::<usize>() <= BYTES);
+    }
+
+    #[test]
+    fn the_run_before_is_kept_until_the_pod_goes() {
+        let logs = Logs::default();
+        for text in ["first", "second", "third"] {
+            let run = log();
+            run.line(text);
+            logs.begin("ns", "pod", "main", run);
+        }
+        let read = |previous| logs.find("ns", "pod", "main", previous).map(|log| log.reader().read()[0].text.clone());
+        assert_eq!((read(false), read(true)), (Some("third".into()), Some("second".into())));
+        logs.forget("ns", "other");
+        assert!(read(false).is_some());
+        logs.forget("ns", "pod");
+        assert_eq!((read(false), read(true)), (None, None));
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,9 +29,14 @@ impl Tree {
         self.0.insert(path.into(), file);
     }
 
+    /// The file at a path.
+    pub fn file(&self, path: &str) -> Option<&File> {
+        self.0.get(path)
+    }
+
     /// The contents of the file at a path.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
-        self.0.get(path).map(|file| file.bytes.as_slice())
+        self.file(path).map(|file| file.bytes.as_slice())
     }
 
     /// The file at a path as text.
@@ -52,11 +57,6 @@ impl Tree {
             move |(path, _)| path.starts_with(&prefix)
         });
         below.map(move |(path, file)| (&path[prefix.len()..], file))
-    }
-
-    /// Adds all files of another one, which wins where both have one.
-    pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
     }
 }
 
