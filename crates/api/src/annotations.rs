@@ -25,6 +25,9 @@ pub const SKIP_BROKER_SCALE_DOWN_CHECK: &str = "strimzi.io/skip-broker-scaledown
 pub const AUTO_REBALANCE: &str = "evenkeel.io/auto-rebalance";
 /// On a KafkaRebalance: how many megabytes it may move at most.
 pub const MAX_DATA_MB: &str = "evenkeel.io/max-data-mb";
+/// On a generated KafkaRebalance that automatic rebalancing itself stopped: why. It is written in the
+/// same step as the stop, so that the end of it is never taken for a user's wish.
+pub const STOPPED_FOR: &str = "evenkeel.io/stopped-for";
 
 /// On a pod: hash of its description in the StrimziPodSet.
 pub const REVISION: &str = "strimzi.io/revision";

@@ -19,7 +19,7 @@ use std::{fmt, future::Future, pin::Pin};
 
 pub use clock::Clock;
 pub use context::{Context, Happening, NAME};
-pub use engines::{EngineService, Engines, HttpsEngines, engine_host};
+pub use engines::{EngineError, EngineService, Engines, HttpsEngines, engine_host};
 pub use kafkas::{Kafkas, REPLICATION_PORT, TlsKafkas, Unreachable, settings as kafka_settings};
 pub use services::{Dns, EndpointSlices, ServiceConnector, Services};
 pub use trust::Trust;

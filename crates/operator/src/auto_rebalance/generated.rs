@@ -6,7 +6,7 @@
 
 use evenkeel_api::{
     KafkaRebalance, KafkaRebalanceSpec,
-    annotations::{self, Ask},
+    annotations::{self, Ask, STOPPED_FOR},
     kafka::AutoRebalanceMode,
     labels,
     rebalance::{RebalanceMode, RebalanceState},
@@ -15,10 +15,6 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::state::Brokers;
-
-/// On a generated KafkaRebalance that automatic rebalancing itself stopped: why. It is written in
-/// the same step as the stop, so that the end of it is never taken for a user's wish.
-pub const STOPPED_FOR: &str = "evenkeel.io/stopped-for";
 
 /// The longest name that Kubernetes takes.
 const LONGEST_NAME: usize = 253;

@@ -18,6 +18,7 @@
 //! says *perhaps submitted*. Whoever finds it so looks for the run by its [`tag`] before anything else.
 
 mod config_map;
+pub mod controller;
 mod decide;
 mod decision;
 mod draft;

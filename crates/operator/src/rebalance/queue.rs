@@ -25,10 +25,11 @@ pub struct Other {
 
 impl Other {
     /// What matters about each of `all` that `resource` has to share its cluster with.
-    pub fn all(resource: &KafkaRebalance, all: &[KafkaRebalance]) -> Vec<Self> {
+    pub fn all<'a>(resource: &KafkaRebalance, all: impl IntoIterator<Item = &'a KafkaRebalance>) -> Vec<Self> {
         let cluster = |it: &KafkaRebalance| it.metadata.labels.as_ref().and_then(|it| it.get(labels::CLUSTER).cloned());
         let mine = cluster(resource);
-        all.iter()
+        all.into_iter()
+            .filter(|other| other.metadata.namespace == resource.metadata.namespace)
             .filter(|other| other.metadata.name != resource.metadata.name)
             .filter(|other| mine.is_some() && cluster(other) == mine)
             .filter(|other| !other.metadata.annotations.as_ref().is_some_and(annotations::is_template))

@@ -22,7 +22,14 @@ use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
 use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust, Unreachable};
 
 /// Requests to one engine; what `rest::Client` speaks over.
-pub type EngineService = BoxCloneSyncService<Request<Full<Bytes>>, Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError>;
+pub type EngineService =
+    BoxCloneSyncService<Request<Full<Bytes>>, Response<UnsyncBoxBody<Bytes, EngineError>>, EngineError>;
+
+/// No answer came, or not to its end. A type of its own: with a bare `BoxError` the compiler cannot see that what waits
+/// for an engine may be sent between threads.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct EngineError(#[from] BoxError);
 
 /// How long a connection to an engine may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -64,8 +71,10 @@ impl HttpsEngines {
         let tls = trusting(&trust.authorities).map_err(|source| Unreachable::Authorities(source.into()))?;
         let dialler = Dialler { way: ServiceConnector::new(Arc::clone(&self.services)) };
         let service = http_service_over(tls, dialler)
-            .map_response(|response: Response<_>| response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
-            .map_err(BoxError::from);
+            .map_response(|response: Response<_>| {
+                response.map(|body| body.map_err(|error| EngineError(error.into())).boxed_unsync())
+            })
+            .map_err(|error| EngineError(error.into()));
         let service = EngineService::new(service);
         known.insert(of.clone(), (trust.clone(), service.clone()));
         Ok(service)

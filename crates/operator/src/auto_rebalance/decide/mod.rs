@@ -77,7 +77,7 @@ pub enum Act {
         /// Name of the KafkaRebalance.
         name: String,
     },
-    /// Annotate with `strimzi.io/rebalance: stop` and [`STOPPED_FOR`](super::generated::STOPPED_FOR),
+    /// Annotate with `strimzi.io/rebalance: stop` and [`STOPPED_FOR`](evenkeel_api::annotations::STOPPED_FOR),
     /// in one patch.
     Stop {
         /// Name of the KafkaRebalance.

@@ -1,0 +1,182 @@
+//! Carries a decision out, write by write, in the order in which a crash between any two does no harm.
+//!
+//! Every write names the version that it rests on. If somebody else wrote meanwhile the server refuses it, nothing
+//! after it is done, and everything is looked at anew.
+
+use evenkeel_api::{KafkaRebalance, KafkaRebalanceStatus, annotations};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Resource};
+use serde_json::{Map, Value, json};
+
+use super::error::Error;
+use super::observe::Sight;
+use crate::rebalance::{Decision, EventKind, Finalizer, FoundConfigMap, Order};
+use crate::seams::{Context, NAME};
+
+/// The longest note that an Event may have, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Makes all writes of a decision, and keeps `sight` true.
+pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &Decision) -> Result<(), Error> {
+    let mut hand = Hand::new(context, sight);
+    if decision.finalizer == Finalizer::Add {
+        hand.set_finalizer(true).await?;
+    }
+    let forgets = |order: Order| decision.forget.as_ref().is_some_and(|forget| forget.order == order);
+    if forgets(Order::BeforeStatus) {
+        hand.forget().await?;
+    }
+    if let Some(config_map) = &decision.config_map {
+        hand.write_config_map(config_map).await?;
+    }
+    if let Some(status) = &decision.status {
+        hand.write_status(status).await?;
+    }
+    if forgets(Order::AfterStatus) {
+        hand.forget().await?;
+    }
+    if decision.finalizer == Finalizer::Remove {
+        hand.set_finalizer(false).await?;
+    }
+    for event in &decision.events {
+        hand.tell(event).await;
+    }
+    Ok(())
+}
+
+struct Hand<'a> {
+    context: &'a Context,
+    rebalances: Api<KafkaRebalance>,
+    config_maps: Api<ConfigMap>,
+    name: String,
+    sight: &'a mut Sight,
+}
+
+impl<'a> Hand<'a> {
+    fn new(context: &'a Context, sight: &'a mut Sight) -> Self {
+        let metadata = &sight.seen.resource.metadata;
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        Self {
+            context,
+            rebalances: Api::namespaced(context.client.clone(), &namespace),
+            config_maps: Api::namespaced(context.client.clone(), &namespace),
+            name: metadata.name.clone().unwrap_or_default(),
+            sight,
+        }
+    }
+
+    fn learn(&mut self, resource: KafkaRebalance) {
+        self.sight.versions.resource = resource.metadata.resource_version.clone();
+        self.sight.seen.resource = resource;
+    }
+
+    /// Changes something in the resource's metadata.
+    async fn patch(&mut self, what: &'static str, key: &str, value: Value) -> Result<(), Error> {
+        let mut metadata = Map::from_iter([(key.to_owned(), value)]);
+        metadata.insert("resourceVersion".to_owned(), json!(self.sight.seen.resource.metadata.resource_version));
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        let patched = self.rebalances.patch(&self.name, &params(), &patch).await.map_err(Error::writing(what))?;
+        self.learn(patched);
+        Ok(())
+    }
+
+    /// Ours is added or removed, others stay where they are.
+    async fn set_finalizer(&mut self, on: bool) -> Result<(), Error> {
+        let found = self.sight.seen.resource.metadata.finalizers.clone().unwrap_or_default();
+        let mut wanted: Vec<String> =
+            found.into_iter().filter(|it| it != annotations::REBALANCE_FINALIZER).collect();
+        if on {
+            wanted.push(annotations::REBALANCE_FINALIZER.to_owned());
+        }
+        self.patch("the finalizer", "finalizers", json!(wanted)).await
+    }
+
+    /// Takes the command away. That it still is the one that was heard follows from the version.
+    async fn forget(&mut self) -> Result<(), Error> {
+        self.patch("the annotation", "annotations", json!({ (annotations::REBALANCE): null })).await
+    }
+
+    async fn write_status(&mut self, status: &KafkaRebalanceStatus) -> Result<(), Error> {
+        let mut resource = self.sight.seen.resource.clone();
+        resource.status = Some(status.clone());
+        // It is sent as it was read, or the server takes it for an attempt to change who manages what.
+        let params = PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() };
+        let written = self.rebalances.replace_status(&self.name, &params, &resource).await;
+        self.learn(written.map_err(Error::writing("the status"))?);
+        Ok(())
+    }
+
+    /// Creates it, or brings its data to what they should be. Labels and annotations of others stay.
+    async fn write_config_map(&mut self, wanted: &ConfigMap) -> Result<(), Error> {
+        let failed = Error::writing("the ConfigMap");
+        let written = match &self.sight.seen.config_map {
+            FoundConfigMap::Ours(found) => {
+                let mut data: Map<String, Value> = found.keys().map(|key| (key.clone(), Value::Null)).collect();
+                data.extend(wanted.data.iter().flatten().map(|(key, value)| (key.clone(), json!(value))));
+                let version = &self.sight.versions.config_map;
+                let metadata = json!({ "resourceVersion": version, "labels": wanted.metadata.labels });
+                let patch = Patch::Merge(json!({ "metadata": metadata, "data": data }));
+                self.config_maps.patch(&self.name, &params(), &patch).await
+            }
+            // One that appeared meanwhile makes this fail, whoever it belongs to.
+            _ => {
+                let params = PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() };
+                self.config_maps.create(&params, wanted).await
+            }
+        };
+        let written = written.map_err(failed)?;
+        self.sight.versions.config_map = written.metadata.resource_version.clone();
+        self.sight.seen.config_map = FoundConfigMap::of(&self.sight.seen.resource, Some(&written));
+        Ok(())
+    }
+
+    /// What cannot be told has happened all the same.
+    async fn tell(&self, event: &crate::rebalance::Event) {
+        let said = Event {
+            type_: match event.kind {
+                EventKind::Normal => EventType::Normal,
+                EventKind::Warning => EventType::Warning,
+            },
+            reason: event.reason.clone(),
+            note: Some(shortened(&event.note)),
+            action: event.reason.clone(),
+            secondary: None,
+        };
+        let instance = Some(self.context.settings.identity.clone());
+        let reporter = Reporter { controller: NAME.to_owned(), instance };
+        // A recorder folds what has the same reason into one Event, with the words of the first. These tell of
+        // different proposals and failures, so each has a recorder of its own.
+        let recorder = Recorder::new(self.context.client.clone(), reporter);
+        if let Err(error) = recorder.publish(&said, &self.sight.seen.resource.object_ref(&())).await {
+            tracing::warn!(%error, reason = event.reason, note = event.note, "an Event could not be written");
+        }
+    }
+}
+
+fn params() -> PatchParams {
+    PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() }
+}
+
+/// As much of a note as an Event takes.
+fn shortened(note: &str) -> String {
+    if note.len() <= LONGEST_NOTE {
+        return note.to_owned();
+    }
+    const MARK: &str = "…";
+    let end = note.floor_char_boundary(LONGEST_NOTE - MARK.len());
+    format!("{}{MARK}", &note[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_to_what_an_event_takes() {
+        assert_eq!(shortened("short"), "short");
+        let cut = shortened(&"ä".repeat(LONGEST_NOTE));
+        assert!(cut.len() <= LONGEST_NOTE && cut.ends_with("ä…"), "{} bytes", cut.len());
+    }
+}

@@ -1,0 +1,181 @@
+//! The shell around the machine: it looks, carries out what was decided, asks the engine, and comes back in time. It
+//! decides nothing.
+//!
+//! | file | what |
+//! |---|---|
+//! | `observe`, `access` | from the API server to an observation, and to a way to the engine |
+//! | `round` | one reconciliation |
+//! | `carry` | the writes of a decision |
+//! | `ask` | the calls of a decision |
+//! | `figures` | what is counted |
+//!
+//! It may be dropped at any moment: whatever was begun is found again by the next one.
+
+mod access;
+mod ask;
+mod carry;
+mod error;
+mod figures;
+mod observe;
+mod round;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use evenkeel_api::{Kafka, KafkaRebalance, labels};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Api;
+use kube::core::PartialObjectMeta;
+use kube::runtime::Controller;
+use kube::runtime::controller::{self, Action};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher;
+use tokio::time::Instant;
+
+pub use error::{Error, Remedy};
+pub use figures::Figures;
+
+use crate::seams::Context;
+use figures::Reconciled;
+use round::{Back, Left};
+
+/// How many resources are looked at side by side: enough that a slow engine holds up nobody else's.
+const AT_ONCE: u16 = 64;
+/// Before something that failed is tried again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What the controller has at hand.
+struct Shell {
+    context: Context,
+    rebalances: Store<KafkaRebalance>,
+    figures: Arc<Figures>,
+    memory: Mutex<BTreeMap<(String, String), Memory>>,
+}
+
+/// What is remembered of a resource. All of it may be lost.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    left: Option<Left>,
+    failures: u32,
+}
+
+/// Looks after all KafkaRebalances of the operator's namespaces, until dropped.
+pub async fn run(context: Context, figures: Arc<Figures>) {
+    let namespaces = &context.settings.namespaces;
+    let scopes: Vec<Option<&str>> = match namespaces.as_slice() {
+        [] => vec![None],
+        some => some.iter().map(|namespace| Some(namespace.as_str())).collect(),
+    };
+    let all = scopes.into_iter().map(|scope| look_after(context.clone(), scope, Arc::clone(&figures)));
+    futures::future::join_all(all).await;
+}
+
+async fn look_after(context: Context, namespace: Option<&str>, figures: Arc<Figures>) {
+    let watched = watcher::Config::default();
+    let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
+    let controller = Controller::new(scoped::<KafkaRebalance>(&context, namespace), watched.clone());
+    let rebalances = controller.store();
+    figures.count_resources_of(rebalances.clone());
+    let (by_kafka, by_secret) = (rebalances.clone(), rebalances.clone());
+    let controller = controller
+        .with_config(controller::Config::default().concurrency(AT_ONCE))
+        // Of these only the fact matters that something has happened to them.
+        .owns(scoped::<PartialObjectMeta<ConfigMap>>(&context, namespace), of_clusters.clone())
+        .watches(scoped::<PartialObjectMeta<Kafka>>(&context, namespace), watched, move |kafka| {
+            of_cluster(&by_kafka, kafka.metadata.namespace, kafka.metadata.name)
+        })
+        .watches(scoped::<PartialObjectMeta<Secret>>(&context, namespace), of_clusters, move |secret| {
+            let cluster = secret.metadata.labels.and_then(|mut labels| labels.remove(labels::CLUSTER));
+            let is_ours = cluster.as_deref().zip(secret.metadata.name.as_deref()).is_some_and(|(cluster, name)| {
+                name == access::api_secret(cluster) || name == access::ca_secret(cluster)
+            });
+            of_cluster(&by_secret, secret.metadata.namespace, cluster.filter(|_| is_ours))
+        });
+    let shell = Arc::new(Shell { context, rebalances, figures, memory: Mutex::default() });
+    controller
+        .run(reconcile, pause, shell)
+        .for_each(|ended| async move {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a reconciliation of a KafkaRebalance failed");
+            }
+        })
+        .await;
+}
+
+fn scoped<K>(context: &Context, namespace: Option<&str>) -> Api<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(context.client.clone(), namespace),
+        None => Api::all(context.client.clone()),
+    }
+}
+
+/// The KafkaRebalances of a cluster.
+fn of_cluster(
+    rebalances: &Store<KafkaRebalance>,
+    namespace: Option<String>,
+    cluster: Option<String>,
+) -> Vec<ObjectRef<KafkaRebalance>> {
+    let Some(cluster) = cluster else { return Vec::new() };
+    let belongs = |it: &Arc<KafkaRebalance>| {
+        let label = it.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER));
+        it.metadata.namespace == namespace && label == Some(&cluster)
+    };
+    rebalances.state().iter().filter(|it| belongs(it)).map(|it| ObjectRef::from_obj(it.as_ref())).collect()
+}
+
+async fn reconcile(resource: Arc<KafkaRebalance>, shell: Arc<Shell>) -> Result<Action, Error> {
+    let began = Instant::now();
+    let key = key(&resource);
+    let before = shell.recall(&key).left;
+    let periodical = before.as_ref().is_some_and(Left::is_due);
+    let ended = round::reconcile(&shell, &key.0, &key.1, before.as_ref()).await;
+    let succeeded = ended.is_ok();
+    shell.figures.reconciled(&resource, Reconciled { periodical, succeeded, took: began.elapsed() });
+    let (back, left) = ended?;
+    match back {
+        Back::After(pause) => {
+            shell.remember(key, Memory { left, failures: 0 });
+            Ok(Action::requeue(pause))
+        }
+        Back::Never => {
+            shell.forget(&key);
+            Ok(Action::await_change())
+        }
+    }
+}
+
+/// When to try again what failed: later each time.
+fn pause(resource: Arc<KafkaRebalance>, error: &Error, shell: Arc<Shell>) -> Action {
+    let key = key(&resource);
+    let failures = shell.recall(&key).failures;
+    shell.remember(key.clone(), Memory { left: None, failures: failures.saturating_add(1) });
+    let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE);
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    tracing::warn!(%error, source, namespace = key.0, name = key.1, ?pause, "a KafkaRebalance could not be reconciled");
+    Action::requeue(pause)
+}
+
+fn key(resource: &KafkaRebalance) -> (String, String) {
+    let metadata = &resource.metadata;
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+impl Shell {
+    fn recall(&self, key: &(String, String)) -> Memory {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned().unwrap_or_default()
+    }
+
+    fn remember(&self, key: (String, String), memory: Memory) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key, memory);
+    }
+
+    fn forget(&self, key: &(String, String)) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
