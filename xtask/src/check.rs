@@ -28,6 +28,7 @@ enum Step {
     Clippy,
     Docs,
     Test,
+    Tour,
     RealKafka,
     RealKube,
 }
@@ -106,6 +107,8 @@ impl Step {
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
+            // What the tests built; the story that newcomers see, checked as they see it.
+            Self::Tour => process::run(&mut cargo(&["run", "--locked", "--", "local", "--tour"])),
             Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),
         }
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn without_real_parts_everything_else_still_runs() {
         let options = Options { no_real: true, only: None };
-        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test]);
+        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test, Step::Tour]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `evenkeel kube`
 
-mod greeting;
+pub(crate) mod greeting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn place(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<(P
 }
 
 /// Says in the program's own words what the server refuses because of how it was started.
-fn refused(error: serve::Error) -> anyhow::Error {
+pub(crate) fn refused(error: serve::Error) -> anyhow::Error {
     match error {
         serve::Error::NotLoopback { address } => Misuse::Remote { address }.into(),
         serve::Error::ForeignKubeconfig { foreign } => Misuse::Kubeconfig { foreign }.into(),
@@ -94,11 +94,11 @@ fn refused(error: serve::Error) -> anyhow::Error {
 }
 
 /// A client that needs no socket.
-fn client(shared: &Arc<Shared>) -> kube::Client {
+pub(crate) fn client(shared: &Arc<Shared>) -> kube::Client {
     kube::Client::new(http::router(Arc::clone(shared)), "default")
 }
 
-async fn install_crds(shared: &Arc<Shared>) -> anyhow::Result<()> {
+pub(crate) async fn install_crds(shared: &Arc<Shared>) -> anyhow::Result<()> {
     let api = kube::Api::all(client(shared));
     for crd in evenkeel_api::crds() {
         api.create(&kube::api::PostParams::default(), &crd).await.context("could not install the CRDs")?;

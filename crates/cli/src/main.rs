@@ -8,6 +8,7 @@ mod engine;
 mod generate;
 mod kube;
 mod live;
+mod local;
 mod misuse;
 mod plan;
 mod printable;
@@ -39,6 +40,8 @@ enum Command {
     Generate(generate::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
+    /// Run Kubernetes, a Kafka cluster, its operator and its engine on this machine, and show what they do.
+    Local(local::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Engine(args) => engine::run(&args),
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
+        Command::Local(args) => local::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),

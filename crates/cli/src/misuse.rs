@@ -56,6 +56,12 @@ pub(crate) enum Misuse {
         /// In which file, and what.
         what: String,
     },
+    /// No such local run.
+    #[error("{what}")]
+    Local {
+        /// Which option is wrong, and how.
+        what: String,
+    },
     /// No such cluster can be simulated.
     #[error("{what}")]
     Simulation {

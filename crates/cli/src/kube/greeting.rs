@@ -45,7 +45,7 @@ pub(super) fn program(running: &Path, search_path: Option<&OsStr>) -> String {
 }
 
 /// Quotes a path for the shell where it needs that.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }

@@ -1,0 +1,28 @@
+//! What `evenkeel local` prints: how to look in, and what to try.
+
+use std::io::{self, Write};
+
+use super::example::CLUSTER;
+use super::stack::Stack;
+use crate::kube::greeting::quoted;
+
+/// As soon as the API is there: the line to paste comes first.
+pub(super) fn begin(stack: &Stack, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "export KUBECONFIG={}", quoted(stack.kubeconfig()))?;
+    writeln!(out)?;
+    writeln!(out, "A Kubernetes API is at {}; ctrl-c stops everything. A Kafka cluster is coming up …", stack.url())?;
+    out.flush()
+}
+
+/// When the cluster is ready.
+pub(super) fn ready(stack: &Stack, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "The Kafka cluster `{CLUSTER}` is ready. Kafka clients reach it at {}", stack.bootstrap())?;
+    writeln!(out)?;
+    writeln!(out, "Paste the first line into another terminal, then try:")?;
+    writeln!(out)?;
+    writeln!(out, "  kubectl get kafka,kafkanodepool,strimzipodset,pod")?;
+    writeln!(out, "  kubectl scale kafkanodepool/brokers --replicas=4")?;
+    writeln!(out, "  kubectl get events --watch")?;
+    writeln!(out, "  kubectl logs deployment/{CLUSTER}-cruise-control")?;
+    out.flush()
+}

@@ -1,0 +1,135 @@
+//! The parts of a local run, started and stopped together: the Kubernetes API, the node with its programs, the operator.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use evenkeel_apiserver::serve::{Server, Settings as ServerSettings};
+use evenkeel_kafka::connect::Connector;
+use evenkeel_kafka::{Address, Client as Kafka, Settings as KafkaSettings};
+use evenkeel_node::addresses::AddressTable;
+use evenkeel_node::clock::Clock;
+use evenkeel_node::kubelet::logs::Logs;
+use evenkeel_node::kubelet::{Settings as KubeletSettings, materials::Account};
+use evenkeel_node::nodes::Nodes;
+use evenkeel_node::programs::LocalPrograms;
+use evenkeel_node::programs::engine::Engines;
+use evenkeel_node::programs::kafka::{Brokers, Simulation};
+use evenkeel_node::programs::wires::Wires;
+use evenkeel_operator::seams::{Context, EndpointSlices};
+use evenkeel_operator::settings::Settings as OperatorSettings;
+use evenkeel_sim::Options;
+use evenkeel_sim::serve::World;
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::example;
+use crate::kube::{client, install_crds, refused};
+
+/// The zones that pods are spread over.
+const ZONES: [&str; 3] = ["zone-0", "zone-1", "zone-2"];
+/// Nobody waits longer than this for pods at the end.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
+
+/// All parts, running.
+pub(super) struct Stack {
+    server: Server,
+    client: Client,
+    kubeconfig: PathBuf,
+    brokers: Brokers,
+    wires: Wires,
+    table: AddressTable,
+    stop: watch::Sender<bool>,
+    operator: JoinHandle<()>,
+    node: JoinHandle<std::io::Result<()>>,
+}
+
+impl Stack {
+    pub(super) async fn start(listen: SocketAddr, dir: &Path) -> anyhow::Result<Self> {
+        let logs = Logs::default();
+        let settings = ServerSettings { listen, logs: Some(Arc::new(logs.clone())), ..ServerSettings::default() };
+        let server = Server::start(settings).await.map_err(refused)?;
+        let kubeconfig = dir.join("kubeconfig");
+        server.write_kubeconfig(&kubeconfig).map_err(refused)?;
+        install_crds(server.shared()).await?;
+        let client = client(server.shared());
+        let (stop, stopped) = watch::channel(false);
+
+        let (wires, table) = (Wires::Loopback, AddressTable::default());
+        let clock = Clock::new(Timestamp::now);
+        let simulation = Simulation { clock: clock.clone(), speed: 1.0, options: Options::default() };
+        let brokers = Brokers::new(wires.clone(), simulation);
+        let engines = Engines::new(wires.clone(), clock.clone(), Some(client.clone()));
+        let programs = LocalPrograms { brokers: brokers.clone(), engines };
+        let kubelet = KubeletSettings {
+            nodes: Nodes::in_zones(ZONES),
+            programs: Arc::new(programs),
+            clock,
+            addresses: table.clone(),
+            logs,
+            dir: Some(dir.join("pods")),
+            account: Some(Account { token: server.token().to_owned(), authority: server.certificates().authority_pem() }),
+            stop_within: STOP_WITHIN,
+        };
+        let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), kubelet, until(stopped.clone())));
+        let context = Context::new(client.clone(), OperatorSettings::default());
+        let context = context.finding(Arc::new(EndpointSlices(client.clone())));
+        let operator = tokio::spawn(evenkeel_operator::process::run(context, until(stopped)));
+        Ok(Self { server, client, kubeconfig, brokers, wires, table, stop, operator, node })
+    }
+
+    /// The Kubernetes API.
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(super) fn url(&self) -> String {
+        self.server.url()
+    }
+
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The simulated cluster behind a Kafka, once one of its brokers has started.
+    pub(super) fn world(&self, namespace: &str, cluster: &str) -> Option<World> {
+        self.brokers.worlds().get(namespace, cluster)
+    }
+
+    /// The example's Kafka, as a client of its plain listener. It connects when it is first asked something.
+    pub(super) fn kafka(&self) -> Kafka {
+        let host = format!("{}-kafka-bootstrap.{}.svc", example::CLUSTER, example::NAMESPACE);
+        let connector: Arc<dyn Connector> = self.wires.connector(self.table.clone());
+        Kafka::new(connector, KafkaSettings::new(vec![Address { host, port: 9092 }]))
+    }
+
+    /// Where people point their own clients: the plain listeners, as they are on this machine.
+    pub(super) fn bootstrap(&self) -> String {
+        let host = format!("{}-kafka-bootstrap.{}.svc", example::CLUSTER, example::NAMESPACE);
+        let all: Vec<String> = self.table.find(&host, 9092).iter().map(ToString::to_string).collect();
+        all.join(",")
+    }
+
+    /// Ends everything; nothing is left behind.
+    pub(super) async fn stop(self) {
+        // The operator first: it would take pods that end for pods that failed.
+        self.operator.abort();
+        let _ = self.operator.await;
+        self.stop.send_replace(true);
+        match self.node.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the node ended badly"),
+            Err(error) => tracing::warn!(%error, "the node ended badly"),
+        }
+        self.server.stop().await;
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    // A sender that is gone is as good as a word.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}

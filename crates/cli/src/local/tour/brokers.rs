@@ -1,0 +1,89 @@
+//! The brokers of a cluster as a picture: what each holds and leads, and how full it is beside the others.
+
+use std::collections::BTreeMap;
+
+use evenkeel_kafka::{BrokerId, Client, calls::topics::Which};
+
+use super::show::bar;
+use crate::columns::columns;
+
+/// What is seen of a broker from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Broker {
+    pub(crate) rack: Option<String>,
+    /// Replicas that it holds, whoever leads them.
+    pub(crate) replicas: usize,
+    pub(crate) leaders: usize,
+    pub(crate) bytes: u64,
+}
+
+/// Every broker that is up, by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Brokers(pub(crate) BTreeMap<i32, Broker>);
+
+impl Brokers {
+    /// Asks Kafka, as any client may.
+    pub(crate) async fn look(kafka: &Client) -> Result<Self, evenkeel_kafka::Error> {
+        let cluster = kafka.describe_cluster().await?;
+        let mut brokers = BTreeMap::new();
+        for seen in cluster.brokers.iter().filter(|broker| !broker.fenced) {
+            let dirs = kafka.describe_log_dirs(seen.id, None).await?.dirs;
+            let replicas = dirs.values().flatten().flat_map(|dir| dir.replicas.values());
+            let bytes = replicas.filter_map(|replica| u64::try_from(replica.bytes).ok()).sum();
+            brokers.insert(seen.id.0, Broker { rack: seen.rack.clone(), bytes, ..Broker::default() });
+        }
+        for topic in kafka.topics(Which::All).await?.values().flatten() {
+            for partition in &topic.partitions {
+                for replica in &partition.replicas {
+                    count(&mut brokers, *replica, |it| it.replicas += 1);
+                }
+                if let Some(leader) = partition.leader {
+                    count(&mut brokers, leader, |it| it.leaders += 1);
+                }
+            }
+        }
+        Ok(Self(brokers))
+    }
+
+    /// The picture.
+    pub(crate) fn table(&self) -> String {
+        let most = self.0.values().map(|it| it.bytes).max().unwrap_or(0).max(1);
+        let head = ["BROKER", "ZONE", "REPLICAS", "LEADERS", "DATA", ""].map(str::to_owned).to_vec();
+        let rows = self.0.iter().map(|(id, it)| {
+            let share = u8::try_from(it.bytes.saturating_mul(100) / most).unwrap_or(100);
+            let zone = it.rack.clone().unwrap_or_else(|| "–".to_owned());
+            let mb = it.bytes / (1024 * 1024);
+            vec![id.to_string(), zone, it.replicas.to_string(), it.leaders.to_string(), format!("{mb} MB"), bar(share)]
+        });
+        columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+    }
+}
+
+fn count(brokers: &mut BTreeMap<i32, Broker>, of: BrokerId, change: impl FnOnce(&mut Broker)) {
+    if let Some(broker) = brokers.get_mut(&of.0) {
+        change(broker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_broker_has_the_longest_bar() {
+        let broker = |rack: Option<&str>, mb: u64| Broker {
+            rack: rack.map(str::to_owned),
+            replicas: 10,
+            leaders: 4,
+            bytes: mb * 1024 * 1024,
+        };
+        let brokers = Brokers(BTreeMap::from([(0, broker(Some("zone-0"), 200)), (11, broker(None, 50))]));
+        let table = brokers.table();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[0], "BROKER  ZONE    REPLICAS  LEADERS  DATA");
+        assert!(lines[1].starts_with("0       zone-0  10        4        200 MB"), "{table}");
+        assert!(lines[1].ends_with(&bar(100)), "{table}");
+        assert!(lines[2].ends_with(&bar(25)), "{table}");
+        assert_eq!(Brokers::default().table(), "BROKER  ZONE  REPLICAS  LEADERS  DATA\n");
+    }
+}

@@ -1,0 +1,86 @@
+//! What the tour reads of the resources, in the words that it tells.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+use evenkeel_api::conditions::{NOT_READY, READY};
+use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, Reason};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::ResourceExt;
+
+use super::guide::{Guide, Standing};
+
+/// How long a cluster may take to come to rest.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+/// The key of the ConfigMap beside a KafkaRebalance that says how much was moved.
+const PERCENT_DONE: &str = "completedByteMovementPercentage";
+
+impl<W: Write> Guide<W> {
+    pub(crate) async fn kafka_resource(&self) -> anyhow::Result<Kafka> {
+        self.api::<Kafka>().get(&self.cluster).await.context("could not read the Kafka")
+    }
+
+    pub(crate) async fn pool(&self, name: &str) -> anyhow::Result<KafkaNodePool> {
+        self.api::<KafkaNodePool>().get(name).await.with_context(|| format!("could not read the node pool {name}"))
+    }
+
+    pub(crate) async fn rebalance(&self, name: &str) -> anyhow::Result<Option<KafkaRebalance>> {
+        self.api::<KafkaRebalance>().get_opt(name).await.with_context(|| format!("could not read {name}"))
+    }
+
+    pub(crate) async fn pod(&self, name: &str) -> anyhow::Result<Option<Pod>> {
+        self.api::<Pod>().get_opt(name).await.with_context(|| format!("could not read the pod {name}"))
+    }
+
+    /// Whether the Kafka is Ready, and where it stands if not.
+    pub(crate) async fn readiness(&self) -> anyhow::Result<Standing> {
+        let kafka = self.kafka_resource().await?;
+        let pods = self.api::<Pod>().list(&self.of_cluster()).await.context("could not list pods")?;
+        let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+        let why = conditions(&kafka).iter().find(|it| it.type_ == NOT_READY).and_then(|it| it.message.clone());
+        let text = format!("pods ready: {ready} of {}{}", pods.items.len(), why.map_or(String::new(), |it| format!("; {it}")));
+        let current = kafka.status.as_ref().and_then(|status| status.observed_generation) == kafka.metadata.generation;
+        Ok(Standing::reached_if(current && conditions(&kafka).iter().any(|it| it.type_ == READY), text))
+    }
+
+    /// Waits until the Kafka is Ready.
+    pub(crate) async fn until_ready(&mut self) -> anyhow::Result<()> {
+        self.until("the Kafka is Ready", READY_WITHIN, async |guide| guide.readiness().await).await
+    }
+
+    /// The warning of this reason on the Kafka.
+    pub(crate) async fn warning(&self, reason: Reason) -> anyhow::Result<Option<String>> {
+        let kafka = self.kafka_resource().await?;
+        let found = conditions(&kafka).iter().find(|it| it.is_warning() && it.has_reason(reason));
+        Ok(found.map(|it| it.message.clone().unwrap_or_default()))
+    }
+
+    /// How far a rebalance has come, in its own words and in percent of the data.
+    pub(crate) async fn progress(&self, name: &str) -> anyhow::Result<Option<u8>> {
+        let map = self.api::<ConfigMap>().get_opt(name).await.context("could not read the progress")?;
+        let percent = map.and_then(|map| map.data?.get(PERCENT_DONE)?.parse::<u8>().ok());
+        Ok(percent)
+    }
+
+    fn of_cluster(&self) -> kube::api::ListParams {
+        kube::api::ListParams::default().labels(&format!("{}={}", evenkeel_api::labels::CLUSTER, self.cluster))
+    }
+}
+
+/// What a rebalance says of itself: its state, and its warnings.
+pub(crate) fn told(rebalance: &KafkaRebalance) -> String {
+    let all = rebalance.status.iter().flat_map(|status| &status.conditions);
+    let said = all.filter_map(|it| it.message.clone()).collect::<Vec<_>>().join("; ");
+    let state = rebalance.state();
+    if said.is_empty() { format!("{} is {state}", rebalance.name_any()) } else { format!("{} is {state}: {said}", rebalance.name_any()) }
+}
+
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.filter(|it| it.type_ == "Ready").any(|it| it.status == "True")
+}
+
+fn conditions(kafka: &Kafka) -> &[Condition] {
+    kafka.status.as_ref().map_or(&[], |status| &status.conditions)
+}
