@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 /// The annotation that carries the real ports of a pod's processes on 127.0.0.1: `{"9091":40001}`.
@@ -50,48 +50,11 @@ pub(crate) fn ports(pod: &Pod) -> Option<BTreeMap<u16, u16>> {
     serde_json::from_str(pod.annotations().get(PORTS)?).ok()
 }
 
-/// Whether labels are among those that a selector means. One that says nothing means everything.
-pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.iter().flatten().all(|(label, value)| labels.get(label) == Some(value));
-    equal
-        && selector.match_expressions.iter().flatten().all(|wanted| {
-            let found = labels.get(&wanted.key);
-            let listed = found.is_some_and(|found| wanted.values.iter().flatten().any(|value| value == found));
-            match wanted.operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => found.is_some(),
-                "DoesNotExist" => found.is_none(),
-                _ => false,
-            }
-        })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-
-    fn fits(selector: Value) -> bool {
-        let labels = [("app", "kafka"), ("tier", "1")].map(|(label, value)| (label.to_owned(), value.to_owned()));
-        selects(&serde_json::from_value(selector).unwrap(), &labels.into())
-    }
-
-    #[test]
-    fn selectors_need_all_their_words() {
-        let expression =
-            |key, operator, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
-        assert!(fits(json!({})));
-        assert!(fits(json!({"matchLabels": {"app": "kafka"}})));
-        assert!(!fits(json!({"matchLabels": {"app": "kafka", "tier": "2"}})));
-        assert!(fits(expression("app", "In", json!(["x", "kafka"]))));
-        assert!(!fits(expression("app", "NotIn", json!(["x", "kafka"]))));
-        assert!(fits(expression("none", "NotIn", json!(["x"]))));
-        assert!(fits(expression("tier", "Exists", json!(null))));
-        assert!(!fits(expression("tier", "DoesNotExist", json!(null))));
-        assert!(!fits(expression("tier", "Near", json!(null))));
-    }
 
     #[test]
     fn ports_are_read_from_the_annotation() {

@@ -5,6 +5,7 @@
 //! required affinity is kept to. Nobody counts cores or bytes: it is one laptop.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodCondition};
 use kube::api::{Patch, PatchParams};
@@ -34,13 +35,14 @@ pub async fn run(client: Client, clock: Clock) {
             () = again.due() => (),
         }
         if pods.is_complete() && nodes.is_complete() {
-            let round = schedule(&client, &mut pods, &nodes, &clock).await;
+            let known: Vec<_> = nodes.iter().cloned().collect();
+            let round = schedule(&client, &mut pods, &known, &clock).await;
             again.after("scheduler", round.map(|()| None));
         }
     }
 }
 
-async fn schedule(client: &Client, pods: &mut Watched<Pod>, nodes: &Watched<Node>, clock: &Clock) -> kube::Result<()> {
+async fn schedule(client: &Client, pods: &mut Watched<Pod>, nodes: &[Arc<Node>], clock: &Clock) -> kube::Result<()> {
     let nodes: Vec<&Node> = nodes.iter().map(AsRef::as_ref).collect();
     let waiting: Vec<_> = pods.iter().filter(|pod| waits_for_us(pod)).cloned().collect();
     for pod in waiting {

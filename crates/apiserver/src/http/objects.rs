@@ -15,7 +15,7 @@ use super::path::ResourcePath;
 use super::render::{Renderer, RowObject, recoded};
 use super::resolve::Resolved;
 use super::shared::Shared;
-use super::{body, watching};
+use super::{body, pods, watching};
 use crate::api::{Deleted, Part, Target, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
@@ -50,6 +50,9 @@ enum Verb {
 impl Request<'_> {
     /// Carries the request out.
     pub(super) async fn answer(&self, incoming: &mut Body) -> Result<Response<Body>, Refusal> {
+        if let Some(part) = pods::PodPart::of(self.path) {
+            return self.of_pod(part, incoming).await;
+        }
         let Some(resolved) = self.shared.read(|api| Resolved::now(self.path, api)) else { return self.nothing_there() };
         let Resolved { target, part, .. } = &resolved;
         let verb = self.verb(target, *part)?;
@@ -103,13 +106,13 @@ impl Request<'_> {
             .ok_or_else(Refusal::method_not_allowed)
     }
 
-    fn accepted(&self) -> Result<Accepted, Refusal> {
+    pub(super) fn accepted(&self) -> Result<Accepted, Refusal> {
         let mut accepted = negotiate::answer(header(self.headers, ACCEPT))?;
         accepted.pretty |= answer::wants_pretty(self.params.get("pretty"), self.user_agent());
         Ok(accepted)
     }
 
-    fn user_agent(&self) -> &str {
+    pub(super) fn user_agent(&self) -> &str {
         header(self.headers, USER_AGENT).unwrap_or_default()
     }
 
@@ -121,7 +124,7 @@ impl Request<'_> {
         Ok(Renderer::new(target, form, row_object))
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.name.as_deref().unwrap_or_default()
     }
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::frames::Frames;
+use super::logs::LogSource;
 use super::moment::{Moments, Real};
 use super::openapi::Documents;
 use super::version::KubernetesVersion;
@@ -21,11 +22,13 @@ pub struct Options {
     pub version: KubernetesVersion,
     /// Source of time and chance.
     pub moments: Box<dyn Moments>,
+    /// Source of what containers print; nothing if no containers run.
+    pub logs: Option<Arc<dyn LogSource>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { version: KubernetesVersion::default(), moments: Box::new(Real) }
+        Self { version: KubernetesVersion::default(), moments: Box::new(Real), logs: None }
     }
 }
 
@@ -123,6 +126,11 @@ impl Shared {
 
     pub(super) fn watch_ends(&self) {
         self.watches.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Where logs come from.
+    pub(super) fn logs(&self) -> Option<&dyn LogSource> {
+        self.options.logs.as_deref()
     }
 
     /// What `/version` says.

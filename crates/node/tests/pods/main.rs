@@ -1,0 +1,6 @@
+//! Pods, and everything around them, over the embedded server in paused time.
+
+mod life;
+mod services;
+mod workloads;
+mod world;
