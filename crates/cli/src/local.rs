@@ -2,6 +2,7 @@
 
 mod example;
 mod greeting;
+mod logs;
 mod stack;
 mod tour;
 

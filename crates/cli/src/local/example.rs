@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_api::{Kafka, KafkaNodePool};
-use evenkeel_sim::cluster::NewTopic;
+use evenkeel_sim::cluster::{BrokerState, NewTopic};
 use evenkeel_sim::serve::World;
 use evenkeel_sim::traffic::Load;
 use kube::Api;
@@ -91,7 +91,7 @@ where
 pub(super) async fn fill(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
     let wanted = usize::try_from(scale.brokers()).unwrap_or(0);
     let world = loop {
-        if let Some(world) = stack.world(NAMESPACE, CLUSTER) && up(&world) >= wanted {
+        if let Some(world) = stack.world(NAMESPACE, CLUSTER) && running(&world) >= wanted {
             break world;
         }
         tokio::time::sleep(GLANCE).await;
@@ -101,4 +101,9 @@ pub(super) async fn fill(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
         world.with(|cluster| cluster.create_topic(&topic, false)).with_context(|| format!("could not make {name}"))?;
     }
     Ok(())
+}
+
+/// How many brokers are up and let in.
+fn running(world: &World) -> usize {
+    world.look(|cluster| cluster.broker_status().iter().filter(|broker| broker.state == BrokerState::Running).count())
 }

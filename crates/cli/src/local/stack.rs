@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use evenkeel_apiserver::http::Options as ApiOptions;
 use evenkeel_apiserver::serve::{Server, Settings as ServerSettings};
 use evenkeel_kafka::connect::Connector;
 use evenkeel_kafka::{Address, Client as Kafka, Settings as KafkaSettings};
@@ -28,6 +28,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::example;
+use super::logs::NodeLogs;
 use crate::kube::{client, install_crds, refused};
 
 /// The zones that pods are spread over.
@@ -51,7 +52,8 @@ pub(super) struct Stack {
 impl Stack {
     pub(super) async fn start(listen: SocketAddr, dir: &Path) -> anyhow::Result<Self> {
         let logs = Logs::default();
-        let settings = ServerSettings { listen, logs: Some(Arc::new(logs.clone())), ..ServerSettings::default() };
+        let options = ApiOptions { logs: Some(Arc::new(NodeLogs(logs.clone()))), ..ApiOptions::default() };
+        let settings = ServerSettings { listen, options, ..ServerSettings::default() };
         let server = Server::start(settings).await.map_err(refused)?;
         let kubeconfig = dir.join("kubeconfig");
         server.write_kubeconfig(&kubeconfig).map_err(refused)?;
@@ -72,7 +74,7 @@ impl Stack {
             addresses: table.clone(),
             logs,
             dir: Some(dir.join("pods")),
-            account: Some(Account { token: server.token().to_owned(), authority: server.certificates().authority_pem() }),
+            account: Some(account(&server)),
             stop_within: STOP_WITHIN,
         };
         let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), kubelet, until(stopped.clone())));
@@ -126,6 +128,16 @@ impl Stack {
             Err(error) => tracing::warn!(%error, "the node ended badly"),
         }
         self.server.stop().await;
+    }
+}
+
+/// What pods reach the API with. There is one identity with all rights, so it is everybody's.
+fn account(server: &Server) -> Account {
+    Account {
+        token: server.token().to_owned(),
+        authority: server.certificates().authority.clone(),
+        host: server.address().ip().to_string(),
+        port: server.address().port(),
     }
 }
 

@@ -9,7 +9,7 @@ mod show;
 use std::io::{self, IsTerminal, Stdout};
 
 use self::chapters::TITLES;
-pub(crate) use self::guide::{Broken, Guide};
+pub(crate) use self::guide::Guide;
 pub(crate) use self::show::Show;
 use crate::misuse::Misuse;
 

@@ -133,27 +133,20 @@ impl<W: Write> Guide<W> {
         F: AsyncFnMut(&Self) -> anyhow::Result<Standing>,
     {
         let end = Instant::now() + within;
-        let mut last = String::new();
         loop {
             self.tell_events().await?;
-            match look(self).await? {
-                Standing::Reached => {
-                    self.show.settled()?;
-                    return self.promise(true, promise);
-                }
-                Standing::Not(text, percent) => {
-                    self.show.status(&text, percent)?;
-                    last = text;
-                }
-            }
+            let Standing::Not(text, percent) = look(self).await? else {
+                self.show.settled()?;
+                return self.promise(true, promise);
+            };
+            self.show.status(&text, percent)?;
             if Instant::now() >= end {
-                break;
+                self.show.settled()?;
+                let seconds = within.as_secs();
+                return self.promise(false, &format!("{promise}: not within {seconds} s; it stands at: {text}"));
             }
             tokio::time::sleep(GLANCE).await;
         }
-        self.show.settled()?;
-        let seconds = within.as_secs();
-        self.promise(false, &format!("{promise}: not within {seconds} s; it stands at: {last}"))
     }
 
     /// Tells of the events that came since the last time.

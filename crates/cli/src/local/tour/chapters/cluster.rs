@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use evenkeel_api::{KafkaNodePool, Reason};
+use anyhow::Context;
+use evenkeel_api::Reason;
 use evenkeel_kafka::calls::topics::{Layout, NewTopic};
-use serde_json::json;
 
 use super::super::guide::{Guide, Standing};
 use super::super::seen::is_ready;
@@ -75,8 +75,10 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
 }
 
 async fn make_topic<W: Write>(guide: &Guide<W>) -> anyhow::Result<()> {
-    let layout = Layout::Automatic { partitions: Some(12), factor: Some(3) };
+    let layout = Layout::Automatic { partitions: Some(12), replication_factor: Some(3) };
     let topic = NewTopic { name: TOPIC.to_owned(), layout, configs: BTreeMap::new() };
-    guide.kafka.create_topics(&[topic], false).await.into_result()?;
+    for (name, made) in guide.kafka.create_topics(&[topic], false).await.whole()? {
+        made.with_context(|| format!("could not make the topic {name}"))?;
+    }
     Ok(())
 }
