@@ -4,4 +4,5 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 pub mod auto_rebalance;
+pub mod kafka;
 pub mod rebalance;
