@@ -16,9 +16,20 @@
 //! Nothing here talks to anybody, reads a clock or throws dice: keys are made in one function of [`certificates`], and
 //! passwords come from a source that is handed in. The same input gives the same bytes.
 
+pub mod certificates;
+pub mod config;
+pub mod engine;
+mod hash;
+mod honoured;
+pub mod listeners;
+pub mod model;
 pub mod names;
 pub mod nodes;
+pub mod objects;
 pub mod pools;
 pub mod problem;
+pub mod properties;
 pub mod quantity;
+pub mod settings;
 pub mod storage;
+pub mod template;
