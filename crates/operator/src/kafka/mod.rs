@@ -33,3 +33,5 @@ pub mod quantity;
 pub mod settings;
 pub mod storage;
 pub mod template;
+#[cfg(test)]
+mod testing;
