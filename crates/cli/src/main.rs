@@ -11,6 +11,7 @@ mod live;
 mod misuse;
 mod plan;
 mod printable;
+mod rack;
 mod sim;
 mod snapshot;
 mod usage;
@@ -41,6 +42,8 @@ enum Command {
     Kube(kube::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
+    /// Write the rack of a node into a file, as a broker's init container does.
+    Rack(rack::Args),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
     };
