@@ -4,6 +4,7 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 pub mod auto_rebalance;
+pub mod kafka;
 pub mod rebalance;
 pub mod seams;
 pub mod settings;
