@@ -12,6 +12,7 @@ mod local;
 mod misuse;
 mod plan;
 mod printable;
+mod rack;
 mod sim;
 mod snapshot;
 mod usage;
@@ -44,6 +45,8 @@ enum Command {
     Local(local::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
+    /// Write the rack of a node into a file, as a broker's init container does.
+    Rack(rack::Args),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Kube(args) => kube::run(args),
         Command::Local(args) => local::run(args),
         Command::Plan(args) => plan::run(*args),
+        Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
     };

@@ -9,25 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::yard::{NAMESPACE, Yard, claim, pod, ready};
 
-const CAPACITIES: &str = r#"{"brokerCapacities": [{"brokerId": "-1", "capacity":
-    {"DISK": "100000", "CPU": {"num.cores": "1"}, "NW_IN": "10000", "NW_OUT": "10000"}}]}"#;
+/// What the operator writes, as its own tests have it.
+const CAPACITIES: &str = include_str!("../../../operator/tests/golden/capacity.json");
 
-const PROPERTIES: &str = "\
-bootstrap.servers=c-kafka-bootstrap.ns.svc:9091
-security.protocol=SSL
-ssl.keystore.type=PEM
-ssl.keystore.location=/etc/cruise-control/cc-certs/keystore.pem
-ssl.truststore.type=PEM
-ssl.truststore.location=/etc/cruise-control/cluster-ca-certs/ca.crt
-webserver.http.port=9090
-webserver.http.address=0.0.0.0
-webserver.ssl.enable=true
-webserver.ssl.keystore.type=PEM
-webserver.ssl.keystore.location=/etc/cruise-control/cc-certs/keystore.pem
-webserver.security.enable=true
-webserver.auth.credentials.file=/opt/cruise-control/api-auth-config/cruise-control.credentials
-capacity.config.file=/opt/cruise-control/custom-config/capacity.json
-";
+/// The same for the cluster of these tests.
+fn properties() -> String {
+    let written = include_str!("../../../operator/tests/golden/cruisecontrol.properties");
+    written.replace("harbour-kafka-bootstrap.sea.svc", "c-kafka-bootstrap.ns.svc")
+}
 
 fn engine(yard: &Yard, properties: &str) -> Launch {
     let (chain, key) = yard.authority.issue(&[&format!("c-cruise-control.{NAMESPACE}.svc")]);
@@ -37,7 +26,7 @@ fn engine(yard: &Yard, properties: &str) -> Launch {
         ("/etc/cruise-control/cc-certs/keystore.pem", format!("{key}{chain}")),
         ("/etc/cruise-control/cluster-ca-certs/ca.crt", yard.authority.pem.clone()),
         (
-            "/opt/cruise-control/api-auth-config/cruise-control.credentials",
+            "/opt/cruise-control/api-auth-config/cruise-control.authFile",
             "rebalance-operator: hush,ADMIN\nhealthcheck: hc,USER\n".to_owned(),
         ),
     ];
@@ -94,7 +83,7 @@ async fn answers_to_its_users(yard: &Yard) {
 #[tokio::test(start_paused = true)]
 async fn an_engine_answers_its_users_over_pipes() {
     let yard = Yard::new(Wires::pipes());
-    let (_brokers, mut engine) = begun(&yard, engine(&yard, PROPERTIES)).await;
+    let (_brokers, mut engine) = begun(&yard, engine(&yard, &properties())).await;
     answers_to_its_users(&yard).await;
     (engine.stop)(Stop::Politely);
     assert_eq!(engine.ended.await, Exit::success());
@@ -103,7 +92,7 @@ async fn an_engine_answers_its_users_over_pipes() {
 #[tokio::test]
 async fn an_engine_answers_its_users_over_sockets_and_logs_for_itself() {
     let yard = Yard::new(Wires::Loopback);
-    let launch = engine(&yard, PROPERTIES);
+    let launch = engine(&yard, &properties());
     let log = launch.log.clone();
     let (_brokers, mut engine) = begun(&yard, launch).await;
     answers_to_its_users(&yard).await;
@@ -124,10 +113,10 @@ async fn files_that_cannot_be_used_are_named_as_the_container_knows_them() {
     let line = said(engine(&yard, "webserver.http.port=many")).await;
     assert!(line.contains("/opt/cruise-control/custom-config/cruisecontrol.properties: "), "{line}");
     assert!(line.contains("bootstrap.servers is required") && line.contains("webserver.http.port"), "{line}");
-    let elsewhere = PROPERTIES.replace("capacity.json", "nope.json");
+    let elsewhere = properties().replace("capacity.json", "nope.json");
     let line = said(engine(&yard, &elsewhere)).await;
     assert!(line.contains("/opt/cruise-control/custom-config/nope.json: "), "{line}");
-    let mut original = engine(&yard, PROPERTIES);
+    let mut original = engine(&yard, &properties());
     original.command = vec!["/opt/cruise-control/cruise_control_run.sh".to_owned()];
     let line = said(original).await;
     assert!(line.contains("cruise_control_run.sh") && line.contains("evenkeel engine"), "{line}");

@@ -173,7 +173,11 @@ impl Cluster {
         match resource {
             Resource::Topic(name) => {
                 let topic = self.topics.get(name.as_str()).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
-                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs, &self.topic_defaults)).collect())
+                let of_brokers = |name: &str| {
+                    let value = self.topic_defaults.get(name)?;
+                    Some((value.as_str(), self.topic_default_source(name)))
+                };
+                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs, of_brokers(key.0))).collect())
             }
             Resource::EveryBroker => Ok(self
                 .broker_defaults
@@ -258,6 +262,7 @@ impl Cluster {
                 check_dynamic(alterations)?;
                 if !validate_only {
                     self.broker_defaults = next;
+                    self.learn_topic_defaults();
                 }
             }
             Resource::Broker(id) => {
@@ -302,14 +307,21 @@ impl Cluster {
 fn topic_entry(
     (name, default, kind): &(&str, &str, i8),
     configs: &BTreeMap<String, String>,
-    from_file: &BTreeMap<String, String>,
+    of_brokers: Option<(&str, ConfigSource)>,
 ) -> ConfigEntry {
-    let shown = match (configs.get(*name), from_file.get(*name)) {
-        (Some(value), _) => entry(name, value, ConfigSource::Topic),
-        (None, Some(value)) => entry(name, value, ConfigSource::File),
-        (None, None) => entry(name, default, ConfigSource::Default),
+    let (value, source) = match (configs.get(*name), of_brokers) {
+        (Some(value), _) => (value.as_str(), ConfigSource::Topic),
+        (None, Some(found)) => found,
+        (None, None) => (*default, ConfigSource::Default),
     };
-    ConfigEntry { kind: *kind, sensitive: false, value: shown.value.or_else(|| configs.get(*name).cloned()), ..shown }
+    ConfigEntry {
+        name: (*name).to_owned(),
+        value: Some(value.to_owned()),
+        source,
+        sensitive: false,
+        read_only: false,
+        kind: *kind,
+    }
 }
 
 fn entry(name: &str, value: &str, source: ConfigSource) -> ConfigEntry {
@@ -397,11 +409,11 @@ fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What a topic's settings come to, with what brokers' files say where the topic says nothing; refuses keys and values
+/// What a topic's settings come to, with what brokers say where the topic says nothing; refuses keys and values
 /// that Kafka refuses.
 pub(super) fn topic_rules(
     configs: &BTreeMap<String, String>,
-    from_file: &BTreeMap<String, String>,
+    of_brokers: &BTreeMap<String, String>,
 ) -> Result<Rules, Refusal> {
     for (name, value) in configs {
         let bad = |why: String| Err(Code::InvalidConfig.because(why));
@@ -419,7 +431,7 @@ pub(super) fn topic_rules(
     }
     let text = |name: &str| {
         let default = TOPIC_KEYS.iter().find(|key| key.0 == name).map_or("", |key| key.1);
-        configs.get(name).or_else(|| from_file.get(name)).map_or(default, String::as_str)
+        configs.get(name).or_else(|| of_brokers.get(name)).map_or(default, String::as_str)
     };
     let number = |name: &str| text(name).parse::<i64>().unwrap_or(-1);
     let throttled = |name: &str| {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Cluster;
 use super::broker::{Broker, BrokerSpec, LogDir, Process};
-use super::configs::{CORDONED, topic_rules};
+use super::configs::{CORDONED, ConfigSource, topic_rules};
 use super::topic::{Lag, Progress};
 use crate::ids::BrokerId;
 
@@ -91,12 +91,21 @@ impl Cluster {
         self.in_files(key).and_then(|value| value.parse().ok())
     }
 
+    /// Where topics that do not say have a setting from, if from brokers at all.
+    pub(super) fn topic_default_source(&self, name: &str) -> ConfigSource {
+        let of_broker = IN_FILES.iter().find(|(topic, _)| *topic == name).map(|(_, broker)| *broker);
+        let is_set = of_broker.is_some_and(|key| self.broker_defaults.contains_key(key));
+        if is_set { ConfigSource::EveryBroker } else { ConfigSource::File }
+    }
+
     fn in_files(&self, key: &str) -> Option<&str> {
         self.brokers.values().find_map(|broker| broker.spec.file.get(key)).map(String::as_str)
     }
 
-    fn learn_topic_defaults(&mut self) {
-        let said = IN_FILES.iter().filter_map(|(topic, broker)| Some(((*topic).to_owned(), self.in_files(broker)?)));
+    /// Topics that do not say take what is set for all brokers, else what files say.
+    pub(super) fn learn_topic_defaults(&mut self) {
+        let of_brokers = |key: &str| self.broker_defaults.get(key).map(String::as_str).or_else(|| self.in_files(key));
+        let said = IN_FILES.iter().filter_map(|(topic, broker)| Some(((*topic).to_owned(), of_brokers(broker)?)));
         let defaults: BTreeMap<String, String> = said.map(|(key, value)| (key, value.to_owned())).collect();
         // What no topic could have is no default either.
         if defaults == self.topic_defaults || topic_rules(&defaults, &BTreeMap::new()).is_err() {

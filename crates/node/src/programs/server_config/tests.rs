@@ -63,6 +63,24 @@ fn a_file_of_the_operator_is_understood() {
     assert_eq!((config.listeners[3].tls.as_ref(), &config.listeners[3].advertised), (Some(&of_all), &None));
 }
 
+/// What the operator writes, as its own tests have it.
+const OF_THE_OPERATOR: [&str; 2] = [
+    include_str!("../../../../operator/tests/golden/broker-server.config"),
+    include_str!("../../../../operator/tests/golden/controller-server.config"),
+];
+
+#[test]
+fn the_operator_s_own_files_are_understood() {
+    let [broker, controller] = OF_THE_OPERATOR.map(|text| read(text).unwrap());
+    assert_eq!((broker.node_id, broker.is_broker, broker.rack.as_deref()), (1, true, Some("zone-1")));
+    let audiences: Vec<_> = broker.listeners.iter().map(|it| (it.audience, it.tls.is_some())).collect();
+    assert_eq!(audiences, [(Audience::Brokers, true), (Audience::Clients, false), (Audience::Clients, true)]);
+    assert_eq!(broker.log_dirs.len(), 2);
+    let of_clients = broker.listeners[2].tls.as_ref().and_then(|tls| tls.trust_store.as_deref());
+    assert_eq!(of_clients, Some("/opt/kafka/certs/clients-ca/ca.crt"));
+    assert!(!controller.is_broker && controller.node_id == 101);
+}
+
 #[test]
 fn a_controller_alone_needs_no_directories_of_a_broker() {
     let config = read(
