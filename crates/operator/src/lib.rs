@@ -4,6 +4,8 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 pub mod auto_rebalance;
+pub mod error;
+pub mod pod_set;
 pub mod rebalance;
 pub mod seams;
 pub mod settings;
