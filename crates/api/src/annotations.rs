@@ -46,6 +46,17 @@ pub const CLUSTER_CA_CERT_GENERATION: &str = "strimzi.io/cluster-ca-cert-generat
 /// On a pod: which key of the cluster's authority has signed its certificate.
 pub const CLUSTER_CA_KEY_GENERATION: &str = "strimzi.io/cluster-ca-key-generation";
 
+/// On a pod: which certificate of the clients' authority it trusts.
+pub const CLIENTS_CA_CERT_GENERATION: &str = "strimzi.io/clients-ca-cert-generation";
+/// On the Secret of an authority's certificate: how often it was renewed.
+pub const CA_CERT_GENERATION: &str = "strimzi.io/ca-cert-generation";
+/// On the Secret of an authority's key: how often it was replaced.
+pub const CA_KEY_GENERATION: &str = "strimzi.io/ca-key-generation";
+/// On a StrimziPodSet: the storage of its nodes, as JSON. A change is compared with it.
+pub const STORAGE: &str = "strimzi.io/storage";
+/// On a persistent volume claim: whether it goes with its node.
+pub const DELETE_CLAIM: &str = "strimzi.io/delete-claim";
+
 /// Keeps a KafkaRebalance while an operation of it runs.
 pub const REBALANCE_FINALIZER: &str = "strimzi.io/rebalance";
 /// Keeps a generated KafkaRebalance until automatic rebalancing has seen its end.

@@ -23,6 +23,17 @@ pub enum Error {
         /// Why.
         source: kube::Error,
     },
+    /// Settings of running brokers could not be changed.
+    #[error("could not change settings of running brokers")]
+    Reconfigure(#[source] evenkeel_kafka::Error),
+    /// Kafka refused a change of settings.
+    #[error("could not change settings of {what}: {why}")]
+    Refused {
+        /// Whose.
+        what: String,
+        /// What Kafka said.
+        why: String,
+    },
     /// There is no way to a cluster.
     #[error("could not prepare to speak with the cluster")]
     Reach(#[from] Unreachable),
@@ -52,9 +63,15 @@ impl Error {
 
     /// What to do about it.
     pub fn remedy(&self) -> Remedy {
-        let (Self::Read { source, .. } | Self::Write { source, .. }) = self else { return Remedy::AskUser };
+        let source = match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => source,
+            Self::Reconfigure(_) => return Remedy::Retry,
+            Self::Refused { .. } | Self::Reach(_) => return Remedy::AskUser,
+        };
         match source {
-            kube::Error::Api(status) if status.is_conflict() || status.is_not_found() => Remedy::LookAgain,
+            kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() || status.is_not_found() => {
+                Remedy::LookAgain
+            }
             kube::Error::Api(status) if status.is_forbidden() || status.is_invalid() => Remedy::AskUser,
             _ => Remedy::Retry,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use evenkeel_api::Kafka;
 
 /// Settings of the operator.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The namespaces that are looked after; empty: all.
     pub namespaces: Vec<String>,
@@ -15,6 +15,10 @@ pub struct Settings {
     pub operation_timeout: Duration,
     /// Labels that a Kafka must have to be looked after: pairs of name and value, all of which it must have.
     pub selector: Option<String>,
+    /// Images and the like, as far as objects of clusters depend on them.
+    pub clusters: crate::kafka::settings::Settings,
+    /// Where random bytes come from, for passwords and ids of clusters.
+    pub random: fn() -> [u8; 16],
     /// What this process calls itself, in Events and in the Lease.
     pub identity: String,
 }
@@ -26,6 +30,8 @@ impl Default for Settings {
             reconciliation_interval: Duration::from_secs(120),
             operation_timeout: Duration::from_secs(300),
             selector: None,
+            clusters: crate::kafka::settings::Settings::default(),
+            random: || uuid::Uuid::new_v4().into_bytes(),
             identity: "evenkeel-operator".to_owned(),
         }
     }

@@ -104,7 +104,7 @@ pub(super) fn default_throttle(capacity: &BrokerCapacity) -> Option<i64> {
 }
 
 /// A rate such as `10000KiB/s`.
-fn bytes_per_second(text: &str) -> Option<i64> {
+pub(crate) fn bytes_per_second(text: &str) -> Option<i64> {
     let number = text.trim().strip_suffix("B/s")?;
     let digits = number.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor: i64 = match &number[digits.len()..] {

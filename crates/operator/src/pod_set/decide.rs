@@ -259,7 +259,8 @@ mod tests {
     #[test]
     fn pods_that_ended_go_and_those_that_differ_stay() {
         let set = set(json!([described("f", "x"), described("s", "x"), described("old", "x")]));
-        let pods = [pod("f", "x", "Failed", false), pod("s", "x", "Succeeded", false), pod("old", "w", "Running", true)];
+        let pods =
+            [pod("f", "x", "Failed", false), pod("s", "x", "Succeeded", false), pod("old", "w", "Running", true)];
         let found = decided(&set, &pods);
         let gone: Vec<_> = found.delete.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(gone, ["f", "s"]);

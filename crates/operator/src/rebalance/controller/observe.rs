@@ -1,6 +1,5 @@
 //! Reads everything that a decision may depend on: the resource itself anew, what is around it as far as it matters.
 
-
 use evenkeel_api::{Kafka, KafkaRebalance, conditions, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
@@ -79,12 +78,7 @@ pub(super) async fn observe(
     Ok(Some(Sight { seen, access, versions }))
 }
 
-async fn get<K>(
-    context: &Context,
-    namespace: &str,
-    name: Option<&str>,
-    what: &'static str,
-) -> Result<Option<K>, Error>
+async fn get<K>(context: &Context, namespace: &str, name: Option<&str>, what: &'static str) -> Result<Option<K>, Error>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone

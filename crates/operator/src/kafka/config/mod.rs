@@ -1,0 +1,89 @@
+//! The configuration of a node: [`ServerConfig`], which becomes `server.config` in its ConfigMap.
+//!
+//! What Kafka can change while it runs ([`dynamic`]) is not part of the hash that rolls a pod, so such a change costs no
+//! restart. One thing does: a setting that was *removed*. The process still has the value that it was started with, and
+//! Kafka cannot be told to forget it. So removed settings are remembered in a comment of the file, and are part of the
+//! hash.
+
+mod dynamic;
+mod server;
+mod user;
+
+use std::collections::BTreeSet;
+
+use super::{
+    hash,
+    properties::{self, Properties},
+};
+
+pub use dynamic::{Changes, DynamicChange, Scope, changes};
+pub(super) use server::METRICS_TOPIC;
+pub(super) use user::{Owner, UserConfig};
+
+/// The key in a node's ConfigMap.
+pub const SERVER_CONFIG: &str = "server.config";
+/// Where a node's ConfigMap is in its container.
+pub const CONFIG_PATH: &str = "/opt/kafka/custom-config";
+/// Where a node's own key and certificate are in its container, as one PEM file.
+pub const KEYSTORE: &str = "/opt/kafka/certs/node/keystore.pem";
+/// Where the cluster authority's certificate is in a node's container.
+pub const CLUSTER_TRUST: &str = "/opt/kafka/certs/cluster-ca/ca.crt";
+/// Where the clients authority's certificate is in a node's container.
+pub const CLIENTS_TRUST: &str = "/opt/kafka/certs/clients-ca/ca.crt";
+/// Where a node finds its rack, if it has one: the folder and the file in it.
+pub const RACK: (&str, &str) = ("/opt/kafka/init", "rack.id");
+/// Keeps new partitions away from a broker that is being emptied.
+pub const CORDONED: &str = "cordoned.log.dirs";
+
+const REMOVED: &str = "# removed while running: ";
+
+/// The configuration of one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// What stands in it.
+    pub entries: Properties,
+    /// Settings that Kafka can change while it runs, and that stood here once.
+    pub removed: BTreeSet<String>,
+}
+
+impl ServerConfig {
+    /// Reads what was written into a ConfigMap.
+    pub fn read(text: &str) -> Self {
+        let removed = text.lines().find_map(|line| line.strip_prefix(REMOVED)).unwrap_or_default();
+        let removed = removed.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect();
+        Self { entries: properties::read(text), removed }
+    }
+
+    /// The text for the ConfigMap.
+    pub fn text(&self) -> String {
+        let mut text = String::from("# Written by the operator: changes are overwritten.\n");
+        if !self.removed.is_empty() {
+            let removed: Vec<&str> = self.removed.iter().map(String::as_str).collect();
+            text.push_str(REMOVED);
+            text.push_str(&removed.join(","));
+            text.push('\n');
+        }
+        text + &properties::text(&self.entries)
+    }
+
+    /// The same with the memory of what stood in `before`, which is what the node's ConfigMap says now. Without this a
+    /// node would never be restarted for a setting that was removed.
+    #[must_use]
+    pub fn following(mut self, before: Option<&Self>) -> Self {
+        let Some(before) = before else { return self };
+        let gone = before.entries.keys().filter(|key| dynamic::is_dynamic(key) && *key != CORDONED);
+        let gone = gone.chain(&before.removed).filter(|key| !self.entries.contains_key(*key));
+        self.removed = gone.cloned().collect();
+        self
+    }
+
+    /// Changes exactly when a node has to be restarted for its configuration: `strimzi.io/configuration-hash`.
+    pub fn hash(&self) -> String {
+        let fixed = self.entries.iter().filter(|(key, _)| !dynamic::is_dynamic(key));
+        let fixed = fixed.flat_map(|(key, value)| [key.as_bytes(), value.as_bytes()]);
+        hash::of(fixed.chain(self.removed.iter().map(String::as_bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

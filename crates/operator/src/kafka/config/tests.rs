@@ -1,0 +1,151 @@
+use expect_test::expect_file;
+use serde_json::json;
+
+use super::*;
+use crate::kafka::testing::{Written, harbour};
+
+fn config(written: &Written, id: i32) -> ServerConfig {
+    let model = written.model();
+    ServerConfig::of(&model, &model.nodes[&id], false)
+}
+
+fn setting<'a>(config: &'a ServerConfig, key: &str) -> &'a str {
+    config.entries.get(key).map_or("", String::as_str)
+}
+
+#[test]
+fn a_broker_has_a_complete_configuration() {
+    let config = config(&harbour(), 1);
+    expect_file!["../../../tests/golden/broker-server.config"].assert_eq(&config.text());
+    assert_eq!(ServerConfig::read(&config.text()), config);
+}
+
+#[test]
+fn a_controller_has_a_complete_configuration() {
+    expect_file!["../../../tests/golden/controller-server.config"].assert_eq(&config(&harbour(), 101).text());
+}
+
+#[test]
+fn a_node_that_is_both_listens_for_both() {
+    let mut both = harbour().with_brokers("/spec/roles", json!(["controller", "broker"]));
+    both.brokers["status"]["roles"] = json!(["controller", "broker"]);
+    let config = config(&both, 0);
+    assert_eq!(setting(&config, "process.roles"), "broker,controller");
+    let listeners = setting(&config, "listeners");
+    assert!(listeners.starts_with("CONTROLPLANE-9090://0.0.0.0:9090,REPLICATION-9091://"), "{listeners}");
+    assert_eq!(setting(&config, "controller.quorum.voters").split(',').count(), 6);
+}
+
+#[test]
+fn the_chosen_disk_gets_the_metadata() {
+    let chosen = harbour().with_brokers("/spec/storage/volumes/1/kraftMetadata", json!("shared"));
+    assert_eq!(setting(&config(&chosen, 0), "metadata.log.dir"), "/var/lib/kafka/data-1/kafka-log0");
+}
+
+#[test]
+fn the_reporter_is_there_only_if_the_image_has_it() {
+    let without = config(&harbour(), 0);
+    assert!(without.entries.keys().all(|key| !key.starts_with("cruise.control.") && key != "metric.reporters"));
+    let with = harbour()
+        .with("/spec/cruiseControl/config/evenkeel.metrics.reporter", json!(true))
+        .with("/spec/kafka/config/metric.reporters", json!("a.B"))
+        .with("/spec/kafka/config/cruise.control.metrics.topic.num.partitions", json!(7));
+    let with = config(&with, 0);
+    assert!(setting(&with, "metric.reporters").starts_with("a.B,com.linkedin."));
+    assert_eq!(setting(&with, "cruise.control.metrics.topic"), "strimzi.cruisecontrol.metrics");
+    assert_eq!(setting(&with, "cruise.control.metrics.topic.num.partitions"), "7");
+    assert_eq!(setting(&with, "cruise.control.metrics.topic.replication.factor"), "3");
+    assert_eq!(
+        setting(&with, "cruise.control.metrics.reporter.bootstrap.servers"),
+        "harbour-kafka-brokers.sea.svc:9091"
+    );
+}
+
+#[test]
+fn brokers_are_cordoned_where_kafka_knows_how() {
+    let model = harbour().model();
+    assert!(!ServerConfig::of(&model, &model.nodes[&0], true).entries.contains_key(CORDONED));
+    let model = harbour().with("/spec/kafka/version", json!("4.3.0")).model();
+    let (open, cordoned) =
+        (ServerConfig::of(&model, &model.nodes[&0], false), ServerConfig::of(&model, &model.nodes[&0], true));
+    assert_eq!(open.hash(), cordoned.hash(), "a cordon restarts nobody");
+    let change = |value: &str| Changes {
+        dynamic: vec![DynamicChange { scope: Scope::Broker, key: CORDONED.to_owned(), value: Some(value.to_owned()) }],
+        restart: Vec::new(),
+    };
+    assert_eq!(changes(&open, &cordoned), change("*"));
+    // A broker that was started with the cordon must be told too.
+    assert_eq!(changes(&cordoned, &open), change(""));
+    assert_eq!(open.clone().following(Some(&cordoned)), open);
+    assert!(!ServerConfig::of(&model, &model.nodes[&100], true).entries.contains_key(CORDONED));
+}
+
+#[test]
+fn only_what_kafka_cannot_change_while_it_runs_changes_the_hash() {
+    let before = config(&harbour(), 0);
+    let changed = config(&harbour().with("/spec/kafka/config/min.insync.replicas", json!(1)), 0);
+    assert_eq!(before.hash(), changed.hash());
+    let found = changes(&before, &changed);
+    assert_eq!((found.dynamic[0].scope, found.dynamic[0].value.as_deref()), (Scope::Cluster, Some("1")));
+    assert!(found.restart.is_empty() && found.dynamic.len() == 1);
+
+    let changed = config(&harbour().with("/spec/kafka/config/num.io.threads", json!(9)), 0);
+    assert_ne!(before.hash(), changed.hash());
+    let found = changes(&before, &changed);
+    assert_eq!((found.dynamic.len(), found.restart), (0, vec!["num.io.threads".to_owned()]));
+    assert!(changes(&before, &before).is_empty());
+}
+
+#[test]
+fn a_setting_that_was_removed_restarts_the_node_once() {
+    let before = config(&harbour(), 0);
+    let without = config(&harbour().with("/spec/kafka/config/min.insync.replicas", json!(null)), 0);
+    let after = without.clone().following(Some(&before));
+    assert_ne!(after.hash(), before.hash());
+    let found = changes(&before, &after);
+    let taken_back = DynamicChange { scope: Scope::Cluster, key: "min.insync.replicas".to_owned(), value: None };
+    assert_eq!((found.dynamic, found.restart), (vec![taken_back], vec!["min.insync.replicas".to_owned()]));
+    // It is remembered from then on, so that the next reconciliation does not restart it again.
+    let read = ServerConfig::read(&after.text());
+    assert_eq!(read, after);
+    assert_eq!(without.following(Some(&read)), after);
+    assert!(changes(&read, &after).is_empty());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let few = harbour().with("/spec/kafka/config/offsets.topic.replication.factor", json!(5));
+    assert_eq!(
+        few.said(),
+        [
+            "spec.kafka.config: offsets.topic.replication.factor is 5, and there would be 3 brokers: lower it, or ask for more \
+         brokers"
+        ]
+    );
+    let open = harbour().with("/spec/kafka/authorization", json!({"type": "simple"}));
+    assert!(open.said()[0].starts_with("spec.kafka.authorization: is not built"), "{:?}", open.said());
+    let broken = harbour().with_brokers("/spec/template", json!({"pod": {"tolerations": "x"}}));
+    assert!(broken.said()[0].starts_with("node pool brokers, spec.template: invalid type"), "{:?}", broken.said());
+}
+
+#[test]
+fn what_is_not_honoured_is_named_once_for_each_resource() {
+    let written = harbour()
+        .with("/spec/entityOperator", json!({"topicOperator": {}}))
+        .with("/spec/kafka/replicas", json!(3))
+        .with("/spec/clusterCa", json!({"renewalDays": 30, "colour": "red"}))
+        .with("/spec/kafka/template", json!({"pod": {"dnsPolicy": "None"}}))
+        .with("/spec/cruiseControl/jvmOptions", json!({"-Xmx": "1g"}))
+        .with_brokers("/spec/tempo", json!("allegro"))
+        .with_brokers("/spec/template", json!({"pod": {"hostNetwork": true}}));
+    assert_eq!(
+        written.warned(),
+        [
+            "spec.clusterCa.colour, spec.clusterCa.renewalDays, spec.entityOperator, spec.kafka.replicas, \
+         spec.kafka.template.pod.dnsPolicy are not honoured",
+            "node pool brokers, spec.template.pod.hostNetwork, spec.tempo are not honoured",
+            "spec.cruiseControl.jvmOptions is not honoured: this engine has no virtual machine",
+        ]
+    );
+    assert_eq!(harbour().warned(), [""; 0]);
+}

@@ -1,0 +1,171 @@
+//! All that the objects of a cluster depend on, checked.
+
+use std::collections::BTreeMap;
+
+use evenkeel_api::{
+    Kafka, KafkaNodePool,
+    kafka::{CertificateAuthority, KafkaClusterSpec},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use super::{
+    config::{Owner, UserConfig},
+    engine::Wanted,
+    honoured,
+    listeners::{self, Listener},
+    names::Names,
+    nodes::Assignment,
+    pools::{Pool, Pools, Roles, owner},
+    problem::{Problem, Remark},
+    properties::Properties,
+    settings::Settings,
+    template::{self, KafkaTemplate},
+};
+
+/// One node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its id.
+    pub id: i32,
+    /// Its pool.
+    pub pool: String,
+    /// Its pod, ConfigMap and Secret.
+    pub pod: String,
+    /// What it does.
+    pub roles: Roles,
+}
+
+/// A cluster as it ought to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// What its objects are called.
+    pub names: Names,
+    /// What they go with.
+    pub owner: OwnerReference,
+    /// Its pools by name.
+    pub pools: BTreeMap<String, Pool>,
+    /// The pools' templates by name.
+    pub templates: BTreeMap<String, KafkaTemplate>,
+    /// The template of what belongs to no pool.
+    pub template: KafkaTemplate,
+    /// Its nodes by id.
+    pub nodes: BTreeMap<i32, Node>,
+    /// Where clients reach it.
+    pub listeners: Vec<Listener>,
+    /// The user's settings, without those that are the operator's.
+    pub user_config: Properties,
+    /// Label of Kubernetes nodes whose value is the rack.
+    pub rack: Option<String>,
+    /// Version of Kafka.
+    pub version: String,
+    /// Metadata version to format with, if it was named.
+    pub metadata_version: Option<String>,
+    /// Image of the nodes.
+    pub image: String,
+    /// The engine, if one is wanted.
+    pub engine: Option<Wanted>,
+    /// How the cluster's authority is kept.
+    pub cluster_ca: CertificateAuthority,
+    /// How the clients' authority is kept.
+    pub clients_ca: CertificateAuthority,
+    /// What the operator was told.
+    pub settings: Settings,
+    /// What is worth saying: about pools too.
+    pub remarks: Vec<Remark>,
+}
+
+/// Settings that say how many copies there are: with fewer brokers Kafka could not make the topics.
+const COPIES: [&str; 4] = [
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+];
+
+impl Model {
+    /// The cluster with these nodes; all that is wrong with it, if anything is.
+    ///
+    /// Build it from what the spec asks for first, and only then from what may be done of it: brokers too few for the
+    /// replication factor are to be refused before anything is emptied for them.
+    pub fn build(
+        kafka: &Kafka,
+        node_pools: &[KafkaNodePool],
+        pools: &Pools,
+        assignment: &Assignment,
+        settings: &Settings,
+    ) -> Result<Self, Vec<Problem>> {
+        let names = Names::of(kafka);
+        let spec = kafka.spec.kafka.clone().unwrap_or_default();
+        let (mut problems, mut remarks) = (Vec::new(), pools.remarks.clone());
+        remarks.extend(honoured::remarks(kafka, node_pools, pools, &mut problems));
+
+        let user_config = UserConfig::read(spec.config.as_ref(), Owner::Kafka);
+        remarks.extend(user_config.remarks);
+        let listeners = listeners::read(spec.listeners.as_deref().unwrap_or_default(), &mut problems, &mut remarks);
+        let templates = pools.all.values().map(|pool| {
+            let read = template::read(pool.template.as_ref());
+            let template = read.map_err(|text| problems.push(pool.problem("template", text)));
+            (pool.name.clone(), template.unwrap_or_default().0)
+        });
+        let templates = templates.collect();
+        let template = template::read(spec.template.as_ref()).map(|(template, _)| template).unwrap_or_default();
+        let brokers = assignment.desired_brokers().len();
+        let engine = Wanted::read(kafka, settings, &mut problems, &mut remarks);
+        refuse_copies(&user_config.entries, engine.as_ref(), brokers, &mut problems);
+
+        let version = spec.version.clone().unwrap_or_else(|| settings.kafka_version.clone());
+        let nodes = assignment.pools.iter().flat_map(|(pool, nodes)| {
+            let node = |id: &i32| Node { id: *id, pool: pool.clone(), pod: names.pod(pool, *id), roles: nodes.roles };
+            nodes.desired.iter().map(node).map(|node| (node.id, node)).collect::<Vec<_>>()
+        });
+        let model = Self {
+            nodes: nodes.collect(),
+            owner: owner(kafka),
+            pools: pools.all.clone(),
+            templates,
+            template,
+            listeners,
+            user_config: user_config.entries,
+            rack: rack(&spec),
+            image: spec.image.clone().unwrap_or_else(|| settings.kafka_image(&version)),
+            version,
+            metadata_version: spec.metadata_version,
+            engine,
+            cluster_ca: kafka.spec.cluster_ca.clone().unwrap_or_default(),
+            clients_ca: kafka.spec.clients_ca.clone().unwrap_or_default(),
+            settings: settings.clone(),
+            names,
+            remarks,
+        };
+        problems.sort();
+        problems.dedup();
+        if problems.is_empty() { Ok(model) } else { Err(problems) }
+    }
+
+    /// The brokers.
+    pub fn brokers(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values().filter(|node| node.roles.broker)
+    }
+
+    /// The nodes of a pool.
+    pub fn nodes_of<'a>(&'a self, pool: &'a str) -> impl Iterator<Item = &'a Node> {
+        self.nodes.values().filter(move |node| node.pool == pool)
+    }
+}
+
+fn rack(spec: &KafkaClusterSpec) -> Option<String> {
+    spec.rack.as_ref()?.topology_key.clone().filter(|key| !key.is_empty())
+}
+
+fn refuse_copies(config: &Properties, engine: Option<&Wanted>, brokers: usize, problems: &mut Vec<Problem>) {
+    let metrics = "cruise.control.metrics.topic.replication.factor";
+    let reporter = engine.is_some_and(|engine| engine.reporter).then_some(metrics);
+    for key in COPIES.into_iter().chain(reporter) {
+        let copies = config.get(key).and_then(|text| text.trim().parse::<usize>().ok());
+        if let Some(copies) = copies.filter(|copies| *copies > brokers) {
+            let text =
+                format!("{key} is {copies}, and there would be {brokers} brokers: lower it, or ask for more brokers");
+            problems.push(Problem::of_kafka("spec.kafka.config", text));
+        }
+    }
+}

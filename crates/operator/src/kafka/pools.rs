@@ -1,0 +1,297 @@
+//! The pools of a cluster: KafkaNodePools, or the two that a Kafka with `spec.kafka.replicas` has without naming them.
+//!
+//! [`Pools::read`] gathers everything that is wrong before anybody acts, so that one look at the condition mends all
+//! of it. What is merely ignored becomes a [`Remark`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_api::{
+    FreeForm, Kafka, KafkaNodePool, NodeIdRanges, Reason, StrimziPodSet,
+    annotations::{self, InvalidAnnotation},
+    labels,
+    node_pool::ProcessRole,
+    storage::Storage,
+    workload::{JvmOptions, Resources},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Resource, ResourceExt};
+
+use super::{
+    names::Names,
+    problem::{Problem, Remark},
+    storage::{Disks, Wrong},
+};
+
+mod implicit;
+mod memory;
+mod refusals;
+
+pub use implicit::{BROKERS as IMPLICIT_BROKERS, CONTROLLERS as IMPLICIT_CONTROLLERS};
+pub use memory::ids_of_pod_set;
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Roles {
+    /// It takes part in the metadata quorum.
+    pub controller: bool,
+    /// It keeps partitions.
+    pub broker: bool,
+}
+
+impl Roles {
+    /// Only a broker.
+    pub const BROKER: Self = Self { controller: false, broker: true };
+    /// Only a controller.
+    pub const CONTROLLER: Self = Self { controller: true, broker: false };
+    /// Both.
+    pub const BOTH: Self = Self { controller: true, broker: true };
+
+    /// The roles in a list. None if it lists none.
+    pub fn of(list: &[ProcessRole]) -> Option<Self> {
+        let has = |role| list.contains(&role);
+        let roles = Self { controller: has(ProcessRole::Controller), broker: has(ProcessRole::Broker) };
+        (roles != Self::default()).then_some(roles)
+    }
+
+    /// The same as a list, for a pool's status.
+    pub fn list(self) -> Vec<ProcessRole> {
+        let all = [(self.controller, ProcessRole::Controller), (self.broker, ProcessRole::Broker)];
+        all.into_iter().filter_map(|(has, role)| has.then_some(role)).collect()
+    }
+
+    /// As Kafka's `process.roles` wants it, and as people read it.
+    pub fn text(self) -> &'static str {
+        match (self.controller, self.broker) {
+            (true, true) => "broker,controller",
+            (true, false) => "controller",
+            (false, _) => "broker",
+        }
+    }
+}
+
+/// Where a pool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A KafkaNodePool. Its status is the memory of its ids.
+    NodePool,
+    /// The Kafka itself. Its StrimziPodSet is the memory of its ids.
+    Kafka,
+}
+
+/// Nodes that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// How many nodes there should be.
+    pub replicas: usize,
+    /// What they should do.
+    pub roles: Roles,
+    /// What they did when that was last recorded. None: the pool is new.
+    pub roles_before: Option<Roles>,
+    /// Their disks.
+    pub disks: Disks,
+    /// The same as it was written, for the memory of it.
+    pub storage: Storage,
+    /// CPU and memory.
+    pub resources: Option<Resources>,
+    /// Options of the virtual machine.
+    pub jvm_options: Option<JvmOptions>,
+    /// Labels, annotations and pod settings.
+    pub template: Option<FreeForm>,
+    /// Ids of the nodes as last recorded.
+    pub current: BTreeSet<i32>,
+    /// Ids for the next new nodes, if they were chosen.
+    pub next_ids: NodeIdRanges,
+    /// Nodes to remove first, if they were chosen.
+    pub remove_ids: NodeIdRanges,
+    /// What its objects go with.
+    pub owner: OwnerReference,
+}
+
+impl Pool {
+    /// Whether its nodes were brokers when that was last recorded.
+    pub fn was_broker(&self) -> bool {
+        self.roles_before.is_some_and(|roles| roles.broker)
+    }
+
+    /// Something wrong with a field of this pool; `field` is relative to the pool's spec.
+    pub fn problem(&self, field: &str, text: impl Into<String>) -> Problem {
+        match self.origin {
+            Origin::NodePool => Problem::of_pool(&self.name, format!("spec.{field}"), text),
+            Origin::Kafka => Problem::of_kafka(format!("spec.kafka.{field}"), text),
+        }
+    }
+}
+
+/// All pools of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pools {
+    /// By name.
+    pub all: BTreeMap<String, Pool>,
+    /// Ids that belong to none of these pools and are not free yet: their pool is going.
+    pub taken: BTreeSet<i32>,
+    /// Whether there are controllers already, so that the quorum can no longer change.
+    pub quorum_runs: bool,
+    /// What is worth saying about them.
+    pub remarks: Vec<Remark>,
+}
+
+impl Pools {
+    /// Reads the pools of a Kafka, from all KafkaNodePools and StrimziPodSets of its namespace; those of other
+    /// clusters are passed over. All that is wrong, if anything is.
+    pub fn read(kafka: &Kafka, node_pools: &[KafkaNodePool], pod_sets: &[StrimziPodSet]) -> Result<Self, Vec<Problem>> {
+        let names = Names::of(kafka);
+        let pod_sets: Vec<&StrimziPodSet> =
+            pod_sets.iter().filter(|set| belongs(set.labels().get(labels::CLUSTER), &names)).collect();
+        let (going, staying): (Vec<_>, Vec<_>) = node_pools
+            .iter()
+            .filter(|pool| belongs(pool.labels().get(labels::CLUSTER), &names))
+            .partition(|pool| pool.meta().deletion_timestamp.is_some());
+
+        let mut reading = Reading::default();
+        let read: Vec<Pool> = if staying.is_empty() {
+            reading.implicit(kafka, &names, &pod_sets)
+        } else {
+            refusals::of_mixture(&pod_sets, &staying, &mut reading.problems);
+            staying.iter().filter_map(|pool| reading.node_pool(kafka, pool)).collect()
+        };
+        let all: BTreeMap<String, Pool> = read.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+
+        let own: BTreeSet<i32> = all.values().flat_map(|pool| &pool.current).copied().collect();
+        let gone = going.iter().flat_map(|pool| pool.status.iter().flat_map(|status| &status.node_ids)).copied();
+        let seen = gone.chain(pod_sets.iter().flat_map(|set| ids_of_pod_set(set)));
+        let taken = seen.filter(|id| !own.contains(id)).collect();
+        let quorum_runs =
+            pod_sets.iter().any(|set| memory::roles_of_pod_set(set).is_some_and(|roles| roles.controller));
+        let pools = Self { all, taken, quorum_runs, remarks: reading.remarks };
+
+        let mut problems = reading.problems;
+        refusals::of_pools(kafka, &pools, &mut problems);
+        for pool in pools.all.values() {
+            let set = pod_sets.iter().find(|set| set.name_any() == names.pod_set(&pool.name));
+            refusals::of_storage(pool, set.copied(), &mut problems);
+        }
+        problems.sort();
+        problems.dedup();
+        if problems.is_empty() { Ok(pools) } else { Err(problems) }
+    }
+
+    /// The pools with as many nodes as there are wherever brokers were to go, and what to say about it. Nothing of
+    /// this is written into anybody's spec.
+    #[must_use]
+    pub fn without_scale_down(&self, why: &str) -> (Self, Vec<Remark>) {
+        self.changed(|pool| {
+            let kept = pool.current.len();
+            if !pool.was_broker() || pool.replicas >= kept {
+                return None;
+            }
+            let wanted = std::mem::replace(&mut pool.replicas, kept);
+            Some(format!("spec.replicas: {kept} nodes are kept instead of {wanted}, because {why}"))
+        })
+    }
+
+    /// The pools with the roles that they had wherever the broker role was to go, and what to say about it.
+    #[must_use]
+    pub fn without_role_loss(&self, why: &str) -> (Self, Vec<Remark>) {
+        self.changed(|pool| {
+            let kept = pool.roles_before.filter(|before| before.broker && !pool.roles.broker)?;
+            pool.roles = kept;
+            Some(format!("spec.roles: the roles {} are kept, because {why}", kept.text()))
+        })
+    }
+
+    fn changed(&self, change: impl Fn(&mut Pool) -> Option<String>) -> (Self, Vec<Remark>) {
+        let mut pools = self.clone();
+        let said = pools.all.values_mut().filter_map(|pool| {
+            let text = change(pool)?;
+            Some(Remark::of_pool(&pool.name, Reason::ScaleDownPreventionCheck, text))
+        });
+        let remarks = said.collect();
+        (pools, remarks)
+    }
+
+    /// How many nodes with the broker role are asked for.
+    pub fn brokers(&self) -> usize {
+        self.all.values().filter(|pool| pool.roles.broker).map(|pool| pool.replicas).sum()
+    }
+}
+
+/// What comes out while pools are read.
+#[derive(Default)]
+struct Reading {
+    problems: Vec<Problem>,
+    remarks: Vec<Remark>,
+}
+
+impl Reading {
+    fn node_pool(&mut self, kafka: &Kafka, pool: &KafkaNodePool) -> Option<Pool> {
+        let (name, spec) = (pool.name_any(), &pool.spec);
+        let roles = Roles::of(&spec.roles);
+        if roles.is_none() {
+            let text = "names no role: write `broker`, `controller` or both";
+            self.problems.push(Problem::of_pool(&name, "spec.roles", text));
+        }
+        let status = pool.status.clone().unwrap_or_default();
+        let disks = self.disks(&spec.storage, |field, text| Problem::of_pool(&name, format!("spec.{field}"), text));
+        let next_ids = self.ids(&name, annotations::next_node_ids(pool.annotations()));
+        let remove_ids = self.ids(&name, annotations::remove_node_ids(pool.annotations()));
+        let shared = kafka.spec.kafka.as_ref();
+        Some(Pool {
+            origin: Origin::NodePool,
+            // A negative number is refused by the definition; where it is not, it means none.
+            replicas: usize::try_from(spec.replicas).unwrap_or_default(),
+            roles: roles?,
+            // Ids without roles were written by somebody who keeps no roles: they are what the spec says.
+            roles_before: Roles::of(&status.roles).or(roles).filter(|_| !status.node_ids.is_empty()),
+            disks: disks?,
+            storage: spec.storage.clone(),
+            resources: spec.resources.clone().or_else(|| shared?.resources.clone()),
+            jvm_options: spec.jvm_options.clone().or_else(|| shared?.jvm_options.clone()),
+            template: spec.template.clone().or_else(|| shared?.template.clone()),
+            current: status.node_ids.into_iter().collect(),
+            next_ids,
+            remove_ids,
+            owner: owner(pool),
+            name,
+        })
+    }
+
+    fn disks(&mut self, storage: &Storage, problem: impl Fn(String, String) -> Problem) -> Option<Disks> {
+        let at = |(field, text): Wrong| problem(format!("storage.{field}"), text);
+        Disks::read(storage).map_err(|wrong| self.problems.extend(wrong.into_iter().map(at))).ok()
+    }
+
+    /// A list that nobody can read is ignored, and its author is told.
+    fn ids(&mut self, pool: &str, read: Result<Option<NodeIdRanges>, InvalidAnnotation>) -> NodeIdRanges {
+        match read {
+            Ok(ids) => ids.unwrap_or_default(),
+            Err(invalid) => {
+                let text = format!("{invalid}. It is ignored");
+                self.remarks.push(Remark::of_pool(pool, Reason::InvalidAnnotation, text));
+                NodeIdRanges::default()
+            }
+        }
+    }
+}
+
+fn belongs(cluster: Option<&String>, names: &Names) -> bool {
+    cluster.is_some_and(|cluster| *cluster == names.cluster)
+}
+
+/// What makes an object go with its owner. No owner waits for it, so no right to its finalizers is needed.
+pub fn owner<K: Resource<DynamicType = ()>>(object: &K) -> OwnerReference {
+    OwnerReference {
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        controller: Some(false),
+        block_owner_deletion: Some(false),
+    }
+}
+
+#[cfg(test)]
+mod tests;

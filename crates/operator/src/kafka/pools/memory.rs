@@ -1,0 +1,32 @@
+//! What a StrimziPodSet tells of the nodes that it was made for.
+
+use std::collections::BTreeSet;
+
+use evenkeel_api::{FreeForm, StrimziPodSet, annotations, labels, storage::Storage};
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::Roles;
+use crate::kafka::storage::Disks;
+
+/// Ids of the nodes that it lists. A pod whose name does not end in a number is none of ours.
+pub fn ids_of_pod_set(set: &StrimziPodSet) -> BTreeSet<i32> {
+    let name = |pod: &FreeForm| pod.get("metadata")?.get("name")?.as_str()?.rsplit_once('-')?.1.parse().ok();
+    set.spec.pods.iter().filter_map(name).collect()
+}
+
+/// What its nodes do, as its first pod says. None if it has no pods.
+pub(super) fn roles_of_pod_set(set: &StrimziPodSet) -> Option<Roles> {
+    let all = set.spec.pods.first()?.get("metadata")?.get("labels")?;
+    let is_true = |label: &str| all.get(label).and_then(Value::as_str) == Some("true");
+    Some(Roles { controller: is_true(labels::CONTROLLER_ROLE), broker: is_true(labels::BROKER_ROLE) })
+}
+
+/// The disks that its nodes were given. None if it does not say, or has no pods that could lose something.
+pub(super) fn disks_of_pod_set(set: &StrimziPodSet) -> Option<Disks> {
+    if set.spec.pods.is_empty() {
+        return None;
+    }
+    let storage: Storage = serde_json::from_str(set.annotations().get(annotations::STORAGE)?).ok()?;
+    Disks::read(&storage).ok()
+}

@@ -1,0 +1,97 @@
+//! What pools cannot be, together and compared with what they were.
+
+use std::collections::BTreeMap;
+
+use evenkeel_api::{Kafka, KafkaNodePool, StrimziPodSet};
+use kube::ResourceExt;
+
+use super::{Pool, Pools, memory};
+use crate::kafka::problem::Problem;
+
+/// More nodes than this in one pool are a slip of the finger.
+const MOST_REPLICAS: usize = 2_000;
+const STATIC_QUORUM: &str = "the quorum of controllers is fixed when the cluster is made";
+
+/// Node pools beside the nodes of a Kafka that ran without: those would be thrown away, with their data.
+pub(super) fn of_mixture(pod_sets: &[&StrimziPodSet], pools: &[&KafkaNodePool], problems: &mut Vec<Problem>) {
+    let own = |set: &&&StrimziPodSet| {
+        !set.spec.pods.is_empty() && set.owner_references().iter().any(|owner| owner.kind == "Kafka")
+    };
+    if let Some(set) = pod_sets.iter().find(own) {
+        let pools: Vec<String> = pools.iter().map(|pool| pool.name_any()).collect();
+        let text = format!(
+            "the cluster runs without node pools (StrimziPodSet {}), and its brokers would go if it took {} instead: remove \
+             the node pools, or make a new cluster with them",
+            set.name_any(),
+            pools.join(", ")
+        );
+        problems.push(Problem::of_kafka("spec.kafka.replicas", text));
+    }
+}
+
+pub(super) fn of_pools(kafka: &Kafka, pools: &Pools, problems: &mut Vec<Problem>) {
+    // With unreadable pools the sum would say nothing.
+    if problems.is_empty() {
+        of_sum(kafka, pools, problems);
+    }
+    let mut owners: BTreeMap<i32, &str> = BTreeMap::new();
+    for pool in pools.all.values() {
+        for id in &pool.current {
+            if let Some(other) = owners.insert(*id, &pool.name) {
+                let text = format!("node id {id} is also in node pool {other}: an id belongs to one pool");
+                problems.push(Problem::of_pool(&pool.name, "status.nodeIds", text));
+            }
+        }
+        if pool.replicas > MOST_REPLICAS {
+            let text = format!("{} nodes are more than {MOST_REPLICAS}", pool.replicas);
+            problems.push(pool.problem("replicas", text));
+        }
+        if pools.quorum_runs {
+            of_quorum(pool, problems);
+        }
+    }
+}
+
+fn of_sum(kafka: &Kafka, pools: &Pools, problems: &mut Vec<Problem>) {
+    let has = |role: fn(&Pool) -> bool| pools.all.values().any(|pool| role(pool) && pool.replicas > 0);
+    for (there, role) in [(has(|pool| pool.roles.broker), "broker"), (has(|pool| pool.roles.controller), "controller")]
+    {
+        if !there {
+            let text = format!("no node pool with at least one replica has the role {role}");
+            problems.push(Problem::of_kafka("spec.kafka", text));
+        }
+    }
+    let brokers = pools.brokers();
+    if kafka.spec.cruise_control.is_some() && brokers < 2 {
+        let text = format!("Cruise Control needs two brokers at least, and there would be {brokers}");
+        problems.push(Problem::of_kafka("spec.cruiseControl", text));
+    }
+}
+
+fn of_quorum(pool: &Pool, problems: &mut Vec<Problem>) {
+    let was = pool.roles_before.is_some_and(|roles| roles.controller);
+    let there = pool.current.len();
+    if was != pool.roles.controller && (pool.replicas > 0 || there > 0) {
+        let text = if was {
+            format!("nodes cannot cease to be controllers: {STATIC_QUORUM}")
+        } else if there > 0 {
+            format!("nodes cannot become controllers: {STATIC_QUORUM}")
+        } else {
+            format!("a pool of controllers cannot be added: {STATIC_QUORUM}")
+        };
+        problems.push(pool.problem("roles", text));
+    } else if was && pool.replicas != there {
+        let text = format!("{there} controllers cannot become {}: {STATIC_QUORUM}", pool.replicas);
+        problems.push(pool.problem("replicas", text));
+    }
+}
+
+pub(super) fn of_storage(pool: &Pool, set: Option<&StrimziPodSet>, problems: &mut Vec<Problem>) {
+    let Some(before) = set.and_then(memory::disks_of_pod_set) else { return };
+    // What was written is compared, not what a pool takes of it.
+    if pool.origin == super::Origin::Kafka && !pool.roles.broker {
+        return;
+    }
+    let wrong = pool.disks.refused_after(&before);
+    problems.extend(wrong.into_iter().map(|(field, text)| pool.problem(&format!("storage.{field}"), text)));
+}

@@ -1,0 +1,192 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn kafka(spec: Value) -> Kafka {
+    serde_json::from_value(json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka",
+        "metadata": {"name": "c", "namespace": "ns", "uid": "u"}, "spec": spec}))
+    .unwrap()
+}
+
+fn node_pool(name: &str, replicas: i32, roles: &[&str], ids: &[i32]) -> KafkaNodePool {
+    serde_json::from_value(json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "labels": {"strimzi.io/cluster": "c"}},
+        "spec": {"replicas": replicas, "roles": roles, "storage": {"type": "persistent-claim", "size": "10Gi"}},
+        "status": {"nodeIds": ids, "roles": roles}}))
+    .unwrap()
+}
+
+fn pod_set(pool: &str, ids: &[i32], roles: &[&str], owner: &str, storage: Value) -> StrimziPodSet {
+    let has = |role: &str| roles.contains(&role).to_string();
+    let pods: Vec<Value> = ids
+        .iter()
+        .map(|id| {
+            json!({"metadata": {"name": format!("c-{pool}-{id}"), "labels": {
+                "strimzi.io/controller-role": has("controller"), "strimzi.io/broker-role": has("broker")}}})
+        })
+        .collect();
+    serde_json::from_value(json!({"apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
+        "metadata": {"name": format!("c-{pool}"), "namespace": "ns", "labels": {"strimzi.io/cluster": "c"},
+            "annotations": {"strimzi.io/storage": storage.to_string()},
+            "ownerReferences": [{"apiVersion": "kafka.strimzi.io/v1", "kind": owner, "name": "x", "uid": "x"}]},
+        "spec": {"selector": {}, "pods": pods}}))
+    .unwrap()
+}
+
+fn ten() -> Value {
+    json!({"type": "persistent-claim", "size": "10Gi"})
+}
+
+fn running() -> (Vec<KafkaNodePool>, Vec<StrimziPodSet>) {
+    (
+        vec![node_pool("b", 3, &["broker"], &[0, 1, 2]), node_pool("k", 3, &["controller"], &[3, 4, 5])],
+        vec![
+            pod_set("b", &[0, 1, 2], &["broker"], "KafkaNodePool", ten()),
+            pod_set("k", &[3, 4, 5], &["controller"], "KafkaNodePool", ten()),
+        ],
+    )
+}
+
+fn said(result: Result<Pools, Vec<Problem>>) -> Vec<String> {
+    result.map(|_| ()).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_cluster_with_pools_is_read() {
+    let (pools, sets) = running();
+    let read = Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets).unwrap();
+    let b = &read.all["b"];
+    assert_eq!((b.replicas, b.roles, b.roles_before), (3, Roles::BROKER, Some(Roles::BROKER)));
+    assert_eq!((b.current.clone(), b.owner.kind.as_str()), ([0, 1, 2].into(), "KafkaNodePool"));
+    assert!(read.quorum_runs && read.taken.is_empty() && read.remarks.is_empty());
+}
+
+#[test]
+fn pools_of_others_are_passed_over_and_ids_of_those_that_go_are_taken() {
+    let (mut pools, mut sets) = running();
+    let mut foreign = node_pool("foreign", 1, &[], &[9]);
+    foreign.labels_mut().insert(labels::CLUSTER.to_owned(), "other".to_owned());
+    let mut going = node_pool("going", 1, &["broker"], &[6]);
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    pools.extend([foreign, going]);
+    sets.push(pod_set("gone", &[7], &["broker"], "KafkaNodePool", ten()));
+    let read = Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets).unwrap();
+    assert_eq!(read.all.keys().collect::<Vec<_>>(), ["b", "k"]);
+    assert_eq!(read.taken, [6, 7].into());
+}
+
+#[test]
+fn a_kafka_with_replicas_has_two_pools_that_remember_their_ids_in_pod_sets() {
+    let spec = json!({"kafka": {"replicas": 3, "storage": {"type": "jbod", "volumes": [
+        {"id": 0, "type": "ephemeral"}, {"id": 1, "type": "ephemeral"}]}}});
+    let read = Pools::read(&kafka(spec.clone()), &[], &[]).unwrap();
+    let assigned = crate::kafka::nodes::assign(&read);
+    assert_eq!(assigned.pools[IMPLICIT_BROKERS].desired, [0, 1, 2].into());
+    assert_eq!(assigned.pools[IMPLICIT_CONTROLLERS].desired, [100, 101, 102].into());
+    assert_eq!(read.all[IMPLICIT_CONTROLLERS].disks.disks.len(), 1);
+
+    let storage = spec["kafka"]["storage"].clone();
+    let sets = [
+        pod_set("kafka", &[0, 1, 4], &["broker"], "Kafka", storage.clone()),
+        pod_set("controllers", &[100, 101, 102], &["controller"], "Kafka", storage),
+    ];
+    let read = Pools::read(&kafka(spec.clone()), &[], &sets).unwrap();
+    assert_eq!(read.all[IMPLICIT_BROKERS].current, [0, 1, 4].into());
+    assert_eq!(read.all[IMPLICIT_BROKERS].owner.kind, "Kafka");
+
+    // Node pools beside them would throw them away.
+    let problems = said(Pools::read(&kafka(spec), &running().0, &sets));
+    assert!(problems[0].contains("runs without node pools (StrimziPodSet c-kafka)"), "{problems:?}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let (pools, _) = running();
+    let read = |spec: Value, pools: &[KafkaNodePool]| said(Pools::read(&kafka(spec), pools, &[]));
+    assert!(read(json!({"kafka": {}}), &[])[0].contains("strimzi.io/cluster: c"));
+    assert!(read(json!({"kafka": {"replicas": 3}}), &[])[0].starts_with("spec.kafka.storage: is required"));
+    assert_eq!(
+        read(json!({"kafka": {}}), &pools[..1]),
+        ["spec.kafka: no node pool with at least one replica has the role controller"]
+    );
+    assert_eq!(
+        read(json!({"kafka": {}}), &[pools[1].clone(), node_pool("b", 0, &["broker"], &[])]),
+        ["spec.kafka: no node pool with at least one replica has the role broker"]
+    );
+    assert_eq!(
+        read(json!({"kafka": {}}), &[node_pool("b", 1, &[], &[])]),
+        ["node pool b, spec.roles: names no role: write `broker`, `controller` or both"]
+    );
+    assert_eq!(
+        read(json!({"kafka": {}, "cruiseControl": {}}), &[pools[1].clone(), node_pool("b", 1, &["broker"], &[])]),
+        ["spec.cruiseControl: Cruise Control needs two brokers at least, and there would be 1"]
+    );
+    let twice = [pools[1].clone(), node_pool("b", 1, &["broker"], &[3])];
+    assert_eq!(
+        read(json!({"kafka": {}}), &twice),
+        ["node pool k, status.nodeIds: node id 3 is also in node pool b: an id belongs to one pool"]
+    );
+}
+
+#[test]
+fn the_quorum_cannot_change_once_it_runs() {
+    let (pools, sets) = running();
+    let with = |n: usize, change: &dyn Fn(&mut KafkaNodePool)| {
+        let mut pools = pools.clone();
+        change(&mut pools[n]);
+        pools
+    };
+    let grown = with(1, &|pool| pool.spec.replicas = 5);
+    let problems = said(Pools::read(&kafka(json!({"kafka": {}})), &grown, &sets));
+    assert_eq!(
+        problems,
+        [
+            "node pool k, spec.replicas: 3 controllers cannot become 5: the quorum of controllers is fixed when the cluster \
+          is made"
+        ]
+    );
+    // Before the first pod set it can.
+    assert!(Pools::read(&kafka(json!({"kafka": {}})), &grown, &[]).is_ok());
+
+    for changed in [
+        with(0, &|pool| pool.spec.roles.push(ProcessRole::Controller)),
+        with(1, &|pool| pool.spec.roles = vec![ProcessRole::Controller, ProcessRole::Broker]),
+    ] {
+        let read = Pools::read(&kafka(json!({"kafka": {}})), &changed, &sets);
+        let becomes_controller = changed[0].spec.roles.contains(&ProcessRole::Controller);
+        assert_eq!(read.is_err(), becomes_controller, "{read:?}");
+    }
+    let mut more = pools.clone();
+    more.push(node_pool("new", 1, &["controller"], &[]));
+    let problems = said(Pools::read(&kafka(json!({"kafka": {}})), &more, &sets));
+    assert!(
+        problems[0].starts_with("node pool new, spec.roles: a pool of controllers cannot be added"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn storage_is_compared_with_what_it_was() {
+    let (mut pools, sets) = running();
+    pools[0].spec.storage.size = Some("5Gi".to_owned());
+    let problems = said(Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets));
+    assert_eq!(problems, ["node pool b, spec.storage.size: a volume cannot shrink from 10Gi to 5Gi"]);
+    pools[0].spec.storage.size = Some("lots".to_owned());
+    let problems = said(Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets));
+    assert_eq!(problems, ["node pool b, spec.storage.size: `lots` is no amount of bytes: write one such as `100Gi`"]);
+}
+
+#[test]
+fn malformed_ids_are_ignored_with_a_warning() {
+    let (mut pools, sets) = running();
+    pools[0].annotations_mut().insert(annotations::NEXT_NODE_IDS.to_owned(), "7-9".to_owned());
+    let read = Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets).unwrap();
+    assert!(read.all["b"].next_ids.is_empty());
+    assert_eq!(
+        read.remarks[0].condition.message.as_deref(),
+        Some(
+            "node pool b, annotation strimzi.io/next-node-ids is `7-9`: put the ids in brackets, such as [0, 5, 10-20]. \
+             It is ignored"
+        )
+    );
+}

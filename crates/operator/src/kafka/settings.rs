@@ -1,0 +1,77 @@
+//! What the operator itself was told, as far as the objects of clusters depend on it.
+
+use std::collections::BTreeMap;
+
+/// Images, and what else does not stand in any resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Images of Kafka by version.
+    pub kafka_images: BTreeMap<String, String>,
+    /// The version for a Kafka that names none.
+    pub kafka_version: String,
+    /// The engine's image for a Kafka that names none: it is ours.
+    pub engine_image: String,
+    /// The image with the binary `evenkeel`, for the container that finds out a node's rack.
+    pub own_image: String,
+    /// Names and addresses that certificates of nodes and of the engine are good for besides: a local run reaches
+    /// all of them by the address of this machine.
+    pub extra_names: Vec<String>,
+    /// Where the operator runs, if that is not where the cluster is.
+    pub operator_namespace: Option<String>,
+}
+
+/// The version of Kafka that is taken without a choice.
+pub const DEFAULT_KAFKA_VERSION: &str = "4.1.0";
+
+impl Default for Settings {
+    fn default() -> Self {
+        let own = format!("ghcr.io/evenkeel/evenkeel:{}", env!("CARGO_PKG_VERSION"));
+        Self {
+            kafka_images: BTreeMap::new(),
+            kafka_version: DEFAULT_KAFKA_VERSION.to_owned(),
+            engine_image: own.clone(),
+            own_image: own,
+            extra_names: Vec::new(),
+            operator_namespace: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The image of a version of Kafka: the one that was named for it, else the official one.
+    pub fn kafka_image(&self, version: &str) -> String {
+        self.kafka_images.get(version).cloned().unwrap_or_else(|| format!("apache/kafka:{version}"))
+    }
+
+    /// Reads images by version as Strimzi's operator takes them: `4.1.0=image` pairs, one a line or with blanks
+    /// between them.
+    pub fn read_images(text: &str) -> BTreeMap<String, String> {
+        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+        pairs.map(|(version, image)| (version.trim().to_owned(), image.trim().to_owned())).collect()
+    }
+}
+
+/// Whether a version is at least this one. What is no version is not.
+pub fn at_least(version: &str, major: u32, minor: u32) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+    matches!((parts.next().flatten(), parts.next().flatten()), (Some(a), Some(b)) if (a, b) >= (major, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_read_by_version() {
+        let images = Settings::read_images("4.0.0=a/b:1\n  4.1.0=c:5000/d:2\n\nnonsense");
+        let settings = Settings { kafka_images: images, ..Settings::default() };
+        assert_eq!(settings.kafka_image("4.1.0"), "c:5000/d:2");
+        assert_eq!(settings.kafka_image("4.2.0"), "apache/kafka:4.2.0");
+    }
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert!(at_least("4.10.0", 4, 3) && at_least("4.3.0", 4, 3) && at_least("5.0", 4, 3));
+        assert!(!at_least("4.2.9", 4, 3) && !at_least("latest", 4, 3) && !at_least("4", 4, 3));
+    }
+}
