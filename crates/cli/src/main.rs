@@ -9,6 +9,7 @@ mod generate;
 mod kube;
 mod live;
 mod misuse;
+mod operator;
 mod plan;
 mod printable;
 mod sim;
@@ -39,6 +40,8 @@ enum Command {
     Generate(generate::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
+    /// Run the operator against the cluster that the kubeconfig, or the pod's account, names.
+    Operator(operator::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
     /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Command::Engine(args) => engine::run(&args),
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
+        Command::Operator(args) => operator::run(&args),
         Command::Plan(args) => plan::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
@@ -75,11 +79,23 @@ fn main() -> ExitCode {
 fn log(command: &Command) {
     let (usual, json) = match command {
         Command::Engine(args) => ("info", args.logs_json()),
+        Command::Operator(_) => (operator_level(), false),
         _ => ("warn", false),
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json { lines.json().flatten_event(true).init() } else { lines.init() }
+}
+
+/// Strimzi's variable for how much an operator says; `RUST_LOG` says it more finely.
+fn operator_level() -> &'static str {
+    match std::env::var("STRIMZI_LOG_LEVEL").unwrap_or_default().to_ascii_uppercase().as_str() {
+        "ERROR" => "error",
+        "WARN" => "warn",
+        "DEBUG" => "debug",
+        "TRACE" => "trace",
+        _ => "info",
+    }
 }
 
 /// One line: what failed, and why. There is nobody to tell if even that cannot be written.

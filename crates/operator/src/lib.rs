@@ -7,6 +7,7 @@ pub mod auto_rebalance;
 pub mod error;
 pub mod kafka;
 pub mod pod_set;
+pub mod process;
 pub mod rebalance;
 pub mod seams;
 pub mod settings;

@@ -1,5 +1,6 @@
 //! A Kubernetes without machines.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +23,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tower::{ServiceExt, service_fn};
 
+use crate::rights::Call;
+
 pub const NAMESPACE: &str = "kafka";
 pub const CLUSTER: &str = "my-cluster";
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -31,6 +34,7 @@ pub struct Stage {
     pub client: Client,
     pub context: Context,
     writes: Arc<Mutex<Vec<String>>>,
+    calls: Arc<Mutex<BTreeSet<Call>>>,
 }
 
 impl Stage {
@@ -40,8 +44,11 @@ impl Stage {
         let server = router(Shared::new(Options { moments: Box::new(Simulated::new(start, 7)), ..Options::default() }));
         let client = Client::new(server.clone(), "default");
         let writes = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&writes);
+        let calls = Arc::new(Mutex::new(BTreeSet::new()));
+        let (seen, asked) = (Arc::clone(&writes), Arc::clone(&calls));
         let operators = service_fn(move |request: Request<kube::client::Body>| {
+            let uri = request.uri();
+            asked.lock().unwrap().insert(Call::of(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()));
             if request.method() != Method::GET {
                 seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
             }
@@ -49,7 +56,7 @@ impl Stage {
         });
         let mut context = Context::new(Client::new(operators, "default"), Settings::default());
         context.clock = Clock::simulated(start);
-        let stage = Self { client, context, writes };
+        let stage = Self { client, context, writes, calls };
         for crd in crds() {
             let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
             api.create(&PostParams::default(), &crd).await.unwrap();
@@ -66,6 +73,11 @@ impl Stage {
     /// What the operator has written since this was last asked.
     pub fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.writes.lock().unwrap())
+    }
+
+    /// All that the operator has asked for.
+    pub fn calls(&self) -> BTreeSet<Call> {
+        self.calls.lock().unwrap().clone()
     }
 
     /// Says of a pod what a kubelet would.
