@@ -89,6 +89,8 @@ pub enum Sort {
     Busy,
     /// Refused until other tasks are over.
     TasksExhausted,
+    /// Refused until the engine has come up.
+    NotYet,
     /// Refused: the approved proposal no longer fits.
     Outdated,
     /// Refused for good.
@@ -169,6 +171,8 @@ fn said<T>(answer: Answer<T>) -> Said<T> {
         Answer::TasksExhausted(text) => (Sort::TasksExhausted, text),
         Answer::ProposalOutdated(text) => (Sort::Outdated, text),
         Answer::MissingBroker(text) => (Sort::Refused, format!("{}: {text}", messages::MISSING_BROKER)),
+        // Whoever says so itself has not begun anything.
+        Answer::Refused { status: 503, message } if !message.is_empty() => (Sort::NotYet, message),
         Answer::Refused { message, .. } if !message.is_empty() => (Sort::Refused, message),
         Answer::Refused { status, .. } => (Sort::Refused, messages::bare_status(status)),
         Answer::Unauthorised { status } => (Sort::Denied, messages::denied(status)),

@@ -128,7 +128,7 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
         // It may have arrived: the finalizer stays, and the next round searches.
         sort if sort.is_unclear() => stay(round).submitting().warn_trouble(trouble).back_off(),
         Sort::Busy => wait(round, messages::waiting_for_executor(&trouble.text)),
-        Sort::TasksExhausted | Sort::Denied => {
+        Sort::TasksExhausted | Sort::NotYet | Sort::Denied => {
             stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
         }
         // An engine that finds every proposal outdated is not driven round and round.

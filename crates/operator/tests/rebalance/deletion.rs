@@ -1,0 +1,118 @@
+//! A KafkaRebalance that is deleted while something of it runs waits for it, and nothing ever waits for ever.
+
+use std::time::Duration;
+
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Kafka, Reason, annotations};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::DeleteParams;
+use serde_json::json;
+
+use crate::stage::{CLUSTER, NAMESPACE, Stage, finalizers, warning};
+
+const NAME: &str = "my-rebalance";
+
+async fn moving() -> Stage {
+    let stage = Stage::new().await;
+    stage.create(NAME, |_| {}).await;
+    stage
+}
+
+/// Approves it, and waits until data moves.
+async fn run(stage: &Stage) {
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.ask(NAME, "approve").await;
+    stage.until_moving(NAME).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_waits_for_the_end_and_goes_on_reporting() {
+    let stage = moving().await;
+    let _operator = stage.operator();
+    run(&stage).await;
+    stage.delete(NAME).await;
+    let before = stage.data(NAME, "executorState").await;
+    let reports = || async { stage.is_gone(NAME).await || stage.data(NAME, "executorState").await != before };
+    stage.until("it goes on reporting", reports).await;
+    assert_eq!(stage.get(NAME).await.state(), RebalanceState::Rebalancing);
+    // Nothing new is begun once deletion was asked for, and it says so.
+    stage.ask(NAME, "refresh").await;
+    let warned = stage.until_warned(NAME, Reason::InvalidAnnotation).await;
+    assert!(warning(&warned, Reason::InvalidAnnotation).unwrap().contains("being deleted"));
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    assert_eq!(stage.executions().await.len(), 1);
+    assert_eq!(stage.brokers.holders().len(), 4, "the run came to its end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_run_can_still_be_stopped() {
+    let stage = moving().await;
+    let _operator = stage.operator();
+    run(&stage).await;
+    stage.delete(NAME).await;
+    stage.ask(NAME, "stop").await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    let told: Vec<String> = stage.events(NAME).await.into_iter().map(|(_, reason)| reason).collect();
+    assert!(told.contains(&"Stopped".to_owned()) && !told.contains(&"Ready".to_owned()), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proposal_holds_nothing() {
+    let stage = moving().await;
+    let _operator = stage.operator();
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.until("the finalizer is off", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
+    stage.delete(NAME).await;
+    assert!(stage.is_gone(NAME).await, "nothing holds it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone() {
+    let mut stage = moving().await;
+    let _operator = stage.operator();
+    run(&stage).await;
+    stage.stop_engine();
+    stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kafka_that_goes_after_the_deletion_lets_go_too() {
+    let mut stage = moving().await;
+    let _operator = stage.operator();
+    run(&stage).await;
+    stage.delete(NAME).await;
+    stage.stop_engine();
+    stage.until_warned(NAME, Reason::CruiseControlRestException).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!stage.is_gone(NAME).await, "an engine that is away may come back");
+    stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_goes_takes_it_along() {
+    let mut stage = moving().await;
+    let _operator = stage.operator();
+    run(&stage).await;
+    stage.stop_engine();
+    Api::<Namespace>::all(stage.client.clone()).delete(NAMESPACE, &DeleteParams::default()).await.unwrap();
+    // What a cluster's own controller does.
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_generated_one_that_has_not_begun_is_stopped_and_left_to_its_maker() {
+    let stage = Stage::new().await;
+    stage.create(NAME, |it| it["metadata"]["finalizers"] = json!([annotations::AUTO_REBALANCING_FINALIZER])).await;
+    let _operator = stage.operator();
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.delete(NAME).await;
+    stage.until_state(NAME, RebalanceState::Stopped).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let left = stage.get(NAME).await;
+    assert_eq!(finalizers(&left), [annotations::AUTO_REBALANCING_FINALIZER]);
+}

@@ -1,0 +1,176 @@
+//! What is wrong with the resource or around it: said with a reason, and mended where it mends itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Kafka, KafkaRebalance, Reason, annotations};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::stage::{CLUSTER, Stage, asked, condition, finalizers, warning};
+
+const NAME: &str = "my-rebalance";
+
+/// Waits until it has failed, with this reason.
+async fn failed(stage: &Stage, reason: Reason) -> String {
+    let failed = || async {
+        let now = stage.get(NAME).await;
+        now.state() == RebalanceState::NotReady && condition(&now).has_reason(reason)
+    };
+    stage.until(&format!("it has failed: {}", reason.as_str()), failed).await;
+    let now = stage.get(NAME).await;
+    assert!(finalizers(&now).is_empty());
+    condition(&now).message.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_spec_is_refused_with_what_would_mend_it() {
+    let stage = Stage::new().await;
+    let operator = stage.operator();
+    stage.create(NAME, |it| it["spec"] = json!({"mode": "add-brokers"})).await;
+    assert!(failed(&stage, Reason::IllegalArgumentException).await.contains("spec.brokers"));
+    for (spec, word) in [
+        (json!({"mode": "full", "excludedTopics": "("}), "excludedTopics"),
+        (json!({"mode": "remove-disks", "excludedTopics": null}), "moveReplicasOffVolumes"),
+        (json!({"mode": "full", "rebalanceDisk": true, "goals": ["RackAwareGoal"]}), "rebalanceDisk"),
+    ] {
+        stage.patch(NAME, json!({ "spec": spec })).await;
+        let said = || async { condition(&stage.get(NAME).await).message.is_some_and(|it| it.contains(word)) };
+        stage.until(word, said).await;
+    }
+    assert!(!operator.fate.made().iter().any(|call| call.starts_with("engine")), "nobody was asked for nonsense");
+    let told = stage.events(NAME).await;
+    assert_eq!(told[0], ("Warning".to_owned(), "NotReady".to_owned()));
+    stage.patch(NAME, json!({"spec": {"rebalanceDisk": null, "goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true}}))
+        .await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_word_is_warned_of_and_kept() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.ask(NAME, "aprove").await;
+    let warned = stage.until_warned(NAME, Reason::InvalidAnnotation).await;
+    assert!(warning(&warned, Reason::InvalidAnnotation).unwrap().contains("valid are: approve, refresh"));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let now = stage.get(NAME).await;
+    assert_eq!((now.state(), asked(&now).as_deref()), (RebalanceState::ProposalReady, Some("aprove")));
+    stage.ask(NAME, "approve").await;
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(warning(&done, Reason::InvalidAnnotation), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_begin_yet_begins_once_it_can() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    // No label, no such Kafka, not ready, no engine, no Secret: one after the other.
+    stage.create(NAME, |it| it["metadata"]["labels"] = json!({})).await;
+    assert!(failed(&stage, Reason::InvalidResourceException).await.contains("strimzi.io/cluster"));
+    stage.patch(NAME, json!({"metadata": {"labels": {"strimzi.io/cluster": "other"}}})).await;
+    assert!(failed(&stage, Reason::NoSuchResourceException).await.contains("Kafka other"));
+    stage.set_kafka("NotReady").await;
+    stage.patch(NAME, json!({"metadata": {"labels": {"strimzi.io/cluster": CLUSTER}}})).await;
+    assert!(failed(&stage, Reason::InvalidResourceException).await.contains("not Ready"));
+    let kafkas = stage.api::<Kafka>();
+    let declare = |engine| Patch::Merge(json!({"spec": {"cruiseControl": engine}}));
+    kafkas.patch(CLUSTER, &PatchParams::default(), &declare(json!(null))).await.unwrap();
+    stage.set_kafka("Ready").await;
+    let lacks = || async { condition(&stage.get(NAME).await).message.is_some_and(|it| it.contains("cruiseControl")) };
+    stage.until("the engine is missed", lacks).await;
+    let secrets = stage.api::<Secret>();
+    let name = format!("{CLUSTER}-cruise-control-api");
+    let mut secret = secrets.get(&name).await.unwrap();
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+    kafkas.patch(CLUSTER, &PatchParams::default(), &declare(json!({}))).await.unwrap();
+    assert!(failed(&stage, Reason::NoSuchResourceException).await.contains(&name));
+    secret.metadata.resource_version = None;
+    secret.metadata.uid = None;
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.ask(NAME, "approve").await;
+    stage.until_moving(NAME).await;
+    let before = stage.get(NAME).await;
+    let percent = stage.data(NAME, "completedByteMovementPercentage").await;
+    let engine = stage.cut_engine();
+    let warned = stage.until_warned(NAME, Reason::CruiseControlRestException).await;
+    assert!(warning(&warned, Reason::CruiseControlRestException).unwrap().contains("connection refused"));
+    let same = |it: &KafkaRebalance| {
+        let status = it.status.clone().unwrap();
+        (it.state(), status.session_id, status.optimization_result, finalizers(it))
+    };
+    assert_eq!(same(&warned), same(&before));
+    let later = stage.data(NAME, "completedByteMovementPercentage").await;
+    assert!(later >= percent, "{later:?} {percent:?}");
+    stage.mend_engine(engine);
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(warning(&done, Reason::CruiseControlRestException), None);
+    assert_eq!(stage.executions().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_restarts_mid_run_is_followed_on() {
+    let mut stage = Stage::new().await;
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.ask(NAME, "approve").await;
+    stage.until_moving(NAME).await;
+    stage.restart_engine();
+    stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2, 3]));
+    assert_eq!(stage.executions().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kafka_that_is_not_ready_does_not_end_a_run() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.ask(NAME, "approve").await;
+    stage.until_moving(NAME).await;
+    stage.set_kafka("NotReady").await;
+    let warned = stage.until_warned(NAME, Reason::InvalidResourceException).await;
+    assert_eq!(warned.state(), RebalanceState::Rebalancing);
+    stage.until_state(NAME, RebalanceState::Ready).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_config_map_is_not_touched() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    let foreign = json!({"metadata": {"name": NAME}, "data": {"mine": "yes"}});
+    let config_maps = stage.api::<ConfigMap>();
+    config_maps.create(&PostParams::default(), &serde_json::from_value(foreign).unwrap()).await.unwrap();
+    let version = config_maps.get(NAME).await.unwrap().metadata.resource_version;
+    stage.create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"})).await;
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert!(warning(&done, Reason::InvalidResourceException).unwrap().contains("does not belong"));
+    assert_eq!(config_maps.get(NAME).await.unwrap().metadata.resource_version, version);
+    assert_eq!(done.status.unwrap().progress, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_config_map_that_somebody_removed_comes_back() {
+    let stage = Stage::new().await;
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.api::<ConfigMap>().delete(NAME, &DeleteParams::default()).await.unwrap();
+    let back = || async { stage.data(NAME, "completedByteMovementPercentage").await.as_deref() == Some("0") };
+    stage.until("it is there again", back).await;
+}
