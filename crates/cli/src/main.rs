@@ -10,6 +10,7 @@ mod kube;
 mod live;
 mod local;
 mod misuse;
+mod operator;
 mod plan;
 mod printable;
 mod rack;
@@ -43,6 +44,8 @@ enum Command {
     Kube(kube::Args),
     /// Run Kubernetes, a Kafka cluster, its operator and its engine on this machine, and show what they do.
     Local(local::Args),
+    /// Run the operator against the cluster that the kubeconfig, or the pod's account, names.
+    Operator(operator::Args),
     /// Plan how the replicas of a cluster should lie, and say why.
     Plan(Box<plan::Args>),
     /// Write the rack of a node into a file, as a broker's init container does.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args),
         Command::Kube(args) => kube::run(args),
         Command::Local(args) => local::run(args),
+        Command::Operator(args) => operator::run(&args),
         Command::Plan(args) => plan::run(*args),
         Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
@@ -83,11 +87,23 @@ fn main() -> ExitCode {
 fn log(command: &Command) {
     let (usual, json) = match command {
         Command::Engine(args) => ("info", args.logs_json()),
+        Command::Operator(_) => (operator_level(), false),
         _ => ("warn", false),
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if json { lines.json().flatten_event(true).init() } else { lines.init() }
+}
+
+/// Strimzi's variable for how much an operator says; `RUST_LOG` says it more finely.
+fn operator_level() -> &'static str {
+    match std::env::var("STRIMZI_LOG_LEVEL").unwrap_or_default().to_ascii_uppercase().as_str() {
+        "ERROR" => "error",
+        "WARN" => "warn",
+        "DEBUG" => "debug",
+        "TRACE" => "trace",
+        _ => "info",
+    }
 }
 
 /// One line: what failed, and why. There is nobody to tell if even that cannot be written.

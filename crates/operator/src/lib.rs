@@ -4,7 +4,10 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 pub mod auto_rebalance;
+pub mod error;
 pub mod kafka;
+pub mod pod_set;
+pub mod process;
 pub mod rebalance;
 pub mod seams;
 pub mod settings;

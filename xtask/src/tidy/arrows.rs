@@ -25,11 +25,11 @@ const ALLOWED: [Arrows; 13] = [
     Arrows { from: "snapshot", to: &["balancer"], in_tests: &[] },
     Arrows { from: "sim", to: &["kafka"], in_tests: &[] },
     Arrows { from: "engine", to: &["balancer", "kafka", "rest"], in_tests: &["apiserver", "sim", "testkit"] },
-    // Its tests need an engine to speak to, over REST, and that one needs a cluster.
+    // Its tests need an engine to speak to, over REST, and that one needs a cluster; and what a cluster's own controllers do.
     Arrows {
         from: "operator",
         to: &["api", "kafka", "rest"],
-        in_tests: &["apiserver", "engine", "sim", "testkit"],
+        in_tests: &["apiserver", "engine", "node", "sim", "testkit"],
     },
     Arrows { from: "node", to: &["engine", "kafka", "sim"], in_tests: &["apiserver", "testkit"] },
     Arrows { from: "cli", to: EVERY, in_tests: &["testkit"] },

@@ -14,8 +14,8 @@ use super::problem::{Problem, Remark};
 pub const CONTROL_PLANE: u16 = 9090;
 /// The port on which brokers speak with each other, the operator and the engine.
 pub const REPLICATION: u16 = 9091;
-/// Ports that Strimzi's images use besides.
-const RESERVED: [u16; 4] = [9404, 9999, 8443, 8080];
+/// Ports that images of Kafka use besides: metrics and JMX.
+const RESERVED: [u16; 2] = [9404, 9999];
 
 /// One way into the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,12 @@
 //! Nothing here talks to anybody, reads a clock or throws dice: keys are made in one function of [`certificates`], and
 //! passwords come from a source that is handed in. The same input gives the same bytes.
 
+mod act;
 pub mod certificates;
 pub mod config;
+mod controller;
+pub mod decide;
+pub mod desired;
 pub mod engine;
 mod hash;
 mod honoured;
@@ -26,12 +30,18 @@ pub mod model;
 pub mod names;
 pub mod nodes;
 pub mod objects;
+mod observe;
 pub mod pools;
 pub mod problem;
 pub mod properties;
 pub mod quantity;
+pub mod roll;
+pub mod scale_down;
+pub mod seen;
 pub mod settings;
 pub mod storage;
 pub mod template;
 #[cfg(test)]
 mod testing;
+
+pub use controller::run;

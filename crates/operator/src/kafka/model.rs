@@ -18,7 +18,7 @@ use super::{
     pools::{Pool, Pools, Roles, owner},
     problem::{Problem, Remark},
     properties::Properties,
-    settings::Settings,
+    settings::{Settings, at_least},
     template::{self, KafkaTemplate},
 };
 
@@ -74,6 +74,9 @@ pub struct Model {
     pub remarks: Vec<Remark>,
 }
 
+/// The longest name of a host within its domain.
+const LONGEST_HOST: usize = 63;
+
 /// Settings that say how many copies there are: with fewer brokers Kafka could not make the topics.
 const COPIES: [&str; 4] = [
     "default.replication.factor",
@@ -114,12 +117,18 @@ impl Model {
         refuse_copies(&user_config.entries, engine.as_ref(), brokers, &mut problems);
 
         let version = spec.version.clone().unwrap_or_else(|| settings.kafka_version.clone());
+        if !at_least(&version, 4, 0) {
+            let text = format!("`{version}` is not supported: take 4.0.0 or a later one");
+            problems.push(Problem::of_kafka("spec.kafka.version", text));
+        }
         let nodes = assignment.pools.iter().flat_map(|(pool, nodes)| {
             let node = |id: &i32| Node { id: *id, pool: pool.clone(), pod: names.pod(pool, *id), roles: nodes.roles };
             nodes.desired.iter().map(node).map(|node| (node.id, node)).collect::<Vec<_>>()
         });
+        let nodes: BTreeMap<i32, Node> = nodes.collect();
+        refuse_names(&names, nodes.values(), &mut problems);
         let model = Self {
-            nodes: nodes.collect(),
+            nodes,
             owner: owner(kafka),
             pools: pools.all.clone(),
             templates,
@@ -155,6 +164,20 @@ impl Model {
 
 fn rack(spec: &KafkaClusterSpec) -> Option<String> {
     spec.rack.as_ref()?.topology_key.clone().filter(|key| !key.is_empty())
+}
+
+/// Names become host names, and Kubernetes has rules for those.
+fn refuse_names<'a>(names: &Names, nodes: impl Iterator<Item = &'a Node>, problems: &mut Vec<Problem>) {
+    if !names.cluster.starts_with(|first: char| first.is_ascii_lowercase()) || names.cluster.contains('.') {
+        let text =
+            format!("`{}` must begin with a letter and have no dots: services are named after it", names.cluster);
+        problems.push(Problem::of_kafka("metadata.name", text));
+    }
+    let hosts = [names.bootstrap_service(), names.engine()].into_iter().chain(nodes.map(|node| node.pod.clone()));
+    if let Some(longest) = hosts.max_by_key(String::len).filter(|host| host.len() > LONGEST_HOST) {
+        let text = format!("is too long: `{longest}` would have more than {LONGEST_HOST} letters");
+        problems.push(Problem::of_kafka("metadata.name", text));
+    }
 }
 
 fn refuse_copies(config: &Properties, engine: Option<&Wanted>, brokers: usize, problems: &mut Vec<Problem>) {

@@ -189,7 +189,7 @@ impl Pools {
                 return None;
             }
             let wanted = std::mem::replace(&mut pool.replicas, kept);
-            Some(format!("spec.replicas: {kept} nodes are kept instead of {wanted}, because {why}"))
+            Some(("replicas", format!("{kept} nodes are kept instead of {wanted}, because {why}")))
         })
     }
 
@@ -199,15 +199,20 @@ impl Pools {
         self.changed(|pool| {
             let kept = pool.roles_before.filter(|before| before.broker && !pool.roles.broker)?;
             pool.roles = kept;
-            Some(format!("spec.roles: the roles {} are kept, because {why}", kept.text()))
+            Some(("roles", format!("the roles {} are kept, because {why}", kept.text())))
         })
     }
 
-    fn changed(&self, change: impl Fn(&mut Pool) -> Option<String>) -> (Self, Vec<Remark>) {
+    /// `change` says which field was passed over, and what is done instead.
+    fn changed(&self, change: impl Fn(&mut Pool) -> Option<(&'static str, String)>) -> (Self, Vec<Remark>) {
         let mut pools = self.clone();
         let said = pools.all.values_mut().filter_map(|pool| {
-            let text = change(pool)?;
-            Some(Remark::of_pool(&pool.name, Reason::ScaleDownPreventionCheck, text))
+            let (field, text) = change(pool)?;
+            let reason = Reason::ScaleDownPreventionCheck;
+            Some(match pool.origin {
+                Origin::NodePool => Remark::of_pool(&pool.name, reason, format!("spec.{field}: {text}")),
+                Origin::Kafka => Remark::of_kafka(reason, format!("spec.kafka.{field}: {text}")),
+            })
         });
         let remarks = said.collect();
         (pools, remarks)

@@ -35,12 +35,7 @@ impl Problem {
         Self { subject: Subject::Pool(pool.to_owned()), field: field.into(), text: text.into() }
     }
 
-    /// The condition of the Kafka that says so.
-    pub fn condition(&self) -> Condition {
-        Condition::state(conditions::NOT_READY).because(Reason::InvalidResourceException, self.to_string())
-    }
-
-    /// All of them in one condition of the Kafka.
+    /// The condition of the Kafka that says all of them.
     pub fn condition_of(problems: &[Self]) -> Condition {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         Condition::state(conditions::NOT_READY).because(Reason::InvalidResourceException, all.join("; "))

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::NamespaceResourceScope;
 use kube::{
-    Client, Resource,
+    Api, Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
@@ -66,6 +67,25 @@ impl Context {
             engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
             services,
             ..self
+        }
+    }
+
+    /// What to watch: each of the operator's namespaces, or all at once (None).
+    pub fn scopes(&self) -> Vec<Option<String>> {
+        match self.settings.namespaces.as_slice() {
+            [] => vec![None],
+            some => some.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    /// The resources of one of [`Context::scopes`].
+    pub fn api<K>(&self, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
         }
     }
 

@@ -49,6 +49,16 @@ const CLUSTER_WIDE: [&str; 39] = [
     "unclean.leader.election.enable",
 ];
 
+/// Settings that are not taken back but set to this, which is what they are without being set. A broker that was started
+/// with a cordon would still have it if it were merely taken back; and with eligible leader replicas Kafka does not let
+/// `min.insync.replicas` be taken back at all.
+const INSTEAD_OF_REMOVAL: [(&str, &str); 2] = [(CORDONED, ""), ("min.insync.replicas", "1")];
+
+/// What a setting is set to when it goes. None: it is taken back, and forgotten with the next restart.
+pub(super) fn instead_of_removal(key: &str) -> Option<&'static str> {
+    INSTEAD_OF_REMOVAL.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+}
+
 /// Whether Kafka can change a setting while it runs.
 pub(super) fn is_dynamic(key: &str) -> bool {
     key == CORDONED || CLUSTER_WIDE.binary_search(&key).is_ok()
@@ -104,12 +114,13 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Changes {
         match new {
             _ if !is_dynamic(key) => changes.restart.push(key.clone()),
             Some(value) => change(Some(value.clone())),
-            // A broker that was started with it would still have it if it were merely taken back.
-            None if key == CORDONED => change(Some(String::new())),
-            None => {
-                change(None);
-                changes.restart.push(key.clone());
-            }
+            None => match instead_of_removal(key) {
+                Some(value) => change(Some(value.to_owned())),
+                None => {
+                    change(None);
+                    changes.restart.push(key.clone());
+                }
+            },
         }
     }
     changes

@@ -71,7 +71,8 @@ impl ServerConfig {
     #[must_use]
     pub fn following(mut self, before: Option<&Self>) -> Self {
         let Some(before) = before else { return self };
-        let gone = before.entries.keys().filter(|key| dynamic::is_dynamic(key) && *key != CORDONED);
+        let needs_restart = |key: &&String| dynamic::is_dynamic(key) && dynamic::instead_of_removal(key).is_none();
+        let gone = before.entries.keys().filter(needs_restart);
         let gone = gone.chain(&before.removed).filter(|key| !self.entries.contains_key(*key));
         self.removed = gone.cloned().collect();
         self

@@ -1,5 +1,5 @@
 use expect_test::expect_file;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::kafka::testing::{Written, harbour};
@@ -98,18 +98,29 @@ fn only_what_kafka_cannot_change_while_it_runs_changes_the_hash() {
 
 #[test]
 fn a_setting_that_was_removed_restarts_the_node_once() {
-    let before = config(&harbour(), 0);
-    let without = config(&harbour().with("/spec/kafka/config/min.insync.replicas", json!(null)), 0);
+    let with = |value: Value| config(&harbour().with("/spec/kafka/config/log.retention.ms", value), 0);
+    let (before, without) = (with(json!(1000)), with(json!(null)));
     let after = without.clone().following(Some(&before));
     assert_ne!(after.hash(), before.hash());
     let found = changes(&before, &after);
-    let taken_back = DynamicChange { scope: Scope::Cluster, key: "min.insync.replicas".to_owned(), value: None };
-    assert_eq!((found.dynamic, found.restart), (vec![taken_back], vec!["min.insync.replicas".to_owned()]));
+    let taken_back = DynamicChange { scope: Scope::Cluster, key: "log.retention.ms".to_owned(), value: None };
+    assert_eq!((found.dynamic, found.restart), (vec![taken_back], vec!["log.retention.ms".to_owned()]));
     // It is remembered from then on, so that the next reconciliation does not restart it again.
     let read = ServerConfig::read(&after.text());
     assert_eq!(read, after);
     assert_eq!(without.following(Some(&read)), after);
     assert!(changes(&read, &after).is_empty());
+}
+
+#[test]
+fn what_kafka_does_not_take_back_is_set_to_its_default() {
+    let before = config(&harbour(), 0);
+    let without = config(&harbour().with("/spec/kafka/config/min.insync.replicas", json!(null)), 0);
+    let after = without.clone().following(Some(&before));
+    assert_eq!((&after, after.hash()), (&without, before.hash()));
+    let one = Some("1".to_owned());
+    let change = DynamicChange { scope: Scope::Cluster, key: "min.insync.replicas".to_owned(), value: one };
+    assert_eq!(changes(&before, &after), Changes { dynamic: vec![change], restart: Vec::new() });
 }
 
 #[test]
@@ -122,6 +133,16 @@ fn what_cannot_be_is_refused() {
          brokers"
         ]
     );
+    assert!(harbour().with("/spec/kafka/version", json!("3.9.0")).said()[0].starts_with("spec.kafka.version: `3.9.0`"));
+    let long = harbour().with("/metadata/name", json!("h".repeat(60)));
+    let relabelled = |mut written: Written| {
+        for pool in [&mut written.brokers, &mut written.controllers] {
+            pool["metadata"]["labels"]["strimzi.io/cluster"] = written.kafka["metadata"]["name"].clone();
+        }
+        written
+    };
+    assert!(relabelled(long).said()[0].starts_with("metadata.name: is too long"));
+    assert!(relabelled(harbour().with("/metadata/name", json!("7seas"))).said()[0].contains("begin with a letter"));
     let open = harbour().with("/spec/kafka/authorization", json!({"type": "simple"}));
     assert!(open.said()[0].starts_with("spec.kafka.authorization: is not built"), "{:?}", open.said());
     let broken = harbour().with_brokers("/spec/template", json!({"pod": {"tolerations": "x"}}));

@@ -23,11 +23,7 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// To the engine of a cluster. Without access there is none, and every question finds nobody.
-    pub(super) async fn open(
-        context: &Context,
-        access: Option<&(ClusterRef, Access)>,
-        figures: &'a Figures,
-    ) -> Self {
+    pub(super) async fn open(context: &Context, access: Option<&(ClusterRef, Access)>, figures: &'a Figures) -> Self {
         let client = match access {
             Some((cluster, access)) => connect(context, cluster, access).await,
             None => Err("nobody knows how to reach it".to_owned()),

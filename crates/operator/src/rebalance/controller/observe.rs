@@ -1,7 +1,5 @@
 //! Reads everything that a decision may depend on: the resource itself anew, what is around it as far as it matters.
 
-use std::collections::BTreeMap;
-
 use evenkeel_api::{Kafka, KafkaRebalance, conditions, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
@@ -80,12 +78,7 @@ pub(super) async fn observe(
     Ok(Some(Sight { seen, access, versions }))
 }
 
-async fn get<K>(
-    context: &Context,
-    namespace: &str,
-    name: Option<&str>,
-    what: &'static str,
-) -> Result<Option<K>, Error>
+async fn get<K>(context: &Context, namespace: &str, name: Option<&str>, what: &'static str) -> Result<Option<K>, Error>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -123,7 +116,7 @@ async fn surroundings(context: &Context, namespace: &str, resource: &KafkaRebala
     let Some(kafka) = get::<Kafka>(context, namespace, Some(name), "the Kafka").await? else {
         return Ok(alone(FoundKafka::Missing { name: name.clone() }));
     };
-    if !is_selected(context.settings.selector.as_deref(), kafka.metadata.labels.as_ref()) {
+    if !context.settings.selects(&kafka) {
         return Ok(alone(FoundKafka::NotSelected));
     }
     let cluster = |engine| Cluster { name: name.clone(), ready: is_ready(&kafka), engine };
@@ -148,17 +141,6 @@ fn is_ready(kafka: &Kafka) -> bool {
     first.is_some_and(|condition| condition.type_ == conditions::READY && condition.status == "True")
 }
 
-/// Whether a Kafka with these labels is this operator's, as `STRIMZI_CUSTOM_RESOURCE_SELECTOR` says: pairs of name and
-/// value, all of which it must have.
-fn is_selected(selector: Option<&str>, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let pairs = selector.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    pairs.into_iter().all(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = value.trim_start_matches('=').trim();
-        labels.and_then(|labels| labels.get(name.trim())).is_some_and(|found| found == value)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use evenkeel_api::kafka::KafkaStatus;
@@ -180,22 +162,5 @@ mod tests {
             kafka.status = Some(KafkaStatus { conditions, ..Default::default() });
             assert_eq!(is_ready(&kafka), ready, "{kafka:?}");
         }
-    }
-
-    #[test]
-    fn a_selector_wants_all_of_its_labels() {
-        let labels: BTreeMap<String, String> =
-            [("team", "a"), ("tier", "1")].map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        for (selector, selected) in [
-            (None, true),
-            (Some(""), true),
-            (Some("team=a"), true),
-            (Some("team==a, tier=1"), true),
-            (Some("team=b"), false),
-            (Some("team=a,missing=x"), false),
-        ] {
-            assert_eq!(is_selected(selector, Some(&labels)), selected, "{selector:?}");
-        }
-        assert!(is_selected(None, None) && !is_selected(Some("team=a"), None));
     }
 }

@@ -1,0 +1,285 @@
+//! Carries out what was decided about a cluster, in its order. Nothing is chosen here.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use evenkeel_api::{
+    Kafka, KafkaNodePool, KafkaRebalance, KafkaStatus,
+    annotations::{AUTO_REBALANCING_FINALIZER, REBALANCE, STOPPED_FOR},
+    labels,
+};
+use evenkeel_kafka::{
+    self as kafka, BrokerId,
+    calls::configs::{Change, Resource as ConfigResource},
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
+    core::ApiResource,
+};
+use serde_json::{Value, json};
+
+use super::{
+    config::DynamicChange,
+    decide::{Decision, Deed},
+    desired::Desired,
+    names::Names,
+    pools::owner,
+    seen::Seen,
+};
+use crate::{
+    auto_rebalance::{
+        Act, TrackerWrite,
+        imbalance::{emptied, map_name},
+        tracker::tracker_name,
+    },
+    error::{Error, told},
+    seams::{ClusterRef, Context, NAME, Trust},
+};
+
+/// What was applied to which version of an object. An API server may write a value in other words than it was given
+/// (`0.5` as `500m`), and the object then never looks as it should; once is enough.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<BTreeMap<(String, String, String), (Value, Option<String>)>>);
+
+/// Does what was decided about one cluster.
+pub(super) struct Hands<'a> {
+    pub(super) context: &'a Context,
+    pub(super) memory: &'a Memory,
+    pub(super) seen: &'a Seen,
+    pub(super) names: Names,
+}
+
+impl Hands<'_> {
+    /// Does all of it, or as much as is possible.
+    pub(super) async fn carry_out(&self, decision: &Decision) -> Result<(), Error> {
+        let mut kafka = self.seen.kafka.clone();
+        if let Some(first) = &decision.first {
+            self.record(&mut kafka, first).await?;
+        }
+        for deed in &decision.deeds {
+            self.perform(deed).await?;
+        }
+        self.remember(&decision.tracker).await?;
+        self.record(&mut kafka, &decision.status).await?;
+        for event in &decision.told {
+            self.context.tell(&kafka, event).await;
+        }
+        for act in &decision.acts {
+            self.rebalance(act).await?;
+        }
+        Ok(())
+    }
+
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.context.client.clone(), &self.names.namespace)
+    }
+
+    /// Writes the status if it says something new. It rests on what was seen: should that have changed, all is looked
+    /// at anew.
+    async fn record(&self, kafka: &mut Kafka, status: &KafkaStatus) -> Result<(), Error> {
+        if kafka.status.as_ref() == Some(status) {
+            return Ok(());
+        }
+        kafka.status = Some(status.clone());
+        kafka.metadata.managed_fields = None;
+        let written = self.api::<Kafka>().replace_status(&self.names.cluster, &PostParams::default(), kafka).await;
+        *kafka = written.map_err(Error::writing(format!("the status of Kafka {}", self.names.cluster)))?;
+        Ok(())
+    }
+
+    async fn perform(&self, deed: &Deed) -> Result<(), Error> {
+        match deed {
+            Deed::Apply(desired) => self.apply(desired).await,
+            Deed::Create(desired) => self.create(desired).await,
+            Deed::Delete { resource, name } => {
+                let api = self.dynamic(resource);
+                let deleted = api.delete(name, &DeleteParams::background()).await;
+                unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))
+            }
+            Deed::PoolStatus { pool, status } => {
+                let pools = self.api::<KafkaNodePool>();
+                let found = self.seen.node_pools.iter().find(|known| known.name_any() == *pool);
+                let Some(mut written) = found.cloned() else { return Ok(()) };
+                written.status = Some(status.as_ref().clone());
+                written.metadata.managed_fields = None;
+                let written = pools.replace_status(pool, &PostParams::default(), &written).await;
+                written.map(drop).map_err(Error::writing(format!("the status of KafkaNodePool {pool}")))
+            }
+            Deed::Reconfigure(changes) => self.reconfigure(changes).await,
+            Deed::Restart { pod, uid } => {
+                let exactly = Preconditions { uid: Some(uid.clone()), resource_version: None };
+                let deleted = self.api::<Pod>().delete(pod, &DeleteParams::background().preconditions(exactly)).await;
+                unless_gone(deleted.map(drop), format!("the restart of pod {pod}"))
+            }
+            Deed::Unregister(id) => {
+                // It is tried again when this is looked at next.
+                if let Some(client) = self.kafka().await?
+                    && let Err(error) = client.unregister_broker(BrokerId(*id)).await
+                {
+                    tracing::warn!(broker = id, error = told(&error), "a broker could not be unregistered");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn dynamic(&self, resource: &ApiResource) -> Api<DynamicObject> {
+        if resource.kind == "ClusterRoleBinding" {
+            return Api::all_with(self.context.client.clone(), resource);
+        }
+        Api::namespaced_with(self.context.client.clone(), &self.names.namespace, resource)
+    }
+
+    async fn apply(&self, desired: &Desired) -> Result<(), Error> {
+        let kind = &desired.resource.kind;
+        let key = (self.names.namespace.clone(), kind.clone(), desired.name.clone());
+        let live = self.seen.live.value(kind, &desired.name);
+        let version = live.and_then(|live| Some(live.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
+        let lock = || self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if version.is_some() && lock().get(&key) == Some(&(desired.value.clone(), version)) {
+            return Ok(());
+        }
+        let api = self.dynamic(&desired.resource);
+        let params = PatchParams::apply(NAME).force();
+        let applied = api.patch(&desired.name, &params, &Patch::Apply(&desired.value)).await;
+        let applied = applied.map_err(Error::writing(format!("{kind} {}", desired.name)))?;
+        lock().insert(key, (desired.value.clone(), applied.metadata.resource_version));
+        Ok(())
+    }
+
+    async fn create(&self, desired: &Desired) -> Result<(), Error> {
+        let what = format!("{} {}", desired.resource.kind, desired.name);
+        let object = serde_json::from_value(desired.value.clone())
+            .map_err(|error| Error::writing(what.clone())(kube::Error::SerdeError(error)))?;
+        let created = self.dynamic(&desired.resource).create(&PostParams::default(), &object).await;
+        created.map(drop).map_err(Error::writing(what))
+    }
+
+    async fn kafka(&self) -> Result<Option<kafka::Client>, Error> {
+        let secret = |name: String| self.seen.live.read::<Secret>("Secret", &name);
+        let (authority, identity) = (secret(self.names.cluster_ca_cert()), secret(self.names.operator_certs()));
+        let Some(trust) = Trust::of_secrets(authority.as_ref(), identity.as_ref()) else { return Ok(None) };
+        let cluster = ClusterRef::new(&self.names.namespace, &self.names.cluster);
+        Ok(Some(self.context.kafkas.client(&cluster, &trust).await?))
+    }
+
+    /// Changes settings of running brokers. The files that remember them are written next, so all of it has to succeed.
+    async fn reconfigure(&self, changes: &[(Option<i32>, DynamicChange)]) -> Result<(), Error> {
+        let Some(client) = self.kafka().await? else { return Ok(()) };
+        let mut wanted: BTreeMap<ConfigResource, BTreeMap<String, Change>> = BTreeMap::new();
+        for (whom, DynamicChange { key, value, .. }) in changes {
+            let resource = whom.map_or(ConfigResource::AllBrokers, |id| ConfigResource::Broker(BrokerId(id)));
+            let change = value.clone().map_or(Change::Delete, Change::Set);
+            wanted.entry(resource).or_default().insert(key.clone(), change);
+        }
+        let answers = client.alter_configs(&wanted, false).await.whole().map_err(Error::Reconfigure)?;
+        for (resource, answer) in answers {
+            answer.map_err(|refusal| Error::Refused { what: format!("{resource:?}"), why: refusal.to_string() })?;
+        }
+        Ok(())
+    }
+
+    async fn remember(&self, write: &TrackerWrite) -> Result<(), Error> {
+        let maps = self.api::<ConfigMap>();
+        let name = tracker_name(&self.names.cluster);
+        match write {
+            TrackerWrite::Keep => Ok(()),
+            TrackerWrite::Write(data) => {
+                let map = json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {
+                        "name": name,
+                        "labels": {labels::CLUSTER: self.names.cluster, labels::KIND: "Kafka"},
+                        "ownerReferences": [owner(&self.seen.kafka)],
+                    },
+                    "data": data,
+                });
+                let written = maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await;
+                written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
+            }
+            TrackerWrite::Delete => {
+                let deleted = maps.delete(&name, &DeleteParams::background()).await;
+                unless_gone(deleted.map(drop), format!("the end of ConfigMap {name}"))
+            }
+        }
+    }
+
+    async fn rebalance(&self, act: &Act) -> Result<(), Error> {
+        let api = self.api::<KafkaRebalance>();
+        let annotate = async |name: &str, patch: Value| {
+            let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+            unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
+        };
+        let stop = |why: &str| json!({"metadata": {"annotations": {REBALANCE: "stop", STOPPED_FOR: why}}});
+        match act {
+            Act::Create(rebalance) => match api.create(&PostParams::default(), rebalance).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+                other => other.map(drop).map_err(Error::writing(format!("KafkaRebalance {}", rebalance.name_any()))),
+            },
+            Act::Update { name, brokers } => {
+                let patch = json!({
+                    "metadata": {"annotations": {REBALANCE: "refresh"}},
+                    "spec": {"brokers": brokers},
+                });
+                annotate(name, patch).await
+            }
+            Act::Refresh { name } => annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh"}}})).await,
+            Act::Stop { name, why } => annotate(name, stop(why.as_str())).await,
+            Act::Withdraw { name, why } => {
+                annotate(name, stop(why.as_str())).await?;
+                let deleted = api.delete(name, &DeleteParams::background()).await;
+                unless_gone(deleted.map(drop), format!("the end of KafkaRebalance {name}"))
+            }
+            Act::Remove { name } => release(&api, name).await,
+            Act::EmptyViolations { unfixable_too } => self.empty_violations(*unfixable_too).await,
+            Act::DeleteViolations => {
+                let name = map_name(&self.names.cluster);
+                let deleted = self.api::<ConfigMap>().delete(&name, &DeleteParams::background()).await;
+                unless_gone(deleted.map(drop), format!("the end of ConfigMap {name}"))
+            }
+        }
+    }
+
+    async fn empty_violations(&self, unfixable_too: bool) -> Result<(), Error> {
+        let name = map_name(&self.names.cluster);
+        let maps = self.api::<ConfigMap>();
+        let found = maps.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let Some(mut map) = found else { return Ok(()) };
+        let Some(data) = emptied(&map.data.clone().unwrap_or_default(), unfixable_too) else { return Ok(()) };
+        map.data = Some(data);
+        let written = maps.replace(&name, &PostParams::default(), &map).await;
+        written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
+    }
+}
+
+/// Takes our finalizer off, and only ours, and deletes.
+pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(), Error> {
+    let what = || format!("the end of KafkaRebalance {name}");
+    let Some(found) = api.get_opt(name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))? else {
+        return Ok(());
+    };
+    let held = found.finalizers();
+    if held.iter().any(|finalizer| finalizer == AUTO_REBALANCING_FINALIZER) {
+        let others: Vec<&String> = held.iter().filter(|finalizer| *finalizer != AUTO_REBALANCING_FINALIZER).collect();
+        let version = &found.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": others}});
+        let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        unless_gone(patched.map(drop), what())?;
+    }
+    unless_gone(api.delete(name, &DeleteParams::background()).await.map(drop), what())
+}
+
+/// What is no longer there needs no end.
+fn unless_gone(outcome: Result<(), kube::Error>, what: String) -> Result<(), Error> {
+    match outcome {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        other => other.map_err(Error::writing(what)),
+    }
+}

@@ -1,0 +1,111 @@
+//! What automatic rebalancing sees of a cluster.
+
+use std::collections::BTreeMap;
+
+use evenkeel_api::{annotations, kafka::AutoRebalanceStatus, labels};
+use jiff::Timestamp;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+
+use super::{super::seen::Seen, plan::Plan};
+use crate::{
+    auto_rebalance::{
+        Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, Presence, imbalance::map_name,
+        tracker::tracker_name,
+    },
+    pod_set::decide::is_ready,
+};
+
+/// Everything that it may depend on.
+pub(super) fn observe(
+    seen: &Seen,
+    plan: &Plan,
+    engine: Engine,
+    configured: Configured,
+    recorded: Option<AutoRebalanceStatus>,
+    generated: Vec<Generated>,
+    manual: Vec<Manual>,
+) -> Observation {
+    let metadata = &seen.kafka.metadata;
+    let none = BTreeMap::new();
+    let alive = seen.metadata.alive();
+    let brokers: Vec<_> = plan.model.brokers().collect();
+    let is_there = |pod: &str, id: i32| seen.is_ready(pod) && alive.contains(&id);
+    let named = configured.modes.values().flatten();
+    let templates: BTreeMap<_, _> = seen
+        .rebalances
+        .iter()
+        .filter_map(|rebalance| Some((rebalance.metadata.name.clone()?, rebalance.clone())))
+        .filter(|(name, _)| named.clone().any(|template| template == name))
+        .collect();
+    Observation {
+        now: seen.now,
+        cluster: Cluster {
+            name: seen.cluster().to_owned(),
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+        },
+        presence: if metadata.deletion_timestamp.is_some() { Presence::Going } else { Presence::Here },
+        brake: Brake::read(metadata.annotations.as_ref().unwrap_or(&none)),
+        spec_version: spec_version(seen, &templates),
+        brokers: BrokersSeen {
+            present: brokers.iter().map(|node| node.id).collect(),
+            ready: brokers.iter().filter(|node| is_there(&node.pod, node.id)).map(|node| node.id).collect(),
+            added: plan.added.clone(),
+            leaving: plan.leaving.clone(),
+            check: plan.check,
+        },
+        violations: seen.live.data(&map_name(seen.cluster())),
+        tracker: seen.live.data(&tracker_name(seen.cluster())),
+        configured,
+        templates,
+        recorded,
+        engine,
+        generated,
+        manual,
+    }
+}
+
+/// Changes with the specs that matter, and with nothing else.
+fn spec_version(seen: &Seen, templates: &BTreeMap<String, evenkeel_api::KafkaRebalance>) -> String {
+    let mut parts = vec![format!("kafka:{}", seen.kafka.metadata.generation.unwrap_or_default())];
+    let mut pools: Vec<_> = seen.node_pools.iter().map(|pool| &pool.metadata).collect();
+    pools.sort_by(|a, b| a.name.cmp(&b.name));
+    let removal = |pool: &kube::core::ObjectMeta| {
+        pool.annotations.as_ref().and_then(|notes| notes.get(annotations::REMOVE_NODE_IDS)).cloned().unwrap_or_default()
+    };
+    parts.extend(pools.into_iter().map(|pool| {
+        let name = pool.name.as_deref().unwrap_or_default();
+        format!("{name}:{}{}", pool.generation.unwrap_or_default(), removal(pool))
+    }));
+    let generation = |of: &evenkeel_api::KafkaRebalance| of.metadata.generation.unwrap_or_default();
+    parts.extend(templates.iter().map(|(name, template)| format!("{name}:{}", generation(template))));
+    parts.join(",")
+}
+
+/// How the engine stands. `as_wanted`: its deployment is as the present configuration asks for.
+pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
+    let pods: Vec<&Pod> = seen
+        .pods
+        .iter()
+        .filter(|pod| pod.metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).is_some_and(|of| of == name))
+        .collect();
+    let deployment: Option<Deployment> = seen.live.read("Deployment", name);
+    let Some(deployment) = deployment.filter(|_| as_wanted) else { return Engine::Rolling };
+    let status = deployment.status.clone().unwrap_or_default();
+    let is_observed = status.observed_generation >= deployment.metadata.generation;
+    let all = [status.replicas, status.updated_replicas, status.available_replicas];
+    match pods[..] {
+        [pod] if is_observed && all == [Some(1); 3] && is_ready(pod) => {
+            Engine::Current { since: ready_since(pod).unwrap_or(seen.now), executing: None }
+        }
+        // One that is not ready, or an older one that is still there.
+        _ => Engine::Rolling,
+    }
+}
+
+/// Since when a pod is, or is not, ready.
+pub(super) fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let changed = conditions.into_iter().find(|condition| condition.type_ == "Ready")?.last_transition_time.as_ref()?;
+    Some(changed.0)
+}

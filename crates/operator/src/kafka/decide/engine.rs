@@ -1,0 +1,111 @@
+//! The engine: its objects, and how it stands.
+
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, Secret, Service, ServiceAccount},
+    networking::v1::NetworkPolicy,
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::{Resource, core::ApiResource};
+
+use super::{
+    super::{
+        desired::Desired,
+        engine::{Facts, Wanted, api_secret, capacities, objects},
+        model::Model,
+        problem::{Problem, Remark},
+        seen::Seen,
+    },
+    Deed, Given, automatic,
+    certificates::Issued,
+    secret,
+};
+use crate::auto_rebalance::Engine;
+
+/// What is to be done for the engine.
+#[derive(Debug)]
+pub(super) struct EnginePart {
+    /// How it stands.
+    pub(super) state: Engine,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) remarks: Vec<Remark>,
+}
+
+/// What is to be done for the engine.
+pub(super) fn engine(
+    seen: &Seen,
+    model: &Model,
+    issued: &Issued,
+    given: Given<'_>,
+) -> Result<EnginePart, Vec<Problem>> {
+    match &model.engine {
+        Some(wanted) => there(seen, model, wanted, issued, given),
+        None => Ok(EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new() }),
+    }
+}
+
+fn there(
+    seen: &Seen,
+    model: &Model,
+    wanted: &Wanted,
+    issued: &Issued,
+    given: Given<'_>,
+) -> Result<EnginePart, Vec<Problem>> {
+    let capacities = capacities(model, wanted)?;
+    let existing = secret(seen, &model.names.engine_api());
+    let api = api_secret(existing.as_ref(), seen.further_users.as_deref(), given.random)?;
+    let remarks = capacities.remarks.clone();
+    let facts = Facts {
+        capacities,
+        api,
+        certificate: issued.engine.clone(),
+        cluster_ca: (issued.cluster.cert_generation.clone(), issued.cluster.key_generation.clone()),
+    };
+    let made = objects(model, wanted, &facts);
+    let mut all = vec![Desired::new(&made.network_policy), Desired::new(&made.service_account)];
+    if let Some((role, binding)) = &made.role {
+        all.extend([Desired::new(role), Desired::new(binding)]);
+    }
+    all.extend(made.violation_map.as_ref().map(Desired::once));
+    all.extend([Desired::new(&made.config_map), Desired::new(&made.api_secret), Desired::new(&made.service)]);
+    let deployment = Desired::new(&made.deployment);
+    let as_wanted = deployment.was_applied(&seen.live);
+    all.extend([Desired::new(&made.disruption_budget), deployment]);
+    let mut deeds: Vec<Deed> =
+        all.into_iter().filter(|desired| desired.is_missing(&seen.live)).map(Deed::applying).collect();
+    if made.role.is_none() {
+        deeds.extend(absent::<RoleBinding>(seen, &model.names.engine()));
+        deeds.extend(absent::<Role>(seen, &model.names.engine()));
+    }
+    Ok(EnginePart { state: automatic::engine(seen, &model.names.engine(), as_wanted), deeds, remarks })
+}
+
+/// Everything that was there for an engine which is no longer wanted.
+fn gone(seen: &Seen, model: &Model) -> Vec<Deed> {
+    let names = &model.names;
+    let engine = names.engine();
+    [
+        absent::<Deployment>(seen, &engine),
+        absent::<Service>(seen, &engine),
+        absent::<PodDisruptionBudget>(seen, &engine),
+        absent::<RoleBinding>(seen, &engine),
+        absent::<Role>(seen, &engine),
+        absent::<ServiceAccount>(seen, &engine),
+        absent::<NetworkPolicy>(seen, &names.engine_network_policy()),
+        absent::<ConfigMap>(seen, &names.engine_config()),
+        absent::<Secret>(seen, &names.engine_api()),
+        absent::<Secret>(seen, &names.engine_certs()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The end of an object, if it is there.
+pub(super) fn absent<K: Resource<DynamicType = ()>>(seen: &Seen, name: &str) -> Option<Deed> {
+    let resource = ApiResource::erase::<K>(&());
+    let there = seen.live.value(&resource.kind, name)?;
+    let is_going = there.pointer("/metadata/deletionTimestamp").is_some();
+    (!is_going).then(|| Deed::Delete { resource, name: name.to_owned() })
+}

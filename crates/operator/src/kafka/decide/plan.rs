@@ -1,0 +1,68 @@
+//! Which nodes there should be, once it is known who must stay.
+
+use evenkeel_api::annotations;
+
+use super::super::{
+    model::Model,
+    nodes::{Assignment, Ids, assign},
+    pools::Pools,
+    problem::{Problem, Remark},
+    scale_down::{self, Verdict},
+    seen::Seen,
+    settings::Settings,
+};
+use crate::auto_rebalance::{Check, sort_rebalances};
+
+/// What is to be made of a cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) model: Model,
+    pub(super) assignment: Assignment,
+    /// Brokers that come.
+    pub(super) added: Ids,
+    /// W: brokers that the spec wants removed.
+    pub(super) leaving: Ids,
+    /// Whether they hold data.
+    pub(super) check: Check,
+    /// Why they stay, by pool.
+    pub(super) kept: Vec<Remark>,
+}
+
+/// What the spec asks for, as far as it may be done now.
+pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem>> {
+    let asked = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets)?;
+    let assignment = assign(&asked);
+    // What could never be is refused before anything is emptied for it.
+    let model = Model::build(&seen.kafka, &seen.node_pools, &asked, &assignment, settings)?;
+    let (leaving, losing) = (assignment.removed_brokers(), assignment.used_to_be_brokers());
+    let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
+    let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
+    let judged = |ids: &Ids| scale_down::judge(ids, &seen.metadata, &generated, unchecked);
+    let (going, role) = (judged(&leaving), judged(&losing));
+    let mut kept = Vec::new();
+    let mut pools = asked;
+    if let Verdict { kept_because: Some(why), .. } = &going {
+        let (changed, remarks) = pools.without_scale_down(why);
+        (pools, kept) = (changed, remarks);
+    }
+    if let Verdict { kept_because: Some(why), .. } = &role {
+        let (changed, remarks) = pools.without_role_loss(why);
+        pools = changed;
+        kept.extend(remarks);
+    }
+    let (model, assignment) = if kept.is_empty() {
+        (model, assignment)
+    } else {
+        let assignment = assign(&pools);
+        (Model::build(&seen.kafka, &seen.node_pools, &pools, &assignment, settings)?, assignment)
+    };
+    let added = assignment.added_brokers();
+    Ok(Plan { model, assignment, added, leaving, check: going.check, kept })
+}
+
+/// Nodes about whose data Kafka has to be asked.
+pub(super) fn questioned(seen: &Seen) -> Ids {
+    let Ok(pools) = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets) else { return Ids::new() };
+    let assignment = assign(&pools);
+    &assignment.removed_brokers() | &assignment.used_to_be_brokers()
+}

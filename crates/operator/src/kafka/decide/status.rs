@@ -1,0 +1,245 @@
+//! What the Kafka and its pools say about themselves, and what is told as Events.
+
+use evenkeel_api::{
+    Condition, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, conditions,
+    kafka::{ListenerAddress, ListenerStatus, NodePoolName},
+};
+use jiff::SignedDuration;
+
+use super::{
+    super::{
+        model::{Model, Node},
+        nodes::Ids,
+        objects::pod_set_selector,
+        pools::Origin,
+        problem::{Problem, Remark, Subject},
+        seen::{Metadata, Seen},
+    },
+    Deed, Given, Trouble,
+    automatic::ready_since,
+    certificates::Issued,
+    objects::Nodes,
+    plan::Plan,
+};
+use crate::{auto_rebalance, error::told, seams::Happening};
+
+/// The reason of a new Kafka that is being made.
+const CREATING: &str = "Creating";
+/// The reason of one whose nodes stay away.
+const TIMEOUT: &str = "TimeoutException";
+
+/// The status at the very beginning: what was said before, or that there is something in the making.
+pub(super) fn begun(seen: &Seen, before: &KafkaStatus) -> KafkaStatus {
+    if !before.conditions.is_empty() {
+        return before.clone();
+    }
+    let creating = not_ready(CREATING, "the cluster is being created");
+    KafkaStatus { conditions: conditions::settle([creating], &[], seen.now), ..before.clone() }
+}
+
+fn not_ready(reason: &str, message: impl Into<String>) -> Condition {
+    Condition {
+        reason: Some(reason.to_owned()),
+        message: Some(message.into()),
+        ..Condition::state(conditions::NOT_READY)
+    }
+}
+
+/// What the Kafka says once everything was decided.
+pub(super) fn status(
+    seen: &Seen,
+    given: Given<'_>,
+    plan: &Plan,
+    issued: &Issued,
+    of_engine: &[Remark],
+    nodes: &Nodes,
+    auto: &auto_rebalance::Decision,
+) -> KafkaStatus {
+    let model = &plan.model;
+    let before = seen.kafka.status.clone().unwrap_or_default();
+    let state = state(seen, given, model, &before);
+    let is_ready = state.type_ == conditions::READY;
+    let remarks = model.remarks.iter().chain(&plan.kept).chain(of_engine).map(|remark| remark.condition.clone());
+    let all = std::iter::once(state).chain(remarks).chain(auto.warnings.iter().cloned());
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    KafkaStatus {
+        conditions: conditions::settle(all, &before.conditions, seen.now),
+        observed_generation: seen.kafka.metadata.generation,
+        listeners: listeners(model, issued),
+        kafka_node_pools: model.pools.values().filter(|pool| pool.origin == Origin::NodePool).map(named).collect(),
+        cluster_id: Some(nodes.cluster_id.clone()),
+        operator_last_successful_version: if is_ready {
+            Some(version)
+        } else {
+            before.operator_last_successful_version
+        },
+        kafka_version: Some(model.version.clone()),
+        kafka_metadata_version: model.metadata_version.clone().or(before.kafka_metadata_version),
+        cluster_security: before.cluster_security,
+        auto_rebalance: auto.status.clone(),
+    }
+}
+
+fn named(pool: &super::super::pools::Pool) -> NodePoolName {
+    NodePoolName { name: pool.name.clone() }
+}
+
+/// `Ready` once all nodes were, and from then on until one of them has been away for too long.
+fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> Condition {
+    let away: Vec<&Node> = model.nodes.values().filter(|node| !seen.is_ready(&node.pod)).collect();
+    let first = before.conditions.first();
+    // A cluster whose spec was refused for a while is no new cluster.
+    let was_complete = before.operator_last_successful_version.is_some();
+    if !was_complete {
+        let listed: Vec<&str> = away.iter().map(|node| node.pod.as_str()).collect();
+        return match (&seen.metadata, listed.is_empty()) {
+            (Metadata::Known(_), true) => Condition::state(conditions::READY),
+            (_, true) => not_ready(CREATING, "all pods are ready, and Kafka does not answer yet"),
+            (_, false) => not_ready(CREATING, format!("waiting for pods {}", listed.join(", "))),
+        };
+    }
+    let patience = SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX);
+    let since_when = first.filter(|first| first.type_ == conditions::READY).and_then(Condition::since);
+    let too_long = away.iter().filter(|node| {
+        let pod = seen.pod(&node.pod);
+        let since = pod.and_then(|pod| ready_since(pod).or(Some(pod.metadata.creation_timestamp.as_ref()?.0)));
+        // One without a pod has been away no longer than the Kafka was ready.
+        since.or(since_when).is_none_or(|since| seen.now.duration_since(since) > patience)
+    });
+    let too_long: Vec<&str> = too_long.map(|node| node.pod.as_str()).collect();
+    if too_long.is_empty() {
+        return Condition::state(conditions::READY);
+    }
+    let minutes = patience.as_mins();
+    not_ready(TIMEOUT, format!("not ready for more than {minutes} minutes: {}", too_long.join(", ")))
+}
+
+fn listeners(model: &Model, issued: &Issued) -> Vec<ListenerStatus> {
+    let host = model.names.service_host(&model.names.bootstrap_service());
+    let one = |listener: &super::super::listeners::Listener| ListenerStatus {
+        name: Some(listener.name.clone()),
+        addresses: vec![ListenerAddress { host: Some(host.clone()), port: Some(i32::from(listener.port)) }],
+        bootstrap_servers: Some(format!("{host}:{}", listener.port)),
+        certificates: listener.tls.then(|| issued.cluster.certificate.clone()).into_iter().collect(),
+    };
+    model.listeners.iter().map(one).collect()
+}
+
+/// The pools' statuses, those that say something new.
+pub(super) fn pools(seen: &Seen, plan: &Plan, cluster_id: &str) -> Vec<Deed> {
+    let model = &plan.model;
+    let mut deeds = Vec::new();
+    for (name, nodes) in &plan.assignment.pools {
+        let Some(pool) = seen.node_pools.iter().find(|pool| pool.metadata.name.as_ref() == Some(name)) else {
+            continue;
+        };
+        let before = pool.status.clone().unwrap_or_default();
+        let remarks = model.remarks.iter().chain(&plan.kept);
+        let own = remarks.filter(|remark| remark.subject == Subject::Pool(name.clone()));
+        let selector = pod_set_selector(&model.names, name);
+        let selector: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let status = KafkaNodePoolStatus {
+            conditions: conditions::settle(own.map(|remark| remark.condition.clone()), &before.conditions, seen.now),
+            observed_generation: pool.metadata.generation,
+            node_ids: nodes.desired.iter().copied().collect(),
+            roles: nodes.roles.list(),
+            cluster_id: Some(cluster_id.to_owned()),
+            replicas: i32::try_from(nodes.desired.len()).ok(),
+            label_selector: Some(selector.join(",")),
+        };
+        if pool.status.as_ref() != Some(&status) {
+            deeds.push(Deed::PoolStatus { pool: name.clone(), status: Box::new(status) });
+        }
+    }
+    deeds
+}
+
+/// What a Kafka says of which nothing can be made. All else stays as it was: the cluster runs on.
+pub(super) fn refused(seen: &Seen, trouble: &Trouble) -> KafkaStatus {
+    let before = seen.kafka.status.clone().unwrap_or_default();
+    let state = match trouble {
+        Trouble::Spec(problems) => Problem::condition_of(problems),
+        Trouble::Certificates(error) => {
+            let text = format!("{}. {}", told(error), error.remedy());
+            Condition::state(conditions::NOT_READY).because(Reason::InvalidResourceException, text)
+        }
+    };
+    KafkaStatus {
+        conditions: conditions::settle([state], &before.conditions, seen.now),
+        observed_generation: seen.kafka.metadata.generation,
+        ..before
+    }
+}
+
+/// What pools say whose specs are to be mended.
+pub(super) fn refused_pools(seen: &Seen, trouble: &Trouble) -> Vec<Deed> {
+    let Trouble::Spec(problems) = trouble else { return Vec::new() };
+    let mut deeds = Vec::new();
+    for pool in &seen.node_pools {
+        let Some(name) = pool.metadata.name.clone() else { continue };
+        let subject = Subject::Pool(name.clone());
+        let own: Vec<Problem> = problems.iter().filter(|problem| problem.subject == subject).cloned().collect();
+        let before = pool.status.clone().unwrap_or_default();
+        let said = (!own.is_empty()).then(|| Problem::condition_of(&own));
+        let status = KafkaNodePoolStatus {
+            conditions: conditions::settle(said, &before.conditions, seen.now),
+            observed_generation: pool.metadata.generation,
+            ..before
+        };
+        if is_news(pool, &status) {
+            deeds.push(Deed::PoolStatus { pool: name, status: Box::new(status) });
+        }
+    }
+    deeds
+}
+
+fn is_news(pool: &KafkaNodePool, status: &KafkaNodePoolStatus) -> bool {
+    pool.status.as_ref() != Some(status) && !(pool.status.is_none() && status.conditions.is_empty())
+}
+
+/// Events about what is done.
+pub(super) fn deeds_told(plan: &Plan, nodes: &Nodes) -> Vec<Happening> {
+    let mut told = Vec::new();
+    let listed = |ids: &Ids| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+    for (pool, changed) in &plan.assignment.pools {
+        if !changed.added.is_empty() {
+            let note = format!("node pool {pool} gets nodes {}", listed(&changed.added));
+            told.push(Happening::normal("NodesAdded", note));
+        }
+        if !changed.removed.is_empty() {
+            let note = format!("node pool {pool} loses nodes {}: they hold no data", listed(&changed.removed));
+            told.push(Happening::normal("NodesRemoved", note));
+        }
+    }
+    if let Some((pod, why)) = nodes.restarted() {
+        told.push(Happening::normal("PodRestarted", format!("{pod} is restarted: {why}")));
+    }
+    told.extend(nodes.unregistered.iter().map(|id| {
+        Happening::normal("BrokerUnregistered", format!("broker {id} is gone and is struck off Kafka's list"))
+    }));
+    told
+}
+
+/// Events about what is newly so. What only says the same in other words, such as how much data a broker still holds, is
+/// no news.
+pub(super) fn news(seen: &Seen, status: &KafkaStatus) -> Vec<Happening> {
+    let before = seen.kafka.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let gist = |condition: &Condition| {
+        let message = condition.message.as_deref().unwrap_or_default();
+        let about = message.split(':').next().unwrap_or_default().to_owned();
+        (condition.type_.clone(), condition.reason.clone(), if condition.is_warning() { about } else { String::new() })
+    };
+    let is_new = |condition: &&Condition| !before.iter().any(|old| gist(old) == gist(condition));
+    let mut told = Vec::new();
+    for condition in status.conditions.iter().filter(is_new) {
+        let note = condition.message.clone().unwrap_or_default();
+        if condition.has_reason(Reason::ScaleDownPreventionCheck) {
+            told.push(Happening::warning(Reason::ScaleDownPreventionCheck.as_str(), note));
+        } else if condition.type_ == conditions::NOT_READY && condition.reason.as_deref() != Some(CREATING) {
+            told.push(Happening::warning("NotReady", note));
+        } else if condition.type_ == conditions::READY {
+            told.push(Happening::normal("Ready", "the cluster is ready"));
+        }
+    }
+    told
+}

@@ -1,0 +1,206 @@
+//! Reads everything about a cluster once: first Kubernetes, then Kafka.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
+use evenkeel_kafka::{
+    self as kafka,
+    calls::{configs::Resource as ConfigResource, topics::Which},
+};
+use futures::future::try_join_all;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount},
+    networking::v1::NetworkPolicy,
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::ApiResource,
+};
+use serde::de::DeserializeOwned;
+
+use super::{
+    decide,
+    names::Names,
+    seen::{Known, Live, Metadata, Partition, Seen},
+};
+use crate::{
+    error::{Error, told},
+    seams::{ClusterRef, Context, Trust},
+};
+
+const LEAST_IN_SYNC: &str = "min.insync.replicas";
+
+/// Everything about a cluster. `closer`: also who has what, even if nobody is to go.
+pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
+    let mut seen = kubernetes(context, kafka).await?;
+    let wants_partitions = closer || !decide::questioned(&seen).is_empty();
+    seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
+    Ok(seen)
+}
+
+async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
+    let names = Names::of(kafka);
+    let eyes = Eyes { context, namespace: &names.namespace, cluster: &names.cluster };
+    let lists = try_join_all([
+        eyes.list::<ConfigMap>(),
+        eyes.list::<Secret>(),
+        eyes.list::<Service>(),
+        eyes.list::<ServiceAccount>(),
+        eyes.list::<PersistentVolumeClaim>(),
+        eyes.list::<PodDisruptionBudget>(),
+        eyes.list::<NetworkPolicy>(),
+        eyes.list::<Deployment>(),
+        eyes.list::<Role>(),
+        eyes.list::<RoleBinding>(),
+        eyes.list::<StrimziPodSet>(),
+    ]);
+    let rebalances = Api::<KafkaRebalance>::namespaced(context.client.clone(), &names.namespace);
+    let (lists, pods, node_pools, rebalances, binding, further_users) = futures::try_join!(
+        lists,
+        eyes.typed::<Pod>(),
+        eyes.typed::<KafkaNodePool>(),
+        async { rebalances.list(&ListParams::default()).await.map_err(Error::reading("KafkaRebalances")) },
+        eyes.rack_binding(kafka, &names),
+        eyes.further_users(kafka),
+    )?;
+    let mut live = Live::default();
+    for object in lists.into_iter().flatten().chain(binding) {
+        let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
+        let name = object.name_any();
+        let value = serde_json::to_value(object).unwrap_or_default();
+        live.objects.insert((kind, name), value);
+    }
+    let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
+    Ok(Seen {
+        now: context.clock.now(),
+        kafka: kafka.clone(),
+        pod_sets: pod_sets.collect(),
+        node_pools,
+        pods,
+        live,
+        rebalances: rebalances.items,
+        further_users,
+        metadata: Metadata::Nobody,
+    })
+}
+
+struct Eyes<'a> {
+    context: &'a Context,
+    namespace: &'a str,
+    cluster: &'a str,
+}
+
+impl Eyes<'_> {
+    fn of_cluster(&self) -> ListParams {
+        ListParams::default().labels(&format!("{}={}", labels::CLUSTER, self.cluster))
+    }
+
+    /// Objects of one kind, of whatever form.
+    fn list<K: Resource<DynamicType = ()>>(
+        &self,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<Vec<DynamicObject>, Error>> + Send + '_>> {
+        Box::pin(async move {
+            let resource = ApiResource::erase::<K>(&());
+            let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
+            let found = api.list(&self.of_cluster()).await.map_err(Error::reading(resource.plural.clone()))?;
+            let types = kube::core::TypeMeta { api_version: resource.api_version, kind: resource.kind };
+            // Lists leave out what every item of them is.
+            Ok(found.items.into_iter().map(|item| DynamicObject { types: Some(types.clone()), ..item }).collect())
+        })
+    }
+
+    async fn typed<K>(&self) -> Result<Vec<K>, Error>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api = Api::<K>::namespaced(self.context.client.clone(), self.namespace);
+        Ok(api.list(&self.of_cluster()).await.map_err(Error::reading(K::plural(&()).into_owned()))?.items)
+    }
+
+    /// The one object outside of the namespace, where racks are asked for.
+    async fn rack_binding(&self, kafka: &Kafka, names: &Names) -> Result<Option<DynamicObject>, Error> {
+        let rack = kafka.spec.kafka.as_ref().and_then(|spec| spec.rack.as_ref());
+        if rack.is_none() {
+            return Ok(None);
+        }
+        let resource = ApiResource::erase::<ClusterRoleBinding>(&());
+        let api: Api<DynamicObject> = Api::all_with(self.context.client.clone(), &resource);
+        api.get_opt(&names.rack_binding()).await.map_err(Error::reading("ClusterRoleBinding"))
+    }
+
+    /// The list of users that `spec.cruiseControl.apiUsers` points at.
+    async fn further_users(&self, kafka: &Kafka) -> Result<Option<String>, Error> {
+        let users = kafka.spec.cruise_control.as_ref().and_then(|engine| engine.api_users.as_ref());
+        let of = users.and_then(|users| {
+            let reference = serde_json::to_value(users).ok()?.pointer("/valueFrom/secretKeyRef")?.clone();
+            Some((reference.get("name")?.as_str()?.to_owned(), reference.get("key")?.as_str()?.to_owned()))
+        });
+        let Some((name, key)) = of else { return Ok(None) };
+        let secrets = Api::<Secret>::namespaced(self.context.client.clone(), self.namespace);
+        let secret = secrets.get_opt(&name).await.map_err(Error::reading(format!("Secret {name}")))?;
+        let bytes = secret.and_then(|secret| secret.data?.remove(&key));
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()))
+    }
+}
+
+async fn ask_kafka(context: &Context, seen: &Seen, partitions: bool) -> Result<Metadata, Error> {
+    let is_broker = |pod: &&Pod| pod.labels().get(labels::BROKER_ROLE).is_some_and(|role| role == "true");
+    if !seen.pods.iter().filter(is_broker).any(crate::pod_set::decide::is_ready) {
+        return Ok(Metadata::Nobody);
+    }
+    let names = Names::of(&seen.kafka);
+    let secret = |name: String| seen.live.read::<Secret>("Secret", &name);
+    let (authority, identity) = (secret(names.cluster_ca_cert()), secret(names.operator_certs()));
+    let Some(trust) = Trust::of_secrets(authority.as_ref(), identity.as_ref()) else { return Ok(Metadata::Nobody) };
+    let cluster = ClusterRef::new(&names.namespace, &names.cluster);
+    let client = context.kafkas.client(&cluster, &trust).await?;
+    Ok(match known(&client, partitions).await {
+        Ok(known) => Metadata::Known(known),
+        Err(error) => Metadata::Unreachable(told(&error)),
+    })
+}
+
+async fn known(client: &kafka::Client, partitions: bool) -> Result<Known, kafka::Error> {
+    let cluster = client.describe_cluster().await?;
+    let registered = cluster.brokers.iter().map(|broker| (broker.id.0, broker.fenced)).collect();
+    let partitions = if partitions { Some(self::partitions(client).await?) } else { None };
+    Ok(Known { cluster_id: cluster.id, registered, partitions })
+}
+
+/// All partitions of all topics, Kafka's own too.
+async fn partitions(client: &kafka::Client) -> Result<Vec<Partition>, kafka::Error> {
+    let topics = client.topics(Which::All).await?;
+    let resources: Vec<ConfigResource> = topics.keys().cloned().map(ConfigResource::Topic).collect();
+    let settings = client.describe_configs(&resources, Some(&[LEAST_IN_SYNC])).await.whole()?;
+    let least: BTreeMap<&str, usize> = settings
+        .iter()
+        .filter_map(|(resource, answer)| match (resource, answer) {
+            (ConfigResource::Topic(name), Ok(settings)) => {
+                Some((name.as_str(), settings.get(LEAST_IN_SYNC)?.value.as_ref()?.parse().ok()?))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut found = Vec::new();
+    let ids = |ids: &[kafka::BrokerId]| -> BTreeSet<i32> { ids.iter().map(|id| id.0).collect() };
+    for (name, topic) in &topics {
+        let Ok(topic) = topic else { continue };
+        found.extend(topic.partitions.iter().map(|partition| Partition {
+            name: format!("{name}-{}", partition.index),
+            replicas: ids(&partition.replicas),
+            in_sync: ids(&partition.in_sync),
+            least_in_sync: least.get(name.as_str()).copied().unwrap_or(1),
+        }));
+    }
+    Ok(found)
+}

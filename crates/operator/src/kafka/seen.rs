@@ -1,0 +1,139 @@
+//! What was seen of a cluster, read once: what Kubernetes has of it, and what Kafka says of itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::nodes::Ids;
+use crate::pod_set::decide::is_ready;
+
+/// All that a decision about a cluster may depend on.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The Kafka.
+    pub kafka: Kafka,
+    /// Its node pools.
+    pub node_pools: Vec<KafkaNodePool>,
+    /// Its pod sets.
+    pub pod_sets: Vec<StrimziPodSet>,
+    /// Its pods, the engine's too.
+    pub pods: Vec<Pod>,
+    /// All other objects of it.
+    pub live: Live,
+    /// The namespace's KafkaRebalances.
+    pub rebalances: Vec<KafkaRebalance>,
+    /// Users of the engine's API that a Secret of the user names.
+    pub further_users: Option<String>,
+    /// What Kafka says.
+    pub metadata: Metadata,
+}
+
+/// Objects as they are, by kind and name.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// As JSON: that is how they are compared.
+    pub objects: BTreeMap<(String, String), Value>,
+}
+
+impl Live {
+    /// An object as JSON.
+    pub fn value(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&(kind.to_owned(), name.to_owned()))
+    }
+
+    /// An object as what it is.
+    pub fn read<K: DeserializeOwned>(&self, kind: &str, name: &str) -> Option<K> {
+        serde_json::from_value(self.value(kind, name)?.clone()).ok()
+    }
+
+    /// The data of a ConfigMap.
+    pub fn data(&self, config_map: &str) -> Option<BTreeMap<String, String>> {
+        let found = self.value("ConfigMap", config_map)?;
+        Some(found.get("data").and_then(|data| serde_json::from_value(data.clone()).ok()).unwrap_or_default())
+    }
+
+    /// Those of one kind, by name.
+    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.objects.iter().filter(move |((of, _), _)| of == kind).map(|((_, name), value)| (name.as_str(), value))
+    }
+}
+
+/// What Kafka says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Metadata {
+    /// There is nobody to ask: no broker is ready.
+    #[default]
+    Nobody,
+    /// It did not answer.
+    Unreachable(String),
+    /// It answered.
+    Known(Known),
+}
+
+/// What Kafka knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Its own id of the cluster.
+    pub cluster_id: String,
+    /// Registered brokers, and whether they are fenced.
+    pub registered: BTreeMap<i32, bool>,
+    /// Its partitions. None: they were not asked for.
+    pub partitions: Option<Vec<Partition>>,
+}
+
+/// One partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Partition {
+    /// Whose it is, such as `topic-3`.
+    pub name: String,
+    /// The brokers that should have it.
+    pub replicas: BTreeSet<i32>,
+    /// Those that have all of it.
+    pub in_sync: BTreeSet<i32>,
+    /// How many must, for writers that want to be sure.
+    pub least_in_sync: usize,
+}
+
+impl Metadata {
+    /// What is known, if anything.
+    pub fn known(&self) -> Option<&Known> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Nobody | Self::Unreachable(_) => None,
+        }
+    }
+
+    /// Registered brokers that live.
+    pub fn alive(&self) -> Ids {
+        let registered = self.known().into_iter().flat_map(|known| &known.registered);
+        registered.filter(|(_, fenced)| !**fenced).map(|(id, _)| *id).collect()
+    }
+
+    /// The partitions, if they were asked for.
+    pub fn partitions(&self) -> Option<&[Partition]> {
+        self.known()?.partitions.as_deref()
+    }
+}
+
+impl Seen {
+    /// A pod by its name.
+    pub fn pod(&self, name: &str) -> Option<&Pod> {
+        self.pods.iter().find(|pod| pod.metadata.name.as_deref() == Some(name))
+    }
+
+    /// Whether a pod is there and ready.
+    pub fn is_ready(&self, pod: &str) -> bool {
+        self.pod(pod).is_some_and(is_ready)
+    }
+
+    /// The Kafka's name.
+    pub fn cluster(&self) -> &str {
+        self.kafka.metadata.name.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,170 @@
+//! The shell of pod sets: looks, makes and deletes pods, and counts them.
+
+use std::{sync::Arc, time::Duration};
+
+use evenkeel_api::{Kafka, StrimziPodSet, StrimziPodSetStatus, labels};
+use futures::{StreamExt, future::join_all};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Resource,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::PartialObjectMeta,
+    runtime::{
+        Controller,
+        controller::{self, Action},
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use serde_json::json;
+
+use super::decide::{self, Adoption, Decision, Observation};
+use crate::{
+    error::{Error, told},
+    seams::Context,
+};
+
+/// A stuck watch must not mean that pods never come back.
+const SAFETY_NET: Duration = Duration::from_secs(300);
+const AT_ONCE: u16 = 16;
+
+/// Looks after the pod sets of the operator's namespaces, until dropped.
+pub async fn run(context: Context) {
+    join_all(context.scopes().into_iter().map(|scope| look_after(context.clone(), scope))).await;
+}
+
+async fn look_after(context: Context, namespace: Option<String>) {
+    let namespace = namespace.as_deref();
+    let labelled = watcher::Config::default().labels(labels::KIND);
+    let controller = Controller::new(context.api::<StrimziPodSet>(namespace), labelled.clone());
+    let sets = controller.store();
+    controller
+        .with_config(controller::Config::default().concurrency(AT_ONCE))
+        .watches(context.api::<PartialObjectMeta<Pod>>(namespace), labelled, |pod| set_of(&pod))
+        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
+            sets_of(&sets, &kafka)
+        })
+        .run(reconcile, pause, Arc::new(context))
+        .for_each(|ended| async move {
+            if let Err(error) = ended {
+                tracing::debug!(error = told(&error), "a reconciliation of a StrimziPodSet failed");
+            }
+        })
+        .await;
+}
+
+/// The set that a pod belongs to: the owner, or the one that its label names.
+fn set_of(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<StrimziPodSet>> {
+    let namespace = pod.metadata.namespace.as_deref()?;
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner.kind == StrimziPodSet::kind(&())).map(|owner| &owner.name);
+    let named = || pod.metadata.labels.as_ref()?.get(labels::CONTROLLER_NAME);
+    Some(ObjectRef::new(owner.or_else(named)?).within(namespace))
+}
+
+/// The sets of a Kafka, which matter only while it is there.
+fn sets_of(sets: &Store<StrimziPodSet>, kafka: &PartialObjectMeta<Kafka>) -> Vec<ObjectRef<StrimziPodSet>> {
+    let belongs = |set: &Arc<StrimziPodSet>| {
+        set.metadata.namespace == kafka.metadata.namespace
+            && decide::concerns(set).is_some_and(|name| Some(name) == kafka.metadata.name.as_deref())
+    };
+    sets.state().iter().filter(|set| belongs(set)).map(|set| ObjectRef::from_obj(set.as_ref())).collect()
+}
+
+fn pause(_: Arc<StrimziPodSet>, error: &Error, _: Arc<Context>) -> Action {
+    tracing::warn!(error = told(error), "a StrimziPodSet could not be reconciled");
+    Action::requeue(error.pause(2))
+}
+
+async fn reconcile(set: Arc<StrimziPodSet>, context: Arc<Context>) -> Result<Action, Error> {
+    let Some(cluster) = decide::concerns(&set) else { return Ok(Action::await_change()) };
+    let namespace = set.metadata.namespace.clone().unwrap_or_default();
+    let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
+    let parent = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
+    if !parent.is_some_and(|kafka| context.settings.selects(&kafka)) {
+        return Ok(Action::requeue(SAFETY_NET));
+    }
+    let hands = Hands {
+        pods: Api::namespaced(context.client.clone(), &namespace),
+        sets: Api::namespaced(context.client.clone(), &namespace),
+    };
+    let outcome = match hands.look_and_decide(&set, &context).await? {
+        Ok(decision) => match hands.carry_out(&decision).await {
+            Ok(()) => Ok(decision.status),
+            Err(error) => Err(error),
+        },
+        Err(unusable) => {
+            hands.record(&set, &decide::failed(&set, &unusable.to_string(), context.clock.now())).await?;
+            return Ok(Action::await_change());
+        }
+    };
+    match outcome {
+        Ok(status) => {
+            hands.record(&set, &status).await?;
+            Ok(Action::requeue(SAFETY_NET))
+        }
+        Err(error) => {
+            hands.record(&set, &decide::failed(&set, &told(&error), context.clock.now())).await?;
+            Err(error)
+        }
+    }
+}
+
+struct Hands {
+    pods: Api<Pod>,
+    sets: Api<StrimziPodSet>,
+}
+
+impl Hands {
+    /// Asks the API server itself: what a watch has told may be old, and would have pods made twice.
+    async fn look_and_decide(
+        &self,
+        set: &StrimziPodSet,
+        context: &Context,
+    ) -> Result<Result<Decision, decide::Unusable>, Error> {
+        let selector = match decide::selector(set) {
+            Ok(selector) => selector,
+            Err(unusable) => return Ok(Err(unusable)),
+        };
+        let pods = self.pods.list(&ListParams::default().labels(&selector)).await.map_err(Error::reading("pods"))?;
+        Ok(decide::decide(Observation { set, pods: &pods.items, now: context.clock.now() }))
+    }
+
+    async fn carry_out(&self, decision: &Decision) -> Result<(), Error> {
+        for pod in &decision.create {
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            match self.pods.create(&PostParams::default(), pod).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {}
+                other => drop(other.map_err(Error::writing(format!("pod {name}")))?),
+            }
+        }
+        for Adoption { pod, version, owners } in &decision.adopt {
+            let patch = json!({"metadata": {"resourceVersion": version, "ownerReferences": owners}});
+            let patched = self.pods.patch_metadata(pod, &PatchParams::default(), &Patch::Merge(patch)).await;
+            patched.map_err(Error::writing(format!("the owner of pod {pod}")))?;
+        }
+        for (pod, uid) in &decision.delete {
+            let exactly = Preconditions { uid: Some(uid.clone()), resource_version: None };
+            match self.pods.delete(pod, &DeleteParams::background().preconditions(exactly)).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+                other => drop(other.map_err(Error::writing(format!("the end of pod {pod}")))?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the status if it says something new. A set that is gone or has changed meanwhile is seen again anyway.
+    async fn record(&self, set: &StrimziPodSet, status: &StrimziPodSetStatus) -> Result<(), Error> {
+        if set.status.as_ref() == Some(status) {
+            return Ok(());
+        }
+        let name = set.metadata.name.as_deref().unwrap_or_default();
+        let mut written = set.clone();
+        written.status = Some(status.clone());
+        written.metadata.managed_fields = None;
+        match self.sets.replace_status(name, &PostParams::default(), &written).await {
+            Err(kube::Error::Api(refused)) if refused.is_conflict() || refused.is_not_found() => Ok(()),
+            other => other.map(drop).map_err(Error::writing(format!("the status of StrimziPodSet {name}"))),
+        }
+    }
+}

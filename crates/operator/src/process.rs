@@ -1,0 +1,92 @@
+//! The operator as a process: who may act, the controllers side by side, and a door for those who ask how it fares.
+
+mod door;
+mod lease;
+
+use std::{io, sync::Arc};
+
+use tokio::net::TcpListener;
+
+use crate::{
+    kafka, pod_set,
+    rebalance::controller::{self as rebalance, Figures},
+    seams::Context,
+};
+
+pub use lease::{Held, Verdict, judge};
+
+/// The port for `/healthy`, `/ready` and `/metrics`.
+pub const PORT: u16 = 8080;
+
+/// Why an operator ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// Another one holds the Lease: this one must not go on.
+    #[error("the Lease {0} is held by another operator")]
+    LeaseLost(String),
+    /// The door does not open.
+    #[error("nobody can be answered on the operator's port")]
+    Door(#[source] io::Error),
+}
+
+impl Ended {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::LeaseLost(_) => "Start it again: it then waits for its turn",
+            Self::Door(_) => "Free the port, or end the other operator on this machine",
+        }
+    }
+}
+
+/// Runs an operator until `stop` comes, or until it must not go on. `door` is where it is asked how it fares.
+pub async fn run(
+    context: Context,
+    door: Option<TcpListener>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Ended> {
+    let figures = Arc::new(Figures::new(context.settings.selector.as_deref()));
+    let is_ready = door::Readiness::default();
+    let asked = async {
+        match door {
+            Some(listener) => door::serve(listener, Arc::clone(&figures), is_ready.clone()).await.map_err(Ended::Door),
+            None => std::future::pending().await,
+        }
+    };
+    let working = async {
+        // One that waits for its turn is as ready as it can be.
+        is_ready.set();
+        match &context.settings.lease {
+            None => controllers(context.clone(), Arc::clone(&figures)).await,
+            Some(name) => {
+                let mut held = Held::take(&context, name).await;
+                tracing::info!(lease = name.name, identity = context.settings.identity, "this operator acts");
+                tokio::select! {
+                    () = controllers(context.clone(), Arc::clone(&figures)) => {}
+                    () = held.keep() => return Err(Ended::LeaseLost(format!("{}/{}", name.namespace, name.name))),
+                    // Dropped below: nobody acts any more when the Lease is given up.
+                }
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        ended = working => ended,
+        ended = asked => ended,
+        () = stop => {
+            if let Some(name) = &context.settings.lease {
+                lease::give_up(&context, name).await;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// All controllers, side by side; they end when dropped.
+async fn controllers(context: Context, figures: Arc<Figures>) {
+    tokio::join!(
+        pod_set::run(context.clone()),
+        kafka::run(context.clone()),
+        rebalance::run(context, figures),
+    );
+}

@@ -1,0 +1,253 @@
+//! The life of a cluster: it is made, grows, does not shrink while that would lose data, and shrinks.
+
+use std::time::Duration;
+
+use evenkeel_api::kafka::KafkaStatus;
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use evenkeel_sim::BrokerId;
+use evenkeel_sim::cluster::NewTopic;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::machines::Machines;
+use crate::rights;
+use crate::stage::{CLUSTER, NAMESPACE, Stage, a_while, create, patch, until};
+
+fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"strimzi.io/cluster": CLUSTER}, "annotations": notes},
+        "spec": {"replicas": replicas, "roles": roles, "storage": {"type": "ephemeral"}},
+    })
+}
+
+/// Three controllers, three brokers, an engine.
+async fn cluster(stage: &Stage, spec: Value) -> Machines {
+    let machines = Machines::new();
+    let mut context = stage.context.clone();
+    context.kafkas = std::sync::Arc::new(machines.clone());
+    let clock = context.clock;
+    let (running, client) = (machines.clone(), stage.client.clone());
+    tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
+    tokio::spawn(evenkeel_operator::pod_set::run(context.clone()));
+    tokio::spawn(evenkeel_operator::kafka::run(context));
+    let pools = stage.api::<KafkaNodePool>();
+    create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
+    create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
+    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
+    machines
+}
+
+fn usual() -> Value {
+    json!({
+        "kafka": {"listeners": [{"name": "plain", "port": 9092, "type": "internal", "tls": false}]},
+        "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]},
+    })
+}
+
+async fn status(stage: &Stage) -> KafkaStatus {
+    stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap_or_default()
+}
+
+async fn is_ready(stage: &Stage) -> bool {
+    status(stage).await.conditions.first().is_some_and(|state| state.type_ == "Ready")
+}
+
+async fn warning(stage: &Stage, reason: &str) -> Option<String> {
+    let found = status(stage).await.conditions.into_iter().find(|it| it.reason.as_deref() == Some(reason));
+    found.and_then(|it| it.message)
+}
+
+async fn node_ids(stage: &Stage, pool: &str) -> Vec<i32> {
+    stage.api::<KafkaNodePool>().get(pool).await.unwrap().status.unwrap_or_default().node_ids
+}
+
+async fn scale(stage: &Stage, replicas: i32) {
+    patch(&stage.api::<KafkaNodePool>(), "brokers", json!({"spec": {"replicas": replicas}})).await;
+}
+
+async fn brokers(stage: &Stage) -> Vec<String> {
+    stage.pods().await.into_iter().filter(|pod| pod.contains("-brokers-")).collect()
+}
+
+async fn events(stage: &Stage, reason: &str) -> Vec<String> {
+    let found = stage.api::<Event>().list(&Default::default()).await.unwrap().items;
+    found.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_made_and_then_left_alone() {
+    let stage = Stage::new().await;
+    cluster(&stage, usual()).await;
+    until("it says that it is being made", || async { !status(&stage).await.conditions.is_empty() }).await;
+    until("it is ready", || is_ready(&stage)).await;
+
+    let found = status(&stage).await;
+    assert_eq!(found.listeners[0].bootstrap_servers.as_deref(), Some("my-cluster-kafka-bootstrap.kafka.svc:9092"));
+    let pools: Vec<_> = found.kafka_node_pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(pools, ["brokers", "controllers"]);
+    assert_eq!(found.cluster_id.as_ref().map(String::len), Some(22));
+    assert_eq!((node_ids(&stage, "brokers").await, node_ids(&stage, "controllers").await), (vec![0, 1, 2], vec![100, 101, 102]));
+    let pool = stage.api::<KafkaNodePool>().get("brokers").await.unwrap().status.unwrap();
+    assert_eq!((pool.replicas, pool.cluster_id), (Some(3), found.cluster_id));
+    for service in ["my-cluster-kafka-bootstrap", "my-cluster-kafka-brokers", "my-cluster-cruise-control"] {
+        stage.api::<Service>().get(service).await.unwrap();
+    }
+    until("there is an engine", || async { stage.pods().await.iter().any(|pod| pod.contains("cruise-control")) }).await;
+
+    sleep(Duration::from_secs(30)).await;
+    stage.writes();
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(stage.writes(), [""; 0], "nothing has happened, so nothing is written");
+    let found = status(&stage).await;
+    assert!(is_ready(&stage).await, "{found:?}");
+    let auto = found.auto_rebalance.unwrap();
+    assert!(auto.modes.is_empty(), "a new cluster is no scale-up: {auto:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    a_while().await;
+
+    scale(&stage, 4).await;
+    until("the fourth is there", || async { brokers(&stage).await.len() == 4 && is_ready(&stage).await }).await;
+    assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2, 3]);
+    let auto = status(&stage).await.auto_rebalance.unwrap();
+    assert_eq!(auto.modes[0].brokers, [3], "what was added is remembered");
+    until("it gets its data once the engine knows it", || async {
+        let made = stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap();
+        made.is_some_and(|rebalance| rebalance.spec.brokers == Some(vec![3]))
+    })
+    .await;
+    let capacity = stage.api::<ConfigMap>().get("my-cluster-cruise-control-config").await.unwrap().data.unwrap();
+    assert!(capacity["capacity.json"].contains("\"brokerId\":3"), "{}", capacity["capacity.json"]);
+
+    // Broker 3 holds a partition, so it stays, and everyone is told why.
+    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0], &[0, 1]]), false).unwrap());
+    scale(&stage, 3).await;
+    until("it is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_some() }).await;
+    let said = warning(&stage, "ScaleDownPreventionCheck").await.unwrap();
+    assert!(said.contains("brokers") && said.contains("broker 3 holds data of 1 partition"), "{said}");
+    assert_eq!(events(&stage, "ScaleDownPreventionCheck").await.len(), 1);
+    a_while().await;
+    assert!(is_ready(&stage).await && brokers(&stage).await.len() == 4);
+    assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2, 3]);
+
+    // Asked back, nothing of it remains.
+    scale(&stage, 4).await;
+    until("the warning is gone", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_none() }).await;
+
+    // Empty, it goes, and Kafka forgets it.
+    machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"metadata": {"annotations": {"evenkeel.io/auto-rebalance": "off"}}})).await;
+    scale(&stage, 3).await;
+    until("it goes", || async { brokers(&stage).await.len() == 3 }).await;
+    assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2]);
+    until("it is unregistered", || async { machines.world.look(|cluster| !cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(3))) }).await;
+    until("its files go", || async { stage.api::<ConfigMap>().get_opt("my-cluster-brokers-3").await.unwrap().is_none() }).await;
+    assert!(stage.api::<Secret>().get_opt("my-cluster-brokers-3").await.unwrap().is_none());
+    assert!(is_ready(&stage).await);
+    rights::check(&stage.calls());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_configuration_restarts_one_after_another() {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, json!({"kafka": {}})).await;
+    until("it is ready", || is_ready(&stage)).await;
+    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2"), false).unwrap());
+    let uids = async || -> Vec<String> {
+        let pods = stage.api::<Pod>().list(&Default::default()).await.unwrap().items;
+        pods.iter().filter_map(ResourceExt::uid).collect()
+    };
+    let before = uids().await;
+    let revisions = async || -> Vec<String> {
+        let pods = stage.api::<Pod>().list(&Default::default()).await.unwrap().items;
+        pods.iter().map(|pod| pod.annotations()["strimzi.io/revision"].clone()).collect()
+    };
+    let old = revisions().await;
+    // What Kafka can change while it runs costs no restart.
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"log.retention.ms": 1000}}}})).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(uids().await, before);
+
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"log.retention.ms": 1000, "num.partitions": 5}}}})).await;
+    until("all are new", || async {
+        let pods = brokers(&stage).await;
+        assert!(pods.len() >= 2, "one at a time: {pods:?}");
+        let now = revisions().await;
+        now.len() == 6 && now.iter().all(|revision| !old.contains(revision))
+    })
+    .await;
+    assert!(is_ready(&stage).await);
+    assert_eq!(events(&stage, "PodRestarted").await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_is_refused_and_the_cluster_runs_on() {
+    let stage = Stage::new().await;
+    cluster(&stage, json!({"kafka": {}})).await;
+    until("it is ready", || is_ready(&stage)).await;
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"default.replication.factor": 5}}}})).await;
+    until("it is refused", || async { warning(&stage, "InvalidResourceException").await.is_some() }).await;
+    assert!(!is_ready(&stage).await);
+    assert_eq!(stage.pods().await.len(), 6);
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": null}}})).await;
+    until("it is ready again", || is_ready(&stage)).await;
+
+    // A pool without a cluster that could be asked about its data stays as it is.
+    let rest = json!({"metadata": {"annotations": {"strimzi.io/pause-reconciliation": "true"}}});
+    patch(&stage.api::<Kafka>(), CLUSTER, rest).await;
+    until("it rests", || async { status(&stage).await.conditions[0].type_ == "ReconciliationPaused" }).await;
+    scale(&stage, 4).await;
+    a_while().await;
+    assert_eq!(stage.pods().await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_is_added_is_a_scale_up_and_one_that_loses_its_role_waits() {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    create(&stage.api::<KafkaNodePool>(), pool("more", 2, &["broker"], json!({}))).await;
+    until("they are there", || async { stage.pods().await.iter().filter(|pod| pod.contains("-more-")).count() == 2 }).await;
+    let auto = status(&stage).await.auto_rebalance.unwrap();
+    assert_eq!(auto.modes[0].brokers, [3, 4]);
+
+    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
+    scale(&stage, 2).await;
+    until("the empty one goes", || async { brokers(&stage).await.len() == 2 }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_goes_with_the_kafka() {
+    let stage = Stage::new().await;
+    cluster(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    scale(&stage, 4).await;
+    until("a rebalance was made", || async {
+        stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap().is_some()
+    })
+    .await;
+    stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
+    let pools = stage.api::<KafkaNodePool>();
+    for name in ["brokers", "controllers"] {
+        pools.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    until("nothing is left", || async {
+        stage.pods().await.is_empty()
+            && stage.api::<StrimziPodSet>().list(&Default::default()).await.unwrap().items.is_empty()
+            && stage.api::<Deployment>().list(&Default::default()).await.unwrap().items.is_empty()
+            && stage.api::<Service>().list(&Default::default()).await.unwrap().items.is_empty()
+            && stage.api::<Secret>().list(&Default::default()).await.unwrap().items.is_empty()
+            && stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items.is_empty()
+    })
+    .await;
+}

@@ -1,0 +1,75 @@
+//! What the suite asks of the API server is what the manifests allow.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+
+const ROLE: &str = include_str!("../../../../deploy/operator/cluster-role.yaml");
+
+/// A call as rights are about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    pub verb: &'static str,
+    pub group: String,
+    pub resource: String,
+}
+
+impl Call {
+    /// What a request is, such as `PATCH /api/v1/namespaces/ns/pods/p`.
+    pub fn of(method: &str, path: &str, query: &str) -> Self {
+        let mut parts = path.trim_start_matches('/').split('/');
+        let group = match parts.next() {
+            Some("apis") => parts.next().unwrap_or_default().to_owned(),
+            _ => String::new(),
+        };
+        let mut rest: Vec<&str> = parts.skip(1).collect();
+        if rest.first() == Some(&"namespaces") && rest.len() > 2 {
+            rest.drain(..2);
+        }
+        let resource = match rest[..] {
+            [resource, _, sub] => format!("{resource}/{sub}"),
+            _ => rest.first().copied().unwrap_or_default().to_owned(),
+        };
+        let verb = match (method, rest.len() > 1) {
+            ("GET", true) => "get",
+            ("GET", false) if query.contains("watch=") => "watch",
+            ("GET", false) => "list",
+            ("POST", _) => "create",
+            ("PUT", _) => "update",
+            ("PATCH", _) => "patch",
+            ("DELETE", _) => "delete",
+            _ => "unknown",
+        };
+        Self { verb, group, resource }
+    }
+
+    fn is_allowed_by(&self, rule: &PolicyRule) -> bool {
+        let has = |list: Option<&Vec<String>>, wanted: &str| list.is_some_and(|list| list.iter().any(|it| it == wanted));
+        has(rule.api_groups.as_ref(), &self.group)
+            && has(rule.resources.as_ref(), &self.resource)
+            && rule.verbs.iter().any(|verb| verb == self.verb)
+    }
+}
+
+/// Fails if the operator asked for more than its role gives.
+pub fn check(calls: &BTreeSet<Call>) {
+    let role: ClusterRole = serde_saphyr::from_str(ROLE).unwrap();
+    let rules = role.rules.unwrap_or_default();
+    let refused: Vec<&Call> = calls.iter().filter(|call| !rules.iter().any(|rule| call.is_allowed_by(rule))).collect();
+    assert!(refused.is_empty(), "not in cluster-role.yaml: {refused:?}");
+    assert!(calls.len() > 20, "hardly anything was asked for: {calls:?}");
+}
+
+#[test]
+fn requests_are_told_apart() {
+    let call = |verb, group: &str, resource: &str| Call { verb, group: group.into(), resource: resource.into() };
+    for (request, expected) in [
+        (("GET", "/api/v1/namespaces/ns/pods", ""), call("list", "", "pods")),
+        (("GET", "/api/v1/pods", "watch=true"), call("watch", "", "pods")),
+        (("PUT", "/apis/kafka.strimzi.io/v1/namespaces/ns/kafkas/k/status", ""), call("update", "kafka.strimzi.io", "kafkas/status")),
+        (("PATCH", "/apis/apps/v1/namespaces/ns/deployments/d", ""), call("patch", "apps", "deployments")),
+        (("POST", "/apis/events.k8s.io/v1/namespaces/ns/events", ""), call("create", "events.k8s.io", "events")),
+    ] {
+        assert_eq!(Call::of(request.0, request.1, request.2), expected);
+    }
+}

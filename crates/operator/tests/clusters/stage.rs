@@ -1,0 +1,122 @@
+//! A Kubernetes without machines.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use evenkeel_api::crds;
+use evenkeel_apiserver::http::moment::Simulated;
+use evenkeel_apiserver::http::{Options, Shared, router};
+use evenkeel_operator::seams::{Clock, Context};
+use evenkeel_operator::settings::Settings;
+use http::{Method, Request};
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tower::{ServiceExt, service_fn};
+
+use crate::rights::Call;
+
+pub const NAMESPACE: &str = "kafka";
+pub const CLUSTER: &str = "my-cluster";
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub struct Stage {
+    /// A client that is not the operator's.
+    pub client: Client,
+    pub context: Context,
+    writes: Arc<Mutex<Vec<String>>>,
+    calls: Arc<Mutex<BTreeSet<Call>>>,
+}
+
+impl Stage {
+    /// An API server with our kinds, a namespace, and the controllers that every cluster has.
+    pub async fn new() -> Self {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let server = router(Shared::new(Options { moments: Box::new(Simulated::new(start, 7)), ..Options::default() }));
+        let client = Client::new(server.clone(), "default");
+        let writes = Arc::new(Mutex::new(Vec::new()));
+        let calls = Arc::new(Mutex::new(BTreeSet::new()));
+        let (seen, asked) = (Arc::clone(&writes), Arc::clone(&calls));
+        let operators = service_fn(move |request: Request<kube::client::Body>| {
+            let uri = request.uri();
+            asked.lock().unwrap().insert(Call::of(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()));
+            if request.method() != Method::GET {
+                seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
+            }
+            server.clone().oneshot(request)
+        });
+        let mut context = Context::new(Client::new(operators, "default"), Settings::default());
+        context.clock = Clock::simulated(start);
+        let stage = Self { client, context, writes, calls };
+        for crd in crds() {
+            let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
+            api.create(&PostParams::default(), &crd).await.unwrap();
+        }
+        create(&Api::<Namespace>::all(stage.client.clone()), json!({"metadata": {"name": NAMESPACE}})).await;
+        tokio::spawn(evenkeel_node::run(stage.client.clone(), pending()));
+        stage
+    }
+
+    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// What the operator has written since this was last asked.
+    pub fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.writes.lock().unwrap())
+    }
+
+    /// All that the operator has asked for.
+    pub fn calls(&self) -> BTreeSet<Call> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// Says of a pod what a kubelet would.
+    pub async fn tell_of(&self, pod: &str, phase: &str, ready: bool) {
+        let ready = if ready { "True" } else { "False" };
+        let status = json!({"status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}});
+        self.api::<Pod>().patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+    }
+
+    pub async fn pods(&self) -> Vec<String> {
+        let found = self.api::<Pod>().list(&Default::default()).await.unwrap().items;
+        found.into_iter().filter_map(|pod| pod.metadata.name).collect()
+    }
+}
+
+pub async fn create<K>(api: &Api<K>, value: Value) -> K
+where
+    K: Resource<DynamicType: Default> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap()
+}
+
+pub async fn patch<K>(api: &Api<K>, name: &str, value: Value)
+where
+    K: Resource<DynamicType: Default> + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    api.patch(name, &PatchParams::default(), &Patch::Merge(value)).await.unwrap();
+}
+
+/// Waits, in simulated time, until something holds.
+pub async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Long enough for everything that was going to happen.
+pub async fn a_while() {
+    sleep(Duration::from_secs(5)).await;
+}
