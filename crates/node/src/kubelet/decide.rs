@@ -289,6 +289,14 @@ impl State {
     }
 }
 
+#[cfg(test)]
+impl State {
+    /// One that stands like this, for tests.
+    pub(super) fn standing(life: Life, restarts: u32, last: Option<Ended>) -> Self {
+        Self { life, restarts, last, ..Self::new(0, Instant::now()) }
+    }
+}
+
 fn ladder(first: Duration, doublings: u32) -> Duration {
     (first * 2u32.pow(doublings.min(10))).min(LONGEST)
 }
