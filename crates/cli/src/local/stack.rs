@@ -18,6 +18,7 @@ use evenkeel_node::programs::LocalPrograms;
 use evenkeel_node::programs::engine::Engines;
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
+use evenkeel_operator::process::Ended;
 use evenkeel_operator::seams::{Context, EndpointSlices};
 use evenkeel_operator::settings::Settings as OperatorSettings;
 use evenkeel_sim::Options;
@@ -45,7 +46,7 @@ pub(super) struct Stack {
     wires: Wires,
     table: AddressTable,
     stop: watch::Sender<bool>,
-    operator: JoinHandle<()>,
+    operator: JoinHandle<Result<(), Ended>>,
     node: JoinHandle<std::io::Result<()>>,
 }
 
@@ -80,7 +81,7 @@ impl Stack {
         let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), kubelet, until(stopped.clone())));
         let context = Context::new(client.clone(), OperatorSettings::default());
         let context = context.finding(Arc::new(EndpointSlices(client.clone())));
-        let operator = tokio::spawn(evenkeel_operator::process::run(context, until(stopped)));
+        let operator = tokio::spawn(evenkeel_operator::process::run(context, None, until(stopped)));
         Ok(Self { server, client, kubeconfig, brokers, wires, table, stop, operator, node })
     }
 
