@@ -11,7 +11,7 @@ use super::objects::Request;
 use super::params::{self, Write};
 use super::path::ResourcePath;
 use super::{answer, body, negotiate};
-use crate::api::{Part, Patch, Target};
+use crate::api::{Part, Target};
 use crate::object::Object;
 use crate::refusal::Refusal;
 
@@ -66,19 +66,13 @@ impl Request<'_> {
         if !matches!(text(&binding, &["target", "kind"]), "" | "Node") {
             return Err(Refusal::bad_request("target.kind: Unsupported value: supported values: \"Node\", \"<empty>\""));
         }
-        let name = self.name();
-        self.shared.write(|api, moment| {
-            let target = api.target("", "v1", "pods", Some(self.namespace())).ok_or_else(Refusal::unknown_path)?;
-            let pod = api.get(&target, name, Part::Main)?;
-            check(&pod, &binding, node)?;
-            let spec = json!({"spec": {"nodeName": node}});
-            api.patch(&target, name, Part::Main, Patch::Merge(spec), &[], &options, moment)?;
-            let time = moment.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            let condition = json!({"type": "PodScheduled", "status": "True", "reason": null, "message": null,
-                "lastTransitionTime": time});
-            let status = json!({"status": {"conditions": [condition]}});
-            api.patch(&target, name, Part::Status, Patch::Strategic(status), &[], &options, moment)
-        })?;
+        let uid = Some(text(&binding, &["metadata", "uid"])).filter(|uid| !uid.is_empty());
+        if !options.dry_run {
+            self.shared.write(|api, moment| {
+                let target = api.target("", "v1", "pods", Some(self.namespace())).ok_or_else(Refusal::unknown_path)?;
+                api.bind(&target, self.name(), uid, node, moment)
+            })?;
+        }
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         });
@@ -111,23 +105,6 @@ impl Request<'_> {
 
 fn text<'a>(of: &'a Value, path: &[&str]) -> &'a str {
     of.at(path).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether a pod may be bound.
-fn check(pod: &Value, binding: &Value, node: &str) -> Result<(), Refusal> {
-    let name = pod.name();
-    let conflict = |why: String| Err(Refusal::conflict("", "pods/binding", name, why));
-    let uid = text(binding, &["metadata", "uid"]);
-    if !uid.is_empty() && uid != pod.meta("uid") {
-        return conflict(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", pod.meta("uid")));
-    }
-    if pod.is_terminating() {
-        return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
-    }
-    match text(pod, &["spec", "nodeName"]) {
-        "" => Ok(()),
-        there => conflict(format!("pod {name} is already assigned to node \"{there}\", not to \"{node}\"")),
-    }
 }
 
 /// The container that is meant: the one that was named, or the only one.

@@ -328,6 +328,7 @@ impl Worker {
         let stale = self.pod.status.as_ref() != Some(&status) && self.written.as_ref() != Some(&status);
         let desk = Desk::of(&self.shared.client, &self.pod);
         let ports = desk.ports_to_write(&self.pod, &self.ports());
+        self.write_at = None;
         if !stale && ports.is_none() {
             return;
         }

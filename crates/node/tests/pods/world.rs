@@ -230,8 +230,8 @@ impl World {
             if shown == expected {
                 return begun.elapsed();
             }
-            assert!(begun.elapsed() < Duration::from_secs(3600), "{pod} is {shown} and never {expected}");
-            sleep(Duration::from_millis(10)).await;
+            assert!(begun.elapsed() < Duration::from_secs(700), "{pod} is {shown} and never {expected}");
+            sleep(Duration::from_millis(100)).await;
         }
     }
 }
@@ -260,8 +260,8 @@ pub(crate) fn shown(pod: &Pod) -> String {
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) -> Duration {
     let begun = Instant::now();
     while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(3600), "never: {what}");
-        sleep(Duration::from_millis(10)).await;
+        assert!(begun.elapsed() < Duration::from_secs(700), "never: {what}");
+        sleep(Duration::from_millis(100)).await;
     }
     begun.elapsed()
 }
