@@ -198,7 +198,11 @@ impl World {
 
     pub(crate) async fn create<K>(&self, value: Value) -> K
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi_scope::Namespaced> + Serialize + DeserializeOwned + Clone + Debug,
+        K: Resource<DynamicType = (), Scope = k8s_openapi_scope::Namespaced>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + Debug,
     {
         self.api::<K>().create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap()
     }
