@@ -84,8 +84,7 @@ async fn act(
                     volumes.wrote(of_volumes.patch_status(&name, &none, &patch).await?);
                 }
                 Act::Bind(namespace, name, volume) => {
-                    let annotations =
-                        json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"});
+                    let annotations = json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"});
                     let patch =
                         Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}));
                     claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);

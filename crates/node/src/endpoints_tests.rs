@@ -28,7 +28,8 @@ fn shown(service: &Service, pods: &[Pod]) -> Vec<String> {
     let shown = slices.iter().map(|slice| {
         let ports: Vec<_> = slice.ports.iter().flatten().map(|port| format!("{:?}", port.port.unwrap())).collect();
         let conditions = slice.endpoints[0].conditions.clone().unwrap();
-        let said = [(conditions.ready, "ready"), (conditions.serving, "serving"), (conditions.terminating, "terminating")];
+        let said =
+            [(conditions.ready, "ready"), (conditions.serving, "serving"), (conditions.terminating, "terminating")];
         let said: Vec<_> = said.iter().filter(|(holds, _)| holds.unwrap()).map(|(_, name)| *name).collect();
         let host = slice.endpoints[0].hostname.clone().unwrap_or_default();
         format!("{} {host} {} {}", slice.name_any(), ports.join("+"), said.join("+"))
@@ -39,7 +40,8 @@ fn shown(service: &Service, pods: &[Pod]) -> Vec<String> {
 #[test]
 fn every_pod_has_its_own_slice_with_its_real_ports() {
     let pods = [pod("b-0", r#"{"9091":40001,"9092":40002}"#, true), pod("b-1", r#"{"9091":40003}"#, false)];
-    let ports = json!([{"name": "tcp-replication", "port": 9091}, {"name": "p", "port": 80, "targetPort": "tcp-plain"}]);
+    let ports =
+        json!([{"name": "tcp-replication", "port": 9091}, {"name": "p", "port": 80, "targetPort": "tcp-plain"}]);
     let service = service(json!({"ports": ports}));
     assert_eq!(
         shown(&service, &pods),

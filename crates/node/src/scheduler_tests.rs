@@ -12,7 +12,11 @@ fn node(name: &str, labels: Value, spec: Value, ready: bool) -> Node {
 }
 
 fn zones() -> Vec<Node> {
-    (0..3).map(|zone| node(&format!("n{zone}"), json!({"zone": format!("z{zone}"), "size": zone.to_string()}), json!({}), true)).collect()
+    (0..3)
+        .map(|zone| {
+            node(&format!("n{zone}"), json!({"zone": format!("z{zone}"), "size": zone.to_string()}), json!({}), true)
+        })
+        .collect()
 }
 
 fn pod(name: &str, spec: Value, owner: Option<&str>, on: Option<&str>) -> Pod {
@@ -66,9 +70,7 @@ fn selectors_and_affinity_are_kept_to() {
         let selector = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
         json!({"affinity": {"nodeAffinity": selector}})
     };
-    let label = |key: &str, operator: &str, values: Value| {
-        json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
-    };
+    let label = |key: &str, operator: &str, values: Value| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
     let refused = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
     for (spec, expected) in [
         (json!({"nodeSelector": {"zone": "z1"}}), Ok("n1")),
@@ -81,10 +83,7 @@ fn selectors_and_affinity_are_kept_to() {
         (required(json!([label("other", "DoesNotExist", json!(null))])), Ok("n0")),
         (required(json!([label("other", "Exists", json!(null)), label("zone", "In", json!(["z1"]))])), Ok("n1")),
         (required(json!([{}])), Err(refused)),
-        (
-            required(json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}])),
-            Ok("n2"),
-        ),
+        (required(json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}])), Ok("n2")),
     ] {
         let chosen = chosen(&pod("p", spec.clone(), None, None), &nodes, &[]);
         assert_eq!(chosen.as_deref().map_err(String::as_str), expected, "{spec}");

@@ -23,7 +23,10 @@ use crate::patience::patience;
 pub(crate) type Key = (String, String);
 
 /// Objects that a watch can bring.
-pub(crate) trait Watchable: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static {}
+pub(crate) trait Watchable:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static
+{
+}
 
 impl<K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static> Watchable for K {}
 

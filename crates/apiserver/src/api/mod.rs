@@ -4,6 +4,7 @@
 //! requests at the same moments give the same bytes. HTTP, streams and locks are somebody else's.
 
 mod admit;
+mod bind;
 mod claims;
 mod crds;
 mod create;

@@ -123,7 +123,8 @@ mod tests {
 
     fn shown(query: &str) -> Result<String, String> {
         let params = Params::parse(Some(query)).map_err(|refusal| refusal.message)?;
-        let excerpt = Excerpt::read(&params, Timestamp::from_second(NOW).unwrap()).map_err(|refusal| refusal.message)?;
+        let excerpt =
+            Excerpt::read(&params, Timestamp::from_second(NOW).unwrap()).map_err(|refusal| refusal.message)?;
         let line = |(second, text): &(i64, &str)| LogLine {
             at: Timestamp::from_second(*second).unwrap(),
             text: Arc::from(*text),

@@ -11,7 +11,7 @@ use super::objects::Request;
 use super::params::{self, Write};
 use super::path::ResourcePath;
 use super::{answer, body, negotiate};
-use crate::api::{Part, Patch, Target};
+use crate::api::{Part, Target};
 use crate::object::Object;
 use crate::refusal::Refusal;
 
@@ -64,21 +64,17 @@ impl Request<'_> {
             return Err(Refusal::bad_request("target.name: Required value"));
         }
         if !matches!(text(&binding, &["target", "kind"]), "" | "Node") {
-            return Err(Refusal::bad_request("target.kind: Unsupported value: supported values: \"Node\", \"<empty>\""));
+            return Err(Refusal::bad_request(
+                "target.kind: Unsupported value: supported values: \"Node\", \"<empty>\"",
+            ));
         }
-        let name = self.name();
-        self.shared.write(|api, moment| {
-            let target = api.target("", "v1", "pods", Some(self.namespace())).ok_or_else(Refusal::unknown_path)?;
-            let pod = api.get(&target, name, Part::Main)?;
-            check(&pod, &binding, node)?;
-            let spec = json!({"spec": {"nodeName": node}});
-            api.patch(&target, name, Part::Main, Patch::Merge(spec), &[], &options, moment)?;
-            let time = moment.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            let condition = json!({"type": "PodScheduled", "status": "True", "reason": null, "message": null,
-                "lastTransitionTime": time});
-            let status = json!({"status": {"conditions": [condition]}});
-            api.patch(&target, name, Part::Status, Patch::Strategic(status), &[], &options, moment)
-        })?;
+        let uid = Some(text(&binding, &["metadata", "uid"])).filter(|uid| !uid.is_empty());
+        if !options.dry_run {
+            self.shared.write(|api, moment| {
+                let target = api.target("", "v1", "pods", Some(self.namespace())).ok_or_else(Refusal::unknown_path)?;
+                api.bind(&target, self.name(), uid, node, moment)
+            })?;
+        }
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         });
@@ -113,23 +109,6 @@ fn text<'a>(of: &'a Value, path: &[&str]) -> &'a str {
     of.at(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a pod may be bound.
-fn check(pod: &Value, binding: &Value, node: &str) -> Result<(), Refusal> {
-    let name = pod.name();
-    let conflict = |why: String| Err(Refusal::conflict("", "pods/binding", name, why));
-    let uid = text(binding, &["metadata", "uid"]);
-    if !uid.is_empty() && uid != pod.meta("uid") {
-        return conflict(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", pod.meta("uid")));
-    }
-    if pod.is_terminating() {
-        return conflict(format!("pod {name} is being deleted, cannot be assigned to a host"));
-    }
-    match text(pod, &["spec", "nodeName"]) {
-        "" => Ok(()),
-        there => conflict(format!("pod {name} is already assigned to node \"{there}\", not to \"{node}\"")),
-    }
-}
-
 /// The container that is meant: the one that was named, or the only one.
 fn container(pod: &Value, named: Option<&str>) -> Result<String, Refusal> {
     let names = |list: &str| -> Vec<String> {
@@ -153,7 +132,9 @@ fn container(pod: &Value, named: Option<&str>) -> Result<String, Refusal> {
 fn absent(pod: &Value, container: &str, previous: bool) -> Refusal {
     let name = pod.name();
     if previous {
-        return Refusal::bad_request(format!("previous terminated container \"{container}\" in pod \"{name}\" not found"));
+        return Refusal::bad_request(format!(
+            "previous terminated container \"{container}\" in pod \"{name}\" not found"
+        ));
     }
     let statuses = ["containerStatuses", "initContainerStatuses"].into_iter();
     let mut statuses = statuses.filter_map(|list| pod.at(&["status", list])?.as_array()).flatten();
@@ -161,4 +142,85 @@ fn absent(pod: &Value, container: &str, previous: bool) -> Refusal {
     let reason = status.map(|status| text(status, &["state", "waiting", "reason"])).filter(|reason| !reason.is_empty());
     let reason = reason.unwrap_or("ContainerCreating");
     Refusal::bad_request(format!("container \"{container}\" in pod \"{name}\" is waiting to start: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::stream::{self, BoxStream};
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::http::logs::{LogLine, LogSource};
+    use crate::http::tests::{get, send, server, taken};
+    use crate::http::{Options, Shared};
+
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+
+    async fn with_pod(shared: &Arc<Shared>, containers: &[&str]) {
+        let containers: Vec<_> = containers.iter().map(|name| json!({"name": name, "image": "x"})).collect();
+        let pod =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}});
+        assert_eq!(send(shared, http::Request::post(PODS), pod.to_string()).await.status(), 201);
+    }
+
+    async fn bind(shared: &Arc<Shared>, binding: Value) -> (u16, String) {
+        let mut whole = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}});
+        whole.as_object_mut().expect("an object").extend(binding.as_object().cloned().unwrap_or_default());
+        let request = http::Request::post(format!("{PODS}/p/binding"));
+        let (status, _, body) = taken(send(shared, request, whole.to_string()).await).await;
+        (status.as_u16(), body)
+    }
+
+    #[tokio::test]
+    async fn a_pod_is_bound_once() {
+        let shared = server();
+        with_pod(&shared, &["a"]).await;
+        assert_eq!(bind(&shared, json!({"target": {"kind": "Node"}})).await.0, 400);
+        assert_eq!(bind(&shared, json!({"target": {"kind": "Pod", "name": "n"}})).await.0, 400);
+        let other = json!({"metadata": {"name": "p", "uid": "other"}, "target": {"kind": "Node", "name": "n"}});
+        assert_eq!(bind(&shared, other).await.0, 409);
+        let target = json!({"target": {"kind": "Node", "name": "n"}});
+        let (status, body) = bind(&shared, target.clone()).await;
+        assert_eq!(status, 201, "{body}");
+        let (_, pod) = get(&shared, &format!("{PODS}/p")).await;
+        assert_eq!(pod["spec"]["nodeName"], "n");
+        assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
+        let (status, body) = bind(&shared, target).await;
+        assert!(status == 409 && body.contains("is already assigned to node"), "{body}");
+        assert_eq!(send(&shared, http::Request::get(format!("{PODS}/p/binding")), "").await.status(), 405);
+    }
+
+    #[derive(Debug)]
+    struct Echo;
+
+    impl LogSource for Echo {
+        fn open(&self, of: &LogOf<'_>) -> Option<BoxStream<'static, Vec<LogLine>>> {
+            let line = LogLine { at: Timestamp::UNIX_EPOCH, text: format!("{}/{}", of.pod, of.container).into() };
+            (!of.previous).then(|| stream::iter([vec![line]]).boxed())
+        }
+    }
+
+    #[tokio::test]
+    async fn logs_are_asked_for_by_container() {
+        let shared = Shared::new(Options { logs: Some(Arc::new(Echo)), ..Options::default() });
+        with_pod(&shared, &["a", "b"]).await;
+        let log = async |query: &str| {
+            let (status, _, body) =
+                taken(send(&shared, http::Request::get(format!("{PODS}/p/log{query}")), "").await).await;
+            (status.as_u16(), body)
+        };
+        assert_eq!(log("?container=b").await, (200, "p/b\n".to_owned()));
+        let (status, body) = log("").await;
+        assert!(status == 400 && body.contains("choose one of: [a b]"), "{body}");
+        assert!(log("?container=c").await.1.contains("container c is not valid for pod p"));
+        let (status, body) = log("?container=a&previous=true").await;
+        assert!(status == 400 && body.contains("previous terminated container"), "{body}");
+        let none = send(&shared, http::Request::get(format!("{PODS}/q/log")), "").await;
+        assert_eq!(none.status(), 404);
+        let nobody = server();
+        with_pod(&nobody, &["a"]).await;
+        assert_eq!(send(&nobody, http::Request::get(format!("{PODS}/p/log")), "").await.status(), 501);
+    }
 }

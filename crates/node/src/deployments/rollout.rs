@@ -204,7 +204,9 @@ impl Limits {
 fn part(of: Option<&IntOrString>, wanted: i32, up: bool) -> i32 {
     let percent = match of {
         Some(IntOrString::Int(number)) => return (*number).max(0),
-        Some(IntOrString::String(text)) => text.strip_suffix('%').and_then(|text| text.parse::<i64>().ok()).unwrap_or(25),
+        Some(IntOrString::String(text)) => {
+            text.strip_suffix('%').and_then(|text| text.parse::<i64>().ok()).unwrap_or(25)
+        }
         None => 25,
     };
     let share = percent.max(0) * i64::from(wanted);

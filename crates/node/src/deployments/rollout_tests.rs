@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 
 fn deployment(strategy: Value, replicas: i32, image: &str) -> Deployment {
-    let template = json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
+    let template =
+        json!({"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
     serde_json::from_value(json!({
         "metadata": {"name": "d", "namespace": "ns", "uid": "d1"},
         "spec": {"replicas": replicas, "strategy": strategy, "selector": {}, "template": template},
@@ -96,7 +97,8 @@ impl World {
     }
 
     fn shown(&self) -> String {
-        let shown = self.sets.iter().filter(|(_, (_, alive))| *alive > 0).map(|(name, (_, alive))| format!("{name}:{alive}"));
+        let shown =
+            self.sets.iter().filter(|(_, (_, alive))| *alive > 0).map(|(name, (_, alive))| format!("{name}:{alive}"));
         shown.collect::<Vec<_>>().join(" ")
     }
 

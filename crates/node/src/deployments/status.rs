@@ -14,7 +14,11 @@ use super::template::is_current;
 const NEVER: i32 = i32::MAX;
 
 /// The status that the deployment should have, and how long until it changes by itself.
-pub(super) fn status(deployment: &Deployment, sets: &[Observed<'_>], now: &Time) -> (DeploymentStatus, Option<Duration>) {
+pub(super) fn status(
+    deployment: &Deployment,
+    sets: &[Observed<'_>],
+    now: &Time,
+) -> (DeploymentStatus, Option<Duration>) {
     let before = deployment.status.clone().unwrap_or_default();
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| {
@@ -43,7 +47,8 @@ pub(super) fn status(deployment: &Deployment, sets: &[Observed<'_>], now: &Time)
         false => ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."),
     };
     put(&mut conditions, "Available", (holds, reason, message.to_owned()), false, now);
-    let progress = Progress { deployment, before: &before, after: &status, new, complete: is_complete(deployment, sets) };
+    let progress =
+        Progress { deployment, before: &before, after: &status, new, complete: is_complete(deployment, sets) };
     let look_again = progress.put(&mut conditions, now);
     conditions.sort_by(|one, other| one.type_.cmp(&other.type_));
     status.conditions = Some(conditions);

@@ -37,7 +37,8 @@ pub(super) fn hash(template: &PodTemplateSpec, collisions: i32) -> String {
     let text = serde_json::to_vec(template).unwrap_or_default();
     // FNV-1a: small, and the same on every machine and in every version of ours.
     let bytes = text.into_iter().chain(collisions.to_le_bytes());
-    let mut number = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut number =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let letters = (0..10).map(|_| {
         let letter = ALPHABET[usize::try_from(number % ALPHABET.len() as u64).unwrap_or_default()];
         number /= ALPHABET.len() as u64;

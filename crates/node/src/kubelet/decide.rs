@@ -269,8 +269,7 @@ impl State {
         }
         let wait = self.crashes.checked_sub(1).map_or(Duration::ZERO, |repeated| ladder(RESTART, repeated));
         self.crashes += 1;
-        let message =
-            format!("back-off {}s restarting failed container={container} pod={pod}", wait.as_secs());
+        let message = format!("back-off {}s restarting failed container={container} pod={pod}", wait.as_secs());
         self.last = Some(ended);
         self.life = Life::Waiting { reason: "CrashLoopBackOff", message, due: now + wait };
     }

@@ -35,7 +35,8 @@ fn each(check: impl Fn([char; 3], &BTreeMap<String, State>, Instant)) {
         for (a, of_a) in lives(now) {
             for (b, of_b) in lives(now) {
                 let named = [("init", &of_init), ("a", &of_a), ("b", &of_b)];
-                let states = named.map(|(name, life)| (name.to_owned(), State { life: life.clone(), ..State::new(0, now) }));
+                let states =
+                    named.map(|(name, life)| (name.to_owned(), State { life: life.clone(), ..State::new(0, now) }));
                 check([init, a, b], &states.into(), now);
             }
         }
@@ -58,7 +59,11 @@ fn what_is_due_is_launched_and_init_containers_come_first() {
         let (acts, wake) = decide(&Seen { pod: &pod, containers, resolved: true, ending: None, now });
         let expected: Vec<&str> = match init {
             'd' => vec!["init"],
-            'e' => [('a', a), ('b', b)].iter().filter(|(_, life)| *life == 'd').map(|(name, _)| if *name == 'a' { "a" } else { "b" }).collect(),
+            'e' => [('a', a), ('b', b)]
+                .iter()
+                .filter(|(_, life)| *life == 'd')
+                .map(|(name, _)| if *name == 'a' { "a" } else { "b" })
+                .collect(),
             _ => vec![],
         };
         assert_eq!(launches(&acts), expected, "{init}{a}{b}");

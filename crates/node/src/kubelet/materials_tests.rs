@@ -138,8 +138,16 @@ fn variables_come_from_everywhere_and_refer_to_those_before_them() {
     assert_eq!(material.command, ["run", "p", "--node", "evenkeel-1"]);
     let env: Vec<_> = material.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let expected = [
-        "ALL_a=1", "ALL_b=two", "HOSTNAME=pod-0", "LABEL=a", "MAP=two", "NODE=evenkeel-1", "PLAIN=p", "SECRET=hush",
-        "TWICE=pp $(PLAIN) $(NONE) $x", "key=hush",
+        "ALL_a=1",
+        "ALL_b=two",
+        "HOSTNAME=pod-0",
+        "LABEL=a",
+        "MAP=two",
+        "NODE=evenkeel-1",
+        "PLAIN=p",
+        "SECRET=hush",
+        "TWICE=pp $(PLAIN) $(NONE) $x",
+        "key=hush",
     ];
     assert_eq!(env, expected);
 }

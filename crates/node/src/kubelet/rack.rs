@@ -68,7 +68,10 @@ mod tests {
         let command = ["evenkeel", "rack", "--node", "n", "--label", LABEL, "--to", to];
         let mounts = json!([{"name": "opt", "mountPath": "/opt"}, {"name": "init", "mountPath": "/opt/kafka/init"}]);
         assert_eq!(left(&command, mounts.clone()).unwrap(), ["init:rack.id=zone-1"]);
-        assert_eq!(left(&command, json!([])).unwrap_err(), format!("{to} is in no volume, so nobody else would see it"));
+        assert_eq!(
+            left(&command, json!([])).unwrap_err(),
+            format!("{to} is in no volume, so nobody else would see it")
+        );
         let command = ["evenkeel", "rack", "--label", "other", "--to", to];
         assert_eq!(left(&command, mounts.clone()).unwrap_err(), "the node has no label other");
         let missing = left(&command[..4], mounts).unwrap_err();

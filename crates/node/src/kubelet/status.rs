@@ -102,8 +102,9 @@ impl Standing<'_> {
             return if ends.iter().all(|code| *code == 0) { "Succeeded" } else { "Failed" };
         }
         let begun = |container: &Container| {
-            self.state(container)
-                .is_some_and(|state| matches!(state.life, Life::Running { .. } | Life::Ended(_)) || state.last.is_some())
+            self.state(container).is_some_and(|state| {
+                matches!(state.life, Life::Running { .. } | Life::Ended(_)) || state.last.is_some()
+            })
         };
         if initialized && mains.iter().all(begun) { "Running" } else { "Pending" }
     }

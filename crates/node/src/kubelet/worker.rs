@@ -328,6 +328,7 @@ impl Worker {
         let stale = self.pod.status.as_ref() != Some(&status) && self.written.as_ref() != Some(&status);
         let desk = Desk::of(&self.shared.client, &self.pod);
         let ports = desk.ports_to_write(&self.pod, &self.ports());
+        self.write_at = None;
         if !stale && ports.is_none() {
             return;
         }
@@ -416,7 +417,9 @@ fn initial(pod: &Pod, now: Instant) -> BTreeMap<String, State> {
         let inits = status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
         let found = mains.chain(inits).find(|status| status.name == name);
         // One that has run and runs no more was restarted when it runs again.
-        found.map_or(0, |status| u32::try_from(status.restart_count).unwrap_or(0) + u32::from(status.container_id.is_some()))
+        found.map_or(0, |status| {
+            u32::try_from(status.restart_count).unwrap_or(0) + u32::from(status.container_id.is_some())
+        })
     };
     let spec = pod.spec.as_ref();
     let containers = spec.iter().flat_map(|spec| spec.init_containers.iter().flatten().chain(&spec.containers));

@@ -21,7 +21,8 @@ async fn a_pod_is_bound_started_and_says_so() {
     let pod = world.api::<Pod>().get("a").await.unwrap();
     let status = pod.status.clone().unwrap();
     assert_eq!((status.pod_ip.as_deref(), status.host_ip.as_deref()), (Some("127.0.0.1"), Some("127.0.0.1")));
-    let mut conditions: Vec<_> = status.conditions.iter().flatten().map(|it| format!("{}={}", it.type_, it.status)).collect();
+    let mut conditions: Vec<_> =
+        status.conditions.iter().flatten().map(|it| format!("{}={}", it.type_, it.status)).collect();
     conditions.sort();
     assert_eq!(conditions, ["ContainersReady=True", "Initialized=True", "PodScheduled=True", "Ready=True"]);
     assert!(status.start_time.is_some());
@@ -164,11 +165,18 @@ async fn pods_that_may_end_do() {
 fn kafka(name: &str) -> Value {
     let mut value = pod(name, "serve");
     value["metadata"]["labels"]["strimzi.io/pod-name"] = json!(name);
-    let command = ["evenkeel", "rack", "--node", "$(NODE_NAME)", "--label", "topology.kubernetes.io/zone", "--to",
-        "/opt/kafka/init/rack.id"];
+    let command = [
+        "evenkeel",
+        "rack",
+        "--node",
+        "$(NODE_NAME)",
+        "--label",
+        "topology.kubernetes.io/zone",
+        "--to",
+        "/opt/kafka/init/rack.id",
+    ];
     let mount = json!([{"name": "init", "mountPath": "/opt/kafka/init"}]);
-    value["spec"]["initContainers"] =
-        json!([{"name": "rack", "image": "evenkeel", "command": command, "volumeMounts": mount,
+    value["spec"]["initContainers"] = json!([{"name": "rack", "image": "evenkeel", "command": command, "volumeMounts": mount,
             "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}]);
     value["spec"]["containers"][0]["volumeMounts"] =
         json!([{"name": "init", "mountPath": "/opt/kafka/init"}, {"name": "data", "mountPath": "/data"}]);
@@ -184,7 +192,9 @@ async fn brokers_get_racks_by_their_numbers_and_keep_their_volumes() {
         let name = format!("c-brokers-{number}");
         let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}});
         world.create::<Pod>(kafka(&name)).await;
-        world.create::<PersistentVolumeClaim>(json!({"metadata": {"name": format!("data-{name}")}, "spec": spec})).await;
+        world
+            .create::<PersistentVolumeClaim>(json!({"metadata": {"name": format!("data-{name}")}, "spec": spec}))
+            .await;
     }
     for number in 0..4 {
         world.until_shown(&format!("c-brokers-{number}"), "Running ready").await;

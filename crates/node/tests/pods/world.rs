@@ -198,7 +198,11 @@ impl World {
 
     pub(crate) async fn create<K>(&self, value: Value) -> K
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi_scope::Namespaced> + Serialize + DeserializeOwned + Clone + Debug,
+        K: Resource<DynamicType = (), Scope = k8s_openapi_scope::Namespaced>
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + Debug,
     {
         self.api::<K>().create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap()
     }
@@ -230,8 +234,8 @@ impl World {
             if shown == expected {
                 return begun.elapsed();
             }
-            assert!(begun.elapsed() < Duration::from_secs(3600), "{pod} is {shown} and never {expected}");
-            sleep(Duration::from_millis(10)).await;
+            assert!(begun.elapsed() < Duration::from_secs(700), "{pod} is {shown} and never {expected}");
+            sleep(Duration::from_millis(100)).await;
         }
     }
 }
@@ -260,8 +264,8 @@ pub(crate) fn shown(pod: &Pod) -> String {
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) -> Duration {
     let begun = Instant::now();
     while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(3600), "never: {what}");
-        sleep(Duration::from_millis(10)).await;
+        assert!(begun.elapsed() < Duration::from_secs(700), "never: {what}");
+        sleep(Duration::from_millis(100)).await;
     }
     begun.elapsed()
 }
