@@ -33,8 +33,8 @@ use crate::kubelet::logs::Log;
 use crate::kubelet::program::{Exit, Launch, LaunchError, Process, Programs, Stop};
 
 /// Where the operator's ConfigMap of a node is mounted.
-const CONFIG: &str = "/opt/kafka/custom-config/server.config";
-const CLUSTER_ID: &str = "/opt/kafka/custom-config/cluster.id";
+pub(super) const CONFIG: &str = "/opt/kafka/custom-config/server.config";
+pub(super) const CLUSTER_ID: &str = "/opt/kafka/custom-config/cluster.id";
 const CLUSTER_LABEL: &str = "strimzi.io/cluster";
 
 /// How clusters are simulated.
