@@ -101,9 +101,8 @@ fn real(places: &Places<'_>, address: &str) -> Option<String> {
 
 fn each(key: &str, value: &str, mut change: impl FnMut(&str) -> Option<String>) -> Result<String, Unusable> {
     let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let changed = entries.map(|entry| {
-        change(entry).ok_or_else(|| Unusable::Address { key: key.to_owned(), entry: entry.to_owned() })
-    });
+    let changed = entries
+        .map(|entry| change(entry).ok_or_else(|| Unusable::Address { key: key.to_owned(), entry: entry.to_owned() }));
     Ok(changed.collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
@@ -137,10 +136,7 @@ mod tests {
             "REPLICATION-9091://127.0.0.1:10011,PLAIN-9092://127.0.0.1:10012,TLS-9093://127.0.0.1:10013"
         );
         assert_eq!(line("advertised.listeners"), line("listeners"));
-        assert_eq!(
-            line("controller.quorum.voters"),
-            "100@127.0.0.1:11000,101@127.0.0.1:11010,102@127.0.0.1:11020"
-        );
+        assert_eq!(line("controller.quorum.voters"), "100@127.0.0.1:11000,101@127.0.0.1:11010,102@127.0.0.1:11020");
         assert_eq!(
             line("log.dirs"),
             "/run/pod/var/lib/kafka/data-0/kafka-log1,/run/pod/var/lib/kafka/data-1/kafka-log1"
