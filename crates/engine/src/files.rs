@@ -54,8 +54,8 @@ impl Files {
             let what = "capacity.config.file is required: it names the file that says what brokers can carry";
             return Err(wrong(what.to_owned()));
         };
-        let capacities = Capacities::read(&read(root, &file)?)
-            .map_err(|why| Unusable { path: file, what: in_words(&why) })?;
+        let capacities =
+            Capacities::read(&read(root, &file)?).map_err(|why| Unusable { path: file, what: in_words(&why) })?;
         settings.look_under(root);
         Ok(Files { settings, capacities, warnings })
     }

@@ -83,11 +83,8 @@ fn topics_take_what_brokers_say_unless_they_say_otherwise() {
     restart(&mut cluster, with_file(spec(0, &["/a"]), "min.insync.replicas", "2"));
     assert_eq!(min_isr(&cluster), (Some("2".to_owned()), ConfigSource::File));
     let operation = Operation::Set;
-    let one = |value: &str| Alteration {
-        name: "min.insync.replicas".to_owned(),
-        operation,
-        value: Some(value.to_owned()),
-    };
+    let one =
+        |value: &str| Alteration { name: "min.insync.replicas".to_owned(), operation, value: Some(value.to_owned()) };
     cluster.incremental_alter_configs(&Resource::EveryBroker, &[one("3")], false).expect("accepted");
     assert_eq!(min_isr(&cluster), (Some("3".to_owned()), ConfigSource::EveryBroker));
     cluster.incremental_alter_configs(&Resource::Topic("t".to_owned()), &[one("1")], false).expect("accepted");

@@ -140,10 +140,14 @@ impl Recipe {
 
 /// The properties file that `evenkeel engine` is given.
 fn config_file(command: &[String]) -> Result<PathBuf, String> {
+    let named = || format!("the command is `{}`", command.join(" "));
     let is_ours = |program: &String| Path::new(program).file_name().is_some_and(|name| name == "evenkeel");
-    let [program, subcommand, rest @ ..] = command else { return Err("the container has no command".to_owned()) };
+    if command.is_empty() {
+        return Err("the container has no command".to_owned());
+    }
+    let [program, subcommand, rest @ ..] = command else { return Err(named()) };
     if !is_ours(program) || subcommand != "engine" {
-        return Err(format!("the command is `{}`", command.join(" ")));
+        return Err(named());
     }
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
@@ -190,7 +194,10 @@ mod tests {
     fn other_commands_are_named() {
         let said = [
             ("", "the container has no command"),
-            ("/opt/cruise-control/cruise_control_run.sh now", "the command is `/opt/cruise-control/cruise_control_run.sh now`"),
+            (
+                "/opt/cruise-control/cruise_control_run.sh now",
+                "the command is `/opt/cruise-control/cruise_control_run.sh now`",
+            ),
             ("evenkeel sim", "the command is `evenkeel sim`"),
             ("evenkeel engine", "the engine is started without a properties file"),
             ("evenkeel engine --check /c", "the engine is started with --check"),

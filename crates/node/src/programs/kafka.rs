@@ -33,8 +33,8 @@ use crate::kubelet::logs::Log;
 use crate::kubelet::program::{Exit, Launch, LaunchError, Process, Programs, Stop};
 
 /// Where the operator's ConfigMap of a node is mounted.
-const CONFIG: &str = "/opt/kafka/custom-config/server.config";
-const CLUSTER_ID: &str = "/opt/kafka/custom-config/cluster.id";
+pub(super) const CONFIG: &str = "/opt/kafka/custom-config/server.config";
+pub(super) const CLUSTER_ID: &str = "/opt/kafka/custom-config/cluster.id";
 const CLUSTER_LABEL: &str = "strimzi.io/cluster";
 
 /// How clusters are simulated.
@@ -68,13 +68,15 @@ impl Brokers {
 
     async fn start(self, what: Launch) -> Result<Process, LaunchError> {
         let text = what.files.text(CONFIG).ok_or_else(|| missing(CONFIG))?;
-        let (file, variable) = (|path: &str| what.files.text(path).map(str::to_owned), |name: &str| {
-            what.env.get(name).cloned()
-        });
+        let (file, variable) =
+            (|path: &str| what.files.text(path).map(str::to_owned), |name: &str| what.env.get(name).cloned());
         let config = ServerConfig::read(text, file, variable)
             .map_err(|why| LaunchError::Configuration(format!("{CONFIG}: {why}")))?;
         if !config.is_broker {
-            what.log.line(&format!("node {} is a controller; the simulated cluster has its quorum built in", config.node_id));
+            what.log.line(&format!(
+                "node {} is a controller; the simulated cluster has its quorum built in",
+                config.node_id
+            ));
             return Ok(idle());
         }
         let hosted = self.hosted(&what)?;
@@ -99,7 +101,8 @@ impl Brokers {
         let hosted = self.worlds.get_or_begin(key, id);
         let known = hosted.world().look(|cluster| cluster.cluster_id().to_owned());
         if known != id {
-            let said = format!("the cluster id is {id}, and the volumes are of the cluster {known}: delete their claims");
+            let said =
+                format!("the cluster id is {id}, and the volumes are of the cluster {known}: delete their claims");
             return Err(LaunchError::Configuration(said));
         }
         Ok(hosted)

@@ -2,7 +2,7 @@
 //!
 //! | container | what it is here |
 //! |---|---|
-//! | `kafka` | a broker of a simulated cluster ([`kafka`]); one cluster for each Kafka resource |
+//! | `kafka` | a broker of a simulated cluster ([`kafka`]), one cluster for each Kafka resource; or real Apache Kafka ([`jvm`]) |
 //! | `cruise-control` with the command `evenkeel engine` | the engine itself, in a runtime of its own ([`engine`]) |
 //!
 //! Everything is taken from the very ConfigMaps and Secrets that a cluster's kubelet would mount. Programs find each
@@ -10,6 +10,7 @@
 //! thing that is rewritten is what brokers tell clients that do not know the table: see [`kafka`].
 
 pub mod engine;
+pub mod jvm;
 pub mod kafka;
 pub mod server_config;
 pub mod wires;
@@ -18,26 +19,45 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 
 use self::engine::Engines;
+use self::jvm::RealBrokers;
 use self::kafka::Brokers;
 use crate::kubelet::program::{Launch, LaunchError, Process, Programs};
 
-/// Runs simulated brokers and engines.
+/// Runs brokers and engines.
 #[derive(Debug, Clone)]
 pub struct LocalPrograms {
-    /// The brokers, and the clusters they make up.
-    pub brokers: Brokers,
+    /// What brokers are.
+    pub brokers: AnyBrokers,
     /// The engines.
     pub engines: Engines,
+}
+
+/// What brokers are here.
+#[derive(Debug, Clone)]
+pub enum AnyBrokers {
+    /// Simulated.
+    Simulated(Brokers),
+    /// Apache Kafka.
+    Real(RealBrokers),
+}
+
+impl AnyBrokers {
+    fn programs(&self) -> &dyn Programs {
+        match self {
+            Self::Simulated(brokers) => brokers,
+            Self::Real(brokers) => brokers,
+        }
+    }
 }
 
 impl Programs for LocalPrograms {
     fn launch(&self, what: Launch) -> BoxFuture<'static, Result<Process, LaunchError>> {
         match what.container.as_str() {
-            "kafka" => self.brokers.launch(what),
+            "kafka" => self.brokers.programs().launch(what),
             "cruise-control" => self.engines.launch(what),
             other => {
                 let said = format!(
-                    "a local node runs containers named `kafka` (as simulated brokers) and `cruise-control` (if its \
+                    "a local node runs containers named `kafka` (as brokers) and `cruise-control` (if its \
                      command is `evenkeel engine`), and nothing like `{other}` of the image `{}`",
                     what.image
                 );
@@ -47,10 +67,10 @@ impl Programs for LocalPrograms {
     }
 
     fn forget(&self, pod: &Pod) {
-        self.brokers.forget(pod);
+        self.brokers.programs().forget(pod);
     }
 
     fn discard(&self, volume: &str) {
-        self.brokers.discard(volume);
+        self.brokers.programs().discard(volume);
     }
 }

@@ -231,7 +231,10 @@ fn tls(properties: &Properties, listener: &str) -> Result<TlsConfig, Unusable> {
     };
     let trust_store = pem("truststore")?;
     if trust_store.is_none() && client_auth != ClientAuth::None {
-        return Err(wrong(&own("ssl.truststore.location"), "is missing: whose certificates are to be seen?".to_owned()));
+        return Err(wrong(
+            &own("ssl.truststore.location"),
+            "is missing: whose certificates are to be seen?".to_owned(),
+        ));
     }
     let missing = || wrong(&own("ssl.keystore.location"), "is missing".to_owned());
     Ok(TlsConfig { key_store: key_store.ok_or_else(missing)?, trust_store, client_auth })
@@ -246,11 +249,7 @@ fn reporter(properties: &Properties) -> Result<Option<Reporter>, Unusable> {
     let usual = Reporter::default();
     Ok(Some(Reporter {
         topic: properties.get("cruise.control.metrics.topic").map_or(usual.topic, str::to_owned),
-        interval: number(
-            properties,
-            "cruise.control.metrics.reporter.metrics.reporting.interval.ms",
-            usual.interval,
-        )?,
+        interval: number(properties, "cruise.control.metrics.reporter.metrics.reporting.interval.ms", usual.interval)?,
         partitions: number(properties, "cruise.control.metrics.topic.num.partitions", usual.partitions)?,
         factor: number(properties, "cruise.control.metrics.topic.replication.factor", usual.factor)?,
         retention: number(properties, "cruise.control.metrics.topic.retention.ms", usual.retention)?,

@@ -131,6 +131,10 @@ async fn a_broker_s_file_is_shown_and_heeded() {
         ..topic("usual", &[])
     };
     client.create_topics(&[usual], false).await.whole().unwrap()["usual"].as_ref().unwrap();
+    let everybody_knows = |cluster: &mut evenkeel_sim::Cluster| {
+        (0..3).all(|id| cluster.describe_topic(evenkeel_sim::BrokerId(id), "usual").is_ok())
+    };
+    yard.world().unwrap().until(everybody_knows).await;
     assert_eq!(isr(&yard, "usual"), [0, 1, 2], "default.replication.factor is 3");
     let asked = [Resource::Topic("usual".to_owned()), Resource::Broker(BrokerId(1))];
     let answers = client.describe_configs(&asked, None).await.whole().unwrap();

@@ -41,9 +41,8 @@ fn engine(yard: &Yard, properties: &str) -> Launch {
 async fn get(yard: &Yard, path: &str, login: Option<&str>) -> String {
     let address = Address { host: format!("c-cruise-control.{NAMESPACE}.svc"), port: 9090 };
     let mut stream = yard.tls(None).open(&address).await.unwrap();
-    let login = login.map(|login| {
-        format!("authorization: Basic {}\r\n", base64::engine::general_purpose::STANDARD.encode(login))
-    });
+    let login = login
+        .map(|login| format!("authorization: Basic {}\r\n", base64::engine::general_purpose::STANDARD.encode(login)));
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{}\r\n",
         address.host,

@@ -12,10 +12,10 @@ use evenkeel_node::clock::Clock;
 use evenkeel_node::kubelet::logs::Log;
 use evenkeel_node::kubelet::program::{Launch, LaunchError, Process, Programs, Volume};
 use evenkeel_node::kubelet::tree::{File, Tree};
-use evenkeel_node::programs::LocalPrograms;
 use evenkeel_node::programs::engine::Engines;
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
+use evenkeel_node::programs::{AnyBrokers, LocalPrograms};
 use evenkeel_sim::Options;
 use evenkeel_sim::serve::World;
 use jiff::Timestamp;
@@ -55,6 +55,7 @@ pub(crate) struct Yard {
     pub(crate) table: AddressTable,
     pub(crate) programs: LocalPrograms,
     pub(crate) authority: Authority,
+    brokers: Brokers,
     clock: Clock,
 }
 
@@ -62,15 +63,16 @@ impl Yard {
     pub(crate) fn new(wires: Wires) -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
         let simulation = Simulation { clock: clock.clone(), speed: 1.0, options: Options::default() };
+        let brokers = Brokers::new(wires.clone(), simulation);
         let programs = LocalPrograms {
-            brokers: Brokers::new(wires.clone(), simulation),
+            brokers: AnyBrokers::Simulated(brokers.clone()),
             engines: Engines::new(wires.clone(), clock.clone(), None),
         };
-        Self { wires, table: AddressTable::default(), programs, authority: Authority::new(), clock }
+        Self { wires, table: AddressTable::default(), programs, authority: Authority::new(), brokers, clock }
     }
 
     pub(crate) fn world(&self) -> Option<World> {
-        self.programs.brokers.worlds().get(NAMESPACE, "c")
+        self.brokers.worlds().get(NAMESPACE, "c")
     }
 
     /// A container about to be launched.

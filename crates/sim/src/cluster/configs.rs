@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cluster, file};
 use super::topic::{Rules, Throttled};
+use super::{Cluster, file};
 use crate::code::{Code, Refusal};
 use crate::ids::BrokerId;
 use crate::log::{Cleaning, Roll};

@@ -51,8 +51,7 @@ pub fn acceptor(key_store: &[u8], clients: ClientAuth<'_>) -> Result<TlsAcceptor
             for authority in certificates("the trust store", pem)? {
                 roots.add(authority).map_err(|_| TlsError::Certificate("the trust store"))?;
             }
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
             let optional = matches!(clients, ClientAuth::Requested(_));
             let verifier = if optional { verifier.allow_unauthenticated() } else { verifier };
             builder.with_client_cert_verifier(verifier.build().map_err(TlsError::Authorities)?)

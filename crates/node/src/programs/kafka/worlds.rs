@@ -72,10 +72,8 @@ impl Mounted {
             path: path.to_owned(),
             capacity: volume.and_then(|volume| volume.capacity),
             // Outside of all volumes it is in the container's own layer, which a restart empties.
-            volume: volume.map_or_else(
-                || format!("{}/{}", identity(&what.pod), what.restarts),
-                |volume| volume.id.clone(),
-            ),
+            volume: volume
+                .map_or_else(|| format!("{}/{}", identity(&what.pod), what.restarts), |volume| volume.id.clone()),
             persistent: volume.is_some_and(|volume| volume.persistent),
         }
     }
@@ -108,17 +106,22 @@ impl Worlds {
     /// A pod is gone, and what was in it.
     pub(super) fn forget(&self, pod: &Pod) {
         if let Some(key) = Key::of(pod) {
-            lock(&self.all).retain(|known, hosted| *known != key || !hosted.is_over_after(|books| {
-                books.pods.remove(&identity(pod));
-            }));
+            lock(&self.all).retain(|known, hosted| {
+                *known != key
+                    || !hosted.is_over_after(|books| {
+                        books.pods.remove(&identity(pod));
+                    })
+            });
         }
     }
 
     /// A claim is gone, and what was in it.
     pub(super) fn discard(&self, volume: &str) {
-        lock(&self.all).retain(|_, hosted| !hosted.is_over_after(|books| {
-            books.claims.remove(volume);
-        }));
+        lock(&self.all).retain(|_, hosted| {
+            !hosted.is_over_after(|books| {
+                books.claims.remove(volume);
+            })
+        });
     }
 }
 

@@ -55,11 +55,7 @@ fn a_file_of_the_operator_is_understood() {
     assert_eq!(config.listeners[1].tls, Some(internal));
     assert_eq!(config.listeners[1].advertised, Some(("c-mixed-3.c-kafka-brokers.ns.svc".to_owned(), 9091)));
     assert_eq!(config.listeners[2].tls, None);
-    let of_all = TlsConfig {
-        key_store: "/certs/all.pem".to_owned(),
-        trust_store: None,
-        client_auth: ClientAuth::None,
-    };
+    let of_all = TlsConfig { key_store: "/certs/all.pem".to_owned(), trust_store: None, client_auth: ClientAuth::None };
     assert_eq!((config.listeners[3].tls.as_ref(), &config.listeners[3].advertised), (Some(&of_all), &None));
 }
 
@@ -110,10 +106,7 @@ fn what_is_wrong_is_said_in_one_line() {
             with("listeners=PLAIN-9092://:9092,TLS-9093://:9092"),
             "`listeners`: `TLS-9093://:9092` has the name or the port of another one",
         ),
-        (
-            with("listeners=CONTROLPLANE-9090://:9090"),
-            "`listeners`: a broker needs one that is not of the controllers",
-        ),
+        (with("listeners=CONTROLPLANE-9090://:9090"), "`listeners`: a broker needs one that is not of the controllers"),
         (
             with("listener.security.protocol.map=PLAIN-9092:SASL_SSL"),
             "`listener.security.protocol.map`: CONTROLPLANE-9090 is CONTROLPLANE-9090, and a simulated broker speaks \
