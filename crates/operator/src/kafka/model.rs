@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use evenkeel_api::{
     Kafka, KafkaNodePool,
     kafka::{CertificateAuthority, KafkaClusterSpec},
+    workload::Resources,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
@@ -18,6 +19,7 @@ use super::{
     pools::{Pool, Pools, Roles, owner},
     problem::{Problem, Remark},
     properties::Properties,
+    quantity,
     settings::{Settings, at_least},
     template::{self, KafkaTemplate},
 };
@@ -112,6 +114,13 @@ impl Model {
         });
         let templates = templates.collect();
         let template = template::read(spec.template.as_ref()).map(|(template, _)| template).unwrap_or_default();
+        for pool in pools.all.values() {
+            let wrong = wrong_amounts(pool.resources.as_ref());
+            problems.extend(wrong.into_iter().map(|(field, text)| pool.problem(&field, text)));
+        }
+        let of_engine = kafka.spec.cruise_control.as_ref().and_then(|engine| engine.resources.as_ref());
+        let at_engine = |(field, text)| Problem::of_kafka(format!("spec.cruiseControl.{field}"), text);
+        problems.extend(wrong_amounts(of_engine).into_iter().map(at_engine));
         let brokers = assignment.desired_brokers().len();
         let engine = Wanted::read(kafka, settings, &mut problems, &mut remarks);
         refuse_copies(&user_config.entries, engine.as_ref(), brokers, &mut problems);
@@ -164,6 +173,17 @@ impl Model {
 
 fn rack(spec: &KafkaClusterSpec) -> Option<String> {
     spec.rack.as_ref()?.topology_key.clone().filter(|key| !key.is_empty())
+}
+
+/// What in resources is no amount: the field, and what to say about it.
+fn wrong_amounts(resources: Option<&Resources>) -> Vec<(String, String)> {
+    let sides = resources.into_iter().flat_map(|all| [("requests", &all.requests), ("limits", &all.limits)]);
+    let amounts = sides.flat_map(|(side, amounts)| amounts.iter().flatten().map(move |(name, it)| (side, name, &it.0)));
+    let wrong = amounts.filter(|(_, _, text)| quantity::milli(text).is_none());
+    let say = |(side, name, text): (&str, &String, &String)| {
+        (format!("resources.{side}.{name}"), format!("`{text}` is no amount: write one such as `500m` or `8Gi`"))
+    };
+    wrong.map(say).collect()
 }
 
 /// Names become host names, and Kubernetes has rules for those.

@@ -156,7 +156,11 @@ impl Pools {
             reading.implicit(kafka, &names, &pod_sets)
         } else {
             refusals::of_mixture(&pod_sets, &staying, &mut reading.problems);
-            staying.iter().filter_map(|pool| reading.node_pool(kafka, pool)).collect()
+            let set_of = |pool: &KafkaNodePool| {
+                let name = names.pod_set(&pool.name_any());
+                pod_sets.iter().find(|set| set.name_any() == name).copied()
+            };
+            staying.iter().filter_map(|pool| reading.node_pool(kafka, pool, set_of(pool))).collect()
         };
         let all: BTreeMap<String, Pool> = read.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
 
@@ -232,7 +236,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn node_pool(&mut self, kafka: &Kafka, pool: &KafkaNodePool) -> Option<Pool> {
+    fn node_pool(&mut self, kafka: &Kafka, pool: &KafkaNodePool, set: Option<&StrimziPodSet>) -> Option<Pool> {
         let (name, spec) = (pool.name_any(), &pool.spec);
         let roles = Roles::of(&spec.roles);
         if roles.is_none() {
@@ -240,6 +244,13 @@ impl Reading {
             self.problems.push(Problem::of_pool(&name, "spec.roles", text));
         }
         let status = pool.status.clone().unwrap_or_default();
+        let (mut current, mut roles_before) =
+            (status.node_ids.into_iter().collect::<BTreeSet<_>>(), Roles::of(&status.roles));
+        if let Some(set) = set.filter(|_| current.is_empty()) {
+            // A status can get lost, in a restored backup for example. Nodes that run are not new for that.
+            current = ids_of_pod_set(set);
+            roles_before = memory::roles_of_pod_set(set);
+        }
         let disks = self.disks(&spec.storage, |field, text| Problem::of_pool(&name, format!("spec.{field}"), text));
         let next_ids = self.ids(&name, annotations::next_node_ids(pool.annotations()));
         let remove_ids = self.ids(&name, annotations::remove_node_ids(pool.annotations()));
@@ -250,13 +261,13 @@ impl Reading {
             replicas: usize::try_from(spec.replicas).unwrap_or_default(),
             roles: roles?,
             // Ids without roles were written by somebody who keeps no roles: they are what the spec says.
-            roles_before: Roles::of(&status.roles).or(roles).filter(|_| !status.node_ids.is_empty()),
+            roles_before: roles_before.or(roles).filter(|_| !current.is_empty()),
             disks: disks?,
             storage: spec.storage.clone(),
             resources: spec.resources.clone().or_else(|| shared?.resources.clone()),
             jvm_options: spec.jvm_options.clone().or_else(|| shared?.jvm_options.clone()),
             template: spec.template.clone().or_else(|| shared?.template.clone()),
-            current: status.node_ids.into_iter().collect(),
+            current,
             next_ids,
             remove_ids,
             owner: owner(pool),

@@ -3,7 +3,7 @@
 /// An amount in thousandths. None if the text is none, or is negative.
 pub fn milli(text: &str) -> Option<u128> {
     let text = text.trim();
-    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number_end = text.find(|character| !number(character)).unwrap_or(text.len());
     let (number, suffix) = text.split_at(number_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
@@ -47,9 +47,62 @@ pub fn bytes(text: &str) -> Option<u128> {
     milli(text).map(|milli| milli.div_ceil(1000))
 }
 
+/// The amount as the API server writes it back: `1024Mi` becomes `1Gi`, `1.5` becomes `1500m`. What it would not
+/// understand, and what is finer than a thousandth or has an exponent, stays as it is.
+///
+/// Objects that hold amounts in another form would seem changed by somebody each time they are looked at.
+pub fn canonical(text: &str) -> String {
+    let written = text.trim();
+    let is_fine = written.ends_with(['n', 'u']) || exponent(written.trim_start_matches(number)).is_some();
+    let Some(amount) = milli(written).filter(|_| !is_fine) else { return written.to_owned() };
+    let whole = amount / 1000;
+    if written.ends_with('i') && amount.is_multiple_of(1000) && whole >= 1024 {
+        scaled(whole, 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    } else {
+        scaled(amount, 1000, &["m", "", "k", "M", "G", "T", "P", "E"])
+    }
+}
+
+/// With the largest unit that leaves a whole number.
+fn scaled(amount: u128, step: u128, units: &[&str]) -> String {
+    if amount == 0 {
+        return "0".to_owned();
+    }
+    let (mut amount, mut unit) = (amount, 0);
+    while amount.is_multiple_of(step) && unit + 1 < units.len() {
+        amount /= step;
+        unit += 1;
+    }
+    format!("{amount}{}", units[unit])
+}
+
+fn number(character: char) -> bool {
+    character.is_ascii_digit() || character == '.'
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_are_written_as_the_api_server_does() {
+        for (text, expected) in [
+            ("8Gi", "8Gi"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Ki", "512"),
+            ("1.5", "1500m"),
+            ("1000m", "1"),
+            ("1000", "1k"),
+            ("0", "0"),
+            ("12e3", "12e3"),
+            ("100n", "100n"),
+            ("lots", "lots"),
+            (" 2 ", "2"),
+        ] {
+            assert_eq!(canonical(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn amounts_are_read_as_kubernetes_reads_them() {

@@ -143,6 +143,16 @@ fn what_cannot_be_is_refused() {
     };
     assert!(relabelled(long).said()[0].starts_with("metadata.name: is too long"));
     assert!(relabelled(harbour().with("/metadata/name", json!("7seas"))).said()[0].contains("begin with a letter"));
+    let lots = harbour()
+        .with_brokers("/spec/resources/requests/cpu", json!("lots"))
+        .with("/spec/cruiseControl/resources", json!({"limits": {"memory": "-1"}}));
+    assert_eq!(
+        lots.said(),
+        [
+            "spec.cruiseControl.resources.limits.memory: `-1` is no amount: write one such as `500m` or `8Gi`",
+            "node pool brokers, spec.resources.requests.cpu: `lots` is no amount: write one such as `500m` or `8Gi`",
+        ]
+    );
     let open = harbour().with("/spec/kafka/authorization", json!({"type": "simple"}));
     assert!(open.said()[0].starts_with("spec.kafka.authorization: is not built"), "{:?}", open.said());
     let broken = harbour().with_brokers("/spec/template", json!({"pod": {"tolerations": "x"}}));

@@ -28,8 +28,8 @@ use crate::{
         listeners::REPLICATION,
         model::Model,
         objects::{
-            Component, container_port, from_operator, labels_of, marked, matching, mount, port, secret, selector,
-            service_port, variable,
+            Component, container_port, from_operator, labels_of, marked, matching, mount, port, requirements, secret,
+            selector, service_port, variable,
         },
         properties as files, quantity,
     },
@@ -253,7 +253,7 @@ fn container(model: &Model, wanted: &Wanted) -> Container {
         ports: Some(vec![container_port(PORT_NAME, PORT)]),
         readiness_probe: Some(readiness),
         liveness_probe: Some(liveness),
-        resources: wanted.spec.resources.as_ref().map(|resources| resources.to_requirements()),
+        resources: wanted.spec.resources.as_ref().map(requirements),
         security_context: wanted.template.cruise_control_container.security_context.clone(),
         volume_mounts: Some(vec![
             mount("tmp", "/tmp", false),

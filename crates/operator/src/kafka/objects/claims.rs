@@ -11,6 +11,7 @@ use k8s_openapi::{
 use super::{Component, marked};
 use crate::kafka::{
     model::{Model, Node},
+    quantity,
     storage::{Disk, DiskKind},
 };
 
@@ -44,7 +45,7 @@ fn claim(model: &Model, node: &Node, disk: &Disk) -> Option<PersistentVolumeClai
         spec: Some(PersistentVolumeClaimSpec {
             access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
             resources: Some(VolumeResourceRequirements {
-                requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(size.clone()))])),
+                requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(quantity::canonical(size)))])),
                 limits: None,
             }),
             storage_class_name: class.clone(),

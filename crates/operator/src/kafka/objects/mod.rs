@@ -24,7 +24,7 @@ use super::{model::Model, names::Names};
 pub use claims::claims;
 pub use config_maps::{METADATA_VERSION, config_map};
 pub use pod::{CLUSTER_ID, container_heap};
-pub(super) use pod::{container_port, mount, secret, variable};
+pub(super) use pod::{container_port, mount, requirements, secret, variable};
 pub use pod_sets::{Facts, NodeFacts, pod_set_selector, pod_sets};
 pub use policies::{disruption_budget, network_policy};
 pub(super) use policies::{from_operator, matching, port};

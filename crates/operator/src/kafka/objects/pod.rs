@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_api::{annotations, labels, workload::JvmOptions};
+use evenkeel_api::{
+    annotations, labels,
+    workload::{JvmOptions, Resources},
+};
 use k8s_openapi::{
     api::core::v1::{
         ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
         DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
         PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext, PodSpec, Probe, ProjectedVolumeSource,
-        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
+        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
+        VolumeProjection,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
@@ -110,7 +114,7 @@ fn container(
         command: Some(vec!["/bin/bash".to_owned(), "-c".to_owned(), script()]),
         env: Some(template.kafka_container.variables(variables(pool))),
         ports: Some(ports),
-        resources: pool.resources.as_ref().map(|resources| resources.to_requirements()),
+        resources: pool.resources.as_ref().map(requirements),
         readiness_probe: Some(Probe {
             tcp_socket: Some(TCPSocketAction { port: IntOrString::Int(i32::from(answers)), host: None }),
             initial_delay_seconds: Some(5),
@@ -121,6 +125,15 @@ fn container(
         security_context: template.kafka_container.security_context.clone(),
         ..Container::default()
     }
+}
+
+/// What a container is given, written as the API server would.
+pub(in crate::kafka) fn requirements(resources: &Resources) -> ResourceRequirements {
+    let mut all = resources.to_requirements();
+    for amount in [&mut all.requests, &mut all.limits].into_iter().flatten().flat_map(BTreeMap::values_mut) {
+        amount.0 = quantity::canonical(&amount.0);
+    }
+    all
 }
 
 pub(in crate::kafka) fn container_port(name: &str, port: u16) -> ContainerPort {
@@ -277,7 +290,7 @@ impl Volumes {
 }
 
 fn empty_dir(limit: Option<&String>) -> EmptyDirVolumeSource {
-    EmptyDirVolumeSource { size_limit: limit.map(|limit| Quantity(limit.clone())), medium: None }
+    EmptyDirVolumeSource { size_limit: limit.map(|limit| Quantity(quantity::canonical(limit))), medium: None }
 }
 
 pub(in crate::kafka) fn secret(name: &str, secret: &str) -> Volume {

@@ -166,6 +166,20 @@ fn the_quorum_cannot_change_once_it_runs() {
 }
 
 #[test]
+fn nodes_of_a_pool_that_lost_its_status_are_not_taken_for_new() {
+    let (mut pools, sets) = running();
+    for pool in &mut pools {
+        pool.status = None;
+    }
+    pools[0].spec.replicas = 2;
+    let read = Pools::read(&kafka(json!({"kafka": {}})), &pools, &sets).unwrap();
+    assert_eq!((read.all["b"].current.clone(), read.all["k"].current.clone()), ([0, 1, 2].into(), [3, 4, 5].into()));
+    assert_eq!(read.all["b"].roles_before, Some(Roles::BROKER));
+    let assigned = crate::kafka::nodes::assign(&read);
+    assert_eq!((assigned.removed_brokers(), assigned.added_brokers()), ([2].into(), [].into()));
+}
+
+#[test]
 fn storage_is_compared_with_what_it_was() {
     let (mut pools, sets) = running();
     pools[0].spec.storage.size = Some("5Gi".to_owned());
