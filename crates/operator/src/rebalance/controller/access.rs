@@ -48,7 +48,8 @@ pub(super) fn read(
     if encrypted && authorities.is_empty() {
         return (engine(Some(ca_secret(cluster))), None);
     }
-    let credentials = if is_off(spec, "webserver.security.enable") { Some(None) } else { api.and_then(login).map(Some) };
+    let credentials =
+        if is_off(spec, "webserver.security.enable") { Some(None) } else { api.and_then(login).map(Some) };
     match credentials {
         None => (engine(Some(api_secret(cluster))), None),
         Some(credentials) => (engine(None), Some(Access { encrypted, authorities, credentials })),

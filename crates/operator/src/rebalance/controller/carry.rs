@@ -85,8 +85,7 @@ impl<'a> Hand<'a> {
     /// Ours is added or removed, others stay where they are.
     async fn set_finalizer(&mut self, on: bool) -> Result<(), Error> {
         let found = self.sight.seen.resource.metadata.finalizers.clone().unwrap_or_default();
-        let mut wanted: Vec<String> =
-            found.into_iter().filter(|it| it != annotations::REBALANCE_FINALIZER).collect();
+        let mut wanted: Vec<String> = found.into_iter().filter(|it| it != annotations::REBALANCE_FINALIZER).collect();
         if on {
             wanted.push(annotations::REBALANCE_FINALIZER.to_owned());
         }

@@ -80,12 +80,7 @@ pub(super) async fn observe(
     Ok(Some(Sight { seen, access, versions }))
 }
 
-async fn get<K>(
-    context: &Context,
-    namespace: &str,
-    name: Option<&str>,
-    what: &'static str,
-) -> Result<Option<K>, Error>
+async fn get<K>(context: &Context, namespace: &str, name: Option<&str>, what: &'static str) -> Result<Option<K>, Error>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
