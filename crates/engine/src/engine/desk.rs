@@ -126,7 +126,11 @@ impl Engine {
             executor: |verbose| acting.map(|acting| acting.executor.state(verbose)).unwrap_or_default(),
             detector: || acting.map(|acting| acting.detectors.state()).unwrap_or_default(),
         };
-        Ok(answers::state(&asked, parts))
+        let mut body = answers::state(&asked, parts);
+        if let (true, Some(acting), Some(executor)) = (asked.broker_progress, acting, &mut body.executor_state) {
+            executor.broker_progress = acting.executor.by_broker();
+        }
+        Ok(body)
     }
 
     fn analyzer_state(&self, verbose: bool) -> AnalyzerState {

@@ -35,7 +35,7 @@ mod tests;
 pub use care::Hold;
 pub use machine::{Action, Dirs, Ending, Execution, Step, Throttling};
 pub use order::{Adjustment, Baseline, DirMove, Limits, Millis, Move, Order};
-pub use progress::{Counts, Progress};
+pub use progress::{Counts, Progress, Share};
 pub use runner::{Report, Runner};
 pub use service::Executor;
 pub use sight::{DirSight, PartitionSight, Sight};

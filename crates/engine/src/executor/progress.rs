@@ -1,5 +1,9 @@
 //! How far an execution is, in numbers: counted from what is seen, as it is copied.
 
+use std::collections::BTreeMap;
+
+use evenkeel_kafka::BrokerId;
+
 use super::{
     machine::Execution,
     sight::Sight,
@@ -66,7 +70,43 @@ pub struct Progress {
     pub dir_bytes_total: u64,
 }
 
+/// What one broker receives, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share {
+    /// So far.
+    pub done: u64,
+    /// In all.
+    pub total: u64,
+}
+
 impl Execution {
+    /// How far each broker is that receives something, by what was seen last.
+    pub fn by_broker(&self, sight: &Sight) -> BTreeMap<BrokerId, Share> {
+        let mut brokers: BTreeMap<BrokerId, Share> = BTreeMap::new();
+        for task in self.tasks() {
+            let mv = &self.order().moves[task.of];
+            let mut receives = |broker: BrokerId, copied: Option<u64>| {
+                let share = brokers.entry(broker).or_default();
+                share.total += mv.bytes;
+                share.done += match task.stage {
+                    Stage::Ended(End::Completed) => mv.bytes,
+                    Stage::InProgress { .. } => copied.unwrap_or_default().min(mv.bytes),
+                    _ => 0,
+                };
+            };
+            let seen = |broker| sight.dirs.get(&(broker, mv.partition.clone()));
+            match task.kind {
+                Kind::Replicas => mv.added().for_each(|broker| receives(broker, seen(broker).map(|it| it.bytes))),
+                Kind::Dir(index) => {
+                    let broker = mv.dirs[index].broker;
+                    receives(broker, seen(broker).and_then(|it| it.future.as_ref()).map(|(_, bytes)| *bytes));
+                }
+                Kind::Leader => {}
+            }
+        }
+        brokers
+    }
+
     /// How far it is, by what was seen last.
     pub fn progress(&self, sight: &Sight) -> Progress {
         let mut progress = Progress::default();

@@ -3,12 +3,18 @@
 //! While Kafka cannot be reached nothing is decided, and it goes on by itself once it can. A newer
 //! engine that has taken the journal over ends this one's part at once.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use evenkeel_kafka::{Client, Error};
+use evenkeel_kafka::{BrokerId, Client, Error};
 use tokio::sync::watch;
 
-use super::{Adjustment, Ending, Execution, Hold, Limits, Progress, Task, eyes::Eyes, hands::perform, task::Kind};
+use super::{
+    Adjustment, Ending, Execution, Hold, Limits, Progress, Share, Task, eyes::Eyes, hands::perform, task::Kind,
+};
 use crate::{
     clock::WallClock,
     journal::{self, Journal, Run},
@@ -28,6 +34,8 @@ pub struct Report {
     pub phase: Option<Kind>,
     /// How far it is.
     pub progress: Progress,
+    /// How far each broker is that receives something.
+    pub brokers: Arc<BTreeMap<BrokerId, Share>>,
     /// Each task and where it stands.
     pub tasks: Arc<Vec<Task>>,
     /// What may be under way at once; `None` before the first look.
@@ -137,6 +145,7 @@ impl Runner {
         self.report.send_replace(Report {
             phase: execution.phase(),
             progress: execution.progress(sight),
+            brokers: Arc::new(execution.by_broker(sight)),
             tasks: if unchanged { told } else { Arc::new(execution.tasks().to_vec()) },
             limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),

@@ -20,7 +20,10 @@ use std::{
 };
 
 use evenkeel_kafka::{BrokerId, Client, Error};
-use evenkeel_rest::body::state::{ExecutorState, Trigger};
+use evenkeel_rest::{
+    body::state::{BrokerProgress, ExecutorState, Trigger},
+    json::Key,
+};
 use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
@@ -176,6 +179,11 @@ impl Executor {
             _ => None,
         };
         bodies::state(reserved.as_ref().map_or(Standing::Idle, Standing::Generating), &history, verbose)
+    }
+
+    /// How far each broker is that receives something in the run that is under way, for the body of `state`.
+    pub fn by_broker(&self) -> BTreeMap<Key<i32>, BrokerProgress> {
+        self.running().map(|(_, report)| bodies::by_broker(&report)).unwrap_or_default()
     }
 
     /// The run that is under way, and how it stands.

@@ -1,19 +1,20 @@
 //! What is carried out, as the answer of `state` shows it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::BrokerId;
 use evenkeel_rest::body::{
     Proposal, TopicPartition,
     state::{
-        ExecutionTask, ExecutorState, InterBroker, InterBrokerTasks, IntraBroker, IntraBrokerTasks, Leadership, Phase,
-        Stopping, StoppingTasks, TaskState, TaskType, Trigger,
+        BrokerProgress, ExecutionTask, ExecutorState, InterBroker, InterBrokerTasks, IntraBroker, IntraBrokerTasks,
+        Leadership, Phase, Stopping, StoppingTasks, TaskState, TaskType, Trigger,
     },
 };
+use evenkeel_rest::json::Key;
 
 use super::{
     order::{Limits, Order},
-    progress::Counts,
+    progress::{Counts, Share},
     runner::Report,
     task::{End, Kind, Stage, Task, Why},
 };
@@ -39,13 +40,23 @@ pub fn state(standing: Standing<'_>, history: &History, verbose: bool) -> Execut
         Standing::Generating(trigger) => (Phase::Generating, Some(trigger.clone())),
         Standing::Running(run, report) => (phase(run, report, verbose), Some(trigger(run))),
     };
-    let ids = |brokers: &std::collections::BTreeMap<BrokerId, i64>| brokers.keys().map(|broker| broker.0).collect();
+    let ids = |brokers: &BTreeMap<BrokerId, i64>| brokers.keys().map(|broker| broker.0).collect();
     ExecutorState {
         phase,
         trigger,
         recently_demoted_brokers: ids(&history.demoted),
         recently_removed_brokers: ids(&history.removed),
+        broker_progress: Default::default(),
     }
+}
+
+/// What each broker receives.
+pub(super) fn by_broker(report: &Report) -> BTreeMap<Key<i32>, BrokerProgress> {
+    let told = |share: &Share| BrokerProgress {
+        finished_data_movement: share.done / MB,
+        total_data_to_move: share.total / MB,
+    };
+    report.brokers.iter().map(|(broker, share)| (Key(broker.0), told(share))).collect()
 }
 
 /// Who wanted it. What the engine began by itself has the name that it gave the run.
@@ -245,6 +256,7 @@ impl Lists<'_> {
                 topic_partition: TopicPartition::new(&mv.partition.topic, mv.partition.partition),
                 new_replicas: ids(&mv.new),
                 goal: None,
+                bytes: None,
             },
             execution_id: number as u64,
             broker_id,

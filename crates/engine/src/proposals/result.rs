@@ -125,5 +125,6 @@ fn proposed(change: &Change) -> body::Proposal {
         topic_partition: TopicPartition::new(&change.topic, change.partition),
         new_replicas: ids(&change.new_replicas),
         goal: change.reasons.first().map(|reason| reason.name().to_owned()),
+        bytes: Some(((change.megabytes + change.disk_megabytes) * MB) as u64),
     }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::progress::{self, Progress};
 
 const LOAD: &str = "brokerLoad.json";
+const MOVES: &str = "biggestMoves.json";
 const COMPONENT: &str = "kafka-rebalance";
 
 /// The ConfigMap of a rebalance's name, as it was found.
@@ -49,6 +50,8 @@ impl FoundConfigMap {
 pub(super) struct News {
     /// A new proposal, and its loads if it has any. It replaces the loads of the one before.
     pub load: Option<Option<String>>,
+    /// The same for its biggest moves.
+    pub moves: Option<Option<String>>,
     /// From the executor.
     pub progress: Option<Progress>,
 }
@@ -63,10 +66,12 @@ pub(super) fn data(found: &FoundConfigMap, state: RebalanceState, news: &News) -
         FoundConfigMap::Absent => return None,
     };
     let mut data = before;
-    match &news.load {
-        Some(Some(load)) => drop(data.insert(LOAD.to_owned(), load.clone())),
-        Some(None) => drop(data.remove(LOAD)),
-        None => {}
+    for (key, news) in [(LOAD, &news.load), (MOVES, &news.moves)] {
+        match news {
+            Some(Some(text)) => drop(data.insert(key.to_owned(), text.clone())),
+            Some(None) => drop(data.remove(key)),
+            None => {}
+        }
     }
     progress::write(&mut data, state, news.progress.as_ref());
     (found.data() != Some(&data)).then_some(data)

@@ -17,7 +17,7 @@ use super::decision::{Decision, Event, EventKind, Forget, Next, Order};
 use super::hear::{Call, Trouble};
 use super::observe::{Blocked, FoundKafka};
 use super::progress::Progress;
-use super::{finalizer, load, messages, result};
+use super::{finalizer, load, messages, moves, result};
 
 /// A decision in the making.
 pub(super) struct Draft<'a> {
@@ -117,6 +117,7 @@ impl<'a> Draft<'a> {
         let name = (self.round.seen.config_map != FoundConfigMap::Foreign).then(|| self.round.seen.name());
         self.result = Some(result::of(&plan.summary, name));
         self.news.load = Some(load::json(plan));
+        self.news.moves = Some(moves::json(plan));
         self
     }
 

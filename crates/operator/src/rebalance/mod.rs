@@ -26,6 +26,7 @@ mod finalizer;
 mod hear;
 mod load;
 mod messages;
+mod moves;
 mod observe;
 mod progress;
 mod queue;

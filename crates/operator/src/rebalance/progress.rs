@@ -1,4 +1,5 @@
-//! How far a rebalance has come: three keys of its ConfigMap.
+//! How far a rebalance has come: three keys of its ConfigMap, and `brokerProgress.json`, which comes and goes with
+//! `executorState` where our engine is asked.
 //!
 //! | state | `estimatedTimeToCompletionInMinutes` | `completedByteMovementPercentage` | `executorState` |
 //! |---|---|---|---|
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 const MINUTES: &str = "estimatedTimeToCompletionInMinutes";
 const PERCENT: &str = "completedByteMovementPercentage";
 const EXECUTOR: &str = "executorState";
+const BROKERS: &str = "brokerProgress.json";
 
 /// What the executor's state says about the progress of its run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(super) struct Progress {
     /// None: nothing has moved yet, so nobody can say.
     minutes: Option<u64>,
     executor: String,
+    /// What each broker receives. None: the engine does not say.
+    brokers: Option<String>,
 }
 
 impl Progress {
@@ -52,7 +56,9 @@ impl Progress {
         Self {
             percent: bytes.as_ref().map(Bytes::percent),
             minutes: bytes.zip(elapsed).and_then(|(bytes, elapsed)| bytes.minutes_left(elapsed)),
-            executor: json::to_string(executor),
+            // As the original says it: what ours adds has a key of its own.
+            executor: json::to_string(&ExecutorState { broker_progress: BTreeMap::new(), ..executor.clone() }),
+            brokers: (!executor.broker_progress.is_empty()).then(|| json::to_string(&executor.broker_progress)),
         }
     }
 }
@@ -95,13 +101,14 @@ pub(super) fn last_percent(data: &BTreeMap<String, String>) -> Option<&str> {
 pub(super) fn write(data: &mut BTreeMap<String, String>, state: RebalanceState, report: Option<&Progress>) {
     match state {
         RebalanceState::New | RebalanceState::PendingProposal => {
-            for key in [MINUTES, PERCENT, EXECUTOR] {
+            for key in [MINUTES, PERCENT, EXECUTOR, BROKERS] {
                 data.remove(key);
             }
         }
         RebalanceState::ProposalReady => {
             data.remove(MINUTES);
             data.remove(EXECUTOR);
+            data.remove(BROKERS);
             data.insert(PERCENT.to_owned(), "0".to_owned());
         }
         RebalanceState::Rebalancing => {
@@ -114,6 +121,9 @@ pub(super) fn write(data: &mut BTreeMap<String, String>, state: RebalanceState, 
                     data.insert(PERCENT.to_owned(), percent.to_string());
                 }
                 data.insert(EXECUTOR.to_owned(), report.executor.clone());
+                if let Some(brokers) = &report.brokers {
+                    data.insert(BROKERS.to_owned(), brokers.clone());
+                }
             }
             data.entry(PERCENT.to_owned()).or_insert_with(|| "0".to_owned());
         }
@@ -124,6 +134,7 @@ pub(super) fn write(data: &mut BTreeMap<String, String>, state: RebalanceState, 
             data.insert(MINUTES.to_owned(), "0".to_owned());
             data.insert(PERCENT.to_owned(), "100".to_owned());
             data.remove(EXECUTOR);
+            data.remove(BROKERS);
         }
         RebalanceState::ReconciliationPaused => {}
     }
@@ -131,7 +142,8 @@ pub(super) fn write(data: &mut BTreeMap<String, String>, state: RebalanceState, 
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_rest::body::state::{InterBroker, IntraBroker, Leadership, Stopping, Trigger};
+    use evenkeel_rest::body::state::{BrokerProgress, InterBroker, IntraBroker, Leadership, Stopping, Trigger};
+    use evenkeel_rest::json::Key;
 
     use super::*;
 
@@ -255,11 +267,28 @@ mod tests {
 
     #[test]
     fn news_replace_what_was_written() {
-        let news = Progress { percent: Some(50), minutes: Some(3), executor: "{1}".to_owned() };
+        let news = Progress { percent: Some(50), minutes: Some(3), executor: "{1}".to_owned(), brokers: None };
         assert_eq!(
             written(RebalanceState::Rebalancing, &[(PERCENT, "40"), (MINUTES, "7")], Some(&news)),
             keys(&[(PERCENT, "50"), (MINUTES, "3"), (EXECUTOR, "{1}")])
         );
+    }
+
+    #[test]
+    fn what_each_broker_receives_has_a_key_of_its_own() {
+        let share = BrokerProgress { finished_data_movement: 3, total_data_to_move: 7 };
+        let mut told = between_brokers(1000, 500);
+        told.broker_progress = [(Key(2), share)].into();
+        let news = Progress::of(&told, None, at(60));
+        let data: BTreeMap<_, _> = written(RebalanceState::Rebalancing, &[], Some(&news)).into_iter().collect();
+        assert_eq!(data[BROKERS], r#"{"2":{"finishedDataMovement":3,"totalDataToMove":7}}"#);
+        assert!(!data[EXECUTOR].contains("brokerProgress"));
+        let before = [(BROKERS, "{}")];
+        for (state, kept) in
+            [(RebalanceState::Stopped, true), (RebalanceState::Ready, false), (RebalanceState::ProposalReady, false)]
+        {
+            assert_eq!(written(state, &before, None).iter().any(|(key, _)| key == BROKERS), kept, "{state}");
+        }
     }
 
     #[test]

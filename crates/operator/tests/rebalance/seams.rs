@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use evenkeel_operator::seams::{BoxFuture, ClusterRef, EngineError, EngineService, Engines, Trust, Unreachable};
+use futures::StreamExt;
 use futures::future::pending;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
+use serde_json::json;
 use tokio::sync::Notify;
-use tower::{ServiceExt, service_fn};
+use tower::{BoxError, ServiceExt, service_fn};
 
 /// When the operator dies: at a call, counted from 0, before it is made or before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ struct Calls {
     made: Vec<String>,
     death: Option<Death>,
     dead: bool,
+    /// The state of chance, in bad weather.
+    chance: Option<u64>,
 }
 
 /// Counts calls that may change something, and lets the operator die at one of them.
@@ -35,10 +40,25 @@ pub struct Fate {
 }
 
 impl Fate {
-    pub fn dying(death: Option<Death>) -> Self {
+    pub fn dying(death: Death) -> Self {
         let fate = Self::default();
-        fate.lock().death = death;
+        fate.lock().death = Some(death);
         fate
+    }
+
+    /// Calls are refused or not answered and watches break off, at moments that the seed chooses.
+    pub fn in_bad_weather(seed: u64) -> Self {
+        let fate = Self::default();
+        fate.lock().chance = Some(seed);
+        fate
+    }
+
+    /// Whether something happens that happens once in so many times. In good weather it never does.
+    fn once_in(&self, times: u64) -> bool {
+        match &mut self.lock().chance {
+            Some(state) => split_mix(state).is_multiple_of(times),
+            None => false,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Calls> {
@@ -85,12 +105,50 @@ impl Fate {
             let (fate, server) = (fate.clone(), server.clone());
             async move {
                 let writes = request.method() != Method::GET;
+                let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
                 let call = writes.then(|| format!("{} {}", request.method(), request.uri().path()));
-                fate.let_happen(call, server.oneshot(request)).await
+                if writes && fate.once_in(6) {
+                    return Ok(conflict());
+                }
+                let lost = fate.once_in(if writes { 12 } else { 40 });
+                let Ok(answer) = fate.let_happen(call, server.oneshot(request)).await;
+                match lost {
+                    true => Err(BoxError::from("connection reset")),
+                    false if watches => Ok(answer.map(|body| fate.breaking_off(body))),
+                    false => Ok(answer),
+                }
             }
         });
         kube::Client::new(service, "default")
     }
+}
+
+impl Fate {
+    /// A watch that, in bad weather, ends after a while.
+    fn breaking_off(&self, body: Body) -> Body {
+        let Some(state) = &mut self.lock().chance else { return body };
+        let patience = Duration::from_millis(split_mix(state) % 20_000);
+        Body::from_stream(body.into_data_stream().take_until(tokio::time::sleep(patience)))
+    }
+}
+
+/// As the API server refuses what rests on an old version.
+fn conflict() -> Response<Body> {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 409,
+        "reason": "Conflict", "message": "the object has been modified"});
+    let mut response = Response::new(Body::from(status.to_string()));
+    *response.status_mut() = http::StatusCode::CONFLICT;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}
+
+/// One step of SplitMix64.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
 }
 
 /// One engine for all clusters, over its router. It may be away.
@@ -113,25 +171,29 @@ impl Routed {
 
     async fn ask(self, request: Request<Full<bytes::Bytes>>) -> Result<Response<Body>, EngineError> {
         let call = Some(format!("engine {} {}", request.method(), request.uri().path()));
+        let lost = self.fate.once_in(10);
         let answering = async {
             let Some(router) = self.router.lock().unwrap().clone() else {
-                return Err(EngineError::from(tower::BoxError::from("connection refused")));
+                return Err(EngineError::from(BoxError::from("connection refused")));
             };
             match router.oneshot(request.map(Body::new)).await {
                 Ok(response) => Ok(response),
                 Err(never) => match never {},
             }
         };
-        self.fate.let_happen(call, answering).await
+        let answer = self.fate.let_happen(call, answering).await;
+        if lost { Err(EngineError::from(BoxError::from("connection reset"))) } else { answer }
     }
 }
 
 impl Engines for Routed {
     fn service<'a>(&'a self, _: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<EngineService, Unreachable>> {
         let routed = self.clone();
-        let service = service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
-            response.map(|body| body.map_err(|error| EngineError::from(tower::BoxError::from(error))).boxed_unsync())
-        });
+        let service =
+            service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
+                response
+                    .map(|body| body.map_err(|error| EngineError::from(BoxError::from(error))).boxed_unsync())
+            });
         Box::pin(async move { Ok(EngineService::new(service)) })
     }
 

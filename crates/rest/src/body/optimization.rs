@@ -133,6 +133,9 @@ pub struct Proposal {
     /// Not in the original: the goal that it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
+    /// Not in the original: how much is copied for it, between brokers and between disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// A partition, with the hash that Java would have cached.

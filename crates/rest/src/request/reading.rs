@@ -83,6 +83,8 @@ parameters! {
             verbose: Flag = false,
             /// In the text form in even more detail.
             super_verbose: Flag = false,
+            /// Not in the original: also how far each broker is.
+            broker_progress: Flag = false,
         }
     }
 }

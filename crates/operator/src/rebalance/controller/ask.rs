@@ -18,17 +18,24 @@ const PATH: &str = "kafkacruisecontrol";
 /// One engine, as far as there is a way to it.
 pub(super) struct Line<'a> {
     client: Result<Client<EngineService>, String>,
+    /// Whether it understands parameters that are not in the original.
+    is_ours: bool,
     figures: &'a Figures,
 }
 
 impl<'a> Line<'a> {
     /// To the engine of a cluster. Without access there is none, and every question finds nobody.
-    pub(super) async fn open(context: &Context, access: Option<&(ClusterRef, Access)>, figures: &'a Figures) -> Self {
+    pub(super) async fn open(
+        context: &Context,
+        access: Option<&(ClusterRef, Access)>,
+        is_ours: bool,
+        figures: &'a Figures,
+    ) -> Self {
         let client = match access {
             Some((cluster, access)) => connect(context, cluster, access).await,
             None => Err("nobody knows how to reach it".to_owned()),
         };
-        Self { client, figures }
+        Self { client, is_ours, figures }
     }
 
     /// Makes a call, and takes in the reply.
@@ -49,7 +56,8 @@ impl<'a> Line<'a> {
                 ("list-tasks", labelled(self.send(&UserTasks::default(), None).await, |it| heard.listed(it)))
             }
             Call::LookAtExecutor => {
-                let asked = State { substates: [Substate::Executor].into(), ..State::default() };
+                let substates = [Substate::Executor].into();
+                let asked = State { substates, broker_progress: self.is_ours, ..State::default() };
                 ("look-at-executor", labelled(self.send(&asked, None).await, |it| heard.looked(it)))
             }
             Call::Stop => {

@@ -98,7 +98,8 @@ async fn step(shell: &Shell, sight: &mut Sight) -> Result<Step, Error> {
     report(shell, &before.0, before.1, sight);
     Ok(match decision.next {
         Next::Call(call) => {
-            let line = Line::open(&shell.context, sight.access.as_ref(), &shell.figures).await;
+            let is_ours = sight.seen.engine().is_some_and(|engine| engine.is_ours);
+            let line = Line::open(&shell.context, sight.access.as_ref(), is_ours, &shell.figures).await;
             line.ask(*call, &mut sight.seen.heard).await;
             Step::Heard
         }

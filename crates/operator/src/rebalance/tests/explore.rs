@@ -15,6 +15,7 @@ use super::world::{End, Executor, Kind, Status, World};
 /// Explores, and says how often each state was seen.
 fn explore(kind: Kind, auto: bool, words: u32, faults: u32) -> BTreeMap<&'static str, usize> {
     let mut seen = BTreeSet::new();
+    let mut rested = BTreeSet::new();
     let mut states = BTreeMap::new();
     let mut queue = VecDeque::from([World::new(kind, auto, words, faults)]);
     while let Some(world) = queue.pop_front() {
@@ -26,7 +27,7 @@ fn explore(kind: Kind, auto: bool, words: u32, faults: u32) -> BTreeMap<&'static
         if world.gone {
             continue;
         }
-        comes_to_rest(&world);
+        comes_to_rest(&world, &mut rested);
         for (after, end, next) in world.reconcile() {
             check(&world, &after, end, &next);
             queue.push_back(after);
@@ -98,21 +99,31 @@ fn blocked(world: &World) -> bool {
     }
 }
 
-/// From every world, with an engine that answers, a stable one is reached, and stays.
-fn comes_to_rest(from: &World) {
+/// From every world, with an engine that answers, a stable one is reached, and stays. `rested`: those of which this is
+/// known already, so that no way is walked twice.
+fn comes_to_rest(from: &World, rested: &mut BTreeSet<u64>) {
     let mut world = from.clone();
-    world.faults = 0;
+    (world.words, world.faults) = (0, 0);
+    let mut way = Vec::new();
     world.scene.seen.kafka = World::new(world.engine.kind, world.auto, 0, 0).scene.seen.kafka;
     for _ in 0..30 {
+        let key = world.key();
+        if rested.contains(&key) {
+            rested.extend(way);
+            return;
+        }
+        way.push(key);
         let Some((after, _, next)) = best(world.reconcile()) else { panic!("no way on") };
         world = after;
         if world.gone {
+            rested.extend(way);
             return;
         }
         let quiet = !finish(&mut world);
         if next == Next::Rest && quiet {
             let again = super::super::decide(&world.scene.seen);
             assert_eq!(again, Decision { next: Next::Rest, finalizer: Finalizer::Leave, ..Decision::nothing() });
+            rested.extend(way);
             return;
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn plan_of(summary: Summary) -> OptimizationResult {
     }
 }
 
-pub(super) fn plan() -> OptimizationResult {
+pub(in crate::rebalance) fn plan() -> OptimizationResult {
     plan_of(summary())
 }
 

@@ -97,12 +97,46 @@ impl World {
         Self { scene, engine, auto, words, faults, approvals: 0, accepted: 0, gone: false }
     }
 
+    /// The same for worlds between which nothing can tell. What a world does next depends on which task is which, not
+    /// on their numbers; on whether the spec was edited, not on how often; on how many approvals are left.
     pub(super) fn key(&self) -> u64 {
+        let mut resource = self.scene.seen.resource.clone();
+        let observed = resource.status.as_mut().and_then(|status| status.observed_generation.take());
+        let edited = observed.is_some() && observed != resource.metadata.generation;
+        resource.metadata.generation = None;
+        let session = self.session();
+        // Of proposals that are over only one that is spoken of matters, and whether there was any.
+        let matters = |job: &&Job| job.executes || job.status == Status::Active || Some(job.n) == session;
+        let jobs: Vec<&Job> = self.engine.jobs.iter().filter(matters).collect();
+        let engine = &self.engine;
+        let known = engine.known_proposal.filter(|n| session == Some(*n));
+        let forgotten = engine.jobs.len() - jobs.len() > 0;
+        let counted = (engine.count.min(3), self.words, self.faults, self.approvals.saturating_sub(self.accepted));
+        let rest = (engine.executor, known, forgotten, counted, edited, self.gone);
+        let text = serde_json::to_string(&resource).unwrap();
+        let mut text = format!("{text}{:?}{:?}{jobs:?}{rest:?}", self.scene.seen.kafka, self.scene.seen.config_map);
+        let mut numbers: Vec<u32> = jobs.iter().map(|job| job.n).chain(session).chain(known).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        for (rank, n) in numbers.into_iter().enumerate() {
+            for (name, canonical) in [
+                (format!("{n:08x}"), format!("id#{rank}")),
+                (format!("plan-{n}\""), format!("plan#{rank}\"")),
+                (format!("n: {n},"), format!("n#{rank},")),
+                (format!("Some({n})"), format!("Some#{rank}")),
+            ] {
+                text = text.replace(&name, &canonical);
+            }
+        }
         let mut hasher = DefaultHasher::new();
-        let resource = serde_json::to_string(&self.scene.seen.resource).unwrap();
-        let rest = (&self.engine, self.words, self.faults, self.approvals, self.accepted, self.gone);
-        format!("{resource}{:?}{:?}{rest:?}", self.scene.seen.kafka, self.scene.seen.config_map).hash(&mut hasher);
+        text.hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// The number of the task that the status names.
+    fn session(&self) -> Option<u32> {
+        let id = self.scene.seen.resource.status.as_ref()?.session_id.as_ref()?;
+        u32::from_str_radix(id.get(..8)?, 16).ok()
     }
 
     pub(super) fn state(&self) -> RebalanceState {

@@ -1,9 +1,11 @@
 //! `ExecutorState`: what is being carried out. Each phase has its own keys.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::body::Proposal;
-use crate::json::Double;
+use crate::json::{Double, Key};
 use crate::parameter::choice;
 
 /// What is being carried out.
@@ -22,6 +24,19 @@ pub struct ExecutorState {
     /// Brokers that were removed lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recently_removed_brokers: Vec<i32>,
+    /// Not in the original: what each broker receives; only if asked for (`broker_progress`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub broker_progress: BTreeMap<Key<i32>, BrokerProgress>,
+}
+
+/// What one broker receives, from others and between its own disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BrokerProgress {
+    /// MB copied so far.
+    pub finished_data_movement: u64,
+    /// MB in all.
+    pub total_data_to_move: u64,
 }
 
 /// Who wanted what is being carried out. Of the two ids one is empty.

@@ -10,8 +10,8 @@ pub use anomaly_detector::{
     Anomaly, AnomalyDetectorState, AnomalyMetrics, AnomalyStatus, BrokerFailure, Described, DiskFailure, GoalViolation,
 };
 pub use executor::{
-    ExecutionTask, ExecutorState, InterBroker, InterBrokerTasks, IntraBroker, IntraBrokerTasks, Leadership, Phase,
-    Stopping, StoppingTasks, TaskState, TaskType, Trigger,
+    BrokerProgress, ExecutionTask, ExecutorState, InterBroker, InterBrokerTasks, IntraBroker, IntraBrokerTasks,
+    Leadership, Phase, Stopping, StoppingTasks, TaskState, TaskType, Trigger,
 };
 pub use monitor::{MonitorFigures, MonitorPhase, MonitorState};
 
