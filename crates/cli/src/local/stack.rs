@@ -14,7 +14,7 @@ use evenkeel_node::clock::Clock;
 use evenkeel_node::kubelet::logs::Logs;
 use evenkeel_node::kubelet::{Settings as KubeletSettings, materials::Account};
 use evenkeel_node::nodes::Nodes;
-use evenkeel_node::programs::LocalPrograms;
+use evenkeel_node::programs::{AnyBrokers, LocalPrograms};
 use evenkeel_node::programs::engine::Engines;
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
@@ -67,7 +67,7 @@ impl Stack {
         let simulation = Simulation { clock: clock.clone(), speed: 1.0, options: Options::default() };
         let brokers = Brokers::new(wires.clone(), simulation);
         let engines = Engines::new(wires.clone(), clock.clone(), Some(client.clone()));
-        let programs = LocalPrograms { brokers: brokers.clone(), engines };
+        let programs = LocalPrograms { brokers: AnyBrokers::Simulated(brokers.clone()), engines };
         let kubelet = KubeletSettings {
             nodes: Nodes::in_zones(ZONES),
             programs: Arc::new(programs),

@@ -41,7 +41,7 @@ impl Standing {
 
 /// A promise that was not kept ends the tour.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
+#[error("the tour ended at a promise that was not kept: {0}")]
 pub(crate) struct Broken(pub(crate) String);
 
 /// The guide through one run.

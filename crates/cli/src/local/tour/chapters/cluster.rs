@@ -8,6 +8,7 @@ use anyhow::Context;
 use evenkeel_api::Reason;
 use evenkeel_kafka::calls::topics::{Layout, NewTopic};
 
+use super::super::brokers::Brokers;
 use super::super::guide::{Guide, Standing};
 use super::super::seen::is_ready;
 use super::{POOL, pod_of, scale};
@@ -43,8 +44,13 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("Somebody makes a topic, and Kafka puts part of it on the new broker.")?;
     guide.command(&format!("kafka-topics.sh --create --topic {TOPIC} --partitions 12 --replication-factor 3 …"))?;
     make_topic(guide).await?;
-    let brokers = guide.picture().await?;
-    guide.promise(brokers.0.get(&3).is_some_and(|it| it.replicas > 0), "broker 3 holds data")?;
+    guide
+        .until("broker 3 holds data", Duration::from_secs(30), async |guide| {
+            let replicas = Brokers::look(&guide.kafka).await?.0.get(&3).map_or(0, |it| it.replicas);
+            Ok(Standing::reached_if(replicas > 0, "it holds nothing yet"))
+        })
+        .await?;
+    guide.picture().await?;
 
     guide.tell("Now somebody scales down without a thought. What broker 3 holds would be short of a replica.")?;
     scale(guide, 3).await?;
