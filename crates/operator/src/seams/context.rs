@@ -1,6 +1,6 @@
 //! What every controller is given.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
@@ -13,6 +13,9 @@ use crate::settings::Settings;
 
 /// The name under which the operator writes fields and reports Events.
 pub const NAME: &str = "evenkeel-operator";
+
+/// The longest note that an Event may have, in bytes.
+const LONGEST_NOTE: usize = 1024;
 
 /// What every controller is given. Nothing about one resource is kept here but connections.
 #[derive(Clone)]
@@ -29,7 +32,6 @@ pub struct Context {
     pub clock: Clock,
     /// How the operator was started.
     pub settings: Arc<Settings>,
-    recorder: Recorder,
 }
 
 impl std::fmt::Debug for Context {
@@ -45,8 +47,6 @@ impl Context {
     /// As in production: services by DNS, Kafka and engines over TLS. A local run replaces [`Context::services`] by
     /// [`Context::finding`], tests replace more.
     pub fn new(client: Client, settings: Settings) -> Self {
-        let reporter = Reporter { controller: NAME.to_owned(), instance: Some(settings.identity.clone()) };
-        let recorder = Recorder::new(client.clone(), reporter);
         let services: Arc<dyn Services> = Arc::new(Dns);
         Self {
             kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
@@ -55,7 +55,6 @@ impl Context {
             client,
             clock: Clock::Machine,
             settings: Arc::new(settings),
-            recorder,
         }
     }
 
@@ -94,15 +93,28 @@ impl Context {
     pub async fn tell<K: Resource<DynamicType = ()>>(&self, about: &K, happened: &Happening) {
         let event = Event {
             type_: if happened.is_warning { EventType::Warning } else { EventType::Normal },
-            reason: happened.reason.to_owned(),
-            note: Some(happened.note.clone()),
-            action: happened.reason.to_owned(),
+            reason: happened.reason.to_string(),
+            note: Some(shortened(&happened.note)),
+            action: happened.reason.to_string(),
             secondary: None,
         };
-        if let Err(error) = self.recorder.publish(&event, &about.object_ref(&())).await {
-            tracing::warn!(%error, reason = happened.reason, note = happened.note, "an Event could not be written");
+        // A recorder folds what has the same reason into one Event, with the words of the first. These tell of different
+        // brokers, proposals and failures, so each has a recorder of its own.
+        let reporter = Reporter { controller: NAME.to_owned(), instance: Some(self.settings.identity.clone()) };
+        if let Err(error) = Recorder::new(self.client.clone(), reporter).publish(&event, &about.object_ref(&())).await {
+            tracing::warn!(%error, reason = %happened.reason, note = happened.note, "an Event could not be written");
         }
     }
+}
+
+/// As much of a note as an Event takes.
+fn shortened(note: &str) -> String {
+    if note.len() <= LONGEST_NOTE {
+        return note.to_owned();
+    }
+    const MARK: &str = "…";
+    let end = note.floor_char_boundary(LONGEST_NOTE - MARK.len());
+    format!("{}{MARK}", &note[..end])
 }
 
 /// What an Event says.
@@ -111,19 +123,31 @@ pub struct Happening {
     /// Whether a person should look.
     pub is_warning: bool,
     /// What happened, in one word.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What happened, in a sentence.
     pub note: String,
 }
 
 impl Happening {
     /// Something as it should be.
-    pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { is_warning: false, reason, note: note.into() }
+    pub fn normal(reason: impl Into<Cow<'static, str>>, note: impl Into<String>) -> Self {
+        Self { is_warning: false, reason: reason.into(), note: note.into() }
     }
 
     /// Something that a person should look at.
-    pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { is_warning: true, reason, note: note.into() }
+    pub fn warning(reason: impl Into<Cow<'static, str>>, note: impl Into<String>) -> Self {
+        Self { is_warning: true, reason: reason.into(), note: note.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_to_what_an_event_takes() {
+        assert_eq!(shortened("short"), "short");
+        let cut = shortened(&"ä".repeat(LONGEST_NOTE));
+        assert!(cut.len() <= LONGEST_NOTE && cut.ends_with("ä…"), "{} bytes", cut.len());
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_api::conditions::{NOT_READY, READY};
+use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, Reason};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
@@ -68,12 +69,13 @@ impl<W: Write> Guide<W> {
     }
 }
 
-/// What a rebalance says of itself: its state, and its warnings.
+/// Where a rebalance stands, and what troubles it.
 pub(crate) fn told(rebalance: &KafkaRebalance) -> String {
     let all = rebalance.status.iter().flat_map(|status| &status.conditions);
-    let said = all.filter_map(|it| it.message.clone()).collect::<Vec<_>>().join("; ");
-    let state = rebalance.state();
-    if said.is_empty() { format!("{} is {state}", rebalance.name_any()) } else { format!("{} is {state}: {said}", rebalance.name_any()) }
+    let failed = rebalance.state() == RebalanceState::NotReady;
+    let troubles = all.filter(|it| failed || it.is_warning()).filter_map(|it| it.message.clone());
+    let parts = [format!("{} is {}", rebalance.name_any(), rebalance.state())].into_iter().chain(troubles);
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {

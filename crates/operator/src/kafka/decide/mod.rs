@@ -148,7 +148,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     decision.told.extend(status::news(seen, &decision.status));
     decision.told.extend(auto.events.into_iter().map(|event| Happening {
         is_warning: event.is_warning,
-        reason: event.reason,
+        reason: event.reason.into(),
         note: event.note,
     }));
     decision.deeds = issued.deeds();

@@ -6,17 +6,14 @@
 use evenkeel_api::{KafkaRebalance, KafkaRebalanceStatus, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use kube::{Api, Resource};
+use kube::Api;
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
 use super::observe::Sight;
 use crate::rebalance::{Decision, EventKind, Finalizer, FoundConfigMap, Order};
-use crate::seams::{Context, NAME};
+use crate::seams::{Context, Happening, NAME};
 
-/// The longest note that an Event may have, in bytes.
-const LONGEST_NOTE: usize = 1024;
 
 /// Makes all writes of a decision, and keeps `sight` true.
 pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &Decision) -> Result<(), Error> {
@@ -131,51 +128,15 @@ impl<'a> Hand<'a> {
         Ok(())
     }
 
-    /// What cannot be told has happened all the same.
     async fn tell(&self, event: &crate::rebalance::Event) {
-        let said = Event {
-            type_: match event.kind {
-                EventKind::Normal => EventType::Normal,
-                EventKind::Warning => EventType::Warning,
-            },
-            reason: event.reason.clone(),
-            note: Some(shortened(&event.note)),
-            action: event.reason.clone(),
-            secondary: None,
+        let happened = match event.kind {
+            EventKind::Normal => Happening::normal(event.reason.clone(), event.note.clone()),
+            EventKind::Warning => Happening::warning(event.reason.clone(), event.note.clone()),
         };
-        let instance = Some(self.context.settings.identity.clone());
-        let reporter = Reporter { controller: NAME.to_owned(), instance };
-        // A recorder folds what has the same reason into one Event, with the words of the first. These tell of
-        // different proposals and failures, so each has a recorder of its own.
-        let recorder = Recorder::new(self.context.client.clone(), reporter);
-        if let Err(error) = recorder.publish(&said, &self.sight.seen.resource.object_ref(&())).await {
-            tracing::warn!(%error, reason = event.reason, note = event.note, "an Event could not be written");
-        }
+        self.context.tell(&self.sight.seen.resource, &happened).await;
     }
 }
 
 fn params() -> PatchParams {
     PatchParams { field_manager: Some(NAME.to_owned()), ..PatchParams::default() }
-}
-
-/// As much of a note as an Event takes.
-fn shortened(note: &str) -> String {
-    if note.len() <= LONGEST_NOTE {
-        return note.to_owned();
-    }
-    const MARK: &str = "…";
-    let end = note.floor_char_boundary(LONGEST_NOTE - MARK.len());
-    format!("{}{MARK}", &note[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_is_cut_to_what_an_event_takes() {
-        assert_eq!(shortened("short"), "short");
-        let cut = shortened(&"ä".repeat(LONGEST_NOTE));
-        assert!(cut.len() <= LONGEST_NOTE && cut.ends_with("ä…"), "{} bytes", cut.len());
-    }
 }

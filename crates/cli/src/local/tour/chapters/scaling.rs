@@ -65,8 +65,9 @@ async fn idle<W: Write>(guide: &mut Guide<W>, promise: &str) -> anyhow::Result<(
     guide
         .until(promise, Duration::from_secs(180), async |guide| {
             let status = guide.kafka_resource().await?.status.and_then(|status| status.auto_rebalance);
-            let resting = status.as_ref().is_some_and(|it| it.state == AutoRebalanceState::Idle && it.modes.is_empty());
-            Ok(Standing::reached_if(resting, format!("{status:?}")))
+            let Some(status) = status else { return Ok(Standing::Not("it does not rebalance by itself yet".into(), None)) };
+            let resting = status.state == AutoRebalanceState::Idle && status.modes.is_empty();
+            Ok(Standing::reached_if(resting, format!("{:?}", status.state)))
         })
         .await
 }
