@@ -29,7 +29,8 @@ impl Brokers {
     pub fn new() -> Self {
         let options = Options { session_timeout: 2_000, ..Options::default() };
         let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
-        let lists: Vec<[i32; 2]> = (0..PARTITIONS).map(|number| if number % 2 == 0 { [0, 1] } else { [1, 0] }).collect();
+        let lists: Vec<[i32; 2]> =
+            (0..PARTITIONS).map(|number| if number % 2 == 0 { [0, 1] } else { [1, 0] }).collect();
         let lists: Vec<&[i32]> = lists.iter().map(<[i32; 2]>::as_slice).collect();
         cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
         for number in 0..PARTITIONS {

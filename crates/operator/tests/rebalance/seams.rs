@@ -129,9 +129,11 @@ impl Routed {
 impl Engines for Routed {
     fn service<'a>(&'a self, _: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<EngineService, Unreachable>> {
         let routed = self.clone();
-        let service = service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
-            response.map(|body| body.map_err(|error| EngineError::from(tower::BoxError::from(error))).boxed_unsync())
-        });
+        let service =
+            service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
+                response
+                    .map(|body| body.map_err(|error| EngineError::from(tower::BoxError::from(error))).boxed_unsync())
+            });
         Box::pin(async move { Ok(EngineService::new(service)) })
     }
 

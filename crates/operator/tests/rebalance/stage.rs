@@ -102,9 +102,7 @@ impl Stage {
 
     pub async fn create_kafka(&self) {
         let labels = json!({"strimzi.io/cluster": CLUSTER});
-        let secret = |name: &str, data: Value| {
-            json!({"metadata": {"name": format!("{CLUSTER}-{name}"), "labels": labels}, "stringData": data})
-        };
+        let secret = |name: &str, data: Value| json!({"metadata": {"name": format!("{CLUSTER}-{name}"), "labels": labels}, "stringData": data});
         let passwords = json!({"rebalance-operator.password": "secret"});
         create(&self.api::<Secret>(), secret("cruise-control-api", passwords)).await;
         create(&self.api::<Secret>(), secret("cluster-ca-cert", json!({"ca.crt": "none is needed in memory"}))).await;

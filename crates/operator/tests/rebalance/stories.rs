@@ -94,7 +94,9 @@ async fn ask_look_approve_follow() {
 async fn progress_is_never_older_than_five_seconds() {
     let stage = Stage::new().await;
     let operator = stage.operator();
-    stage.create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"})).await;
+    stage
+        .create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"}))
+        .await;
     stage.until_moving(NAME).await;
     let looks = |made: &[String]| made.iter().filter(|call| call.ends_with("/state")).count();
     for _ in 0..3 {
@@ -112,7 +114,9 @@ async fn progress_is_never_older_than_five_seconds() {
 async fn auto_approval_goes_through_without_a_word() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"})).await;
+    stage
+        .create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"}))
+        .await;
     stage.until_state(NAME, RebalanceState::Ready).await;
     assert_eq!(stage.brokers.holders(), BTreeSet::from(ALL));
     assert_eq!(stage.executions().await.len(), 1);
@@ -133,11 +137,12 @@ async fn a_stop_ends_the_run_and_keeps_what_was_known() {
     stage.until_moving(NAME).await;
     stage.ask(NAME, "stop").await;
     let stopped = stage.until_state(NAME, RebalanceState::Stopped).await;
-    stage.until("all is let go", || async {
-        let now = stage.get(NAME).await;
-        finalizers(&now).is_empty() && asked(&now).is_none()
-    })
-    .await;
+    stage
+        .until("all is let go", || async {
+            let now = stage.get(NAME).await;
+            finalizers(&now).is_empty() && asked(&now).is_none()
+        })
+        .await;
     assert!(number(&stopped, "numReplicaMovements").unwrap() > 0, "the result stays");
     assert!(stage.data(NAME, "completedByteMovementPercentage").await.is_some());
     assert!(stage.data(NAME, "executorState").await.is_some());
@@ -249,7 +254,9 @@ async fn a_pause_loses_nothing() {
 async fn a_template_is_left_alone_and_lends_its_settings() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create("template", |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_TEMPLATE: "true"})).await;
+    stage
+        .create("template", |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_TEMPLATE: "true"}))
+        .await;
     stage.create(NAME, |it| it["spec"] = json!({"template": {"name": "template"}})).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
     assert_eq!(stage.get("template").await.status, None);
@@ -260,12 +267,13 @@ async fn a_template_is_left_alone_and_lends_its_settings() {
 async fn brokers_are_emptied_by_name() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |it| {
-        it["spec"]["mode"] = json!("remove-brokers");
-        it["spec"]["brokers"] = json!([0]);
-        it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
-    })
-    .await;
+    stage
+        .create(NAME, |it| {
+            it["spec"]["mode"] = json!("remove-brokers");
+            it["spec"]["brokers"] = json!([0]);
+            it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
+        })
+        .await;
     stage.until_state(NAME, RebalanceState::Ready).await;
     assert!(!stage.brokers.holders().contains(&0));
 }

@@ -43,7 +43,11 @@ async fn a_bad_spec_is_refused_with_what_would_mend_it() {
     assert!(!operator.fate.made().iter().any(|call| call.starts_with("engine")), "nobody was asked for nonsense");
     let told = stage.events(NAME).await;
     assert_eq!(told[0], ("Warning".to_owned(), "NotReady".to_owned()));
-    stage.patch(NAME, json!({"spec": {"rebalanceDisk": null, "goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true}}))
+    stage
+        .patch(
+            NAME,
+            json!({"spec": {"rebalanceDisk": null, "goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true}}),
+        )
         .await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
@@ -157,7 +161,9 @@ async fn a_foreign_config_map_is_not_touched() {
     let config_maps = stage.api::<ConfigMap>();
     config_maps.create(&PostParams::default(), &serde_json::from_value(foreign).unwrap()).await.unwrap();
     let version = config_maps.get(NAME).await.unwrap().metadata.resource_version;
-    stage.create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"})).await;
+    stage
+        .create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"}))
+        .await;
     let done = stage.until_state(NAME, RebalanceState::Ready).await;
     assert!(warning(&done, Reason::InvalidResourceException).unwrap().contains("does not belong"));
     assert_eq!(config_maps.get(NAME).await.unwrap().metadata.resource_version, version);
