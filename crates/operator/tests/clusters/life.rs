@@ -1,9 +1,11 @@
 //! The life of a cluster: it is made, grows, does not shrink while that would lose data, and shrinks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_api::kafka::KafkaStatus;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use evenkeel_operator::seams::Context;
 use evenkeel_sim::BrokerId;
 use evenkeel_sim::cluster::NewTopic;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,11 +14,12 @@ use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::machines::Machines;
 use crate::rights;
-use crate::stage::{CLUSTER, NAMESPACE, Stage, a_while, create, patch, until};
+use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
 
 fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
     json!({
@@ -27,19 +30,26 @@ fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
 
 /// Three controllers, three brokers, an engine.
 async fn cluster(stage: &Stage, spec: Value) -> Machines {
+    cluster_with(stage, spec).await.0
+}
+
+/// The controllers that are tested here, until dropped.
+async fn operator(mut context: Context, machines: Machines) {
+    context.kafkas = Arc::new(machines);
+    tokio::join!(evenkeel_operator::pod_set::run(context.clone()), evenkeel_operator::kafka::run(context));
+}
+
+async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinHandle<()>) {
     let machines = Machines::new();
-    let mut context = stage.context.clone();
-    context.kafkas = std::sync::Arc::new(machines.clone());
-    let clock = context.clock;
+    let clock = stage.context.clock;
     let (running, client) = (machines.clone(), stage.client.clone());
     tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-    tokio::spawn(evenkeel_operator::pod_set::run(context.clone()));
-    tokio::spawn(evenkeel_operator::kafka::run(context));
+    let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
     let pools = stage.api::<KafkaNodePool>();
     create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
     create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
     create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
-    machines
+    (machines, operator)
 }
 
 fn usual() -> Value {
@@ -137,6 +147,11 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
         .world
         .with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0], &[0, 1]]), false).unwrap());
     scale(&stage, 3).await;
+    for _ in 0..40 {
+        eprintln!("{:?} {:?}", status(&stage).await.conditions, stage.writes());
+        eprintln!("{:?}", stage.api::<KafkaNodePool>().get("brokers").await.unwrap());
+        sleep(Duration::from_secs(1)).await;
+    }
     until("it is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_some() }).await;
     let said = warning(&stage, "ScaleDownPreventionCheck").await.unwrap();
     assert!(said.contains("brokers") && said.contains("broker 3 holds data of 1 partition"), "{said}");
@@ -276,4 +291,42 @@ async fn everything_goes_with_the_kafka() {
             && stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items.is_empty()
     })
     .await;
+}
+
+/// The operator dies at one of its writes while the cluster grows, and the next one brings it to the same end: the new
+/// broker is there once, and what was added is not forgotten. Whether the death came at all.
+async fn grows_although(death: Death) -> bool {
+    let stage = Stage::new().await;
+    let (machines, first) = cluster_with(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    a_while().await;
+    first.abort();
+    let (client, died) = stage.mortal(death);
+    let mut context = stage.context.clone();
+    context.client = client;
+    let mortal = tokio::spawn(operator(context, machines.clone()));
+    scale(&stage, 4).await;
+    let has_died = tokio::time::timeout(Duration::from_secs(60), died.notified()).await.is_ok();
+    mortal.abort();
+    let _next = tokio::spawn(operator(stage.context.clone(), machines));
+    until("the data of the new one is asked for", || async {
+        let made = stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap();
+        made.is_some_and(|rebalance| rebalance.spec.brokers == Some(vec![3])) && is_ready(&stage).await
+    })
+    .await;
+    assert_eq!((brokers(&stage).await.len(), node_ids(&stage, "brokers").await), (4, vec![0, 1, 2, 3]), "{death:?}");
+    let auto = status(&stage).await.auto_rebalance.unwrap();
+    assert_eq!(auto.modes[0].brokers, [3], "{death:?}");
+    has_died
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_up_is_never_lost() {
+    for number in 0.. {
+        let deaths = [grows_although(Death::Before(number)).await, grows_although(Death::After(number)).await];
+        if deaths == [false; 2] {
+            assert!(number > 5, "it writes more than {number} times");
+            break;
+        }
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
 use evenkeel_api::crds;
 use evenkeel_apiserver::http::moment::Simulated;
 use evenkeel_apiserver::http::{Options, Shared, router};
@@ -20,6 +22,7 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower::{ServiceExt, service_fn};
 
@@ -33,8 +36,16 @@ pub(crate) struct Stage {
     /// A client that is not the operator's.
     pub(crate) client: Client,
     pub(crate) context: Context,
+    server: Router,
     writes: Arc<Mutex<Vec<String>>>,
     calls: Arc<Mutex<BTreeSet<Call>>>,
+}
+
+/// When an operator dies: at a write, counted from 0, before it is made or before it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Death {
+    Before(usize),
+    After(usize),
 }
 
 impl Stage {
@@ -45,7 +56,7 @@ impl Stage {
         let client = Client::new(server.clone(), "default");
         let writes = Arc::new(Mutex::new(Vec::new()));
         let calls = Arc::new(Mutex::new(BTreeSet::new()));
-        let (seen, asked) = (Arc::clone(&writes), Arc::clone(&calls));
+        let (seen, asked, behind) = (Arc::clone(&writes), Arc::clone(&calls), server.clone());
         let operators = service_fn(move |request: Request<kube::client::Body>| {
             let uri = request.uri();
             asked.lock().unwrap().insert(Call::of(
@@ -56,11 +67,11 @@ impl Stage {
             if request.method() != Method::GET {
                 seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
             }
-            server.clone().oneshot(request)
+            behind.clone().oneshot(request)
         });
         let mut context = Context::new(Client::new(operators, "default"), Settings::default());
         context.clock = Clock::simulated(start);
-        let stage = Self { client, context, writes, calls };
+        let stage = Self { client, context, server, writes, calls };
         for crd in crds() {
             let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
             api.create(&PostParams::default(), &crd).await.unwrap();
@@ -72,6 +83,34 @@ impl Stage {
 
     pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// A client for an operator that dies; the other tells when it has.
+    pub(crate) fn mortal(&self, death: Death) -> (Client, Arc<Notify>) {
+        let (server, died) = (self.server.clone(), Arc::new(Notify::new()));
+        let (writes, dead, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)), Arc::clone(&died));
+        let service = service_fn(move |request: Request<kube::client::Body>| {
+            let (server, writes, dead, died) =
+                (server.clone(), Arc::clone(&writes), Arc::clone(&dead), Arc::clone(&died));
+            async move {
+                let is_write = request.method() != Method::GET;
+                let number = is_write.then(|| writes.fetch_add(1, Ordering::SeqCst));
+                let die = async || {
+                    dead.store(true, Ordering::SeqCst);
+                    died.notify_one();
+                    pending::<()>().await;
+                };
+                if dead.load(Ordering::SeqCst) || matches!(death, Death::Before(at) if number == Some(at)) {
+                    die().await;
+                }
+                let answer = server.oneshot(request).await;
+                if dead.load(Ordering::SeqCst) || matches!(death, Death::After(at) if number == Some(at)) {
+                    die().await;
+                }
+                answer
+            }
+        });
+        (Client::new(service, "default"), told)
     }
 
     /// What the operator has written since this was last asked.
