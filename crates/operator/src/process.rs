@@ -40,11 +40,7 @@ impl Ended {
 }
 
 /// Runs an operator until `stop` comes, or until it must not go on. `door` is where it is asked how it fares.
-pub async fn run(
-    context: Context,
-    door: Option<TcpListener>,
-    stop: impl Future<Output = ()>,
-) -> Result<(), Ended> {
+pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<Output = ()>) -> Result<(), Ended> {
     let figures = Arc::new(Figures::new(context.settings.selector.as_deref()));
     let is_ready = door::Readiness::default();
     let asked = async {
@@ -84,9 +80,5 @@ pub async fn run(
 
 /// All controllers, side by side; they end when dropped.
 async fn controllers(context: Context, figures: Arc<Figures>) {
-    tokio::join!(
-        pod_set::run(context.clone()),
-        kafka::run(context.clone()),
-        rebalance::run(context, figures),
-    );
+    tokio::join!(pod_set::run(context.clone()), kafka::run(context.clone()), rebalance::run(context, figures),);
 }

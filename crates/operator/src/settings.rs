@@ -63,16 +63,16 @@ impl Default for Settings {
 
 impl Settings {
     /// Reads Strimzi's variables; `variable` is how one is looked up. `here` is the namespace that the operator runs in.
-    pub fn read(
-        variable: impl Fn(&str) -> Option<String>,
-        here: Option<&str>,
-    ) -> Result<Self, InvalidSetting> {
+    pub fn read(variable: impl Fn(&str) -> Option<String>, here: Option<&str>) -> Result<Self, InvalidSetting> {
         let text = |name: &str| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let millis = |name: &'static str, usual: Duration| match text(name) {
             None => Ok(usual),
-            Some(value) => value.parse().ok().filter(|millis| *millis > 0).map(Duration::from_millis).ok_or(
-                InvalidSetting { variable: name, value, advice: "write a whole number of milliseconds" },
-            ),
+            Some(value) => value
+                .parse()
+                .ok()
+                .filter(|millis| *millis > 0)
+                .map(Duration::from_millis)
+                .ok_or(InvalidSetting { variable: name, value, advice: "write a whole number of milliseconds" }),
         };
         let usual = Self::default();
         let namespaces = text("STRIMZI_NAMESPACE").filter(|all| all != "*").unwrap_or_default();
@@ -93,7 +93,8 @@ impl Settings {
                 return Err(InvalidSetting { variable: "STRIMZI_LEADER_ELECTION_ENABLED", value, advice });
             }
         };
-        let lease_name = text("STRIMZI_LEADER_ELECTION_LEASE_NAME").unwrap_or_else(|| "strimzi-cluster-operator".into());
+        let lease_name =
+            text("STRIMZI_LEADER_ELECTION_LEASE_NAME").unwrap_or_else(|| "strimzi-cluster-operator".into());
         let lease_namespace = text("STRIMZI_LEADER_ELECTION_LEASE_NAMESPACE").or_else(|| here.map(str::to_owned));
         Ok(Self {
             namespaces: namespaces.split(',').map(|name| name.trim().to_owned()).filter(|it| !it.is_empty()).collect(),
@@ -142,7 +143,10 @@ mod tests {
             Some("ops"),
         )
         .unwrap();
-        assert_eq!((found.namespaces, found.reconciliation_interval), (vec!["a".to_owned(), "b".to_owned()], Duration::from_secs(5)));
+        assert_eq!(
+            (found.namespaces, found.reconciliation_interval),
+            (vec!["a".to_owned(), "b".to_owned()], Duration::from_secs(5))
+        );
         assert_eq!(found.lease, Some(LeaseName { namespace: "ops".into(), name: "mine".into() }));
         assert_eq!(found.clusters.kafka_image("4.1.0"), "k:1");
         assert_eq!(read(&[("STRIMZI_LEADER_ELECTION_ENABLED", "false")], Some("ops")).unwrap().lease, None);

@@ -15,11 +15,7 @@ use kube::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    error::told,
-    seams::Context,
-    settings::LeaseName,
-};
+use crate::{error::told, seams::Context, settings::LeaseName};
 
 const LASTS: Duration = Duration::from_secs(15);
 /// Who could not renew for so long acts no more. It is shorter than a Lease lasts, so two never act at once.

@@ -1,9 +1,11 @@
 //! The life of a cluster: it is made, grows, does not shrink while that would lose data, and shrinks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_api::kafka::KafkaStatus;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use evenkeel_operator::seams::Context;
 use evenkeel_sim::BrokerId;
 use evenkeel_sim::cluster::NewTopic;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,11 +14,12 @@ use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::machines::Machines;
 use crate::rights;
-use crate::stage::{CLUSTER, NAMESPACE, Stage, a_while, create, patch, until};
+use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
 
 fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
     json!({
@@ -27,19 +30,26 @@ fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
 
 /// Three controllers, three brokers, an engine.
 async fn cluster(stage: &Stage, spec: Value) -> Machines {
+    cluster_with(stage, spec).await.0
+}
+
+/// The controllers that are tested here, until dropped.
+async fn operator(mut context: Context, machines: Machines) {
+    context.kafkas = Arc::new(machines);
+    tokio::join!(evenkeel_operator::pod_set::run(context.clone()), evenkeel_operator::kafka::run(context));
+}
+
+async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinHandle<()>) {
     let machines = Machines::new();
-    let mut context = stage.context.clone();
-    context.kafkas = std::sync::Arc::new(machines.clone());
-    let clock = context.clock;
+    let clock = stage.context.clock;
     let (running, client) = (machines.clone(), stage.client.clone());
     tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-    tokio::spawn(evenkeel_operator::pod_set::run(context.clone()));
-    tokio::spawn(evenkeel_operator::kafka::run(context));
+    let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
     let pools = stage.api::<KafkaNodePool>();
     create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
     create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
     create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
-    machines
+    (machines, operator)
 }
 
 fn usual() -> Value {
@@ -91,7 +101,10 @@ async fn a_cluster_is_made_and_then_left_alone() {
     let pools: Vec<_> = found.kafka_node_pools.iter().map(|pool| pool.name.as_str()).collect();
     assert_eq!(pools, ["brokers", "controllers"]);
     assert_eq!(found.cluster_id.as_ref().map(String::len), Some(22));
-    assert_eq!((node_ids(&stage, "brokers").await, node_ids(&stage, "controllers").await), (vec![0, 1, 2], vec![100, 101, 102]));
+    assert_eq!(
+        (node_ids(&stage, "brokers").await, node_ids(&stage, "controllers").await),
+        (vec![0, 1, 2], vec![100, 101, 102])
+    );
     let pool = stage.api::<KafkaNodePool>().get("brokers").await.unwrap().status.unwrap();
     assert_eq!((pool.replicas, pool.cluster_id), (Some(3), found.cluster_id));
     for service in ["my-cluster-kafka-bootstrap", "my-cluster-kafka-brokers", "my-cluster-cruise-control"] {
@@ -101,7 +114,7 @@ async fn a_cluster_is_made_and_then_left_alone() {
 
     sleep(Duration::from_secs(30)).await;
     stage.writes();
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_secs(300)).await;
     assert_eq!(stage.writes(), [""; 0], "nothing has happened, so nothing is written");
     let found = status(&stage).await;
     assert!(is_ready(&stage).await, "{found:?}");
@@ -127,11 +140,18 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
     })
     .await;
     let capacity = stage.api::<ConfigMap>().get("my-cluster-cruise-control-config").await.unwrap().data.unwrap();
-    assert!(capacity["capacity.json"].contains("\"brokerId\":3"), "{}", capacity["capacity.json"]);
+    assert!(capacity["capacity.json"].contains("Capacity for Broker 3"), "{}", capacity["capacity.json"]);
 
     // Broker 3 holds a partition, so it stays, and everyone is told why.
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0], &[0, 1]]), false).unwrap());
+    machines
+        .world
+        .with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0], &[0, 1]]), false).unwrap());
     scale(&stage, 3).await;
+    for _ in 0..40 {
+        eprintln!("{:?} {:?}", status(&stage).await.conditions, stage.writes());
+        eprintln!("{:?}", stage.api::<KafkaNodePool>().get("brokers").await.unwrap());
+        sleep(Duration::from_secs(1)).await;
+    }
     until("it is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_some() }).await;
     let said = warning(&stage, "ScaleDownPreventionCheck").await.unwrap();
     assert!(said.contains("brokers") && said.contains("broker 3 holds data of 1 partition"), "{said}");
@@ -146,12 +166,21 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
 
     // Empty, it goes, and Kafka forgets it.
     machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
-    patch(&stage.api::<Kafka>(), CLUSTER, json!({"metadata": {"annotations": {"evenkeel.io/auto-rebalance": "off"}}})).await;
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"metadata": {"annotations": {"evenkeel.io/auto-rebalance": "off"}}}))
+        .await;
     scale(&stage, 3).await;
     until("it goes", || async { brokers(&stage).await.len() == 3 }).await;
     assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2]);
-    until("it is unregistered", || async { machines.world.look(|cluster| !cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(3))) }).await;
-    until("its files go", || async { stage.api::<ConfigMap>().get_opt("my-cluster-brokers-3").await.unwrap().is_none() }).await;
+    until("it is unregistered", || async {
+        machines
+            .world
+            .look(|cluster| !cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(3)))
+    })
+    .await;
+    until("its files go", || async {
+        stage.api::<ConfigMap>().get_opt("my-cluster-brokers-3").await.unwrap().is_none()
+    })
+    .await;
     assert!(stage.api::<Secret>().get_opt("my-cluster-brokers-3").await.unwrap().is_none());
     assert!(is_ready(&stage).await);
     rights::check(&stage.calls());
@@ -162,7 +191,11 @@ async fn a_changed_configuration_restarts_one_after_another() {
     let stage = Stage::new().await;
     let machines = cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2"), false).unwrap());
+    machines.world.with(|cluster| {
+        cluster
+            .create_topic(&NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2"), false)
+            .unwrap()
+    });
     let uids = async || -> Vec<String> {
         let pods = stage.api::<Pod>().list(&Default::default()).await.unwrap().items;
         pods.iter().filter_map(ResourceExt::uid).collect()
@@ -178,7 +211,12 @@ async fn a_changed_configuration_restarts_one_after_another() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!(uids().await, before);
 
-    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"log.retention.ms": 1000, "num.partitions": 5}}}})).await;
+    patch(
+        &stage.api::<Kafka>(),
+        CLUSTER,
+        json!({"spec": {"kafka": {"config": {"log.retention.ms": 1000, "num.partitions": 5}}}}),
+    )
+    .await;
     until("all are new", || async {
         let pods = brokers(&stage).await;
         assert!(pods.len() >= 2, "one at a time: {pods:?}");
@@ -195,7 +233,8 @@ async fn what_cannot_be_is_refused_and_the_cluster_runs_on() {
     let stage = Stage::new().await;
     cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
-    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"default.replication.factor": 5}}}})).await;
+    patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"default.replication.factor": 5}}}}))
+        .await;
     until("it is refused", || async { warning(&stage, "InvalidResourceException").await.is_some() }).await;
     assert!(!is_ready(&stage).await);
     assert_eq!(stage.pods().await.len(), 6);
@@ -217,9 +256,11 @@ async fn a_pool_that_is_added_is_a_scale_up_and_one_that_loses_its_role_waits() 
     let machines = cluster(&stage, usual()).await;
     until("it is ready", || is_ready(&stage)).await;
     create(&stage.api::<KafkaNodePool>(), pool("more", 2, &["broker"], json!({}))).await;
-    until("they are there", || async { stage.pods().await.iter().filter(|pod| pod.contains("-more-")).count() == 2 }).await;
+    until("they are there", || async { stage.pods().await.iter().filter(|pod| pod.contains("-more-")).count() == 2 })
+        .await;
     let auto = status(&stage).await.auto_rebalance.unwrap();
     assert_eq!(auto.modes[0].brokers, [3, 4]);
+    a_while().await;
 
     machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
     scale(&stage, 2).await;
@@ -250,4 +291,42 @@ async fn everything_goes_with_the_kafka() {
             && stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items.is_empty()
     })
     .await;
+}
+
+/// The operator dies at one of its writes while the cluster grows, and the next one brings it to the same end: the new
+/// broker is there once, and what was added is not forgotten. Whether the death came at all.
+async fn grows_although(death: Death) -> bool {
+    let stage = Stage::new().await;
+    let (machines, first) = cluster_with(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    a_while().await;
+    first.abort();
+    let (client, died) = stage.mortal(death);
+    let mut context = stage.context.clone();
+    context.client = client;
+    let mortal = tokio::spawn(operator(context, machines.clone()));
+    scale(&stage, 4).await;
+    let has_died = tokio::time::timeout(Duration::from_secs(60), died.notified()).await.is_ok();
+    mortal.abort();
+    let _next = tokio::spawn(operator(stage.context.clone(), machines));
+    until("the data of the new one is asked for", || async {
+        let made = stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap();
+        made.is_some_and(|rebalance| rebalance.spec.brokers == Some(vec![3])) && is_ready(&stage).await
+    })
+    .await;
+    assert_eq!((brokers(&stage).await.len(), node_ids(&stage, "brokers").await), (4, vec![0, 1, 2, 3]), "{death:?}");
+    let auto = status(&stage).await.auto_rebalance.unwrap();
+    assert_eq!(auto.modes[0].brokers, [3], "{death:?}");
+    has_died
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_up_is_never_lost() {
+    for number in 0.. {
+        let deaths = [grows_although(Death::Before(number)).await, grows_although(Death::After(number)).await];
+        if deaths == [false; 2] {
+            assert!(number > 5, "it writes more than {number} times");
+            break;
+        }
+    }
 }

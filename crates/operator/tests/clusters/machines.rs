@@ -21,12 +21,12 @@ use tokio::time::sleep;
 
 /// Brokers of one cluster.
 #[derive(Clone)]
-pub struct Machines {
-    pub world: World,
+pub(crate) struct Machines {
+    pub(crate) world: World,
     pipes: Pipes,
     running: Arc<Mutex<BTreeMap<String, (String, Option<i32>)>>>,
     /// Pods that do not become ready.
-    pub stuck: Arc<Mutex<Vec<String>>>,
+    pub(crate) stuck: Arc<Mutex<Vec<String>>>,
 }
 
 impl fmt::Debug for Machines {
@@ -36,20 +36,20 @@ impl fmt::Debug for Machines {
 }
 
 impl Machines {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = World::new(Cluster::new(Options { session_timeout: 2_000, ..Options::default() }, []));
         let pipes = Pipes::new(world.clone());
         Self { world, pipes, running: Arc::default(), stuck: Arc::default() }
     }
 
     /// Runs the pods of a namespace, until dropped.
-    pub async fn run(self, client: Client, namespace: &str, now: impl Fn() -> Timestamp) {
+    pub(crate) async fn run(self, client: Client, namespace: &str, now: impl Fn() -> Timestamp) {
         let pods = Api::<Pod>::namespaced(client.clone(), namespace);
         let deployments = Api::<Deployment>::namespaced(client, namespace);
         loop {
             self.tend_deployments(&deployments, &pods).await;
             self.tend_pods(&pods, now()).await;
-            sleep(Duration::from_millis(100)).await;
+            sleep(Duration::from_millis(250)).await;
         }
     }
 
@@ -60,7 +60,8 @@ impl Machines {
             let lives = |name: &String, uid: &String| {
                 there.iter().any(|pod| pod.name_any() == *name && pod.uid().as_ref() == Some(uid) && !is_going(pod))
             };
-            let gone: Vec<_> = running.iter().filter(|(name, (uid, _))| !lives(name, uid)).map(|(n, r)| (n.clone(), r.1)).collect();
+            let gone: Vec<_> =
+                running.iter().filter(|(name, (uid, _))| !lives(name, uid)).map(|(n, r)| (n.clone(), r.1)).collect();
             gone.iter().for_each(|(name, _)| drop(running.remove(name)));
             gone
         };
@@ -95,7 +96,11 @@ impl Machines {
         let id = BrokerId(id);
         let is_known = self.world.with(|cluster| {
             let is_known = cluster.broker_ids().contains(&id);
-            if is_known { cluster.start_broker(id) } else { cluster.add_broker(BrokerSpec::new(id.0)) }
+            if is_known {
+                cluster.start_broker(id)
+            } else {
+                cluster.add_broker(BrokerSpec::new(id.0))
+            }
             is_known
         });
         if !is_known {
@@ -109,7 +114,11 @@ impl Machines {
             let generation = deployment.metadata.generation.unwrap();
             let name = format!("{}-{generation}", deployment.name_any());
             let own = pods.list(&Default::default()).await.unwrap().items.into_iter().filter(|pod| {
-                pod.metadata.owner_references.iter().flatten().any(|owner| Some(&owner.uid) == deployment.uid().as_ref())
+                pod.metadata
+                    .owner_references
+                    .iter()
+                    .flatten()
+                    .any(|owner| Some(&owner.uid) == deployment.uid().as_ref())
             });
             let (current, old): (Vec<_>, Vec<_>) = own.partition(|pod| pod.name_any() == name);
             for pod in &old {

@@ -42,10 +42,13 @@ async fn one_acts_and_the_next_takes_over() {
 
     first.abort();
     until("b has it", || async { holder(&stage).await.as_deref() == Some("b") }).await;
-    create(&stage.api::<KafkaNodePool>(), json!({
-        "metadata": {"name": "all", "labels": {"strimzi.io/cluster": CLUSTER}},
-        "spec": {"replicas": 3, "roles": ["controller", "broker"], "storage": {"type": "ephemeral"}},
-    }))
+    create(
+        &stage.api::<KafkaNodePool>(),
+        json!({
+            "metadata": {"name": "all", "labels": {"strimzi.io/cluster": CLUSTER}},
+            "spec": {"replicas": 3, "roles": ["controller", "broker"], "storage": {"type": "ephemeral"}},
+        }),
+    )
     .await;
     create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": {"kafka": {}}})).await;
     until("b acts", || async { stage.pods().await.len() == 3 }).await;

@@ -8,15 +8,15 @@ const ROLE: &str = include_str!("../../../../deploy/operator/cluster-role.yaml")
 
 /// A call as rights are about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Call {
-    pub verb: &'static str,
-    pub group: String,
-    pub resource: String,
+pub(crate) struct Call {
+    pub(crate) verb: &'static str,
+    pub(crate) group: String,
+    pub(crate) resource: String,
 }
 
 impl Call {
     /// What a request is, such as `PATCH /api/v1/namespaces/ns/pods/p`.
-    pub fn of(method: &str, path: &str, query: &str) -> Self {
+    pub(crate) fn of(method: &str, path: &str, query: &str) -> Self {
         let mut parts = path.trim_start_matches('/').split('/');
         let group = match parts.next() {
             Some("apis") => parts.next().unwrap_or_default().to_owned(),
@@ -44,7 +44,8 @@ impl Call {
     }
 
     fn is_allowed_by(&self, rule: &PolicyRule) -> bool {
-        let has = |list: Option<&Vec<String>>, wanted: &str| list.is_some_and(|list| list.iter().any(|it| it == wanted));
+        let has =
+            |list: Option<&Vec<String>>, wanted: &str| list.is_some_and(|list| list.iter().any(|it| it == wanted));
         has(rule.api_groups.as_ref(), &self.group)
             && has(rule.resources.as_ref(), &self.resource)
             && rule.verbs.iter().any(|verb| verb == self.verb)
@@ -52,7 +53,7 @@ impl Call {
 }
 
 /// Fails if the operator asked for more than its role gives.
-pub fn check(calls: &BTreeSet<Call>) {
+pub(crate) fn check(calls: &BTreeSet<Call>) {
     let role: ClusterRole = serde_saphyr::from_str(ROLE).unwrap();
     let rules = role.rules.unwrap_or_default();
     let refused: Vec<&Call> = calls.iter().filter(|call| !rules.iter().any(|rule| call.is_allowed_by(rule))).collect();
@@ -66,7 +67,10 @@ fn requests_are_told_apart() {
     for (request, expected) in [
         (("GET", "/api/v1/namespaces/ns/pods", ""), call("list", "", "pods")),
         (("GET", "/api/v1/pods", "watch=true"), call("watch", "", "pods")),
-        (("PUT", "/apis/kafka.strimzi.io/v1/namespaces/ns/kafkas/k/status", ""), call("update", "kafka.strimzi.io", "kafkas/status")),
+        (
+            ("PUT", "/apis/kafka.strimzi.io/v1/namespaces/ns/kafkas/k/status", ""),
+            call("update", "kafka.strimzi.io", "kafkas/status"),
+        ),
         (("PATCH", "/apis/apps/v1/namespaces/ns/deployments/d", ""), call("patch", "apps", "deployments")),
         (("POST", "/apis/events.k8s.io/v1/namespaces/ns/events", ""), call("create", "events.k8s.io", "events")),
     ] {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
 use evenkeel_api::crds;
 use evenkeel_apiserver::http::moment::Simulated;
 use evenkeel_apiserver::http::{Options, Shared, router};
@@ -20,43 +22,56 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower::{ServiceExt, service_fn};
 
 use crate::rights::Call;
 
-pub const NAMESPACE: &str = "kafka";
-pub const CLUSTER: &str = "my-cluster";
+pub(crate) const NAMESPACE: &str = "kafka";
+pub(crate) const CLUSTER: &str = "my-cluster";
 const PATIENCE: Duration = Duration::from_secs(600);
 
-pub struct Stage {
+pub(crate) struct Stage {
     /// A client that is not the operator's.
-    pub client: Client,
-    pub context: Context,
+    pub(crate) client: Client,
+    pub(crate) context: Context,
+    server: Router,
     writes: Arc<Mutex<Vec<String>>>,
     calls: Arc<Mutex<BTreeSet<Call>>>,
 }
 
+/// When an operator dies: at a write, counted from 0, before it is made or before it is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Death {
+    Before(usize),
+    After(usize),
+}
+
 impl Stage {
     /// An API server with our kinds, a namespace, and the controllers that every cluster has.
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let server = router(Shared::new(Options { moments: Box::new(Simulated::new(start, 7)), ..Options::default() }));
         let client = Client::new(server.clone(), "default");
         let writes = Arc::new(Mutex::new(Vec::new()));
         let calls = Arc::new(Mutex::new(BTreeSet::new()));
-        let (seen, asked) = (Arc::clone(&writes), Arc::clone(&calls));
+        let (seen, asked, behind) = (Arc::clone(&writes), Arc::clone(&calls), server.clone());
         let operators = service_fn(move |request: Request<kube::client::Body>| {
             let uri = request.uri();
-            asked.lock().unwrap().insert(Call::of(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()));
+            asked.lock().unwrap().insert(Call::of(
+                request.method().as_str(),
+                uri.path(),
+                uri.query().unwrap_or_default(),
+            ));
             if request.method() != Method::GET {
                 seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
             }
-            server.clone().oneshot(request)
+            behind.clone().oneshot(request)
         });
         let mut context = Context::new(Client::new(operators, "default"), Settings::default());
         context.clock = Clock::simulated(start);
-        let stage = Self { client, context, writes, calls };
+        let stage = Self { client, context, server, writes, calls };
         for crd in crds() {
             let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
             api.create(&PostParams::default(), &crd).await.unwrap();
@@ -66,41 +81,69 @@ impl Stage {
         stage
     }
 
-    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+    pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
+    /// A client for an operator that dies; the other tells when it has.
+    pub(crate) fn mortal(&self, death: Death) -> (Client, Arc<Notify>) {
+        let (server, died) = (self.server.clone(), Arc::new(Notify::new()));
+        let (writes, dead, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)), Arc::clone(&died));
+        let service = service_fn(move |request: Request<kube::client::Body>| {
+            let (server, writes, dead, died) =
+                (server.clone(), Arc::clone(&writes), Arc::clone(&dead), Arc::clone(&died));
+            async move {
+                let is_write = request.method() != Method::GET;
+                let number = is_write.then(|| writes.fetch_add(1, Ordering::SeqCst));
+                let die = async || {
+                    dead.store(true, Ordering::SeqCst);
+                    died.notify_one();
+                    pending::<()>().await;
+                };
+                if dead.load(Ordering::SeqCst) || matches!(death, Death::Before(at) if number == Some(at)) {
+                    die().await;
+                }
+                let answer = server.oneshot(request).await;
+                if dead.load(Ordering::SeqCst) || matches!(death, Death::After(at) if number == Some(at)) {
+                    die().await;
+                }
+                answer
+            }
+        });
+        (Client::new(service, "default"), told)
+    }
+
     /// What the operator has written since this was last asked.
-    pub fn writes(&self) -> Vec<String> {
+    pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.writes.lock().unwrap())
     }
 
     /// All that the operator has asked for.
-    pub fn calls(&self) -> BTreeSet<Call> {
+    pub(crate) fn calls(&self) -> BTreeSet<Call> {
         self.calls.lock().unwrap().clone()
     }
 
     /// Says of a pod what a kubelet would.
-    pub async fn tell_of(&self, pod: &str, phase: &str, ready: bool) {
+    pub(crate) async fn tell_of(&self, pod: &str, phase: &str, ready: bool) {
         let ready = if ready { "True" } else { "False" };
         let status = json!({"status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}});
         self.api::<Pod>().patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    pub async fn pods(&self) -> Vec<String> {
+    pub(crate) async fn pods(&self) -> Vec<String> {
         let found = self.api::<Pod>().list(&Default::default()).await.unwrap().items;
         found.into_iter().filter_map(|pod| pod.metadata.name).collect()
     }
 }
 
-pub async fn create<K>(api: &Api<K>, value: Value) -> K
+pub(crate) async fn create<K>(api: &Api<K>, value: Value) -> K
 where
     K: Resource<DynamicType: Default> + Serialize + DeserializeOwned + Clone + std::fmt::Debug,
 {
     api.create(&PostParams::default(), &serde_json::from_value(value).unwrap()).await.unwrap()
 }
 
-pub async fn patch<K>(api: &Api<K>, name: &str, value: Value)
+pub(crate) async fn patch<K>(api: &Api<K>, name: &str, value: Value)
 where
     K: Resource<DynamicType: Default> + DeserializeOwned + Clone + std::fmt::Debug,
 {
@@ -108,7 +151,7 @@ where
 }
 
 /// Waits, in simulated time, until something holds.
-pub async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
     let begun = Instant::now();
     while !holds().await {
         assert!(begun.elapsed() < PATIENCE, "never: {what}");
@@ -117,6 +160,6 @@ pub async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) 
 }
 
 /// Long enough for everything that was going to happen.
-pub async fn a_while() {
+pub(crate) async fn a_while() {
     sleep(Duration::from_secs(5)).await;
 }

@@ -13,7 +13,7 @@ use super::{
         objects::pod_set_selector,
         pools::Origin,
         problem::{Problem, Remark, Subject},
-        seen::{Metadata, Seen},
+        seen::Seen,
     },
     Deed, Given, Trouble,
     automatic::ready_since,
@@ -87,16 +87,19 @@ fn named(pool: &super::super::pools::Pool) -> NodePoolName {
 /// `Ready` once all nodes were, and from then on until one of them has been away for too long.
 fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> Condition {
     let away: Vec<&Node> = model.nodes.values().filter(|node| !seen.is_ready(&node.pod)).collect();
+    let alive = seen.metadata.alive();
     let first = before.conditions.first();
     // A cluster whose spec was refused for a while is no new cluster.
     let was_complete = before.operator_last_successful_version.is_some();
     if !was_complete {
         let listed: Vec<&str> = away.iter().map(|node| node.pod.as_str()).collect();
-        return match (&seen.metadata, listed.is_empty()) {
-            (Metadata::Known(_), true) => Condition::state(conditions::READY),
-            (_, true) => not_ready(CREATING, "all pods are ready, and Kafka does not answer yet"),
-            (_, false) => not_ready(CREATING, format!("waiting for pods {}", listed.join(", "))),
-        };
+        if !listed.is_empty() {
+            return not_ready(CREATING, format!("waiting for pods {}", listed.join(", ")));
+        }
+        if model.brokers().any(|node| !alive.contains(&node.id)) {
+            return not_ready(CREATING, "all pods are ready, and Kafka does not count all brokers as alive yet");
+        }
+        return Condition::state(conditions::READY);
     }
     let patience = SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX);
     let since_when = first.filter(|first| first.type_ == conditions::READY).and_then(Condition::since);
