@@ -106,6 +106,7 @@ impl Executor {
     pub fn reserve(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
         let mut state = self.shared.state();
         match state.at {
+            At::Idle if self.shared.journal.is_fenced() => return Err(NotBegun::Fenced),
             At::Idle => {}
             At::Fenced => return Err(NotBegun::Fenced),
             At::Reserved { .. } | At::Running(_) => return Err(NotBegun::Busy),
@@ -142,7 +143,12 @@ impl Executor {
         if let Some(run) = &ours {
             self.shared.stop_run(run).await?;
         }
-        if others { self.shared.stop_others(ours.as_deref()).await } else { Ok(()) }
+        if others {
+            // Those may be a newer engine's, which this one has not heard of yet.
+            self.shared.journal.confirm().await?;
+            self.shared.stop_others(ours.as_deref()).await?;
+        }
+        Ok(())
     }
 
     /// Waits until nothing is under way.
@@ -271,6 +277,7 @@ impl Reservation {
         let _alone = self.shared.changing_history.lock().await;
         self.check()?;
         let mut entries = run.begun();
+        let mut back = Run::unbegun(&entries);
         if let (Some(id), Some(task)) = (run.task, &task) {
             entries.extend(journal::task(id, task));
         }
@@ -278,13 +285,10 @@ impl Reservation {
         let changed = change.applied_to(&history, self.shared.clock.now());
         if changed != history {
             entries.push(changed.entry());
+            back.push(history.entry());
         }
-        if let Err(error) = self.shared.journal.append(entries).await {
-            // Nobody knows whether it is on record. Whoever asked is told that it is not: so it shall be.
-            let gone = self.shared.journal.append(run.over(&execution)).await;
-            if let Err(error) = gone {
-                tracing::warn!(error = chain(&error), run = %run.id, "a run that failed to begin may be on record");
-            }
+        // If this fails nobody knows whether it is on record. Whoever asked is told that it is not: so it shall be.
+        if let Err(error) = self.shared.journal.append_or_take_back(entries, back).await {
             return Err(if matches!(error, Error::Fenced { .. }) { NotBegun::Fenced } else { error.into() });
         }
         self.shared.state().history = changed;

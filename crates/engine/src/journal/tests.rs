@@ -190,3 +190,24 @@ fn limits_that_were_adjusted_are_found_again() {
     let (found, resumed) = recover(topic).run.unwrap();
     assert_eq!((found.order.limits.per_broker, resumed.limits().per_broker), (5, 9));
 }
+
+#[test]
+fn of_two_runs_none_is_hidden() {
+    let (first, mut second) = (run(3), run(2));
+    second.id = Uuid::from_u128(9);
+    let both = recover([second.begun(), first.begun()].concat());
+    assert_eq!(both.run.map(|(run, _)| run.id), Some(first.id));
+    assert_eq!(both.strange, [format!("run/{}", second.id)].into());
+    // The beginning of one is taken back without a trace.
+    let begun = second.begun();
+    let left = recover([first.begun(), begun.clone(), Run::unbegun(&begun)].concat());
+    assert_eq!((left.run.map(|(run, _)| run.id), left.strange), (Some(first.id), BTreeSet::new()));
+}
+
+#[test]
+fn the_owner_is_known_by_its_record_alone() {
+    let owner = owner::Owner { engine: Uuid::from_u128(5) };
+    assert_eq!(owner::Owner::of(&owner.entry()), Some(owner));
+    assert_eq!(owner::Owner::of(&Entry { key: "history".to_owned(), ..owner.entry() }), None);
+    assert_eq!(recover([owner.entry()]).strange, BTreeSet::new());
+}
