@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, TopicPartition,
+    BrokerId, Client, Error, ErrorCode, TopicPartition,
     calls::{
         configs::Resource,
-        topics::{Topic, Which},
+        topics::{Topic, TopicAnswers, Which},
     },
 };
 
@@ -42,12 +42,17 @@ impl Eyes {
     pub(crate) async fn look(&mut self, execution: &Execution, now: Millis) -> Result<Sight, Error> {
         let cluster = self.client.describe_cluster().await?;
         let up = cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id).collect();
-        let mut sight =
-            Sight { now, up, registered: cluster.brokers.iter().map(|broker| broker.id).collect(), ..Sight::default() };
+        let mut sight = Sight {
+            now,
+            up,
+            registered: cluster.brokers.iter().map(|broker| broker.id).collect(),
+            names_all: cluster.names_fenced,
+            ..Sight::default()
+        };
         // The listing first: what has ended between the two looks is then still taken to be under way.
         let listed = self.client.list_reassignments(None).await?;
         sight.under_way = listed.into_iter().map(|(partition, mv)| (partition, mv.replicas)).collect();
-        let open: Vec<&TopicPartition> = execution
+        let open: BTreeSet<&TopicPartition> = execution
             .tasks()
             .iter()
             .filter(|task| !task.stage.is_over())
@@ -60,6 +65,7 @@ impl Eyes {
         for topic in found.values().flatten() {
             sight.partitions.extend(self.partitions(topic));
         }
+        sight.unknown = unknown(&open, &found);
         sight.short = self.short.1.clone();
         self.look_at_dirs(execution, &mut sight).await;
         Ok(sight)
@@ -131,5 +137,37 @@ impl Eyes {
                 }
             }
         }
+    }
+}
+
+/// Those that are not there. Of a topic that was refused for another reason nothing is known.
+fn unknown(open: &BTreeSet<&TopicPartition>, found: &TopicAnswers<Topic>) -> BTreeSet<TopicPartition> {
+    let is_missing = |partition: &&&TopicPartition| match found.get(&partition.topic) {
+        Some(Ok(topic)) => !topic.partitions.iter().any(|it| it.index == partition.partition),
+        Some(Err(refusal)) => refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        None => false,
+    };
+    open.iter().filter(is_missing).map(|partition| (*partition).clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_kafka::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_not_to_be_there_is_not() {
+        let topic = Topic { name: "t".to_owned(), id: 1, internal: false, partitions: Vec::new() };
+        let refused = |code| Err(Refusal { code, message: None });
+        let found = TopicAnswers::from([
+            ("shrunk".to_owned(), Ok(topic)),
+            ("deleted".to_owned(), refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+            ("late".to_owned(), refused(ErrorCode::LEADER_NOT_AVAILABLE)),
+            ("forbidden".to_owned(), refused(ErrorCode(29))),
+        ]);
+        let open = ["shrunk", "deleted", "late", "forbidden", "unheard"].map(|topic| TopicPartition::new(topic, 0));
+        let unknown = unknown(&open.iter().collect(), &found);
+        assert_eq!(unknown.iter().map(|it| it.topic.as_str()).collect::<Vec<_>>(), ["deleted", "shrunk"]);
     }
 }

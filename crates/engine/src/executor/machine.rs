@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     care::{Care, Hold},
-    order::{Adjustment, Limits, Millis, Order},
+    order::{Adjustment, Limits, Millis, Move, Order},
     sight::Sight,
     task::{End, Kind, Stage, Task, Why},
     throttle::Throttle,
@@ -98,6 +98,8 @@ pub struct Execution {
     cleared: BTreeMap<TopicPartition, Millis>,
     /// Since when moves of ours are no longer listed without being seen to be done.
     vanished: BTreeMap<TopicPartition, Millis>,
+    /// Since when partitions are not there, look by look.
+    unknown: BTreeMap<TopicPartition, Millis>,
 }
 
 impl Execution {
@@ -119,6 +121,7 @@ impl Execution {
             }
         }
         let throttle = Throttle::of(&order);
+        let care = Care::of(&order);
         let throttling = if throttle.is_some() { Throttling::Wanted } else { Throttling::Off };
         Execution {
             limits: order.limits.clone(),
@@ -130,9 +133,10 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
-            care: Care::default(),
+            care,
             cleared: BTreeMap::new(),
             vanished: BTreeMap::new(),
+            unknown: BTreeMap::new(),
         }
     }
 
@@ -229,7 +233,8 @@ impl Execution {
     pub fn step(&mut self, sight: &Sight) -> Step {
         let mut step = Step::default();
         let mut asks = Asks::default();
-        self.care.look(&self.order, sight);
+        self.care.look(sight);
+        self.note_unknown(sight);
         self.settle(sight, &mut step, &mut asks);
         if self.stopping {
             self.halt(sight, &mut step, &mut asks);
@@ -243,6 +248,24 @@ impl Execution {
             step.ending = Some(self.ending());
         }
         step
+    }
+
+    fn note_unknown(&mut self, sight: &Sight) {
+        self.unknown.retain(|partition, _| !sight.partitions.contains_key(partition));
+        for partition in &sight.unknown {
+            self.unknown.entry(partition.clone()).or_insert(sight.now);
+        }
+    }
+
+    /// Whether a partition is gone, and not only unknown to somebody who trails, or refused.
+    fn is_gone(&self, partition: &TopicPartition, sight: &Sight) -> bool {
+        let lasting = |since: &Millis| sight.now - since >= ASK_AGAIN_AFTER;
+        sight.unknown.contains(partition) && self.unknown.get(partition).is_some_and(lasting)
+    }
+
+    /// Where a task stands whose partition was not seen.
+    fn unseen(&self, partition: &TopicPartition, sight: &Sight, stage: Stage) -> Stage {
+        if self.is_gone(partition, sight) { Stage::Ended(End::Aborted(Why::Gone)) } else { stage }
     }
 
     /// The cluster would not have a reassignment.
@@ -268,10 +291,10 @@ impl Execution {
         let dir = self.order.moves[of].dirs.iter().position(|dir| dir.broker == broker)?;
         let index = *self.by_move.get(&(of, Kind::Dir(dir)))?;
         let end = match code {
-            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => End::Aborted(Why::Gone),
             ErrorCode::REPLICA_NOT_AVAILABLE => End::Aborted(Why::Changed),
             ErrorCode::LOG_DIR_NOT_FOUND | ErrorCode::INVALID_REPLICA_ASSIGNMENT => End::Dead(Why::Refused),
             ErrorCode::STORAGE_ERROR => End::Dead(Why::TargetDown),
+            // One that does not know the partition may trail: looks tell whether it is gone.
             _ => return None,
         };
         self.end_in_flight(index, end)
@@ -324,6 +347,23 @@ struct Asks {
 }
 
 impl Asks {
+    /// Replicas that are to be made are to be made where the plan wants them. A broker forgets that when it restarts, so
+    /// it is told with every wish, until it has the replica: from then on it would move it.
+    fn prefer_dirs_of(&mut self, mv: &Move, sight: &Sight) {
+        let has = |broker: BrokerId| sight.dirs.contains_key(&(broker, mv.partition.clone()));
+        for dir in mv.dirs.iter().filter(|dir| dir.from.is_none() && !has(dir.broker)) {
+            self.prefer_dirs.entry(dir.broker).or_default().insert(mv.partition.clone(), dir.to.clone());
+        }
+    }
+
+    /// Forgets what was asked for a partition's move or its leader.
+    fn forget(&mut self, partition: &TopicPartition) {
+        self.reassign.remove(partition);
+        self.elect.remove(partition);
+        self.prefer_dirs.values_mut().for_each(|dirs| drop(dirs.remove(partition)));
+        self.prefer_dirs.retain(|_, dirs| !dirs.is_empty());
+    }
+
     fn into_actions(self, actions: &mut Vec<Action>) {
         actions.extend(self.throttle.map(Action::Throttle));
         let mut some = |empty: bool, action: Action| {

@@ -19,8 +19,12 @@ pub struct Sight {
     pub up: BTreeSet<BrokerId>,
     /// Brokers that the cluster knows, up or not.
     pub registered: BTreeSet<BrokerId>,
-    /// The partitions of the order; one that is missing is gone.
+    /// Whether those are all that the cluster knows: brokers before Kafka 4.0 do not name those that are down.
+    pub names_all: bool,
+    /// The partitions of the order, as far as they could be seen.
     pub partitions: BTreeMap<TopicPartition, PartitionSight>,
+    /// Partitions of the order that are not there, as far as whoever was asked knows.
+    pub unknown: BTreeSet<TopicPartition>,
     /// Moves under way, whoever started them: the target, then what it will lose.
     pub under_way: BTreeMap<TopicPartition, Vec<BrokerId>>,
     /// Replicas of the order on their brokers' disks.

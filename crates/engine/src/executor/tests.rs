@@ -93,6 +93,7 @@ impl Play {
             now: self.cluster.now(),
             up: listed.iter().map(|it| ours(it.id)).filter(|id| !fenced.contains(id)).collect(),
             registered: listed.iter().map(|it| ours(it.id)).collect(),
+            names_all: true,
             ..Sight::default()
         };
         for topic in self.cluster.describe_topics(asked) {
@@ -114,6 +115,8 @@ impl Play {
                 );
             }
         }
+        let wanted = self.execution.order().moves.iter().map(|mv| &mv.partition);
+        sight.unknown = wanted.filter(|partition| !sight.partitions.contains_key(partition)).cloned().collect();
         for listed in self.cluster.list_reassignments(None) {
             sight.under_way.insert(name(&listed.partition), listed.replicas.into_iter().map(ours).collect());
         }

@@ -34,6 +34,7 @@ fn seen() -> Sighting {
         id: "c".to_owned(),
         controller: Some(BrokerId(1)),
         brokers: vec![broker(0, false), broker(1, false), broker(2, true)],
+        names_fenced: true,
     };
     let topic = Topic {
         name: "t".to_owned(),
