@@ -165,3 +165,42 @@ async fn a_cluster_that_cannot_be_reached_is_waited_for() {
     assert!(matches!(ending.unwrap(), Some(Ending::Completed | Ending::Incomplete)));
     stage.assert_at_rest("after the night");
 }
+
+/// A run that is stopped after two seconds, when broker 2 is no longer heard of.
+async fn stopped_without_broker_2(stage: &Stage, fault: Fault, then: impl Future<Output = ()>) -> Option<Ending> {
+    let (ask, stop) = watch::channel(false);
+    let life = stage.live(Some(run()), stop, watch::channel(Report::default()).0);
+    let asking = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_ne!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+        stage.world.with(|cluster| cluster.suffer(&fault));
+        ask.send(true).unwrap();
+        then.await;
+        // Who asks is there until the end.
+        ask.closed().await;
+    };
+    let (ending, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(1_800), life), asking);
+    ending.expect("it comes to an end").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_a_broker_that_is_down_at_the_end_is_lifted_when_it_returns() {
+    let stage = Stage::new();
+    let two = evenkeel_sim::BrokerId(2);
+    let returning = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
+    };
+    let ending = stopped_without_broker_2(&stage, Fault::Crash(two), returning).await;
+    assert_eq!(ending, Some(Ending::Stopped));
+    stage.assert_at_rest("stopped while a broker was down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_says_nothing_keeps_no_stop_from_its_end() {
+    // Everybody takes it to be up all the while.
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let fault = Fault::CutLink(evenkeel_sim::BrokerId(2));
+    assert_eq!(stopped_without_broker_2(&stage, fault, async {}).await, Some(Ending::Stopped));
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+}

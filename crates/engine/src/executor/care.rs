@@ -5,7 +5,10 @@
 //! nor do brokers that the plan empties; plans that repair are never held. Who answers may trail the
 //! others, so what one look shows of a broker ends nothing: only what looks in a row show does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use evenkeel_kafka::{BrokerId, TopicPartition};
 
@@ -21,6 +24,22 @@ pub enum Hold {
     BrokersDown(BTreeSet<BrokerId>),
     /// These partitions fell under their minimum in sync.
     PartitionsShort(BTreeSet<TopicPartition>),
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// So many are named.
+        const NAMED: usize = 5;
+        let (what, names): (_, Vec<String>) = match self {
+            Hold::BrokersDown(brokers) => ("brokers went down", brokers.iter().map(ToString::to_string).collect()),
+            Hold::PartitionsShort(partitions) => {
+                ("partitions fell under their minimum in sync", partitions.iter().map(ToString::to_string).collect())
+            }
+        };
+        let more = names.len().saturating_sub(NAMED);
+        write!(out, "{what}: {}", names[..names.len() - more].join(", "))?;
+        if more > 0 { write!(out, " and {more} more") } else { Ok(()) }
+    }
 }
 
 /// A broker that is seen to be down for so long is: longer than brokers trail.
@@ -106,4 +125,19 @@ fn note(since: &mut BTreeMap<BrokerId, Millis>, watched: &BTreeSet<BrokerId>, th
 
 fn has_lasted(since: &BTreeMap<BrokerId, Millis>, broker: BrokerId, patience: Millis, now: Millis) -> bool {
     since.get(&broker).is_some_and(|since| now - since >= patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_says_what_it_is_about_and_no_more_than_can_be_read() {
+        assert_eq!(Hold::BrokersDown([BrokerId(3), BrokerId(1)].into()).to_string(), "brokers went down: 1, 3");
+        let many = (0..8).map(|index| TopicPartition::new("t", index)).collect();
+        assert_eq!(
+            Hold::PartitionsShort(many).to_string(),
+            "partitions fell under their minimum in sync: t-0, t-1, t-2, t-3, t-4 and 3 more"
+        );
+    }
 }

@@ -10,7 +10,10 @@ use evenkeel_kafka::{
     },
 };
 
+use futures::future::join_all;
+
 use super::{
+    hands::ONE_BROKER,
     machine::Execution,
     order::Millis,
     sight::{DirSight, PartitionSight, Sight},
@@ -108,8 +111,8 @@ impl Eyes {
         Ok(())
     }
 
-    /// The disks of brokers that are being copied to. One that does not answer is seen by others to be
-    /// down soon enough.
+    /// The disks of brokers that are being copied to, all at the same time. One that does not answer is seen by
+    /// others to be down soon enough, and holds up nothing.
     async fn look_at_dirs(&self, execution: &Execution, sight: &mut Sight) {
         let mut wanted: BTreeMap<BrokerId, Vec<TopicPartition>> = BTreeMap::new();
         for task in execution.tasks().iter().filter(|task| task.stage.is_in_flight()) {
@@ -123,8 +126,12 @@ impl Eyes {
             }
         }
         wanted.retain(|broker, _| sight.up.contains(broker));
-        for (broker, partitions) in wanted {
-            let Ok(answer) = self.client.describe_log_dirs(broker, Some(&partitions)).await else { continue };
+        let asked = wanted.iter().map(|(broker, partitions)| async move {
+            let asked = self.client.describe_log_dirs(*broker, Some(partitions));
+            (*broker, tokio::time::timeout(ONE_BROKER, asked).await)
+        });
+        for (broker, answer) in join_all(asked).await {
+            let Ok(Ok(answer)) = answer else { continue };
             for (path, dir) in answer.dirs {
                 for (partition, replica) in dir.into_iter().flat_map(|dir| dir.replicas) {
                     let seen: &mut DirSight = sight.dirs.entry((broker, partition)).or_default();

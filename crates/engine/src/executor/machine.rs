@@ -18,6 +18,8 @@ mod settle;
 
 /// After this, what was asked for and is not seen is asked for again. Longer than brokers trail.
 const ASK_AGAIN_AFTER: Millis = 5_000;
+/// So often a throttle is lifted where that fails; then the run does not wait for it any longer.
+const LIFTS: usize = 20;
 
 /// Directories of replicas, by broker.
 pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
@@ -27,7 +29,7 @@ pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
 pub enum Action {
     /// Look which brokers have a rate already. Answer with [`Execution::rates_were_found`].
     LookForRates(BTreeSet<BrokerId>),
-    /// Hold replication back. Confirm with [`Execution::throttle_is_set`].
+    /// Hold replication back. Answer with [`Execution::throttle_is_set`] or [`Execution::throttle_refused`].
     Throttle(Throttle),
     /// Say in which directory a replica is to be made that its broker does not have yet.
     PreferDirs(Dirs),
@@ -39,7 +41,8 @@ pub enum Action {
     MoveDirs(Dirs),
     /// Let the first replica of these lead.
     Elect(BTreeSet<TopicPartition>),
-    /// Lift what holds replication back. Confirm with [`Execution::throttle_is_lifted`].
+    /// Lift what holds replication back. Answer with [`Execution::throttle_is_lifted`] or, as long as some is left, with
+    /// [`Execution::throttle_remains`].
     Unthrottle(Throttle),
 }
 
@@ -52,6 +55,8 @@ pub struct Step {
     pub changed: BTreeSet<usize>,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
+    /// What nobody could lift, and is left.
+    pub left: Option<Throttle>,
     /// That it is over, if it is.
     pub ending: Option<Ending>,
 }
@@ -93,6 +98,10 @@ pub struct Execution {
     throttle: Option<Throttle>,
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
+    /// Why nothing can be held back, and so nothing may move.
+    refusal: Option<String>,
+    /// How often the throttle could not be lifted.
+    lifts_failed: usize,
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
@@ -133,6 +142,8 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
+            refusal: None,
+            lifts_failed: 0,
             care,
             cleared: BTreeMap::new(),
             vanished: BTreeMap::new(),
@@ -203,7 +214,7 @@ impl Execution {
         self.stopping = true;
     }
 
-    /// These brokers have a rate that somebody else has set: theirs is left alone, now and at the end.
+    /// These brokers have a rate that somebody else has set, or are down: theirs is left alone, now and at the end.
     pub fn rates_were_found(&mut self, on: &BTreeSet<BrokerId>) {
         if let Some(throttle) = self.throttle.as_mut().filter(|_| self.throttling == Throttling::Wanted) {
             throttle.brokers.retain(|broker| !on.contains(broker));
@@ -224,9 +235,28 @@ impl Execution {
         }
     }
 
+    /// The cluster would not have the throttle. Nothing moves without the one that was asked for: this ends it.
+    pub fn throttle_refused(&mut self, said: String) {
+        self.refusal = Some(said);
+    }
+
+    /// Why nothing may move, if so.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// Nothing of the throttle is left.
     pub fn throttle_is_lifted(&mut self) {
         self.throttling = Throttling::Off;
+    }
+
+    /// Of the throttle these rates and lists are left: somebody is down, or would not have it.
+    pub fn throttle_remains(&mut self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) {
+        self.lifts_failed += 1;
+        if let Some(throttle) = &mut self.throttle {
+            throttle.brokers.retain(|broker| brokers.contains(broker));
+            throttle.topics.retain(|topic, _| topics.contains(topic));
+        }
     }
 
     /// The next step.
@@ -237,7 +267,9 @@ impl Execution {
         self.note_unknown(sight);
         self.settle(sight, &mut step, &mut asks);
         if self.stopping {
-            self.halt(sight, &mut step, &mut asks);
+            self.halt(Why::Stopped, sight, &mut step, &mut asks);
+        } else if self.refusal.is_some() {
+            self.halt(Why::Refused, sight, &mut step, &mut asks);
         } else {
             step.hold = self.care.hold(&self.order, sight);
             self.begin(sight, &mut step, &mut asks);
@@ -314,6 +346,11 @@ impl Execution {
             Throttling::Off => {}
             // Never touched.
             Throttling::Wanted => self.throttling = Throttling::Off,
+            // Whoever is down may return. A run that waits for that much longer keeps others from beginning.
+            Throttling::Setting | Throttling::On if self.lifts_failed >= LIFTS => {
+                self.throttling = Throttling::Off;
+                step.left = Some(throttle.clone());
+            }
             Throttling::Setting | Throttling::On => step.actions.push(Action::Unthrottle(throttle.clone())),
         }
     }

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use evenkeel_kafka::{Client, Error};
 use tokio::sync::watch;
 
-use super::{Adjustment, Ending, Execution, Hold, Limits, Progress, Task, eyes::Eyes, hands::perform, task::Kind};
+use super::{Adjustment, Ending, Execution, Hold, Limits, Progress, Task, eyes::Eyes, hands::Deeds, task::Kind};
 use crate::{
     clock::WallClock,
     journal::{self, Journal, Run},
@@ -18,6 +18,8 @@ use crate::{
 
 /// How soon an end is noticed and its place taken by the next.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The pause after something could not be done: others go on meanwhile, so it is short.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 /// The longest pause while Kafka cannot be reached.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -36,7 +38,7 @@ pub struct Report {
     pub stopping: bool,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
-    /// Why nothing at all happens, if Kafka cannot be reached.
+    /// What could not be done of late, or why nothing at all happens while Kafka cannot be reached.
     pub trouble: Option<String>,
 }
 
@@ -73,12 +75,11 @@ impl Runner {
             execution.adjust(&self.adjust.borrow_and_update());
             match self.step(run, &mut execution, &mut eyes, &mut unrecorded).await {
                 Ok(Some(ending)) => return Ok(ending),
+                Ok(None) if self.report.borrow().trouble.is_some() => pause = PAUSE_AFTER_FAILURE,
                 Ok(None) => pause = LOOK_EVERY,
                 Err(error @ Error::Fenced { .. }) => return Err(error),
                 Err(error) => {
-                    let said = chain(&error);
-                    tracing::warn!(error = said, "the execution waits");
-                    self.report.send_modify(|report| report.trouble = Some(said));
+                    self.note(Some(chain(&error)));
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
@@ -103,9 +104,14 @@ impl Runner {
         let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
         let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
+        if let Some(left) = &step.left {
+            let topics: Vec<&String> = left.topics.keys().collect();
+            tracing::error!(brokers = ?left.brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
+        }
         if let Some(ending) = step.ending {
             self.journal.append(self.last_words(run, execution, ending)).await?;
             self.tell(execution, &sight, None);
+            self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
         }
         // The intent is on record before the deed. That a throttle is wanted is in the order itself; that it was looked
@@ -116,9 +122,9 @@ impl Runner {
             unrecorded.clear();
         }
         self.tell(execution, &sight, step.hold);
-        for action in &step.actions {
-            perform(&self.client, action, execution, unrecorded).await?;
-        }
+        let deeds = Deeds::of(&self.client, &step.actions, execution).await;
+        unrecorded.extend(deeds.changed);
+        self.note(deeds.trouble);
         Ok(None)
     }
 
@@ -131,8 +137,30 @@ impl Runner {
         entries
     }
 
+    /// Tells what is wrong, each time that changes.
+    fn note(&self, trouble: Option<String>) {
+        let changed = self.report.send_if_modified(|report| {
+            let changed = report.trouble != trouble;
+            report.trouble.clone_from(&trouble);
+            changed
+        });
+        match trouble {
+            Some(trouble) if changed => tracing::warn!(trouble, "the execution is in trouble"),
+            None if changed => tracing::info!("the execution goes on"),
+            _ => {}
+        }
+    }
+
     fn tell(&self, execution: &Execution, sight: &super::Sight, hold: Option<Hold>) {
-        let told = Arc::clone(&self.report.borrow().tasks);
+        let (told, held, trouble) = {
+            let report = self.report.borrow();
+            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone())
+        };
+        match &hold {
+            now if *now == held => {}
+            Some(hold) => tracing::warn!(%hold, "nothing new begins"),
+            None => tracing::info!("nothing holds the execution up any longer"),
+        }
         let unchanged = told.as_slice() == execution.tasks();
         self.report.send_replace(Report {
             phase: execution.phase(),
@@ -141,7 +169,7 @@ impl Runner {
             limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),
             hold,
-            trouble: None,
+            trouble,
         });
     }
 }

@@ -11,6 +11,7 @@ mod care;
 mod crash;
 mod moves;
 mod stop;
+mod throttle;
 
 const MB: u64 = 1_000_000;
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
@@ -30,6 +31,8 @@ struct Play {
     /// The most that was under way at once: in the cluster, and on one broker.
     most: (usize, usize),
     steps: i32,
+    /// Whether the cluster takes throttles.
+    refuses_throttles: bool,
 }
 
 impl Play {
@@ -70,6 +73,7 @@ impl Play {
             begun: BTreeMap::new(),
             most: (0, 0),
             steps: 0,
+            refuses_throttles: false,
         }
     }
 
@@ -187,13 +191,20 @@ impl Play {
                 let found: BTreeSet<BrokerId> = brokers.iter().copied().filter(rated).collect();
                 self.execution.rates_were_found(&found);
             }
+            Action::Throttle(_) if self.refuses_throttles => self.execution.throttle_refused("no".to_owned()),
             Action::Throttle(throttle) => {
                 self.throttle(throttle, Operation::Set);
                 self.execution.throttle_is_set();
             }
             Action::Unthrottle(throttle) => {
-                self.throttle(throttle, Operation::Delete);
-                self.execution.throttle_is_lifted();
+                let is_down = |broker: &BrokerId| !self.cluster.is_reachable(evenkeel_sim::BrokerId(broker.0));
+                let (down, up) = throttle.brokers.iter().copied().partition(is_down);
+                self.throttle(&Throttle { brokers: up, ..throttle.clone() }, Operation::Delete);
+                if down.is_empty() {
+                    self.execution.throttle_is_lifted();
+                } else {
+                    self.execution.throttle_remains(&down, &BTreeSet::new());
+                }
             }
             Action::Cancel(partitions) => {
                 for partition in partitions {

@@ -76,7 +76,12 @@ pub struct Stage {
 
 impl Stage {
     pub fn new() -> Stage {
-        let options = Options { session_timeout: 2_000, ..Options::default() };
+        Stage::with_session_timeout(2_000)
+    }
+
+    /// Who is not heard of for so long is down.
+    pub fn with_session_timeout(session_timeout: i64) -> Stage {
+        let options = Options { session_timeout, ..Options::default() };
         let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
         let lists: Vec<Vec<i32>> = moves().iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
         let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();

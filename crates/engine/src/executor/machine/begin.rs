@@ -10,6 +10,7 @@ use crate::executor::{
     sight::Sight,
     strategy,
     task::{End, Kind, Stage, Why},
+    throttle::Throttle,
 };
 
 impl Execution {
@@ -33,7 +34,9 @@ impl Execution {
                 return;
             }
             (Some(throttle), Throttling::Setting) => {
-                asks.throttle = Some(throttle.clone());
+                // Who is down copies nothing.
+                let brokers = throttle.brokers.intersection(&sight.up).copied().collect();
+                asks.throttle = Some(Throttle { brokers, ..throttle.clone() });
                 return;
             }
             _ => {}

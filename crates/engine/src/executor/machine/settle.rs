@@ -26,15 +26,15 @@ impl Execution {
     }
 
     /// Takes everything back that is in flight, and forgets what has not begun.
-    pub(super) fn halt(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
-        let aborting = Stage::Aborting { since: sight.now, asked: sight.now, why: Why::Stopped };
+    pub(super) fn halt(&mut self, why: Why, sight: &Sight, step: &mut Step, asks: &mut Asks) {
+        let aborting = Stage::Aborting { since: sight.now, asked: sight.now, why };
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
             let mv = &self.order.moves[task.of];
             let now = match (task.kind, task.stage) {
                 (_, Stage::Pending) | (Kind::Leader, Stage::InProgress { .. }) => {
                     asks.forget(&mv.partition);
-                    Stage::Ended(End::Aborted(Why::Stopped))
+                    Stage::Ended(End::Aborted(why))
                 }
                 (Kind::Replicas, Stage::InProgress { .. }) => {
                     asks.forget(&mv.partition);
