@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use evenkeel_rest::{Endpoint, Failure, Request};
+use evenkeel_rest::{Endpoint, Failure, Request, request::GoalOptions};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
         Known,
         windows::{NotEnough, Requirement},
     },
-    proposals::{Ask, Proposal, ask, make, not_enough, wanted},
+    proposals::{Ask, LEAST, Proposal, ask, make, not_enough, wanted},
 };
 
 #[cfg(test)]
@@ -36,8 +36,6 @@ const KEPT_CHANGES: usize = 200_000;
 const CACHED: usize = 64;
 /// How many models may be in memory at once.
 const AT_ONCE: usize = 2;
-/// The least that can be known.
-const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
 
 /// Makes plans. Clones share what they remember.
 #[derive(Clone)]
@@ -79,6 +77,8 @@ pub struct Tally {
 struct Cached {
     generation: u64,
     key: String,
+    /// Whether it is what a request without goals asks for.
+    plain: bool,
     answer: Arc<OnceCell<Answer>>,
 }
 
@@ -102,7 +102,7 @@ impl Planner {
         wanted(request, &self.shared.settings.goals)?;
         let ask = self.ask(request, history, &*known(LEAST).map_err(|why| not_enough(&why))?)?;
         let known = known(ask.requirement).map_err(|why| not_enough(&why))?;
-        let answer = self.cached(known.generation, ask.key(), plans_anew(request));
+        let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
         let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known)).await.clone()?;
         self.keep(&made);
         Ok(made)
@@ -125,10 +125,10 @@ impl Planner {
         self.memory().tally
     }
 
-    /// Whether there is a plan that was made on what is known in this generation.
+    /// Whether there is a plan for the default goals that was made on what is known in this generation.
     pub fn is_up_to_date(&self, generation: u64) -> bool {
         let made = |cached: &Cached| matches!(cached.answer.get(), Some(Ok(_)));
-        self.memory().cached.iter().any(|cached| cached.generation == generation && made(cached))
+        self.memory().cached.iter().any(|cached| cached.generation == generation && cached.plain && made(cached))
     }
 
     fn ask(&self, request: &Request, history: &History, known: &Known) -> Result<Ask, Failure> {
@@ -136,7 +136,7 @@ impl Planner {
     }
 
     /// The place of an answer, there already or not.
-    fn cached(&self, generation: u64, key: String, anew: bool) -> Arc<OnceCell<Answer>> {
+    fn cached(&self, generation: u64, key: String, plain: bool, anew: bool) -> Arc<OnceCell<Answer>> {
         let mut memory = self.memory();
         if anew {
             memory.cached.retain(|cached| cached.key != key || !cached.answer.initialized());
@@ -150,7 +150,7 @@ impl Planner {
             memory.cached.pop_front();
         }
         let answer = Arc::new(OnceCell::new());
-        memory.cached.push_back(Cached { generation, key, answer: answer.clone() });
+        memory.cached.push_back(Cached { generation, key, plain, answer: answer.clone() });
         answer
     }
 
@@ -203,6 +203,16 @@ impl Tally {
             }
             Err(_) => self.failed += 1,
         }
+    }
+}
+
+/// Whether the request asks for a rebalance by the default goals.
+fn is_plain(request: &Request) -> bool {
+    let by_default = |options: &GoalOptions, between_disks: bool| options.goals.is_empty() && !between_disks;
+    match request {
+        Request::Proposals(it) => by_default(&it.goal_options, it.scope.rebalance_disk),
+        Request::Rebalance(it) => by_default(&it.goal_options, it.scope.rebalance_disk),
+        _ => false,
     }
 }
 

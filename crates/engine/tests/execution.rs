@@ -11,7 +11,7 @@ use std::{
 
 use evenkeel_engine::{
     clock::WallClock,
-    executor::{Adjustment, Ending, Execution, Report, Runner},
+    executor::{Adjustment, Ending, Execution, Report, Runner, Slowness},
     journal::{Journal, Run},
 };
 use evenkeel_kafka::{BrokerId, Error};
@@ -41,7 +41,8 @@ impl Stage {
         };
         let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
         let adjust = watch::channel(Adjustment::default()).1;
-        let runner = Runner { client, journal, clock, stop, adjust, task: None, report };
+        let slowness = Slowness::default();
+        let runner = Runner { client, journal, clock, slowness, stop, adjust, task: None, report };
         runner.carry_out(&run, execution).await.map(Some)
     }
 }

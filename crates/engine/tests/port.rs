@@ -95,7 +95,7 @@ async fn https_with_a_pem_file_and_nothing_else() {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
     let of = |path: &PathBuf| {
-        let tls = Tls { keystore: path.clone(), kind: None, has_password: false, strict_transport: None };
+        let tls = Tls { keystore: path.clone(), strict_transport: None };
         Webserver { tls: Some(tls), ..local() }
     };
     let good = written("good", &format!("{}{}", certificate.pem(), key.serialize_pem()));

@@ -36,6 +36,13 @@ pub enum Unreadable {
 impl Properties {
     /// Reads a file; `variable` knows the environment. Of a key that is there twice the last counts.
     pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |key, value| filled(key, &value, &variable))
+    }
+
+    fn parse(
+        text: &str,
+        fill: impl Fn(&str, String) -> Result<String, Unreadable>,
+    ) -> Result<Properties, Unreadable> {
         let mut found = BTreeMap::new();
         let mut lines = text.lines().enumerate();
         while let Some((number, first)) = lines.next() {
@@ -50,10 +57,15 @@ impl Properties {
             let (key, value) = split(&line);
             let unescape = |text: &str| unescaped(text).ok_or(Unreadable::Escape { line: number + 1 });
             let key = unescape(key)?;
-            let value = filled(&key, &unescape(value)?, &variable)?;
+            let value = fill(&key, unescape(value)?)?;
             found.insert(key, value.trim_end().to_owned());
         }
         Ok(Properties(found))
+    }
+
+    /// The same without a look at variables: what looks like one means itself.
+    pub fn read_literally(text: &str) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |_, value| Ok(value))
     }
 
     /// A value; one that is empty counts as not given.

@@ -14,15 +14,12 @@ use super::Engine;
 use crate::{
     executor::service::{HistoryChange, Start},
     journal::{History, Run},
-    monitor::windows::Requirement,
-    proposals::{self, Proposal, not_enough},
+    proposals::{self, LEAST, Proposal, not_enough},
     serve::{Answered, Asked, Steps},
 };
 
 /// A look that is older than this is taken anew before a plan is made, in milliseconds.
 const FRESH: i64 = 1_000;
-/// The least that can be known.
-const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
 
 /// Who wants a plan carried out, and what becomes of it on record.
 pub(super) struct Client<'a> {
@@ -64,8 +61,13 @@ impl Engine {
             executor.stop(false).await.map_err(|error| Failure::illegal_state(crate::said::chain(&error)))?;
             executor.idle().await;
         }
+        // What is wrong with the request itself is no reason to stop anybody.
+        proposals::wanted(request, &self.settings.goals)?;
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = executor.reserve(client.trigger())?;
+        if reservation.clear_the_way(self.settings.executor.stops_others).await? {
+            self.look().await?;
+        }
         let proposal = match &run.proposal_id {
             Some(id) => self.approved(id, request, &executor.history()).await?,
             None => self.propose(request, &executor.history(), steps).await?,

@@ -8,7 +8,13 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use evenkeel_kafka::{Client, Error};
 use tokio::sync::watch;
 
-use super::{Adjustment, Ending, Execution, Hold, Limits, Progress, Task, eyes::Eyes, hands::Deeds, task::Kind};
+use super::{
+    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Sight, Slowness, Stage, Task,
+    eyes::Eyes,
+    hands::Deeds,
+    slow::SlowTasks,
+    task::{Kind, Why},
+};
 use crate::{
     clock::WallClock,
     journal::{self, Journal, Run},
@@ -38,6 +44,8 @@ pub struct Report {
     pub stopping: bool,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
+    /// How many tasks take longer than they should.
+    pub slow: usize,
     /// What could not be done of late, or why nothing at all happens while Kafka cannot be reached.
     pub trouble: Option<String>,
 }
@@ -51,6 +59,8 @@ pub struct Runner {
     pub journal: Journal,
     /// The time.
     pub clock: WallClock,
+    /// Which moves are slow.
+    pub slowness: Slowness,
     /// Turns true when somebody asks for a stop.
     pub stop: watch::Receiver<bool>,
     /// Gets new limits.
@@ -68,12 +78,13 @@ impl Runner {
         let mut eyes = Eyes::new(self.client.clone());
         let mut pause = LOOK_EVERY;
         let mut unrecorded = BTreeSet::new();
+        let mut slow = SlowTasks::default();
         loop {
             if *self.stop.borrow_and_update() {
                 execution.stop();
             }
             execution.adjust(&self.adjust.borrow_and_update());
-            match self.step(run, &mut execution, &mut eyes, &mut unrecorded).await {
+            match self.step(run, &mut execution, &mut eyes, &mut unrecorded, &mut slow).await {
                 Ok(Some(ending)) => return Ok(ending),
                 Ok(None) if self.report.borrow().trouble.is_some() => pause = PAUSE_AFTER_FAILURE,
                 Ok(None) => pause = LOOK_EVERY,
@@ -98,19 +109,21 @@ impl Runner {
         execution: &mut Execution,
         eyes: &mut Eyes,
         unrecorded: &mut BTreeSet<usize>,
+        slow: &mut SlowTasks,
     ) -> Result<Option<Ending>, Error> {
         let sight = eyes.look(execution, self.clock.now()).await?;
         let before = (execution.throttling(), execution.is_stopping());
         let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
         let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
+        say_what_went_wrong(execution, &step.changed);
         if let Some(left) = &step.left {
             let topics: Vec<&String> = left.topics.keys().collect();
             tracing::error!(brokers = ?left.brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
         }
         if let Some(ending) = step.ending {
             self.journal.append(self.last_words(run, execution, ending)).await?;
-            self.tell(execution, &sight, None);
+            self.tell(execution, &sight, None, 0);
             self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
         }
@@ -121,7 +134,8 @@ impl Runner {
             self.journal.append(run.stepped(execution, unrecorded)).await?;
             unrecorded.clear();
         }
-        self.tell(execution, &sight, step.hold);
+        let slow = self.slow_tasks(execution, slow);
+        self.tell(execution, &sight, step.hold, slow);
         let deeds = Deeds::of(&self.client, &step.actions, execution).await;
         unrecorded.extend(deeds.changed);
         self.note(deeds.trouble);
@@ -151,7 +165,7 @@ impl Runner {
         }
     }
 
-    fn tell(&self, execution: &Execution, sight: &super::Sight, hold: Option<Hold>) {
+    fn tell(&self, execution: &Execution, sight: &Sight, hold: Option<Hold>, slow: usize) {
         let (told, held, trouble) = {
             let report = self.report.borrow();
             (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone())
@@ -169,7 +183,39 @@ impl Runner {
             limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),
             hold,
+            slow,
             trouble,
         });
+    }
+
+    /// How many tasks are slow; those who read the log hear of them now and then.
+    fn slow_tasks(&self, execution: &Execution, slow: &mut SlowTasks) -> usize {
+        /// So many are named.
+        const NAMED: usize = 10;
+        let (slow, due) = slow.look(execution, &self.slowness, self.clock.now());
+        if due {
+            let partition = |index: &usize| execution.order().moves[execution.tasks()[*index].of].partition.to_string();
+            let some: Vec<String> = slow.iter().take(NAMED).map(partition).collect();
+            tracing::warn!(tasks = slow.len(), some = some.join(", "), "moves take longer than they should");
+        }
+        slow.len()
+    }
+}
+
+/// Says of tasks that have just changed what did not go as wanted. That somebody asked for a stop need not be said of
+/// each.
+fn say_what_went_wrong(execution: &Execution, changed: &BTreeSet<usize>) {
+    for task in changed.iter().filter_map(|index| execution.tasks().get(*index)) {
+        let mv = &execution.order().moves[task.of];
+        let (partition, kind) = (&mv.partition, task.kind);
+        match task.stage {
+            Stage::Aborting { why, .. } if why != Why::Stopped => {
+                tracing::warn!(%partition, ?kind, to = ?mv.new, ?why, "a move is taken back");
+            }
+            Stage::Ended(End::Aborted(why) | End::Dead(why)) if why != Why::Stopped => {
+                tracing::warn!(%partition, ?kind, to = ?mv.new, ?why, "a move has ended without having been made");
+            }
+            _ => {}
+        }
     }
 }

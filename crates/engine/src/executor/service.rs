@@ -77,6 +77,7 @@ impl Executor {
                 client,
                 journal,
                 clock,
+                slowness: settings.slowness,
                 removal_memory: settings.removal_memory,
                 demotion_memory: settings.demotion_memory,
                 state: Mutex::new(State {
@@ -192,6 +193,15 @@ impl Executor {
         }
     }
 
+    /// Whether the run that is under way is being worked on, and the journal looked after: only a fault of ours ends that.
+    pub fn is_at_work(&self) -> bool {
+        let runs = match &self.shared.state().at {
+            At::Running(running) => !running.life.is_finished(),
+            _ => true,
+        };
+        runs && self.shared.journal.is_at_work()
+    }
+
     /// Whether a run is under way, each time that changes.
     pub fn is_running(&self) -> watch::Receiver<bool> {
         self.shared.running.subscribe()
@@ -270,6 +280,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Makes sure that nobody else moves anything, before a plan is made that is to be carried out. What others move is
+    /// taken back, if they may be stopped; this returns when the brokers no longer show it, and tells whether there was any.
+    pub async fn clear_the_way(&self, stops_others: bool) -> Result<bool, NotBegun> {
+        self.check()?;
+        self.shared.clear_the_way(stops_others).await
+    }
+
     /// Begins a run: on record first.
     pub async fn begin(self, start: Start) -> Result<(), NotBegun> {
         let Start { run, task, change } = start;

@@ -323,23 +323,8 @@ impl Play {
 
 fn order(moves: impl IntoIterator<Item = Move>) -> Order {
     Order {
-        moves: moves.into_iter().collect(),
-        limits: Limits {
-            per_broker: 2,
-            in_cluster: 3,
-            dirs_per_broker: 2,
-            leaders_in_cluster: 1_000,
-            leaders_per_broker: 250,
-            spared: BTreeSet::new(),
-        },
-        strategies: vec![Strategy::Base],
-        throttle: None,
-        baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
-        emptied: BTreeSet::new(),
-        repairs: false,
-        stops_others: true,
-        gives_up_after: None,
-        leader_patience: 180_000,
+        limits: Limits { per_broker: 2, in_cluster: 3, ..Limits::default() },
+        ..Order::of(moves.into_iter().collect(), (0..4).map(BrokerId).collect())
     }
 }
 

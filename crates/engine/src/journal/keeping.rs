@@ -37,8 +37,7 @@ struct Mending {
 pub(super) async fn make(client: &Client) -> Result<(), Error> {
     // Brokers that are down for now count, where they are told: the journal is born once, perhaps while most of a
     // new cluster still starts.
-    let brokers = client.describe_cluster().await?.brokers.len();
-    let replicas = brokers.clamp(1, REPLICAS);
+    let replicas = wanted_replicas(&client.describe_cluster().await?.brokers);
     let configs = [
         (POLICY, "compact".to_owned()),
         (MIN_IN_SYNC, least_in_sync(replicas).to_string()),
@@ -107,6 +106,14 @@ async fn grow(client: &Client, replicas: Vec<BrokerId>) -> Result<(), Error> {
     }
 }
 
+/// As many as there are brokers and racks for: two in one rack would break the rule that others are held to. With a
+/// single rack nobody can keep to it, and it is better not to be lost with one broker.
+fn wanted_replicas(brokers: &[Broker]) -> usize {
+    let racks: BTreeSet<&str> = brokers.iter().filter_map(|broker| broker.rack.as_deref()).collect();
+    let places = if racks.len() < 2 { brokers.len() } else { racks.len().min(brokers.len()) };
+    places.clamp(1, REPLICAS)
+}
+
 /// With one broker down it can still be written.
 fn least_in_sync(replicas: usize) -> usize {
     replicas.saturating_sub(1).max(1)
@@ -138,7 +145,8 @@ fn mending(settings: &Settings, partition: &Partition, brokers: &[Broker]) -> Me
 /// These, and live brokers of other racks, and after them any live ones.
 fn more_replicas(now: &[BrokerId], brokers: &[Broker]) -> Vec<BrokerId> {
     let mut chosen = now.to_vec();
-    while chosen.len() < REPLICAS {
+    let wanted = wanted_replicas(brokers);
+    while chosen.len() < wanted {
         let racks: BTreeSet<Option<&str>> =
             brokers.iter().filter(|it| chosen.contains(&it.id)).map(|it| it.rack.as_deref()).collect();
         let free = brokers.iter().filter(|it| !it.fenced && !chosen.contains(&it.id));
@@ -204,13 +212,25 @@ mod tests {
     }
 
     #[test]
+    fn no_rack_gets_two_replicas() {
+        let count = |racks: &[(&str, bool)]| wanted_replicas(&brokers(racks));
+        assert_eq!(count(&[("a", false), ("b", false), ("a", false)]), 2);
+        assert_eq!(count(&[("a", false), ("b", false), ("c", false), ("d", false)]), 3);
+        assert_eq!(count(&[("a", false), ("a", false)]), 2);
+        let nowhere: Vec<Broker> =
+            brokers(&[("", false); 4]).into_iter().map(|it| Broker { rack: None, ..it }).collect();
+        assert_eq!((wanted_replicas(&nowhere), wanted_replicas(&nowhere[..1])), (3, 1));
+    }
+
+    #[test]
     fn a_single_replica_gets_company_in_other_racks() {
         let alone = |racks: &[(&str, bool)]| {
             mending(&settings(["compact", "1", "2097152"]), &partition(&[0], &[0]), &brokers(racks)).replicas
         };
         let ids = |ids: [i32; 3]| Some(ids.map(BrokerId).to_vec());
         assert_eq!(alone(&[("a", false), ("a", false), ("b", false), ("c", false)]), ids([0, 2, 3]));
-        assert_eq!(alone(&[("a", false), ("a", false), ("b", true), ("b", false)]), ids([0, 3, 1]));
+        let two = |other| Some(vec![BrokerId(0), BrokerId(other)]);
+        assert_eq!(alone(&[("a", false), ("a", false), ("b", true), ("b", false)]), two(3));
         assert_eq!(alone(&[("a", false), ("b", true)]), None);
     }
 }

@@ -9,21 +9,24 @@ use evenkeel_kafka::{Client, Error};
 use tokio::{
     sync::{Mutex, watch},
     task::AbortHandle,
+    time::Instant,
 };
 
 use super::{Entry, Recovered, keeping, topic::JournalTopic};
 use crate::said::chain;
 
 /// How often an engine that has nothing to say says so. Brokers forget an idle writer after a day, and its
-/// transactional id after seven; and an engine that was replaced should not believe for long that it was not.
+/// transactional id after seven.
 const HEARTBEAT: Duration = Duration::from_secs(600);
+/// How often it is looked whose the journal is: an engine that was replaced should not believe for long that it was not.
+const GLANCE: Duration = Duration::from_secs(5);
 
 /// The journal. Clones write to the same one, each step whole and one after the other.
 #[derive(Debug, Clone)]
 pub struct Journal {
     shared: Arc<Shared>,
     /// Stops with the last clone.
-    _heart: Arc<Heart>,
+    heart: Arc<Heart>,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,7 @@ impl Journal {
         let shared =
             Arc::new(Shared { topic: Mutex::new(topic), owed: Default::default(), fenced: watch::Sender::new(false) });
         let heart = tokio::spawn(beat(Arc::clone(&shared))).abort_handle();
-        Ok((Journal { shared, _heart: Arc::new(Heart(heart)) }, recovered))
+        Ok((Journal { shared, heart: Arc::new(Heart(heart)) }, recovered))
     }
 
     /// Writes entries, all or none. Whoever goes away before this returns leaves nothing half done. It is
@@ -83,6 +86,11 @@ impl Journal {
     pub fn is_fenced(&self) -> bool {
         *self.shared.fenced.borrow()
     }
+
+    /// Whether it is being looked after: only being replaced, or a fault of ours, ends that.
+    pub fn is_at_work(&self) -> bool {
+        self.is_fenced() || !self.heart.0.is_finished()
+    }
 }
 
 impl Shared {
@@ -105,6 +113,17 @@ impl Shared {
         let confirmed = self.topic.lock().await.confirm().await;
         self.heed(confirmed)?;
         self.append(Vec::new()).await
+    }
+
+    /// Looks whose the journal is. Others write meanwhile.
+    async fn glance(&self) -> Result<(), Error> {
+        let glance = self.topic.lock().await.glance();
+        let replaced = glance.is_replaced().await?;
+        if replaced {
+            let stepped_down = self.topic.lock().await.step_down();
+            return self.heed(Err(stepped_down));
+        }
+        Ok(())
     }
 
     fn heed(&self, done: Result<(), Error>) -> Result<(), Error> {
@@ -139,15 +158,22 @@ impl Drop for Heart {
 
 async fn beat(shared: Arc<Shared>) {
     let client = shared.topic.lock().await.client().clone();
+    let mut spoken = Instant::now();
     loop {
-        tokio::time::sleep(HEARTBEAT).await;
-        let beaten = match shared.confirm().await {
-            Err(Error::Fenced { .. }) => return,
-            Ok(()) => keeping::mend(&client).await,
-            late => late,
+        tokio::time::sleep(GLANCE).await;
+        let beaten = if spoken.elapsed() < HEARTBEAT {
+            shared.glance().await
+        } else {
+            spoken = Instant::now();
+            match shared.confirm().await {
+                Ok(()) => keeping::mend(&client).await,
+                late => late,
+            }
         };
-        if let Err(error) = beaten {
-            tracing::warn!(error = chain(&error), "the journal could not be looked after");
+        match beaten {
+            Ok(()) => {}
+            Err(Error::Fenced { .. }) => return,
+            Err(error) => tracing::debug!(error = chain(&error), "the journal could not be looked after"),
         }
     }
 }

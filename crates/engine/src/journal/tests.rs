@@ -2,7 +2,7 @@ use evenkeel_kafka::TopicPartition;
 
 use super::*;
 use crate::{
-    executor::{Action, Adjustment, Baseline, Limits, PartitionSight, Sight, Strategy},
+    executor::{Action, Adjustment, PartitionSight, Sight},
     tasks::{Answer, Class, Question, Status},
 };
 
@@ -22,23 +22,8 @@ fn run(moves: usize) -> Run {
         reason: "because (Client: 127.0.0.1, Date: 2026-01-01T00:00:00Z)".to_owned(),
         proposal: "abc".to_owned(),
         order: Order {
-            moves: moves.collect(),
-            limits: Limits {
-                per_broker: 5,
-                in_cluster: 1_250,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
             throttle: Some(1_000_000),
-            baseline: Baseline { up: brokers(&[0, 1, 2, 3]).into_iter().collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
+            ..Order::of(moves.collect(), brokers(&[0, 1, 2, 3]).into_iter().collect())
         },
     }
 }

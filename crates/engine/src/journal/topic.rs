@@ -112,6 +112,18 @@ impl JournalTopic {
         self.append(vec![self.me.entry()]).await
     }
 
+    /// What is needed to look whose it is, without keeping others from writing.
+    pub(super) fn glance(&self) -> Glance {
+        Glance { client: self.client.clone(), me: self.me, before: self.before, from: self.checked_to }
+    }
+
+    /// Another engine's name was seen: this one writes no more.
+    pub(super) fn step_down(&mut self) -> Error {
+        tracing::error!(me = %self.me.engine, "another engine has taken over");
+        self.standing = Standing::Replaced;
+        replaced()
+    }
+
     /// The cluster that it is in.
     pub(super) fn client(&self) -> &Client {
         &self.client
@@ -168,6 +180,24 @@ impl JournalTopic {
         // Whoever had come before these would have shut this writer out.
         self.checked_to = done?.into_values().fold(self.checked_to, i64::max);
         Ok(())
+    }
+}
+
+/// A look at whose the journal is.
+pub(super) struct Glance {
+    client: Client,
+    me: Owner,
+    before: Option<Owner>,
+    from: i64,
+}
+
+impl Glance {
+    /// Whether another engine's name came after this one's.
+    pub(super) async fn is_replaced(&self) -> Result<bool, Error> {
+        let mut last = None;
+        let start = Start::Offsets([(0, self.from)].into());
+        read(&self.client, &start, |entry| last = Owner::of(&entry).or(last)).await?;
+        Ok(last.is_some_and(|owner| owner != self.me && Some(owner) != self.before))
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     executor::Baseline,
-    model::{self, NoModel},
+    model::{self, NoModel, left_alone},
     monitor::Known,
 };
 
@@ -58,7 +58,7 @@ pub struct Proposal {
 
 /// Makes the plan. `endpoint` only matters for the words of a refusal.
 pub fn make(
-    ask: Ask,
+    mut ask: Ask,
     endpoint: Endpoint,
     known: &Known,
     capacities: &Capacities,
@@ -68,6 +68,8 @@ pub fn make(
     let cluster = model::build(&known.sighting.view, &known.loads, capacities, weights, &ask.purpose)
         .map_err(|why| no_model(&why))?;
     check_dirs(&ask, &cluster)?;
+    ask.request.excluded_topics =
+        left_alone(&cluster, &settings.goals.own_topics, ask.request.excluded_topics.as_ref());
     let mut outcome = plan(&cluster, &ask.request, &settings.goals.thresholds)
         .map_err(|why| refused(why, &ask, endpoint, &cluster))?;
     if !ask.demoted_dirs.is_empty() {

@@ -1,10 +1,10 @@
 //! A small simulated cluster, what is to be done on it, and how it must be afterwards.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use evenkeel_engine::{
-    executor::{Baseline, Limits, Move, Order, Strategy},
+    executor::{Limits, Move, Order},
     journal::Run,
 };
 use evenkeel_kafka::{BrokerId, Client, Settings, TopicPartition};
@@ -42,36 +42,18 @@ pub fn moves() -> Vec<Move> {
 }
 
 pub fn run() -> Run {
-    Run {
-        id: Uuid::from_u128(1),
-        task: None,
-        reason: "a test".to_owned(),
-        proposal: "p".to_owned(),
-        order: Order {
-            moves: moves(),
-            limits: Limits {
-                per_broker: 3,
-                in_cluster: 4,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
-            throttle: Some(20 * MB),
-            baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
-        },
-    }
+    let order = Order {
+        limits: Limits { per_broker: 3, in_cluster: 4, ..Limits::default() },
+        throttle: Some(20 * MB),
+        ..Order::of(moves(), (0..4).map(BrokerId).collect())
+    };
+    Run { id: Uuid::from_u128(1), task: None, reason: "a test".to_owned(), proposal: "p".to_owned(), order }
 }
 
 pub struct Stage {
     pub world: World,
     pub pipes: Pipes,
+    moves: Vec<Move>,
 }
 
 impl Stage {
@@ -81,17 +63,26 @@ impl Stage {
 
     /// Who is not heard of for so long is down.
     pub fn with_session_timeout(session_timeout: i64) -> Stage {
+        Stage::of(moves(), session_timeout)
+    }
+
+    /// Before these moves of partitions of `orders`, in their order.
+    pub fn of(moves: Vec<Move>, session_timeout: i64) -> Stage {
+        Stage::on((0..4).map(BrokerSpec::new), moves, session_timeout)
+    }
+
+    pub fn on(brokers: impl IntoIterator<Item = BrokerSpec>, moves: Vec<Move>, session_timeout: i64) -> Stage {
         let options = Options { session_timeout, ..Options::default() };
-        let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
-        let lists: Vec<Vec<i32>> = moves().iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
+        let mut cluster = Cluster::new(options, brokers);
+        let lists: Vec<Vec<i32>> = moves.iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
         let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
         cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
-        for number in 0..lists.len() as i32 {
-            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", number), 20 * MB);
+        for mv in &moves {
+            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", mv.partition.partition), mv.bytes);
         }
         cluster.tick(1_000);
         let world = World::new(cluster);
-        Stage { pipes: Pipes::new(world.clone()), world }
+        Stage { pipes: Pipes::new(world.clone()), world, moves }
     }
 
     pub fn client(&self) -> Client {
@@ -100,13 +91,13 @@ impl Stage {
     }
 
     pub fn registrations(&self) -> Vec<Registration> {
-        self.world
-            .look(|cluster| (0..12).map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
+        let numbers = 0..self.moves.len() as i32;
+        self.world.look(|cluster| numbers.map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
     }
 
     /// Everything is as planned, nothing moves, and nothing is held back.
     pub fn assert_done(&self, what: &str) {
-        for (mv, record) in moves().iter().zip(self.registrations()) {
+        for (mv, record) in self.moves.iter().zip(self.registrations()) {
             let replicas: Vec<BrokerId> = record.replicas.iter().map(|id| BrokerId(id.0)).collect();
             assert_eq!(replicas, mv.new, "{what}: {}", mv.partition);
             assert_eq!(record.leader.map(|id| BrokerId(id.0)), mv.new.first().copied(), "{what}: {}", mv.partition);
