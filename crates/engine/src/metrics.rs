@@ -223,7 +223,7 @@ mod tests {
         page.own("evenkeel_x", "counter", &[("why", "c")], 2.0);
         assert_eq!(
             page.into_text(),
-            "# TYPE evenkeel_x counter\nevenkeel_x{why=\"a \\\"b\\\"\\n\\\\\"} 1\nevenkeel_x{why=\"c\"} 2\n"
+            "# HELP evenkeel_x evenkeel x, of this engine\n# TYPE evenkeel_x counter\nevenkeel_x{why=\"a \\\"b\\\"\\n\\\\\"} 1\nevenkeel_x{why=\"c\"} 2\n"
         );
     }
 

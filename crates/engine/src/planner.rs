@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use evenkeel_rest::{Endpoint, Failure, Request, request::GoalOptions};
+use evenkeel_rest::{Endpoint, Failure, Request, body::Step, request::GoalOptions};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
         windows::{NotEnough, Requirement},
     },
     proposals::{Ask, LEAST, Proposal, ask, make, not_enough, wanted},
+    serve::Steps,
 };
 
 #[cfg(test)]
@@ -92,18 +93,23 @@ impl Planner {
 
     /// The plan for `request`. `known` says what is known, if it is enough; `history` is of brokers
     /// that are still to be left alone.
-    pub async fn propose(
+    pub async fn propose<Asking>(
         &self,
         request: &Request,
         history: &History,
-        known: impl Fn(Requirement) -> Result<Arc<Known>, NotEnough>,
-    ) -> Answer {
+        steps: &Steps,
+        known: impl Fn(Requirement) -> Asking,
+    ) -> Answer
+    where
+        Asking: Future<Output = Result<Arc<Known>, NotEnough>>,
+    {
         // What is wrong with a request is wrong before anything is known.
         wanted(request, &self.shared.settings.goals)?;
-        let ask = self.ask(request, history, &*known(LEAST).map_err(|why| not_enough(&why))?)?;
-        let known = known(ask.requirement).map_err(|why| not_enough(&why))?;
+        let ask = self.ask(request, history, &*known(LEAST).await.map_err(|why| not_enough(&why))?)?;
+        let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
         let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
-        let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known)).await.clone()?;
+        steps.begin(Step::WaitingForClusterModel);
+        let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known, steps.clone())).await.clone()?;
         self.keep(&made);
         Ok(made)
     }
@@ -154,7 +160,7 @@ impl Planner {
         answer
     }
 
-    async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>) -> Answer {
+    async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>, steps: Steps) -> Answer {
         let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         ask.request.threads = self.shared.threads;
         let shared = self.shared.clone();
@@ -162,7 +168,8 @@ impl Planner {
             // As long as the model is there, and not as long as somebody waits for what comes of it.
             let _turn = turn;
             let began = Instant::now();
-            let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings)?;
+            let mut made =
+                make(ask, endpoint, &known, &shared.capacities, &shared.settings, &|step| steps.begin(step))?;
             made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
             Ok(Arc::new(made))

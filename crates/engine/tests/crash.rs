@@ -174,7 +174,7 @@ async fn of_some_hundred_moves_none_is_lost_or_made_twice_however_often_the_engi
         loop {
             // Of the many calls of a life any may be the last; a life that is too long for it comes to its end.
             let number = 1 + (roll() % (plan.calls.len() as u64 * 5 / 4)) as usize;
-            let death = if roll() % 2 == 0 { Death::Before(number) } else { Death::After(number) };
+            let death = if roll().is_multiple_of(2) { Death::Before(number) } else { Death::After(number) };
             story.push(death);
             if plan.dying(&stage, death).await {
                 break;

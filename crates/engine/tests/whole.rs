@@ -238,7 +238,7 @@ async fn moves_of_other_tools_are_taken_back_before_an_execution() {
     let reply = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
     assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
     let record = stage.registrations().remove(11);
-    assert!(!record.adding.contains(&evenkeel_sim::BrokerId(2)) || record.replicas.len() <= 3, "{record:?}");
+    assert_ne!(record.adding, [2, 3].map(evenkeel_sim::BrokerId), "it still goes where the other tool wants it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +285,10 @@ async fn plans_can_be_made_while_another_is_carried_out() {
     let mut asked = spread();
     asked.goal_options.goals.insert(0, "RackAwareGoal".to_owned());
     life.begun().await;
-    assert_ne!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+    let moving = || stage.world.look(|cluster| cluster.list_reassignments(None).len());
+    while moving() == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let mut seen = 0;
     while life.phase().await.is_some_and(|phase| phase != Phase::Idle) {
         let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await;

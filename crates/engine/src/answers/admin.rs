@@ -155,7 +155,13 @@ impl Limits {
         self.within(self.ceiling, parameter, name, asked)
     }
 
-    fn within(&mut self, most: usize, parameter: &str, name: &str, asked: Option<u32>) -> Result<Option<usize>, Failure> {
+    fn within(
+        &mut self,
+        most: usize,
+        parameter: &str,
+        name: &str,
+        asked: Option<u32>,
+    ) -> Result<Option<usize>, Failure> {
         let Some(asked) = asked else { return Ok(None) };
         let limit = usize::try_from(asked).unwrap_or(usize::MAX);
         if limit > most {

@@ -39,10 +39,7 @@ impl Properties {
         Properties::parse(text, |key, value| filled(key, &value, &variable))
     }
 
-    fn parse(
-        text: &str,
-        fill: impl Fn(&str, String) -> Result<String, Unreadable>,
-    ) -> Result<Properties, Unreadable> {
+    fn parse(text: &str, fill: impl Fn(&str, String) -> Result<String, Unreadable>) -> Result<Properties, Unreadable> {
         let mut found = BTreeMap::new();
         let mut lines = text.lines().enumerate();
         while let Some((number, first)) = lines.next() {

@@ -65,7 +65,7 @@ impl Engine {
             }
             Request::PartitionLoad(it) => {
                 let requirement = proposals::partition_requirement(it, &self.settings.monitor);
-                let known = self.monitor.known(requirement).map_err(|why| not_enough(&why))?;
+                let known = self.known(requirement).await.map_err(|why| not_enough(&why))?;
                 let body = proposals::partition_load(it, &known)?;
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
@@ -173,11 +173,13 @@ impl Engine {
         }
         let requirement = proposals::requirement(&self.settings.goals.default, &self.settings.monitor);
         // Of those on a broker that is down nothing may be known; what is known of the others is worth telling.
-        let some = proposals::LEAST;
-        let known = self.monitor.known(requirement).or_else(|why| {
-            self.monitor.known(some).ok().filter(|known| known.loads.coverage > 0.0).ok_or(why)
-        });
-        let known = known.map_err(|why| not_enough(&why))?;
+        let known = match self.known(requirement).await {
+            Ok(known) => known,
+            Err(why) => {
+                let some = self.known(proposals::LEAST).await.ok().filter(|known| known.loads.coverage > 0.0);
+                some.ok_or_else(|| not_enough(&why))?
+            }
+        };
         proposals::load(asked, &known.sighting.view, Some(&known.loads), &self.capacities, weights)
     }
 

@@ -120,6 +120,7 @@ impl Engine {
             answer_within: settings.answer_within,
         };
         let door = Door::new(Arc::clone(&engine), door_settings, clock)?;
+        Reach::begin(door.readiness());
         let work = tokio::spawn(live(engine, Arc::clone(&door), client, courier));
         let life = work.abort_handle();
         let readiness = door.readiness().clone();
@@ -165,7 +166,8 @@ async fn live(engine: Arc<Engine>, door: Arc<Door<Engine>>, client: Client, cour
 async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, courier: Courier) {
     let waiting = Arc::clone(door);
     let (executor, recorded) =
-        Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why)).await;
+        Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why))
+            .await;
     let (repairs, wanted) = mpsc::channel(1);
     let detectors = begin_to_detect(engine, &executor, repairs, courier);
     let mut missing = detectors.missing_brokers();

@@ -25,6 +25,11 @@ impl Reach {
         Reach { lost: watch::Sender::new(None) }
     }
 
+    /// Says so until the first answer.
+    pub(super) fn begin(readiness: &Readiness) {
+        readiness.set(KAFKA, Some("Kafka has not been reached yet.".to_owned()));
+    }
+
     /// Returns as soon as Kafka cannot be reached, and says why.
     pub(super) async fn lost(&self) -> String {
         let mut lost = self.lost.subscribe();
@@ -42,7 +47,6 @@ impl Reach {
     pub(super) async fn watch(&self, client: &Client, readiness: &Readiness) {
         let [request, whole] = PATIENCE;
         let client = client.with_patience(request, whole);
-        readiness.set(KAFKA, Some("Kafka has not been reached yet.".to_owned()));
         let mut before: Option<bool> = None;
         loop {
             let why = client.describe_cluster().await.err().map(|error| chain(&error));

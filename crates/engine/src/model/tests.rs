@@ -8,7 +8,8 @@ fn capacities(disk: Disk) -> Capacities {
 /// Three brokers; `t-0` lies on 0 and 1 and is led by 1.
 fn view() -> View {
     let broker = |id: i32| BrokerView { host: format!("h{id}"), up: true, ..BrokerView::default() };
-    let partition = PartitionView { replicas: vec![0, 1], leader: Some(1), offline: BTreeSet::new(), adding: Vec::new() };
+    let partition =
+        PartitionView { replicas: vec![0, 1], leader: Some(1), offline: BTreeSet::new(), adding: Vec::new() };
     View {
         brokers: (0..3).map(|id| (id, broker(id))).collect(),
         partitions: [(TopicPartition::new("t", 0), partition)].into(),

@@ -2,6 +2,8 @@
 //!
 //! Dying means that nothing more is sent and nothing more is heard; what brokers were asked before they do all the same.
 
+#![allow(unreachable_pub, reason = "a module of a test")]
+
 use std::{
     pin::Pin,
     sync::{Arc, Mutex},

@@ -92,7 +92,8 @@ impl Stage {
 
     pub fn registrations(&self) -> Vec<Registration> {
         let numbers = 0..self.moves.len() as i32;
-        self.world.look(|cluster| numbers.map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
+        self.world
+            .look(|cluster| numbers.map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
     }
 
     /// Everything is as planned, nothing moves, and nothing is held back.
