@@ -11,10 +11,8 @@ mod stage;
 use std::{collections::BTreeSet, sync::Arc};
 
 use evenkeel_engine::{
-    clock::WallClock,
-    config::{properties::Properties, settings::Settings},
     executor::{
-        Executor, Limits, Move, Order,
+        Limits, Move, Order,
         service::{HistoryChange, Start},
     },
     journal::{Journal, Run},
@@ -77,10 +75,7 @@ impl Plan {
     async fn live(&self, stage: &Stage, fate: &Arc<Fate>) {
         let mortal = Mortal { memory: stage.pipes.connector(), fate: Arc::clone(fate) };
         let client = Client::new(Arc::new(mortal), stage.client().settings().clone());
-        let properties = Properties::read("bootstrap.servers=sim:9092", |_| None).unwrap();
-        let settings = Settings::read(&properties).unwrap().settings;
-        let clock = WallClock::starting_at(stage.world.look(|cluster| cluster.wall_clock()));
-        let (executor, tasks) = Executor::open(client, &settings.executor, clock, |_| {}).await;
+        let (executor, tasks) = stage.executor_over(client).await;
         if executor.running().is_none() && !tasks.contains_key(&TASK) {
             executor.begin(self.start()).await.unwrap();
         }

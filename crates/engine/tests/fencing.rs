@@ -8,14 +8,9 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_engine::{
-    clock::WallClock,
-    config::{properties::Properties, settings::Settings},
-    executor::Executor,
-    journal::{
-        History, Journal, Run,
-        topic::{TOPIC, TRANSACTIONAL_ID},
-    },
+use evenkeel_engine::journal::{
+    History, Journal, Run,
+    topic::{TOPIC, TRANSACTIONAL_ID},
 };
 use evenkeel_kafka::{BrokerId, Error};
 use evenkeel_sim::cluster::{Fault, Isolation, NewTopic, OffsetQuery, Reassignment, Resource};
@@ -51,13 +46,6 @@ impl Stage {
                 |isolation| cluster.list_offset(leader, &partition, OffsetQuery::Latest, isolation, None).unwrap().1;
             end(Isolation::ReadCommitted) < end(Isolation::ReadUncommitted)
         })
-    }
-
-    async fn executor(&self) -> Executor {
-        let properties = Properties::read("bootstrap.servers=sim:9092", |_| None).unwrap();
-        let settings = Settings::read(&properties).unwrap().settings;
-        let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
-        Executor::open(self.client(), &settings.executor, clock, |_| {}).await.0
     }
 }
 

@@ -15,10 +15,10 @@ use evenkeel_rest::{
     Answer,
     body::state::Phase,
     parameter::TaskStatus,
-    request::{self, RemoveBroker, StopProposalExecution},
+    request::{self, StopProposalExecution},
 };
 use evenkeel_sim::cluster::{BrokerSpec, Fault, NewTopic, Reassignment};
-use lives::{PATIENCE, executing, spread, task};
+use lives::{PATIENCE, executing, removing, spread, task};
 use stage::{Stage, moves};
 
 #[tokio::test(start_paused = true)]
@@ -94,11 +94,7 @@ async fn a_broker_is_emptied_and_left_alone_for_a_while_even_after_a_restart() {
     let stage = Stage::new();
     let life = stage.engine();
     life.proposed(&spread()).await;
-    let mut asked = RemoveBroker { brokerid: [0].into(), ..RemoveBroker::default() };
-    asked.goal_options.goals = spread().goal_options.goals;
-    asked.execution.skip_hard_goal_check = true;
-    asked.execution.run.dryrun = false;
-    let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await;
+    let reply = life.client.ask_and_wait(&removing(0), PATIENCE, Duration::from_secs(1)).await;
     assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
     life.until("it runs", |phase| *phase != Phase::Idle).await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;

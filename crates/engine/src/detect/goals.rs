@@ -59,7 +59,7 @@ pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history
         return Round { finding: None, reasons: Vec::new(), score, provision: Provision::default() };
     }
     let request = Request {
-        excluded_topics: left_alone(cluster, &goals.own_topics, goals.excluded_topics.as_ref()),
+        excluded_topics: left_alone(cluster, &watched, &goals.own_topics, goals.excluded_topics.as_ref()),
         excluded_for_replica_moves: known(cluster, history.removed.keys().filter(|_| spared.removed)),
         excluded_for_leadership: known(cluster, history.demoted.keys().filter(|_| spared.demoted)),
         threads: 1,

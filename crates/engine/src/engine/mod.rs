@@ -182,12 +182,15 @@ async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, cou
             let brokers = missing.borrow_and_update().clone();
             executor.remember_missing(brokers.into_iter().map(|(id, since)| (BrokerId(id), since)).collect()).await;
         }
+    };
+    // Detectors that end by a fault of theirs end nothing else.
+    let serving = async {
+        tokio::join!(healing::heal(engine, wanted), remembering);
         std::future::pending::<()>().await;
     };
     tokio::select! {
         _ = fenced.wait_for(|fenced| *fenced) => {}
-        () = healing::heal(engine, wanted) => {}
-        () = remembering => {}
+        () = serving => {}
     }
 }
 

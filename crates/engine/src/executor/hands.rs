@@ -46,18 +46,30 @@ pub(crate) struct Deeds {
 
 impl Deeds {
     /// Does them all: that one could not be done is no reason to leave the next undone.
-    pub(crate) async fn of(client: &Client, actions: &[Action], execution: &mut Execution) -> Deeds {
+    /// Rates of brokers in `leftover` were set by a run before: they are ours.
+    pub(crate) async fn of(
+        client: &Client,
+        actions: &[Action],
+        execution: &mut Execution,
+        leftover: &BTreeSet<BrokerId>,
+    ) -> Deeds {
         let mut deeds = Deeds::default();
         for action in actions {
-            deeds.perform(client, action, execution).await;
+            deeds.perform(client, action, execution, leftover).await;
         }
         deeds
     }
 
-    async fn perform(&mut self, client: &Client, action: &Action, execution: &mut Execution) {
+    async fn perform(
+        &mut self,
+        client: &Client,
+        action: &Action,
+        execution: &mut Execution,
+        leftover: &BTreeSet<BrokerId>,
+    ) {
         match action {
             Action::LookForRates(brokers) => match rates(client, brokers).await {
-                Ok(found) => execution.rates_were_found(&found),
+                Ok(found) => execution.rates_were_found(&found.difference(leftover).copied().collect()),
                 Err(error) => self.fail(&error),
             },
             Action::Throttle(throttle) => match set(client, throttle).await {
@@ -156,15 +168,27 @@ impl Deeds {
     }
 }
 
+/// Lifts what is left of throttles, and tells what still is.
+pub(super) async fn lift_leftover(client: &Client, left: &Throttle) -> Result<Throttle, Error> {
+    let outcome = lift(client, left).await?;
+    Ok(left.of_those(&outcome.brokers(), &outcome.topics()))
+}
+
 /// Whose rate is not ours to set: it has one already, or is down and nobody can tell.
 async fn rates(client: &Client, brokers: &BTreeSet<BrokerId>) -> Result<BTreeSet<BrokerId>, Error> {
     let asked = brokers.iter().map(|broker| async move {
         let resource = Resource::Broker(*broker);
-        let answers = client.describe_configs(std::slice::from_ref(&resource), Some(&RATES)).await.whole();
-        (*broker, answers.map(|mut answers| answers.remove(&resource)))
+        let asked = client.describe_configs(std::slice::from_ref(&resource), Some(&RATES));
+        let answers = tokio::time::timeout(ONE_BROKER, asked).await.map(|answers| answers.whole());
+        (*broker, answers.map(|answers| answers.map(|mut answers| answers.remove(&resource))))
     });
     let mut found = BTreeSet::new();
     for (broker, answer) in join_all(asked).await {
+        // One that says nothing is taken for one that is down.
+        let Ok(answer) = answer else {
+            found.insert(broker);
+            continue;
+        };
         let left_alone = match answer {
             Ok(Some(Ok(settings))) => settings.values().any(|setting| setting.value.is_some()),
             Ok(Some(Err(refusal))) => return Err(Error::Refused { operation: "look for a throttle", refusal }),

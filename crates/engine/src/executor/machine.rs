@@ -253,10 +253,7 @@ impl Execution {
     /// Of the throttle these rates and lists are left: somebody is down, or would not have it.
     pub fn throttle_remains(&mut self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) {
         self.lifts_failed += 1;
-        if let Some(throttle) = &mut self.throttle {
-            throttle.brokers.retain(|broker| brokers.contains(broker));
-            throttle.topics.retain(|topic, _| topics.contains(topic));
-        }
+        self.throttle = self.throttle.as_ref().map(|throttle| throttle.of_those(brokers, topics));
     }
 
     /// The next step.

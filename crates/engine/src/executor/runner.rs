@@ -9,7 +9,7 @@ use evenkeel_kafka::{Client, Error};
 use tokio::sync::watch;
 
 use super::{
-    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Sight, Slowness, Stage, Task,
+    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Sight, Slowness, Stage, Task, Throttle,
     eyes::Eyes,
     hands::Deeds,
     slow::SlowTasks,
@@ -46,6 +46,8 @@ pub struct Report {
     pub hold: Option<Hold>,
     /// How many tasks take longer than they should.
     pub slow: usize,
+    /// What nobody could lift of throttles, this run's and those before it: told at its end.
+    pub left: Throttle,
     /// What could not be done of late, or why nothing at all happens while Kafka cannot be reached.
     pub trouble: Option<String>,
 }
@@ -61,6 +63,8 @@ pub struct Runner {
     pub clock: WallClock,
     /// Which moves are slow.
     pub slowness: Slowness,
+    /// What runs before this one left of their throttles.
+    pub leftover: Throttle,
     /// Turns true when somebody asks for a stop.
     pub stop: watch::Receiver<bool>,
     /// Gets new limits.
@@ -122,7 +126,9 @@ impl Runner {
             tracing::error!(brokers = ?left.brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
         }
         if let Some(ending) = step.ending {
-            self.journal.append(self.last_words(run, execution, ending)).await?;
+            let left = step.left.as_ref().map(|left| self.leftover.clone().with(left));
+            self.journal.append(self.last_words(run, execution, ending, left.as_ref())).await?;
+            self.report.send_modify(|report| report.left = left.unwrap_or_else(|| self.leftover.clone()));
             self.tell(execution, &sight, None, 0);
             self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
@@ -136,15 +142,22 @@ impl Runner {
         }
         let slow = self.slow_tasks(execution, slow);
         self.tell(execution, &sight, step.hold, slow);
-        let deeds = Deeds::of(&self.client, &step.actions, execution).await;
+        let deeds = Deeds::of(&self.client, &step.actions, execution, &self.leftover.brokers).await;
         unrecorded.extend(deeds.changed);
         self.note(deeds.trouble);
         Ok(None)
     }
 
     /// That the run is over, and how its task has ended: one step, so that neither is known without the other.
-    fn last_words(&self, run: &Run, execution: &Execution, ending: Ending) -> Vec<journal::Entry> {
+    fn last_words(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        ending: Ending,
+        left: Option<&Throttle>,
+    ) -> Vec<journal::Entry> {
         let mut entries = run.over(execution);
+        entries.extend(left.map(journal::leftover));
         if let (Some(id), Some(task)) = (run.task, &self.task) {
             entries.extend(journal::task(id, &task.executed(ending == Ending::Completed)));
         }
@@ -166,9 +179,9 @@ impl Runner {
     }
 
     fn tell(&self, execution: &Execution, sight: &Sight, hold: Option<Hold>, slow: usize) {
-        let (told, held, trouble) = {
+        let (told, held, trouble, left) = {
             let report = self.report.borrow();
-            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone())
+            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone(), report.left.clone())
         };
         match &hold {
             now if *now == held => {}
@@ -184,6 +197,7 @@ impl Runner {
             stopping: execution.is_stopping(),
             hold,
             slow,
+            left,
             trouble,
         });
     }

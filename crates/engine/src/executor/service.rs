@@ -15,7 +15,7 @@ mod terms;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -37,6 +37,8 @@ use crate::{
 
 /// The first and the longest pause while the journal cannot be opened.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// How often it is tried to lift what is left of throttles.
+const TIDY_UP_EVERY: Duration = Duration::from_secs(30);
 /// Endings that a slow listener may be behind.
 const ENDINGS: usize = 64;
 
@@ -68,7 +70,7 @@ impl Executor {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         };
-        let Recovered { run, tasks, history, strange } = recovered;
+        let Recovered { run, tasks, history, leftover, strange } = recovered;
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }
@@ -83,6 +85,7 @@ impl Executor {
                 state: Mutex::new(State {
                     at: At::Idle,
                     history,
+                    leftover,
                     tally: Tally::default(),
                     reservations: 0,
                     endings: VecDeque::new(),
@@ -93,6 +96,7 @@ impl Executor {
                 running: watch::Sender::new(false),
             }),
         };
+        tokio::spawn(tidy_up(Arc::downgrade(&executor.shared)));
         let under_way = run.as_ref().and_then(|(run, _)| run.task);
         let tasks = settled(tasks, under_way);
         if let Some((run, execution)) = run {
@@ -331,6 +335,19 @@ impl Drop for Reservation {
             state.at = At::Idle;
             drop(state);
             self.shared.changed();
+        }
+    }
+}
+
+/// Lifts what is left of throttles, as long as anybody needs the executor.
+async fn tidy_up(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(TIDY_UP_EVERY).await;
+        let Some(shared) = shared.upgrade() else { return };
+        match shared.lift_leftover().await {
+            Ok(()) => {}
+            Err(Error::Fenced { .. }) => return,
+            Err(error) => tracing::debug!(error = chain(&error), "what is left of a throttle is still there"),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! task/<uuid>         a user task with its answer                     when it changes
 //! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
+//! throttle            what is left of throttles of runs that are over when it changes
 //! owner               the engine that acts                            when it takes over, and now and then
 //! ```
 //!
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Execution, Limits, Move, Order, Stage, Throttling},
+    executor::{Execution, Limits, Move, Order, Stage, Throttle, Throttling},
     tasks::UserTask,
 };
 
@@ -39,6 +40,8 @@ pub use shared::Journal;
 const CHUNK: usize = 512 * 1024;
 /// What comes after the name of a run that somebody wants stopped.
 const STOP: &str = "/stop";
+/// What is left of throttles.
+const LEFTOVER: &str = "throttle";
 /// Tasks whose stages share a record.
 const BLOCK: usize = 1_000;
 
@@ -88,6 +91,8 @@ pub struct Recovered {
     pub tasks: BTreeMap<Uuid, UserTask>,
     /// Brokers removed and demoted.
     pub history: History,
+    /// What nobody could lift of throttles yet.
+    pub leftover: Throttle,
     /// Keys that nobody could make sense of. They are left alone: a newer engine may know them.
     pub strange: BTreeSet<String>,
 }
@@ -234,6 +239,11 @@ fn whole_task(id: Uuid, value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Optio
     read(&whole)
 }
 
+/// The record of what is left of throttles.
+pub fn leftover(left: &Throttle) -> Entry {
+    if left.is_empty() { Entry { key: LEFTOVER.to_owned(), value: None } } else { entry(LEFTOVER.to_owned(), left) }
+}
+
 impl History {
     /// Its record.
     pub fn entry(&self) -> Entry {
@@ -272,6 +282,7 @@ fn recovered(last: &BTreeMap<String, Vec<u8>>) -> Recovered {
     for (key, value) in last {
         let known = match key.split_once('/') {
             None if key == owner::KEY => Some(()),
+            None if key == LEFTOVER => read(value).map(|left| recovered.leftover = left),
             None if key == "history" => read(value).map(|history| recovered.history = history),
             Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()

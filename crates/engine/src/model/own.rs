@@ -2,11 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_balancer::{cluster::Cluster, options::TopicPattern};
+use evenkeel_balancer::{cluster::Cluster, goal::Goal, options::TopicPattern};
 
-/// What `pattern` means, and those of our `own` topics that have more replicas than racks are left: with them no plan
-/// could put every replica into a rack of its own. What of them has to move still does.
-pub fn left_alone(cluster: &Cluster, own: &[String], pattern: Option<&TopicPattern>) -> Option<TopicPattern> {
+/// What `pattern` means, and where `goals` want every replica in a rack of its own, those of our `own` topics that have
+/// more replicas than there are racks. What of them has to move still does.
+pub fn left_alone(
+    cluster: &Cluster,
+    goals: &[Goal],
+    own: &[String],
+    pattern: Option<&TopicPattern>,
+) -> Option<TopicPattern> {
+    if !goals.contains(&Goal::RackAware) {
+        return pattern.cloned();
+    }
     let alive = cluster.brokers().iter().filter(|broker| broker.is_alive());
     let racks = alive.map(|broker| broker.spec(cluster).rack).collect::<BTreeSet<String>>().len();
     let crowded: BTreeSet<&str> = cluster
@@ -47,6 +55,10 @@ mod tests {
     #[test]
     fn only_topics_of_our_own_with_too_many_replicas_are_left_alone() {
         let own = ["journal.".to_owned(), "samples".to_owned()];
+        let left_alone = |cluster: &Cluster, own: &[String], pattern: Option<&TopicPattern>| {
+            assert!(super::left_alone(cluster, &[Goal::ReplicaDistribution], own, None).is_none());
+            super::left_alone(cluster, &[Goal::RackAware], own, pattern)
+        };
         let users = TopicPattern::new("(?x)secret.* # ours").unwrap();
         assert!(left_alone(&cluster(&["a", "b", "c"]), &own, None).is_none());
         let wide = left_alone(&cluster(&["a", "b", "c"]), &own, Some(&users)).unwrap();

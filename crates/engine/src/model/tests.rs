@@ -147,3 +147,10 @@ fn without_racks_every_host_is_one() {
     let cluster = built(&view(), measured(), &Purpose::default());
     assert_eq!(cluster.racks(), ["h0", "h1", "h2"]);
 }
+
+#[test]
+fn a_host_that_was_torn_is_shown_by_its_name() {
+    assert_eq!(shown_host(&torn_name("10.0.0.1", "a"), "a"), "10.0.0.1");
+    assert_eq!(shown_host("10.0.0.1", "a"), "10.0.0.1");
+    assert_eq!(shown_host("ca", "a"), "ca");
+}

@@ -74,7 +74,7 @@ pub fn make(
         .map_err(|why| no_model(&why))?;
     check_dirs(&ask, &cluster)?;
     ask.request.excluded_topics =
-        left_alone(&cluster, &settings.goals.own_topics, ask.request.excluded_topics.as_ref());
+        left_alone(&cluster, &ask.request.goals, &settings.goals.own_topics, ask.request.excluded_topics.as_ref());
     // All goals are pursued together.
     let goals: Vec<&str> = ask.request.goals.iter().map(|goal| goal.name()).collect();
     begins(Step::Optimizing(goals.join(", ")));

@@ -16,7 +16,7 @@ use evenkeel_rest::{
     body::{OptimizationResult, state::Phase},
     client::{Client, Reply},
     parameter::TaskStatus,
-    request::{self, Rebalance},
+    request::{self, Rebalance, RemoveBroker},
 };
 use http_body_util::BodyExt;
 use tower::ServiceExt;
@@ -129,6 +129,15 @@ pub fn executing(proposal: Option<String>) -> Rebalance {
     asked
 }
 
+/// Empties a broker.
+pub fn removing(broker: i32) -> RemoveBroker {
+    let mut asked = RemoveBroker { brokerid: [broker].into(), ..RemoveBroker::default() };
+    asked.goal_options.goals = spread().goal_options.goals;
+    asked.execution.skip_hard_goal_check = true;
+    asked.execution.run.dryrun = false;
+    asked
+}
+
 pub fn task<T>(reply: &Reply<T>) -> Uuid {
     reply.task.expect("a task has a name")
 }
@@ -141,6 +150,11 @@ impl Life {
         let status = response.status().as_u16();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// A client that has said nothing about itself yet.
+    pub fn asking(&self) -> Client<Router> {
+        Client::new(self.router.clone(), "http://engine:9090/kafkacruisecontrol".parse().unwrap())
     }
 
     /// Begins what `spread` comes to, once it can be planned.

@@ -1,16 +1,19 @@
 //! A small simulated cluster, what is to be done on it, and how it must be afterwards.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use evenkeel_engine::{
-    executor::{Limits, Move, Order},
+    clock::WallClock,
+    config::{properties::Properties, settings as engine_settings},
+    executor::{Executor, Limits, Move, Order},
     journal::Run,
+    tasks::UserTask,
 };
 use evenkeel_kafka::{BrokerId, Client, Settings, TopicPartition};
 use evenkeel_sim::{
     Cluster, Options,
-    cluster::{BrokerSpec, NewTopic, Registration, Resource},
+    cluster::{BrokerSpec, Fault, NewTopic, Registration, Resource},
     serve::{Pipes, World},
 };
 use uuid::Uuid;
@@ -88,6 +91,28 @@ impl Stage {
     pub fn client(&self) -> Client {
         let bootstrap = (0..4).map(|id| self.pipes.address(evenkeel_sim::BrokerId(id))).collect();
         Client::new(Arc::new(self.pipes.connector()), Settings::new(bootstrap))
+    }
+
+    /// Cuts the network to all brokers, or mends it.
+    pub fn cut(&self, cut: bool) {
+        let all = (0..4).map(evenkeel_sim::BrokerId);
+        let fault = |id| if cut { Fault::CutLink(id) } else { Fault::MendedLink(id) };
+        self.world.with(|cluster| all.for_each(|id| cluster.suffer(&fault(id))));
+    }
+
+    pub fn clock(&self) -> WallClock {
+        WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()))
+    }
+
+    /// One life of an executor that reaches the brokers through this client.
+    pub async fn executor_over(&self, client: Client) -> (Executor, BTreeMap<Uuid, UserTask>) {
+        let properties = Properties::read("bootstrap.servers=sim:9092", |_| None).unwrap();
+        let settings = engine_settings::Settings::read(&properties).unwrap().settings;
+        Executor::open(client, &settings.executor, self.clock(), |_| {}).await
+    }
+
+    pub async fn executor(&self) -> Executor {
+        self.executor_over(self.client()).await.0
     }
 
     pub fn registrations(&self) -> Vec<Registration> {

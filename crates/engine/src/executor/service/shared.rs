@@ -20,8 +20,8 @@ use tokio::{
 use super::{ENDINGS, Ended, NotBegun, Tally};
 use crate::{
     clock::WallClock,
-    executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness},
-    journal::{History, Journal, Run, topic::TOPIC},
+    executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness, Throttle, hands::lift_leftover},
+    journal::{self, History, Journal, Run, topic::TOPIC},
     said::chain,
     tasks::UserTask,
 };
@@ -52,6 +52,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) at: At,
     pub(super) history: History,
+    /// What nobody could lift of throttles yet.
+    pub(super) leftover: Throttle,
     pub(super) tally: Tally,
     pub(super) reservations: u64,
     /// The last runs that ended.
@@ -114,6 +116,7 @@ impl Shared {
             journal: self.journal.clone(),
             clock: self.clock,
             slowness: self.slowness,
+            leftover: state.leftover.clone(),
             stop: stopped,
             adjust: adjusted,
             task,
@@ -137,6 +140,13 @@ impl Shared {
         let mut state = self.state();
         match ending {
             Ok(ending) => {
+                let left = match &state.at {
+                    At::Running(running) => Some(running.report.borrow().left.clone()),
+                    _ => None,
+                };
+                if let Some(left) = left {
+                    state.leftover = left;
+                }
                 state.at = At::Idle;
                 match ending {
                     Ending::Completed => {}
@@ -180,6 +190,26 @@ impl Shared {
         self.journal.append(vec![run.stop_wanted()]).await?;
         // It may have ended meanwhile, and taken all other keys of it off the record.
         if is_under_way() { Ok(()) } else { self.journal.append(vec![run.stop_forgotten()]).await }
+    }
+
+    /// Lifts what is left of throttles of runs that are over, as brokers return. Not while a run sets its own.
+    pub(super) async fn lift_leftover(&self) -> Result<(), Error> {
+        // Nothing begins meanwhile.
+        let _alone = self.changing_history.lock().await;
+        let left = {
+            let state = self.state();
+            if !matches!(state.at, At::Idle) || state.leftover.is_empty() {
+                return Ok(());
+            }
+            state.leftover.clone()
+        };
+        let still = lift_leftover(&self.client, &left).await?;
+        if still != left {
+            tracing::info!(brokers = ?still.brokers, "what was left of a throttle is lifted; what is left of it now");
+            self.journal.append(vec![journal::leftover(&still)]).await?;
+            self.state().leftover = still;
+        }
+        Ok(())
     }
 
     /// Takes back all moves there are, and waits until nobody shows them any more. The journal's own topic does not
