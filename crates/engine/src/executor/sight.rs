@@ -64,14 +64,11 @@ impl Sight {
     }
 
     /// Whether the move is seen to be over and done: metadata shows the target, nothing is under
-    /// way, and everybody who could be in sync is. A member that was one before and is down is not
-    /// waited for: Kafka does not either.
+    /// way, and everybody who was added is in sync. A member that was one before is not waited for: that it is
+    /// down, or has fallen behind since, is no part of the move.
     pub(super) fn shows_done(&self, mv: &Move, seen: &PartitionSight) -> bool {
         seen.replicas == mv.new
             && !self.under_way.contains_key(&mv.partition)
-            && mv
-                .new
-                .iter()
-                .all(|broker| seen.in_sync.contains(broker) || mv.old.contains(broker) && !self.up.contains(broker))
+            && mv.added().all(|broker| seen.in_sync.contains(&broker))
     }
 }

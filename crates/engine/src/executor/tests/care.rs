@@ -149,6 +149,17 @@ fn a_leader_that_cannot_be_is_given_up_in_the_end() {
 }
 
 #[test]
+fn a_member_that_has_fallen_behind_keeps_no_move_from_its_end() {
+    let mut play = Play::new(&[&[1, 0]], &[(0, &[1, 2])]);
+    play.run_for(2_000);
+    let mut sight = play.look();
+    let seen = sight.partitions.get_mut(&TopicPartition::new("t", 0)).unwrap();
+    (seen.replicas, seen.in_sync) = ([1, 2].map(BrokerId).to_vec(), vec![BrokerId(2)]);
+    sight.under_way.clear();
+    assert_eq!(play.execution.step(&sight).ending, Some(Ending::Completed));
+}
+
+#[test]
 fn what_one_look_shows_of_brokers_ends_nothing() {
     // A move in flight and one that waits, and an answer of somebody who has not heard of broker 3 yet.
     let mut play = Play::new(&[&[1, 0], &[1, 0]], &[(0, &[1, 3]), (1, &[1, 3])]).with(|order| {
