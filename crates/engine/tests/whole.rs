@@ -342,3 +342,29 @@ async fn that_kafka_is_lost_is_told_within_seconds_and_mended_by_itself() {
     let failures = state.anomaly_detector_state.unwrap().recent_broker_failures;
     assert!(failures.is_empty(), "{failures:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn loads_are_told_though_nothing_is_known_of_some_partitions() {
+    let stage = Stage::new();
+    stage.world.with(|cluster| cluster.create_topic(&NewTopic::manual("lone", &[&[3]]), false)).unwrap();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    // What lies on it alone is measured by nobody any more.
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3))));
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let reply = life.client.ask_and_wait(&request::Load::default(), PATIENCE, Duration::from_secs(1)).await;
+    let Answer::Ready(load) = reply.answer else { panic!("{:?}", reply.answer) };
+    assert_eq!(load.brokers.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn healing_that_never_happens_is_not_said_to_be_switched_on() {
+    let stage = Stage::new();
+    let life =
+        stage.engine_with("anomaly.notifier.class=com.linkedin.kafka.cruisecontrol.detector.notifier.NoopNotifier\n");
+    life.proposed(&spread()).await;
+    let kind = evenkeel_rest::parameter::AnomalyType::BrokerFailure;
+    let asked = request::Admin { enable_self_healing_for: [kind].into(), ..Default::default() };
+    let Answer::Ready(answer) = life.client.ask(&asked).await.answer else { panic!("admin answers") };
+    assert_eq!(answer.self_healing_enabled_after, [(kind, false)].into());
+}

@@ -40,7 +40,10 @@ async fn equal_requests_share_a_plan_as_long_as_nothing_else_is_known() {
 async fn a_plain_request_hits_the_cache_unless_it_asks_not_to() {
     let scene = scene();
     let planner = planner(&scene);
+    propose(&planner, &scene, URL).await.unwrap();
+    assert!(!planner.is_up_to_date(scene.generation), "that was a plan for goals of somebody's own");
     let plain = propose(&planner, &scene, "proposals").await.unwrap();
+    assert!(planner.is_up_to_date(scene.generation) && !planner.is_up_to_date(scene.generation + 1));
     assert!(Arc::ptr_eq(&plain, &propose(&planner, &scene, "rebalance").await.unwrap()));
     let anew = propose(&planner, &scene, "rebalance?ignore_proposal_cache=true").await.unwrap();
     assert!(!Arc::ptr_eq(&plain, &anew) && plain.id == anew.id);
