@@ -31,6 +31,14 @@ pub enum Unreadable {
         /// What was asked.
         provider: String,
     },
+    /// Something that is found elsewhere, and is not there.
+    #[error("`{key}` asks for `{asked}`, which is not there")]
+    Reference {
+        /// Whose value it is in.
+        key: String,
+        /// What was asked, with its provider.
+        asked: String,
+    },
 }
 
 impl Properties {
@@ -63,6 +71,14 @@ impl Properties {
     /// The same without a look at variables: what looks like one means itself.
     pub fn read_literally(text: &str) -> Result<Properties, Unreadable> {
         Properties::parse(text, |_, value| Ok(value))
+    }
+
+    /// The same where values are found in more places: `ask` gets the key, the provider and what is asked of it.
+    pub fn read_asking(
+        text: &str,
+        ask: impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+    ) -> Result<Properties, Unreadable> {
+        Properties::parse(text, |key, value| answered(key, &value, &ask))
     }
 
     /// A value; one that is empty counts as not given.
@@ -129,6 +145,20 @@ fn unescaped(text: &str) -> Option<String> {
 
 /// The value with `${env:NAME}` replaced.
 fn filled(key: &str, value: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, Unreadable> {
+    answered(key, value, &|key: &str, provider: &str, name: &str| {
+        if provider != "env" {
+            return Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() });
+        }
+        variable(name).ok_or_else(|| Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() })
+    })
+}
+
+/// The value with every `${provider:name}` replaced.
+fn answered(
+    key: &str,
+    value: &str,
+    ask: &impl Fn(&str, &str, &str) -> Result<String, Unreadable>,
+) -> Result<String, Unreadable> {
     let mut whole = String::with_capacity(value.len());
     let mut rest = value;
     while let Some((before, after)) = rest.split_once("${") {
@@ -140,12 +170,8 @@ fn filled(key: &str, value: &str, variable: &impl Fn(&str) -> Option<String>) ->
             rest = after;
             continue;
         };
-        if provider != "env" {
-            return Err(Unreadable::Provider { key: key.to_owned(), provider: provider.to_owned() });
-        }
-        let unset = || Unreadable::Variable { key: key.to_owned(), variable: name.to_owned() };
         whole.push_str(before);
-        whole.push_str(&variable(name).ok_or_else(unset)?);
+        whole.push_str(&ask(key, provider, name)?);
         rest = behind;
     }
     whole.push_str(rest);
