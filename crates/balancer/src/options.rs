@@ -23,6 +23,17 @@ impl TopicPattern {
         Ok(TopicPattern { whole })
     }
 
+    /// These topics by name, and what `pattern` means.
+    pub fn with_names<'a>(pattern: Option<&TopicPattern>, names: impl IntoIterator<Item = &'a str>) -> TopicPattern {
+        let names: Vec<String> = names.into_iter().map(regex::escape).collect();
+        let mut whole = format!("^(?:{})$", names.join("|"));
+        if let Some(pattern) = pattern {
+            whole = format!("{}|{whole}", pattern.whole.as_str());
+        }
+        // Both halves were patterns before, and flags do not reach beyond their group.
+        TopicPattern { whole: Regex::new(&whole).expect("two patterns make a pattern") }
+    }
+
     /// Whether it means the topic.
     pub fn matches(&self, topic: &str) -> bool {
         self.whole.is_match(topic)

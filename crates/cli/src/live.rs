@@ -64,8 +64,8 @@ impl Options {
             Some(path) => read(path)?,
             None => String::new(),
         };
-        // The last counts.
-        text.push_str(&format!("\nbootstrap.servers={bootstrap}\n"));
+        // The last counts. The empty line ends one that a backslash would carry on.
+        text.push_str(&format!("\n\nbootstrap.servers={bootstrap}\n"));
         let wrong = |what: String| {
             let file = self.command_config.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
             Misuse::Connection { what: format!("{file}{what}") }

@@ -46,7 +46,8 @@ impl Page {
 
     /// A figure of our own.
     pub fn own(&mut self, name: &str, kind: &str, labels: &[(&str, &str)], value: f64) {
-        let heading = format!("# TYPE {name} {kind}\n");
+        let of = if name.starts_with("evenkeel_") { "of this engine" } else { "a sensor of Cruise Control" };
+        let heading = format!("# HELP {name} {}, {of}\n# TYPE {name} {kind}\n", name.replace('_', " "));
         if !self.text.contains(&heading) {
             self.text.push_str(&heading);
         }
@@ -71,6 +72,11 @@ pub fn executor(page: &mut Page, executor: &Executor) {
     let running = executor.running();
     let progress = running.as_ref().map(|(_, report)| report.progress).unwrap_or_default();
     execution(page, running.is_some(), &progress, executor.tally());
+    let report = running.as_ref().map(|(_, report)| report);
+    let gauge = |is_so: bool| f64::from(u8::from(is_so));
+    page.own("evenkeel_execution_slow_tasks", "gauge", &[], report.map_or(0.0, |it| it.slow as f64));
+    page.own("evenkeel_execution_held", "gauge", &[], gauge(report.is_some_and(|it| it.hold.is_some())));
+    page.own("evenkeel_execution_in_trouble", "gauge", &[], gauge(report.is_some_and(|it| it.trouble.is_some())));
 }
 
 fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {
@@ -217,7 +223,7 @@ mod tests {
         page.own("evenkeel_x", "counter", &[("why", "c")], 2.0);
         assert_eq!(
             page.into_text(),
-            "# TYPE evenkeel_x counter\nevenkeel_x{why=\"a \\\"b\\\"\\n\\\\\"} 1\nevenkeel_x{why=\"c\"} 2\n"
+            "# HELP evenkeel_x evenkeel x, of this engine\n# TYPE evenkeel_x counter\nevenkeel_x{why=\"a \\\"b\\\"\\n\\\\\"} 1\nevenkeel_x{why=\"c\"} 2\n"
         );
     }
 

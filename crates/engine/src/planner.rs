@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use evenkeel_rest::{Endpoint, Failure, Request};
+use evenkeel_rest::{Endpoint, Failure, Request, body::Step, request::GoalOptions};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{
@@ -22,7 +22,8 @@ use crate::{
         Known,
         windows::{NotEnough, Requirement},
     },
-    proposals::{Ask, Proposal, ask, make, not_enough, wanted},
+    proposals::{Ask, LEAST, Proposal, ask, make, not_enough, wanted},
+    serve::Steps,
 };
 
 #[cfg(test)]
@@ -36,8 +37,6 @@ const KEPT_CHANGES: usize = 200_000;
 const CACHED: usize = 64;
 /// How many models may be in memory at once.
 const AT_ONCE: usize = 2;
-/// The least that can be known.
-const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
 
 /// Makes plans. Clones share what they remember.
 #[derive(Clone)]
@@ -79,6 +78,8 @@ pub struct Tally {
 struct Cached {
     generation: u64,
     key: String,
+    /// Whether it is what a request without goals asks for.
+    plain: bool,
     answer: Arc<OnceCell<Answer>>,
 }
 
@@ -92,18 +93,23 @@ impl Planner {
 
     /// The plan for `request`. `known` says what is known, if it is enough; `history` is of brokers
     /// that are still to be left alone.
-    pub async fn propose(
+    pub async fn propose<Asking>(
         &self,
         request: &Request,
         history: &History,
-        known: impl Fn(Requirement) -> Result<Arc<Known>, NotEnough>,
-    ) -> Answer {
+        steps: &Steps,
+        known: impl Fn(Requirement) -> Asking,
+    ) -> Answer
+    where
+        Asking: Future<Output = Result<Arc<Known>, NotEnough>>,
+    {
         // What is wrong with a request is wrong before anything is known.
         wanted(request, &self.shared.settings.goals)?;
-        let ask = self.ask(request, history, &*known(LEAST).map_err(|why| not_enough(&why))?)?;
-        let known = known(ask.requirement).map_err(|why| not_enough(&why))?;
-        let answer = self.cached(known.generation, ask.key(), plans_anew(request));
-        let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known)).await.clone()?;
+        let ask = self.ask(request, history, &*known(LEAST).await.map_err(|why| not_enough(&why))?)?;
+        let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
+        let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
+        steps.begin(Step::WaitingForClusterModel);
+        let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known, steps.clone())).await.clone()?;
         self.keep(&made);
         Ok(made)
     }
@@ -125,10 +131,10 @@ impl Planner {
         self.memory().tally
     }
 
-    /// Whether there is a plan that was made on what is known in this generation.
+    /// Whether there is a plan for the default goals that was made on what is known in this generation.
     pub fn is_up_to_date(&self, generation: u64) -> bool {
         let made = |cached: &Cached| matches!(cached.answer.get(), Some(Ok(_)));
-        self.memory().cached.iter().any(|cached| cached.generation == generation && made(cached))
+        self.memory().cached.iter().any(|cached| cached.generation == generation && cached.plain && made(cached))
     }
 
     fn ask(&self, request: &Request, history: &History, known: &Known) -> Result<Ask, Failure> {
@@ -136,7 +142,7 @@ impl Planner {
     }
 
     /// The place of an answer, there already or not.
-    fn cached(&self, generation: u64, key: String, anew: bool) -> Arc<OnceCell<Answer>> {
+    fn cached(&self, generation: u64, key: String, plain: bool, anew: bool) -> Arc<OnceCell<Answer>> {
         let mut memory = self.memory();
         if anew {
             memory.cached.retain(|cached| cached.key != key || !cached.answer.initialized());
@@ -150,11 +156,11 @@ impl Planner {
             memory.cached.pop_front();
         }
         let answer = Arc::new(OnceCell::new());
-        memory.cached.push_back(Cached { generation, key, answer: answer.clone() });
+        memory.cached.push_back(Cached { generation, key, plain, answer: answer.clone() });
         answer
     }
 
-    async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>) -> Answer {
+    async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>, steps: Steps) -> Answer {
         let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         ask.request.threads = self.shared.threads;
         let shared = self.shared.clone();
@@ -162,7 +168,8 @@ impl Planner {
             // As long as the model is there, and not as long as somebody waits for what comes of it.
             let _turn = turn;
             let began = Instant::now();
-            let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings)?;
+            let mut made =
+                make(ask, endpoint, &known, &shared.capacities, &shared.settings, &|step| steps.begin(step))?;
             made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
             Ok(Arc::new(made))
@@ -203,6 +210,16 @@ impl Tally {
             }
             Err(_) => self.failed += 1,
         }
+    }
+}
+
+/// Whether the request asks for a rebalance by the default goals.
+fn is_plain(request: &Request) -> bool {
+    let by_default = |options: &GoalOptions, between_disks: bool| options.goals.is_empty() && !between_disks;
+    match request {
+        Request::Proposals(it) => by_default(&it.goal_options, it.scope.rebalance_disk),
+        Request::Rebalance(it) => by_default(&it.goal_options, it.scope.rebalance_disk),
+        _ => false,
     }
 }
 

@@ -11,7 +11,10 @@ use std::{
 
 use evenkeel_engine::{
     clock::WallClock,
-    executor::{Adjustment, Ending, Execution, Report, Runner},
+    executor::{
+        Adjustment, Ending, Execution, Report, Runner, Slowness,
+        service::{HistoryChange, Start},
+    },
     journal::{Journal, Run},
 };
 use evenkeel_kafka::{BrokerId, Error};
@@ -41,7 +44,9 @@ impl Stage {
         };
         let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
         let adjust = watch::channel(Adjustment::default()).1;
-        let runner = Runner { client, journal, clock, stop, adjust, task: None, report };
+        let slowness = Slowness::default();
+        let leftover = recovered.leftover;
+        let runner = Runner { client, journal, clock, slowness, leftover, stop, adjust, task: None, report };
         runner.carry_out(&run, execution).await.map(Some)
     }
 }
@@ -161,7 +166,72 @@ async fn a_cluster_that_cannot_be_reached_is_waited_for() {
         seen.wait_for(|report| report.trouble.is_none()).await.unwrap();
     };
     let (ending, ()) = tokio::join!(life, night);
-    // Targets that were gone took their moves back; the rest came true.
-    assert!(matches!(ending.unwrap(), Some(Ending::Completed | Ending::Incomplete)));
-    stage.assert_at_rest("after the night");
+    // Brokers that were only out of reach are given up by nobody.
+    assert_eq!(ending.unwrap(), Some(Ending::Completed));
+    stage.assert_done("after the night");
+}
+
+/// A run that is stopped after two seconds, when broker 2 is no longer heard of.
+async fn stopped_without_broker_2(stage: &Stage, fault: Fault, then: impl Future<Output = ()>) -> Option<Ending> {
+    let (ask, stop) = watch::channel(false);
+    let life = stage.live(Some(run()), stop, watch::channel(Report::default()).0);
+    let asking = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_ne!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+        stage.world.with(|cluster| cluster.suffer(&fault));
+        ask.send(true).unwrap();
+        then.await;
+        // Who asks is there until the end.
+        ask.closed().await;
+    };
+    let (ending, ()) = tokio::join!(tokio::time::timeout(Duration::from_secs(1_800), life), asking);
+    ending.expect("it comes to an end").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_a_broker_that_is_down_at_the_end_is_lifted_when_it_returns() {
+    let stage = Stage::new();
+    let two = evenkeel_sim::BrokerId(2);
+    let returning = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
+    };
+    let ending = stopped_without_broker_2(&stage, Fault::Crash(two), returning).await;
+    assert_eq!(ending, Some(Ending::Stopped));
+    stage.assert_at_rest("stopped while a broker was down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_says_nothing_keeps_no_stop_from_its_end() {
+    // Everybody takes it to be up all the while.
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let fault = Fault::CutLink(evenkeel_sim::BrokerId(2));
+    assert_eq!(stopped_without_broker_2(&stage, fault, async {}).await, Some(Ending::Stopped));
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whatever_life() {
+    let stage = Stage::new();
+    let two = evenkeel_sim::BrokerId(2);
+    let is_held_back = || {
+        let resource = evenkeel_sim::cluster::Resource::Broker(two);
+        let settings = stage.world.look(|cluster| cluster.describe_configs(two, &resource)).unwrap();
+        settings.iter().any(|it| it.name == "leader.replication.throttled.rate" && it.value.is_some())
+    };
+    let executor = stage.executor().await;
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(two)));
+    executor.stop(false).await.unwrap();
+    executor.idle().await;
+    assert!(is_held_back(), "nobody could reach it");
+    drop(executor);
+    let next = stage.executor().await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    stage.assert_at_rest("once it is back");
+    drop(next);
+    assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
 }

@@ -56,6 +56,10 @@ impl Stage {
 
     /// One life of a monitor, with few partitions in its stores.
     fn monitor(&self, more: &str) -> Monitor {
+        self.monitor_by(more, self.clock())
+    }
+
+    fn monitor_by(&self, more: &str, clock: WallClock) -> Monitor {
         let text = format!(
             "bootstrap.servers=sim:9000\ncapacity.config.file=given\npartition.metrics.window.ms=300000\n\
              num.partition.metrics.windows=3\npartition.sample.store.topic.partition.count=2\nbroker.sample.store.topic.partition.count=2\n\
@@ -65,7 +69,7 @@ impl Stage {
         let capacity = r#"{"DISK":{"/a":"1000000","/b":"1000000"},"CPU":{"num.cores":"8"},"NW_IN":"1","NW_OUT":"1"}"#;
         let capacities = format!(r#"{{"brokerCapacities":[{{"brokerId":"-1","capacity":{capacity}}}]}}"#);
         let capacities = Arc::new(Capacities::read(&capacities).unwrap());
-        Monitor::start(self.client(), settings.monitor, capacities, self.clock())
+        Monitor::start(self.client(), settings.monitor, capacities, clock)
     }
 
     fn suffer(&self, fault: Fault) {
@@ -210,6 +214,19 @@ async fn a_restart_has_its_windows_back() {
     let forgetful = stage.monitor("skip.loading.samples=true");
     until(&forgetful, "a look", |monitor| monitor.sighting().is_some()).await;
     assert!(forgetful.known(ALL).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_of_tomorrow_blind_nobody() {
+    let stage = Stage::new(None);
+    let tomorrow = stage.world.look(|cluster| cluster.wall_clock()) + 86_400_000;
+    let ahead = stage.monitor_by("", WallClock::starting_at(tomorrow));
+    until(&ahead, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+    drop(ahead);
+    let monitor = stage.monitor("");
+    until(&monitor, "a window of today", |monitor| monitor.known(ALL).is_ok()).await;
+    let windows = monitor.known(ALL).unwrap().loads.windows.clone();
+    assert!(windows.iter().all(|end| *end < tomorrow - 3_600_000), "{windows:?}");
 }
 
 #[tokio::test(start_paused = true)]

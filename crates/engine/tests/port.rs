@@ -1,6 +1,6 @@
 //! The door on a real port: TLS, many clients at once, and clients that do not behave. No paused time here.
 
-mod office;
+mod lives;
 mod stage;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
@@ -14,7 +14,7 @@ use evenkeel_rest::{
     client::{http_service, trusting},
     request,
 };
-use office::Office;
+use stage::Stage;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -51,8 +51,9 @@ async fn state_over(address: SocketAddr, scheme: &str, trusted: &str) -> Answer<
 
 #[tokio::test]
 async fn five_hundred_at_once_are_all_answered() {
-    let office = Office::open().await;
-    let server = Server::start(&local(), office.service()).await.unwrap();
+    let stage = Stage::new();
+    let life = stage.engine();
+    let server = Server::start(&local(), life.router.clone()).await.unwrap();
     let address = server.address();
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..500 {
@@ -68,8 +69,9 @@ async fn five_hundred_at_once_are_all_answered() {
 
 #[tokio::test]
 async fn clients_that_do_not_behave_are_in_nobody_s_way() {
-    let office = Office::open().await;
-    let server = Server::start(&local(), office.service()).await.unwrap();
+    let stage = Stage::new();
+    let life = stage.engine();
+    let server = Server::start(&local(), life.router.clone()).await.unwrap();
     let mut rude = Vec::new();
     for number in 0..50 {
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
@@ -95,18 +97,19 @@ async fn https_with_a_pem_file_and_nothing_else() {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
     let of = |path: &PathBuf| {
-        let tls = Tls { keystore: path.clone(), kind: None, has_password: false, strict_transport: None };
+        let tls = Tls { keystore: path.clone(), strict_transport: None };
         Webserver { tls: Some(tls), ..local() }
     };
     let good = written("good", &format!("{}{}", certificate.pem(), key.serialize_pem()));
-    let office = Office::open().await;
-    let server = Server::start(&of(&good), office.service()).await.unwrap();
+    let stage = Stage::new();
+    let life = stage.engine();
+    let server = Server::start(&of(&good), life.router.clone()).await.unwrap();
     assert!(matches!(state_over(server.address(), "https", &certificate.pem()).await, Answer::Ready(_)));
     assert!(matches!(state_over(server.address(), "http", "").await, Answer::Unreachable(_)));
     let (keyless, jks) = (written("keyless", &certificate.pem()), written("jks", "\u{feed}\u{feed}"));
-    let refused = Server::start(&of(&keyless), office.service()).await.unwrap_err();
+    let refused = Server::start(&of(&keyless), life.router.clone()).await.unwrap_err();
     assert!(matches!(refused, NoListener::Incomplete { .. }), "{refused}");
-    let refused = Server::start(&of(&jks), office.service()).await.unwrap_err();
+    let refused = Server::start(&of(&jks), life.router.clone()).await.unwrap_err();
     assert!(refused.to_string().contains("openssl pkcs12"), "{refused}");
     for path in [good, keyless, jks] {
         std::fs::remove_file(path).unwrap();

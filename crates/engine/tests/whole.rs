@@ -1,134 +1,25 @@
 //! Whole engines on simulated brokers, under paused time: asked over their door, dying, and taking up again what they
 //! had begun.
 
+mod lives;
 mod stage;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use axum::Router;
-use evenkeel_engine::{
-    clock::WallClock,
-    config::{capacity::Capacities, properties::Properties, settings::Settings},
-    engine::{Engine, Parts, Running},
-    notify::Courier,
-    serve::router,
-};
+use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_kafka::{
     TopicPartition,
     calls::offsets::{Isolation, Place},
 };
 use evenkeel_rest::{
     Answer,
-    body::{OptimizationResult, state::Phase},
-    client::{Client, Reply},
+    body::state::Phase,
     parameter::TaskStatus,
-    request::{self, Rebalance, RemoveBroker, StopProposalExecution},
+    request::{self, StopProposalExecution},
 };
-use evenkeel_sim::cluster::Fault;
-use stage::Stage;
-use uuid::Uuid;
-
-const PATIENCE: Duration = Duration::from_secs(600);
-
-/// One life of an engine.
-struct Life {
-    client: Client<Router>,
-    _running: Running,
-}
-
-impl Stage {
-    fn engine(&self) -> Life {
-        let text = "bootstrap.servers=sim:9000\n\
-                    metric.sampling.interval.ms=5000\n\
-                    partition.metrics.window.ms=10000\n\
-                    min.samples.per.partition.metrics.window=1\n\
-                    partition.sample.store.topic.partition.count=2\n\
-                    broker.sample.store.topic.partition.count=2\n\
-                    default.replication.throttle=5000000\n";
-        let properties = Properties::read(text, |_| None).unwrap();
-        let settings = Settings::read(&properties).unwrap().settings;
-        let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
-        let capacities = format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {capacity}}}]}}"#);
-        let parts = Parts {
-            client: self.client(),
-            settings: Arc::new(settings),
-            capacities: Arc::new(Capacities::read(&capacities).unwrap()),
-            courier: Courier::silent(),
-            clock: WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock())),
-        };
-        let running = Engine::start(parts).unwrap();
-        let base = "http://engine:9090/kafkacruisecontrol".parse().unwrap();
-        Life { client: Client::new(router(running.door()), base), _running: running }
-    }
-
-    /// Brokers that hold something of `orders`.
-    fn holders(&self) -> BTreeSet<i32> {
-        self.registrations().iter().flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
-    }
-}
-
-impl Life {
-    /// Asks until there is a plan: at first the journal is not open, and then nothing is known.
-    async fn proposed(&self, asked: &Rebalance) -> (OptimizationResult, Uuid) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let reply = self.client.ask_and_wait(asked, PATIENCE, Duration::from_secs(1)).await;
-            if let Answer::Ready(result) = reply.answer {
-                return (result, reply.task.expect("a task has a name"));
-            }
-            assert!(tokio::time::Instant::now() < deadline, "{:?}", reply.answer);
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-    }
-
-    async fn phase(&self) -> Option<Phase> {
-        match self.client.ask(&request::State::default()).await.answer {
-            // Before the journal is open nobody knows.
-            Answer::Ready(state) => state.executor_state.map(|it| it.phase),
-            _ => None,
-        }
-    }
-
-    async fn until(&self, what: &str, is_so: impl Fn(&Phase) -> bool) {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let phase = self.phase().await;
-            if phase.as_ref().is_some_and(&is_so) {
-                return;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "{what}: {phase:?}");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    async fn status_of(&self, task: Uuid) -> Option<TaskStatus> {
-        let asked = request::UserTasks { user_task_ids: [task].into(), ..Default::default() };
-        match self.client.ask(&asked).await.answer {
-            Answer::Ready(tasks) => tasks.user_tasks.first().map(|task| task.status),
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-/// Only counts matter here, so that every run is the same.
-fn spread() -> Rebalance {
-    let mut asked = Rebalance::default();
-    asked.goal_options.goals = vec!["ReplicaDistributionGoal".to_owned(), "LeaderReplicaDistributionGoal".to_owned()];
-    asked.execution.skip_hard_goal_check = true;
-    asked
-}
-
-fn executing(proposal: Option<String>) -> Rebalance {
-    let mut asked = spread();
-    asked.execution.run.dryrun = false;
-    asked.execution.run.reason = Some("a test".to_owned());
-    asked.execution.run.proposal_id = proposal;
-    asked
-}
-
-fn task<T>(reply: &Reply<T>) -> Uuid {
-    reply.task.expect("a task has a name")
-}
+use evenkeel_sim::cluster::{BrokerSpec, Fault, NewTopic, Reassignment};
+use lives::{PATIENCE, executing, removing, spread, task};
+use stage::{Stage, moves};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_approved_is_carried_out_and_remembered_by_the_next_life() {
@@ -182,7 +73,7 @@ async fn a_stop_takes_back_what_is_under_way() {
     let stage = Stage::new();
     let before = stage.registrations();
     let life = stage.engine();
-    life.proposed(&spread()).await;
+    let planned = life.proposed(&spread()).await.0.summary.num_replica_movements;
     life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
     life.until("it runs", |phase| matches!(phase, Phase::InterBroker(_))).await;
     let busy = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
@@ -191,9 +82,11 @@ async fn a_stop_takes_back_what_is_under_way() {
     assert!(matches!(stopped.answer, Answer::Ready(_)), "{:?}", stopped.answer);
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     stage.assert_at_rest("afterwards");
-    // What had not arrived is where it was.
+    // What had arrived is there, and everything else is where it was: no more moved than could be under way at once.
     let after = stage.registrations();
-    assert!(before.iter().zip(&after).any(|(before, after)| before.replicas == after.replicas));
+    let moved = before.iter().zip(&after).filter(|(before, after)| before.replicas != after.replicas).count();
+    assert!(moved < planned as usize, "{moved} of {planned} moved");
+    assert!(after.iter().all(|record| record.replicas.len() == 2 && record.adding.is_empty()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,11 +94,7 @@ async fn a_broker_is_emptied_and_left_alone_for_a_while_even_after_a_restart() {
     let stage = Stage::new();
     let life = stage.engine();
     life.proposed(&spread()).await;
-    let mut asked = RemoveBroker { brokerid: [0].into(), ..RemoveBroker::default() };
-    asked.goal_options.goals = spread().goal_options.goals;
-    asked.execution.skip_hard_goal_check = true;
-    asked.execution.run.dryrun = false;
-    let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await;
+    let reply = life.client.ask_and_wait(&removing(0), PATIENCE, Duration::from_secs(1)).await;
     assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
     life.until("it runs", |phase| *phase != Phase::Idle).await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;
@@ -296,4 +185,186 @@ async fn after_a_gap_in_sampling_no_plan_is_made_blindly() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(waited < 60, "there is never a plan again");
+}
+
+/// Sends partition 11, which no plan of these tests needs to move, elsewhere, as another tool would.
+fn another_tool_moves(stage: &Stage) {
+    let ids = [2, 3].map(evenkeel_sim::BrokerId).to_vec();
+    let line = Reassignment { partition: evenkeel_sim::TopicPartition::new("orders", 11), target: Some(ids) };
+    stage.world.with(|cluster| cluster.suffer(&Fault::ForeignReassignment(line)));
+}
+
+/// Nothing arrives within the hour.
+fn crawl(stage: &Stage) {
+    let rates = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
+    let lists = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
+    stage.world.with(|cluster| {
+        use evenkeel_sim::cluster::{Alteration, Operation, Resource};
+        let set = |name: &str, value: &str| Alteration {
+            name: name.to_owned(),
+            operation: Operation::Set,
+            value: Some(value.to_owned()),
+        };
+        for id in (0..4).map(evenkeel_sim::BrokerId) {
+            let slow = rates.map(|name| set(name, "1000"));
+            cluster.incremental_alter_configs(&Resource::Broker(id), &slow, false).unwrap();
+        }
+        let all = lists.map(|name| set(name, "*"));
+        let topic = Resource::Topic("orders".to_owned());
+        cluster.incremental_alter_configs(&topic, &all, false).unwrap();
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn moves_of_other_tools_are_taken_back_before_an_execution() {
+    let stage = Stage::new();
+    crawl(&stage);
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    another_tool_moves(&stage);
+    let moving = || stage.world.look(|cluster| cluster.registration("orders", 11).unwrap().is_moving());
+    life.proposed(&spread()).await;
+    assert!(moving(), "a dry run stops nobody");
+    // Not even one that cannot be.
+    let mut wrong = executing(None);
+    wrong.goal_options.goals = vec!["NoSuchGoal".to_owned()];
+    let refused = life.client.ask_and_wait(&wrong, PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(refused.answer, Answer::Refused { .. }), "{:?}", refused.answer);
+    assert!(moving());
+    let reply = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+    let record = stage.registrations().remove(11);
+    assert_ne!(record.adding, [2, 3].map(evenkeel_sim::BrokerId), "it still goes where the other tool wants it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_other_tools_move_that_must_not_be_stopped_nothing_is_begun() {
+    let stage = Stage::new();
+    crawl(&stage);
+    let life = stage.engine_with("auto.stop.external.agent=false\n");
+    life.proposed(&spread()).await;
+    another_tool_moves(&stage);
+    let refused = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(refused.answer, Answer::Busy(_)), "{:?}", refused.answer);
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None).len()), 1);
+}
+
+/// Four brokers in two racks, with two replicas of everything, one in each rack.
+fn two_racks() -> Stage {
+    let brokers = (0..4).map(|id| BrokerSpec::new(id).in_rack(["a", "b"][id as usize % 2]));
+    Stage::on(brokers, moves(), 2_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_engine_keeps_for_itself_makes_no_plan_impossible() {
+    let mut asked = spread();
+    asked.goal_options.goals.insert(0, "RackAwareGoal".to_owned());
+    let stage = two_racks();
+    let life = stage.engine();
+    life.proposed(&asked).await;
+    let journal = |stage: &Stage| stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().replicas.len());
+    assert_eq!(journal(&stage), 2);
+    // Nor one that was made when there were three racks.
+    let stage = two_racks();
+    let wide = NewTopic::manual(TOPIC, &[&[0, 1, 2]]).config("cleanup.policy", "compact");
+    stage.world.with(|cluster| cluster.create_topic(&wide, false)).unwrap();
+    let life = stage.engine();
+    let (seen, _) = life.proposed(&asked).await;
+    assert_eq!((journal(&stage), &seen.summary.excluded_topics[..]), (3, &[TOPIC.to_owned()][..]));
+    assert!(seen.summary.num_replica_movements > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn plans_can_be_made_while_another_is_carried_out() {
+    let stage = two_racks();
+    let life = stage.engine();
+    let mut asked = spread();
+    asked.goal_options.goals.insert(0, "RackAwareGoal".to_owned());
+    life.begun().await;
+    let moving = || stage.world.look(|cluster| cluster.list_reassignments(None).len());
+    while moving() == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut seen = 0;
+    while life.phase().await.is_some_and(|phase| phase != Phase::Idle) {
+        let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await;
+        let Answer::Ready(plan) = reply.answer else { panic!("{:?}", reply.answer) };
+        let replicas: i64 = plan.load_after_optimization.brokers.iter().map(|broker| broker.replicas as i64).sum();
+        assert!(replicas >= 24, "{replicas}");
+        seen += 1;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert!(seen > 3, "only {seen} plans");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_notices_soon_that_another_has_taken_over() {
+    let stage = Stage::new();
+    let older = stage.engine();
+    older.proposed(&spread()).await;
+    let newer = stage.engine();
+    newer.proposed(&spread()).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (status, body) = older.got("/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("Another engine has taken over"), "{body}");
+    let refused = older.client.ask(&request::PauseSampling::default()).await;
+    assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
+    assert_eq!(newer.got("/readyz").await, (200, "ok\n".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_kafka_is_lost_is_told_within_seconds_and_mended_by_itself() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    assert_eq!(life.got("/readyz").await.0, 503);
+    assert!(life.got("/readyz").await.1.contains("Kafka has not been reached yet"));
+    let asked = life.begun().await;
+    let all = || (0..4).map(evenkeel_sim::BrokerId);
+    stage.world.with(|cluster| all().for_each(|id| cluster.suffer(&Fault::CutLink(id))));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (status, body) = life.got("/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("Kafka cannot be reached"), "{body}");
+    let before = tokio::time::Instant::now();
+    let (status, body) = life.got("/kafkacruisecontrol/kafka_cluster_state").await;
+    assert_eq!(status, 500, "{body}");
+    assert!(before.elapsed() < Duration::from_secs(2) && body.contains("Kafka cannot be reached"), "{body}");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let (_, text) = life.got("/kafkacruisecontrol/state").await;
+    assert!(text.contains("Kafka cannot be reached") && text.contains("The execution is in trouble"), "{text}");
+    stage.world.with(|cluster| all().for_each(|id| cluster.suffer(&Fault::MendedLink(id))));
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    stage.assert_at_rest("afterwards");
+    assert_eq!(life.got("/readyz").await.0, 200);
+    assert!(life.status_of(asked).await.is_some());
+    let Answer::Ready(state) = life.client.ask(&request::State::default()).await.answer else { panic!("no state") };
+    let failures = state.anomaly_detector_state.unwrap().recent_broker_failures;
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn loads_are_told_though_nothing_is_known_of_some_partitions() {
+    let stage = Stage::new();
+    stage.world.with(|cluster| cluster.create_topic(&NewTopic::manual("lone", &[&[3]]), false)).unwrap();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    // What lies on it alone is measured by nobody any more.
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3))));
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let reply = life.client.ask_and_wait(&request::Load::default(), PATIENCE, Duration::from_secs(1)).await;
+    let Answer::Ready(load) = reply.answer else { panic!("{:?}", reply.answer) };
+    assert_eq!(load.brokers.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn healing_that_never_happens_is_not_said_to_be_switched_on() {
+    let stage = Stage::new();
+    let life =
+        stage.engine_with("anomaly.notifier.class=com.linkedin.kafka.cruisecontrol.detector.notifier.NoopNotifier\n");
+    life.proposed(&spread()).await;
+    let kind = evenkeel_rest::parameter::AnomalyType::BrokerFailure;
+    let asked = request::Admin { enable_self_healing_for: [kind].into(), ..Default::default() };
+    let Answer::Ready(answer) = life.client.ask(&asked).await.answer else { panic!("admin answers") };
+    assert_eq!(answer.self_healing_enabled_after, [(kind, false)].into());
 }

@@ -95,6 +95,13 @@ impl Failure {
         Self::thrown(ILLEGAL_STATE, text)
     }
 
+    /// Somebody else moves partitions, and is not to be stopped.
+    pub fn foreign_moves() -> Self {
+        let text = "Cannot execute new proposals while there are ongoing partition reassignments initiated by external \
+                    agent.";
+        Self::thrown(ILLEGAL_STATE, text)
+    }
+
     /// Goals that nobody knows.
     pub fn unknown_goals(endpoint: Endpoint, unknown: &[&str], supported: &[&str]) -> Self {
         let (unknown, supported) = (listed(unknown), listed(supported));
@@ -247,6 +254,7 @@ mod tests {
             (Failure::missing_brokers(Endpoint::RemoveBroker, &[7]), Sort::MissingBroker),
             (Failure::missing_brokers(Endpoint::DemoteBroker, &[7]), Sort::MissingBroker),
             (Failure::ongoing_execution(), Sort::Busy),
+            (Failure::foreign_moves(), Sort::Busy),
             (Failure::tasks_exhausted(12), Sort::TasksExhausted),
             (Failure::proposal_outdated("ab12", "broker 3 is gone"), Sort::ProposalOutdated),
             (Failure::unknown_goals(Endpoint::Rebalance, &["X"], &[]), Sort::Other),

@@ -33,6 +33,8 @@ pub struct AdminPlan {
 pub struct AdminSeen {
     /// Which anomalies of the plan were mended unasked before.
     pub healing_before: BTreeMap<AnomalyType, bool>,
+    /// Which of them are now: whoever never mends anything is not made to.
+    pub healing_after: BTreeMap<AnomalyType, bool>,
     /// Brokers removed and demoted before and after, if any were to be forgotten.
     pub history: Option<(History, History)>,
 }
@@ -72,7 +74,7 @@ impl AdminPlan {
                 "LEADERSHIP_BROKER",
                 asked.broker_concurrent_leader_movements,
             )?,
-            in_cluster: limits.take(
+            in_cluster: limits.take_up_to(
                 "max_partition_movements_in_cluster",
                 "max inter-broker partition movements",
                 asked.max_partition_movements_in_cluster,
@@ -112,7 +114,7 @@ impl AdminPlan {
         let lines = Some(self.limit_lines.clone()).filter(|lines| !lines.is_empty());
         AdminAnswer {
             self_healing_enabled_before: seen.healing_before.clone(),
-            self_healing_enabled_after: self.healing.clone(),
+            self_healing_enabled_after: seen.healing_after.clone(),
             concurrency_adjuster_enabled_before: never(&self.adjusters),
             concurrency_adjuster_enabled_after: never(&self.adjusters),
             ongoing_concurrency_change_request: lines,
@@ -143,10 +145,26 @@ struct Limits {
 }
 
 impl Limits {
+    /// One that must stay below the ceiling.
     fn take(&mut self, parameter: &str, name: &str, asked: Option<u32>) -> Result<Option<usize>, Failure> {
+        self.within(self.ceiling.saturating_sub(1), parameter, name, asked)
+    }
+
+    /// One that may be the ceiling itself.
+    fn take_up_to(&mut self, parameter: &str, name: &str, asked: Option<u32>) -> Result<Option<usize>, Failure> {
+        self.within(self.ceiling, parameter, name, asked)
+    }
+
+    fn within(
+        &mut self,
+        most: usize,
+        parameter: &str,
+        name: &str,
+        asked: Option<u32>,
+    ) -> Result<Option<usize>, Failure> {
         let Some(asked) = asked else { return Ok(None) };
         let limit = usize::try_from(asked).unwrap_or(usize::MAX);
-        if limit >= self.ceiling {
+        if limit > most {
             let ceiling = u32::try_from(self.ceiling).unwrap_or(u32::MAX);
             return Err(Failure::concurrency_too_high(name, asked, ceiling));
         }
@@ -180,6 +198,10 @@ mod tests {
             plan.answer(&AdminSeen::default()).ongoing_concurrency_change_request.unwrap(),
             "Inter-broker partition movement concurrency is set to 7\nExecution progress check interval is set to 1500Ms\n"
         );
+        let all = request::Admin { max_partition_movements_in_cluster: Some(1250), ..asked() };
+        assert_eq!(AdminPlan::of(&all, 1250).unwrap().adjustment.in_cluster, Some(1250));
+        let more = request::Admin { max_partition_movements_in_cluster: Some(1251), ..asked() };
+        assert!(AdminPlan::of(&more, 1250).is_err());
         let much = request::Admin { concurrent_partition_movements_per_broker: Some(99_999), ..asked() };
         assert_eq!(
             AdminPlan::of(&much, 1250).unwrap_err().to_string(),
@@ -216,7 +238,7 @@ mod tests {
         let plan = AdminPlan::of(&some, 1250).unwrap();
         let wanted = BTreeMap::from([(AnomalyType::BrokerFailure, true), (AnomalyType::GoalViolation, false)]);
         assert_eq!(plan.healing, wanted);
-        let seen = AdminSeen { healing_before: wanted.clone(), history: None };
+        let seen = AdminSeen { healing_after: wanted.clone(), ..AdminSeen::default() };
         assert_eq!(plan.answer(&seen).self_healing_enabled_after, wanted);
     }
 

@@ -58,7 +58,7 @@ impl ClusterSeen {
     pub fn of(sighting: &Sighting) -> ClusterSeen {
         let partitions = sighting.view.partitions.iter().map(|(partition, seen)| {
             let seen = PartitionSeen {
-                replicas: seen.replicas.clone(),
+                replicas: seen.replicas.iter().chain(&seen.adding).copied().collect(),
                 in_sync: sighting.in_sync(partition),
                 offline: seen.offline.clone(),
                 leader: seen.leader,

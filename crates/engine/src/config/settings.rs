@@ -16,10 +16,13 @@ use super::{
     store::SampleStore,
 };
 use crate::{
-    executor::{Limits, Strategy},
+    executor::{Limits, Slowness, Strategy},
+    journal::topic::TOPIC,
     monitor::windows::Layout,
     tasks::{self, Class},
 };
+
+const MB: f64 = 1024.0 * 1024.0;
 
 /// Where load is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,10 +96,14 @@ pub struct Goals {
     pub self_healing: Vec<Goal>,
     /// Between the disks of a broker.
     pub intra_broker: Vec<Goal>,
-    /// Thresholds.
+    /// Thresholds for plans.
     pub thresholds: GoalSettings,
+    /// Those that are watched: wider bands, so that not everything that could be better is an anomaly.
+    pub detection_thresholds: GoalSettings,
     /// Topics that stay where they are, unless a caller says otherwise.
     pub excluded_topics: Option<TopicPattern>,
+    /// Topics that this engine keeps for itself.
+    pub own_topics: Vec<String>,
 }
 
 /// How plans are carried out.
@@ -114,6 +121,8 @@ pub struct Executor {
     pub stops_others: bool,
     /// How long an election may take.
     pub leader_patience: i64,
+    /// Which moves are slow.
+    pub slowness: Slowness,
     /// How long removed brokers are left alone.
     pub removal_memory: i64,
     /// How long demoted brokers are left alone.
@@ -134,11 +143,14 @@ impl Settings {
     pub fn read(properties: &Properties) -> Result<Read, Vec<Remark>> {
         let keys = Keys::new(properties);
         let mut warnings = Vec::new();
+        let connection = Connection::of(&keys, &mut warnings);
+        let monitor = monitor(&keys, &mut warnings);
+        let own_topics = monitor.stores.iter().cloned().chain([TOPIC.to_owned()]).collect();
         let settings = Settings {
-            connection: Connection::of(&keys, &mut warnings),
+            connection,
             capacity_file: keys.text("capacity.config.file").map(PathBuf::from),
-            monitor: monitor(&keys, &mut warnings),
-            goals: goals(&keys, &mut warnings),
+            monitor,
+            goals: goals(&keys, own_topics, &mut warnings),
             executor: executor(&keys),
             detectors: super::detectors::read(&keys, &mut warnings),
             tasks: user_tasks(&keys),
@@ -146,6 +158,13 @@ impl Settings {
             webserver: super::webserver::read(&keys, &mut warnings),
         };
         refuse_unsafe(&keys);
+        for (key, built, text) in CLASSES {
+            if let Some(class) = keys.text(key).map(|class| class.rsplit('.').next().unwrap_or(class))
+                && !built.contains(&class)
+            {
+                warnings.push(Remark { key: key.to_owned(), text: format!("{class} is not built: {text}") });
+            }
+        }
         let (asked, errors) = keys.into_findings();
         if !errors.is_empty() {
             return Err(errors);
@@ -160,7 +179,7 @@ impl Settings {
 }
 
 /// Keys of what is not built: whoever sets one of them expects something.
-const MISSED: [(&str, &str); 8] = [
+const MISSED: [(&str, &str); 12] = [
     ("concurrency.adjuster.", "limits are not adjusted by themselves yet"),
     ("prometheus.", "loads are not read from Prometheus yet"),
     ("metric.anomaly.", "metric anomalies are not looked for yet"),
@@ -169,6 +188,24 @@ const MISSED: [(&str, &str); 8] = [
     ("maintenance.event.", "maintenance events are not read yet"),
     ("provisioner.", "recommendations are given, never carried out"),
     ("use.linear.regression.model", "the static model of processor time is used"),
+    ("rack.aware.goal.rack.id.mapper.class", "racks are taken as brokers name them"),
+    ("proposal.expiration.ms", "a plan is used again as long as nothing else is known"),
+    ("num.proposal.precompute.threads", "plans are made when they are asked for"),
+    ("executor.notifier.class", "slow moves are told in the log and in /metrics"),
+];
+
+/// Classes that are built here under other names, and what is done instead of any other.
+const CLASSES: [(&str, &[&str], &str); 2] = [
+    (
+        "broker.capacity.config.resolver.class",
+        &["BrokerCapacityConfigFileResolver", "BrokerCapacityResolver"],
+        "capacities are read from the capacity file",
+    ),
+    (
+        "sample.store.class",
+        &["KafkaSampleStore", "ReadOnlyKafkaSampleStore", "NoopSampleStore"],
+        "samples are kept in Kafka",
+    ),
 ];
 
 /// What would leave a door open if it were merely ignored.
@@ -228,7 +265,7 @@ fn monitor(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Monitor {
     }
 }
 
-fn goals(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Goals {
+fn goals(keys: &Keys<'_>, own_topics: Vec<String>, warnings: &mut Vec<Remark>) -> Goals {
     let all: Vec<Goal> = Goal::ALL.into_iter().filter(|goal| !goal.is_intra_broker()).collect();
     let mut list = |key: &str, default: &[Goal]| keys.goals(key, default, warnings);
     let supported = list("goals", &all);
@@ -252,6 +289,7 @@ fn goals(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Goals {
         }
     }
     let pattern = "topics.excluded.from.partition.movement";
+    let watched = thresholds(keys);
     Goals {
         supported,
         default,
@@ -259,8 +297,10 @@ fn goals(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Goals {
         detection,
         self_healing,
         intra_broker,
-        thresholds: thresholds(keys),
+        thresholds: GoalSettings { distribution_threshold_multiplier: 1.0, ..watched.clone() },
+        detection_thresholds: watched,
         excluded_topics: topics(keys, pattern),
+        own_topics,
     }
 }
 
@@ -344,13 +384,14 @@ fn thresholds(keys: &Keys<'_>) -> GoalSettings {
 
 fn executor(keys: &Keys<'_>) -> Executor {
     let limit = |key, default| keys.number(key, default, 1..=1_000_000_usize);
+    let usual = Limits::default();
     let limits = Limits {
-        per_broker: limit("num.concurrent.partition.movements.per.broker", 5),
-        in_cluster: limit("max.num.cluster.partition.movements", 1_250),
-        dirs_per_broker: limit("num.concurrent.intra.broker.partition.movements", 2),
-        leaders_in_cluster: limit("num.concurrent.leader.movements", 1_000),
-        leaders_per_broker: limit("num.concurrent.leader.movements.per.broker", 250),
-        spared: Default::default(),
+        per_broker: limit("num.concurrent.partition.movements.per.broker", usual.per_broker),
+        in_cluster: limit("max.num.cluster.partition.movements", usual.in_cluster),
+        dirs_per_broker: limit("num.concurrent.intra.broker.partition.movements", usual.dirs_per_broker),
+        leaders_in_cluster: limit("num.concurrent.leader.movements", usual.leaders_in_cluster),
+        leaders_per_broker: limit("num.concurrent.leader.movements.per.broker", usual.leaders_per_broker),
+        spared: usual.spared,
     };
     let ceiling_key = "max.num.cluster.movements";
     let ceiling = limit(ceiling_key, 1_250);
@@ -379,8 +420,20 @@ fn executor(keys: &Keys<'_>) -> Executor {
         throttle: keys.maybe("default.replication.throttle", 1),
         stops_others: keys.flag("auto.stop.external.agent", true),
         leader_patience: keys.millis("leader.movement.timeout.ms", 180_000),
+        slowness: slowness(keys),
         removal_memory: keys.millis("removal.history.retention.time.ms", 1_209_600_000),
         demotion_memory: keys.millis("demotion.history.retention.time.ms", 1_209_600_000),
+    }
+}
+
+fn slowness(keys: &Keys<'_>) -> Slowness {
+    let usual = Slowness::default();
+    let rate = |key, usual: f64| keys.number(key, usual / MB, 1e-6..=1e9) * MB;
+    Slowness {
+        after: keys.millis("task.execution.alerting.threshold.ms", usual.after),
+        between_brokers: rate("inter.broker.replica.movement.rate.alerting.threshold", usual.between_brokers),
+        between_dirs: rate("intra.broker.replica.movement.rate.alerting.threshold", usual.between_dirs),
+        backoff: keys.millis("slow.task.alerting.backoff.ms", usual.backoff),
     }
 }
 
@@ -411,18 +464,18 @@ fn user_tasks(keys: &Keys<'_>) -> tasks::Limits {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Read, Vec<Remark>> {
+    fn read_settings(text: &str) -> Result<Read, Vec<Remark>> {
         let text = format!("bootstrap.servers=localhost:9092\n{text}");
         Settings::read(&Properties::read(&text, |_| None).unwrap())
     }
 
     fn errors(text: &str) -> Vec<String> {
-        read(text).unwrap_err().iter().map(ToString::to_string).collect()
+        read_settings(text).unwrap_err().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn defaults_are_the_original_s() {
-        let read = read("").unwrap();
+        let read = read_settings("").unwrap();
         assert_eq!(read.warnings, []);
         let settings = read.settings;
         assert_eq!(
@@ -452,7 +505,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_named_and_what_would_be_unsafe_is_refused() {
-        let read = read(
+        let read = read_settings(
             "concurrency.adjuster.leadership.enabled=true\nsome.plugin.of.mine=1\n\
              goals=com.linkedin.kafka.cruisecontrol.analyzer.goals.BrokerSetAwareGoal,RackAwareGoal\ndefault.goals=RackAwareGoal\n\
              metric.sampler.class=a.b.PrometheusMetricSampler",
@@ -462,14 +515,30 @@ mod tests {
         assert_eq!(keys, ["metric.sampler.class", "goals", "concurrency.adjuster.leadership.enabled"]);
         assert_eq!(read.settings.goals.supported, [Goal::RackAware]);
 
+        let others = read_settings(
+            "broker.capacity.config.resolver.class=x.CloudResolver\nsample.store.class=x.y.KafkaSampleStore\n\
+             proposal.expiration.ms=5\nrack.aware.goal.rack.id.mapper.class=x.Mapper",
+        );
+        let keys: Vec<String> = others.unwrap().warnings.into_iter().map(|warning| warning.key).collect();
+        let wanted =
+            ["broker.capacity.config.resolver.class", "proposal.expiration.ms", "rack.aware.goal.rack.id.mapper.class"];
+        assert_eq!(keys, wanted);
+
         let secured = "webserver.security.enable=true\nwebserver.security.provider=x.SpnegoSecurityProvider";
         assert_eq!(errors(secured).len(), 1);
     }
 
     #[test]
+    fn what_is_watched_has_wider_bands_than_what_is_planned_for() {
+        let goals = read_settings("goal.violation.distribution.threshold.multiplier=2.5").unwrap().settings.goals;
+        assert_eq!(goals.detection_thresholds.distribution_threshold_multiplier, 2.5);
+        assert_eq!(goals.thresholds.distribution_threshold_multiplier, 1.0);
+    }
+
+    #[test]
     fn classes_have_their_own_retention_where_it_is_given() {
         let settings =
-            read("completed.user.task.retention.time.ms=1000\nmax.cached.completed.kafka.admin.user.tasks=3")
+            read_settings("completed.user.task.retention.time.ms=1000\nmax.cached.completed.kafka.admin.user.tasks=3")
                 .unwrap()
                 .settings;
         assert_eq!(settings.tasks.kept[&Class::KafkaAdmin], (1_000, 3));

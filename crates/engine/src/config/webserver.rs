@@ -1,6 +1,6 @@
 //! Where and how requests are taken: the original's `webserver.*` keys.
 
-use std::{fmt, path::PathBuf};
+use std::path::PathBuf;
 
 use super::keys::{Keys, Remark};
 
@@ -30,22 +30,12 @@ pub struct Webserver {
 }
 
 /// HTTPS.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
     /// A PEM file with the key and the certificates.
     pub keystore: PathBuf,
-    /// The type that was given for it.
-    pub kind: Option<String>,
-    /// Whether a password for it was given: a PEM file has none.
-    pub has_password: bool,
     /// The value of `Strict-Transport-Security`, if wanted.
     pub strict_transport: Option<String>,
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tls").field("keystore", &self.keystore).field("kind", &self.kind).finish_non_exhaustive()
-    }
 }
 
 /// What pages of other origins may do.
@@ -113,13 +103,10 @@ fn tls(keys: &Keys<'_>) -> Option<Tls> {
         keys.wrong(key, "is required with `webserver.ssl.enable`");
         return None;
     };
-    let passwords = ["webserver.ssl.keystore.password", "webserver.ssl.key.password"];
     let age: u64 = keys.number("webserver.ssl.sts.max.age", 31_536_000, 0..=u64::MAX);
     let subdomains = keys.flag("webserver.ssl.sts.include.subdomains", true);
     Some(Tls {
         keystore: keystore.into(),
-        kind: keys.text("webserver.ssl.keystore.type").map(str::to_owned),
-        has_password: passwords.into_iter().filter(|key| keys.text(key).is_some()).count() > 0,
         strict_transport: keys
             .flag("webserver.ssl.sts.enabled", false)
             .then(|| format!("max-age={age}{}", if subdomains { "; includeSubDomains" } else { "" })),
@@ -158,7 +145,7 @@ mod tests {
         );
         let tls = settings.tls.unwrap();
         assert_eq!(tls.strict_transport.as_deref(), Some("max-age=9; includeSubDomains"));
-        assert!(tls.has_password && !format!("{tls:?}").contains("hush"));
+        assert!(!format!("{tls:?}").contains("hush"));
         assert_eq!(settings.credentials, Some(PathBuf::from("/users")));
         assert_eq!(settings.cors.unwrap().origin, "https://ui");
         assert_eq!((settings.prefix.as_str(), warnings.len(), errors.len()), ("/cc", 1, 0));

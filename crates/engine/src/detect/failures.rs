@@ -24,8 +24,13 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// What a view shows.
-    pub fn of(view: &View) -> Sight {
+    /// What a view shows; `None` if not one broker is up. Somebody has answered, so that cannot be: the cluster has just
+    /// come back, and its brokers have not told the controller yet.
+    pub fn seen(view: &View) -> Option<Sight> {
+        Some(Sight::of(view)).filter(|sight| !sight.up.is_empty())
+    }
+
+    fn of(view: &View) -> Sight {
         let up: BTreeSet<i32> = view.brokers.iter().filter(|(_, broker)| broker.up).map(|(id, _)| *id).collect();
         let replicas = view.partitions.values().flat_map(|partition| &partition.replicas);
         let missing = replicas.filter(|id| !up.contains(id)).copied().collect();
@@ -53,7 +58,13 @@ pub struct Bearable {
 pub struct Missing {
     brokers: BTreeMap<i32, Millis>,
     dirs: BTreeMap<i32, BTreeMap<String, Millis>>,
+    /// Since when most of them are.
+    most_since: Option<Millis>,
 }
+
+/// That most brokers are gone has to last so long to be believed: a cluster that was out of reach comes back broker by
+/// broker.
+const BELIEVED_AFTER: Millis = 30_000;
 
 /// What a look has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +78,13 @@ pub struct Changed {
 impl Missing {
     /// With brokers that were missed before this process began.
     pub fn recalled(brokers: BTreeMap<i32, Millis>) -> Missing {
-        Missing { brokers, dirs: BTreeMap::new() }
+        Missing { brokers, ..Missing::default() }
+    }
+
+    /// Until when a look is not to be believed, if so.
+    pub fn doubted_until(&mut self, sight: &Sight, now: Millis) -> Option<Millis> {
+        self.most_since = (sight.missing.len() > sight.up.len()).then(|| self.most_since.unwrap_or(now));
+        self.most_since.map(|since| since + BELIEVED_AFTER).filter(|until| *until > now)
     }
 
     /// Takes in what is seen.
@@ -81,7 +98,7 @@ impl Missing {
             .map(|(id, dirs)| (*id, dirs.iter().map(|dir| (dir.clone(), since(id, dir))).collect()))
             .collect();
         let changed = Changed { brokers: brokers != self.brokers, dirs: dirs != self.dirs };
-        *self = Missing { brokers, dirs };
+        (self.brokers, self.dirs) = (brokers, dirs);
         changed
     }
 
@@ -120,6 +137,7 @@ mod tests {
             replicas: replicas.to_vec(),
             leader: None,
             offline: offline.iter().copied().collect(),
+            adding: Vec::new(),
         };
         View {
             brokers: (0..brokers).map(|id| (id, broker(id))).collect(),
@@ -142,6 +160,19 @@ mod tests {
         assert_eq!(missing.broker_failure(&broken, share), Some(found));
         assert!(missing.look(&whole, 30).brokers);
         assert_eq!(missing.broker_failure(&whole, share), None);
+    }
+
+    #[test]
+    fn that_most_are_gone_is_believed_only_if_it_lasts() {
+        let mut missing = Missing::default();
+        let most = Sight::of(&view(3, &[1, 2], &[(&[0, 1, 2], &[1, 2])]));
+        let few = Sight::of(&view(3, &[2], &[(&[0, 1, 2], &[2])]));
+        assert_eq!(missing.doubted_until(&most, 1_000), Some(31_000));
+        assert_eq!(missing.doubted_until(&most, 30_000), Some(31_000));
+        assert_eq!(missing.doubted_until(&most, 31_000), None);
+        assert_eq!(missing.doubted_until(&few, 32_000), None);
+        assert_eq!(missing.doubted_until(&most, 33_000), Some(63_000));
+        assert_eq!(Sight::seen(&view(2, &[0, 1], &[(&[0, 1], &[])])), None);
     }
 
     #[test]

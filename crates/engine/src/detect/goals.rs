@@ -18,7 +18,7 @@ use evenkeel_balancer::{
 };
 
 use super::Finding;
-use crate::{config::settings::Goals, journal::History};
+use crate::{config::settings::Goals, journal::History, model::left_alone};
 
 /// Brokers that are left alone because somebody just took them out or demoted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Round {
 
 /// Looks for violated goals among those that are watched and measured.
 pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history: &History) -> Round {
-    let settings = &goals.thresholds;
+    let settings = &goals.detection_thresholds;
     // Offline replicas are an anomaly of their own that comes first; the score knows of them.
     let score = anomaly::score(cluster, &[], &[], settings);
     let watched: Vec<Goal> = goals.detection.iter().copied().filter(|goal| judges(*goal, cluster)).collect();
@@ -59,7 +59,7 @@ pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history
         return Round { finding: None, reasons: Vec::new(), score, provision: Provision::default() };
     }
     let request = Request {
-        excluded_topics: goals.excluded_topics.clone(),
+        excluded_topics: left_alone(cluster, &watched, &goals.own_topics, goals.excluded_topics.as_ref()),
         excluded_for_replica_moves: known(cluster, history.removed.keys().filter(|_| spared.removed)),
         excluded_for_leadership: known(cluster, history.demoted.keys().filter(|_| spared.demoted)),
         threads: 1,
@@ -104,7 +104,7 @@ struct Found {
 impl Found {
     /// Plans for the request's goals; false if one of them cannot be met.
     fn tries(&mut self, cluster: &Cluster, request: &Request, goals: &Goals) -> bool {
-        match plan(cluster, request, &goals.thresholds) {
+        match plan(cluster, request, &goals.detection_thresholds) {
             Ok(outcome) => {
                 let mendable = outcome.verdicts.iter().filter(|verdict| match verdict.status {
                     Status::NoAction => false,

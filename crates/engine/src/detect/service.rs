@@ -12,7 +12,10 @@ use std::{
 
 use evenkeel_balancer::provision::Provision;
 use evenkeel_rest::{body::state::AnomalyDetectorState, parameter::AnomalyType};
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    task::AbortHandle,
+};
 use uuid::Uuid;
 
 use super::{
@@ -46,6 +49,7 @@ pub struct Detectors {
     missing: watch::Receiver<BTreeMap<i32, Millis>>,
     heals: bool,
     clock: WallClock,
+    life: AbortHandle,
 }
 
 /// What can be asked any time.
@@ -91,8 +95,18 @@ impl Detectors {
             violated: false,
             was_executing: false,
         };
-        tokio::spawn(watcher.run());
-        Detectors { board, missing: missing_brokers, heals, clock }
+        let life = tokio::spawn(watcher.run()).abort_handle();
+        Detectors { board, missing: missing_brokers, heals, clock, life }
+    }
+
+    /// Looks no more.
+    pub fn end(&self) {
+        self.life.abort();
+    }
+
+    /// Whether it still looks.
+    pub fn is_at_work(&self) -> bool {
+        !self.life.is_finished()
     }
 
     /// As the API tells it.
@@ -197,6 +211,10 @@ impl Watcher {
     fn look(&mut self, moment: Moment) -> bool {
         let Some(sight) = (self.inputs.sight)() else { return false };
         let now = moment.now;
+        if let Some(until) = self.missing.doubted_until(&sight, now) {
+            self.timetable.brokers_at(until);
+            return true;
+        }
         let changed = self.missing.look(&sight, now);
         if changed.brokers {
             self.recorded.send_replace(self.missing.brokers().clone());

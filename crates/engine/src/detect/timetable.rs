@@ -88,6 +88,11 @@ impl Timetable {
         self.brokers = self.brokers.min(at);
     }
 
+    /// Brokers are to be looked for at this time, and not before.
+    pub fn brokers_at(&mut self, at: Millis) {
+        self.brokers = at;
+    }
+
     /// Nothing could be done about a broker now.
     pub fn brokers_after_backoff(&mut self, now: Millis) {
         self.brokers_by(now + self.intervals.backoff);

@@ -57,7 +57,7 @@ impl Engine {
         match &asked.request {
             Request::State(it) => {
                 let body = self.state(it)?;
-                Ok(asked.answered(|| body.json(), || body.text()))
+                Ok(asked.answered(|| body.json(), || body.text() + &self.troubles()))
             }
             Request::Load(it) => {
                 let body = self.load(it).await?;
@@ -65,7 +65,7 @@ impl Engine {
             }
             Request::PartitionLoad(it) => {
                 let requirement = proposals::partition_requirement(it, &self.settings.monitor);
-                let known = self.monitor.known(requirement).map_err(|why| not_enough(&why))?;
+                let known = self.known(requirement).await.map_err(|why| not_enough(&why))?;
                 let body = proposals::partition_load(it, &known)?;
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
@@ -104,9 +104,12 @@ impl Engine {
         }
     }
 
-    /// A fresh look.
+    /// A fresh look. Nobody waits for it while Kafka is known to be out of reach.
     pub(super) async fn look(&self) -> Result<Arc<Sighting>, Failure> {
-        self.monitor.look_now().await.map_err(|error| Failure::illegal_state(chain(&error)))
+        tokio::select! {
+            seen = self.monitor.look_now() => seen.map_err(|error| Failure::illegal_state(chain(&error))),
+            why = self.reach.lost() => Err(Failure::illegal_state(format_args!("Kafka cannot be reached: {why}"))),
+        }
     }
 
     /// Also while the journal is not open, for probes ask it. But nobody knows then what is being carried out: to say
@@ -133,6 +136,18 @@ impl Engine {
         Ok(body)
     }
 
+    /// What is not as it should be, for people: a line for each.
+    fn troubles(&self) -> String {
+        let report = self.acting.get().and_then(|acting| acting.executor.running()).map(|(_, report)| report);
+        let (hold, trouble) = report.map(|report| (report.hold, report.trouble)).unwrap_or_default();
+        let lines = [
+            self.reach.why().map(|why| format!("Kafka cannot be reached: {why}\n")),
+            hold.map(|hold| format!("The execution waits: {hold}\n")),
+            trouble.map(|trouble| format!("The execution is in trouble: {trouble}\n")),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
     fn analyzer_state(&self, verbose: bool) -> AnalyzerState {
         let goals: Vec<GoalSeen> = self
             .settings
@@ -141,8 +156,7 @@ impl Engine {
             .iter()
             .map(|goal| {
                 let needs = proposals::requirement(&[*goal], &self.settings.monitor);
-                let known = self.monitor.known(needs);
-                let ready = known.is_ok_and(|known| goal.is_measurable(known.unmeasured));
+                let ready = self.monitor.is_known(needs).is_some_and(|unmeasured| goal.is_measurable(unmeasured));
                 GoalSeen {
                     name: goal.name().to_owned(),
                     windows: needs.windows as u64,
@@ -162,7 +176,14 @@ impl Engine {
             return proposals::load(asked, &sighting.view, None, &self.capacities, weights);
         }
         let requirement = proposals::requirement(&self.settings.goals.default, &self.settings.monitor);
-        let known = self.monitor.known(requirement).map_err(|why| not_enough(&why))?;
+        // Of those on a broker that is down nothing may be known; what is known of the others is worth telling.
+        let known = match self.known(requirement).await {
+            Ok(known) => known,
+            Err(why) => {
+                let some = self.known(proposals::LEAST).await.ok().filter(|known| known.loads.coverage > 0.0);
+                some.ok_or_else(|| not_enough(&why))?
+            }
+        };
         proposals::load(asked, &known.sighting.view, Some(&known.loads), &self.capacities, weights)
     }
 
@@ -176,8 +197,9 @@ impl Engine {
         }
         acting.executor.adjust(plan.adjustment);
         for (kind, on) in &plan.healing {
-            let (before, _) = acting.detectors.switch(*kind, *on);
+            let (before, after) = acting.detectors.switch(*kind, *on);
             seen.healing_before.insert(*kind, before);
+            seen.healing_after.insert(*kind, after);
         }
         Ok(plan.answer(&seen))
     }

@@ -14,6 +14,7 @@
 mod desk;
 mod healing;
 mod plans;
+mod reach;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -22,6 +23,7 @@ use std::{
 
 use evenkeel_kafka::{BrokerId, Client};
 use evenkeel_rest::Failure;
+use reach::Reach;
 use tokio::{sync::mpsc, task::AbortHandle};
 use uuid::Uuid;
 
@@ -38,8 +40,13 @@ use crate::{
 
 /// The part of readiness that is about what is measured.
 const MONITOR: &str = "monitor";
-/// How often it is looked whether the monitor is well.
-const LOOK_AFTER_MONITOR: Duration = Duration::from_secs(1);
+/// The part of readiness that is about tasks of ours that must not end.
+const WORK: &str = "work";
+/// How often it is looked whether the parts are well.
+const LOOK_AFTER_PARTS: Duration = Duration::from_secs(1);
+
+/// What is said of a task that has ended and must not.
+const BROKEN: &str = "a part of the engine has failed; its log says why, and it has to be started again";
 
 /// What an engine is made of.
 #[derive(Debug)]
@@ -62,6 +69,7 @@ pub struct Engine {
     capacities: Arc<Capacities>,
     monitor: Monitor,
     planner: Planner,
+    reach: Reach,
     clock: WallClock,
     /// Not before the journal is open.
     acting: OnceLock<Acting>,
@@ -102,6 +110,7 @@ impl Engine {
             settings: Arc::clone(&settings),
             capacities,
             monitor,
+            reach: Reach::new(),
             clock,
             acting: OnceLock::new(),
         });
@@ -111,8 +120,25 @@ impl Engine {
             answer_within: settings.answer_within,
         };
         let door = Door::new(Arc::clone(&engine), door_settings, clock)?;
-        let life = tokio::spawn(live(engine, Arc::clone(&door), client, courier)).abort_handle();
+        Reach::begin(door.readiness());
+        let work = tokio::spawn(live(engine, Arc::clone(&door), client, courier));
+        let life = work.abort_handle();
+        let readiness = door.readiness().clone();
+        tokio::spawn(async move {
+            if let Err(error) = work.await
+                && error.is_panic()
+            {
+                tracing::error!(%error, "the engine's own work has ended");
+                readiness.set(WORK, Some(BROKEN.to_owned()));
+            }
+        });
         Ok(Running { door, life })
+    }
+
+    /// Whether every task that must not end is there: only a fault of ours ends one.
+    fn is_whole(&self) -> bool {
+        let acts = self.acting.get().is_none_or(|acting| acting.executor.is_at_work() && acting.detectors.is_at_work());
+        self.monitor.is_at_work() && acts
     }
 
     fn acting(&self) -> Result<&Acting, Failure> {
@@ -120,40 +146,70 @@ impl Engine {
     }
 }
 
-/// Opens the journal, begins to act, and looks after both as long as the engine lives.
+/// Does all there is to do, until another engine takes over: then nothing more is measured, detected or mended here.
 async fn live(engine: Arc<Engine>, door: Arc<Door<Engine>>, client: Client, courier: Courier) {
-    let waiting = Arc::clone(&door);
-    let opened =
-        Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why));
-    let (executor, recorded) = tokio::select! {
-        opened = opened => opened,
-        () = tell_readiness(&engine, &door) => return,
+    let telling = async {
+        tokio::join!(tell_readiness(&engine, &door), engine.reach.watch(&client, door.readiness()));
     };
+    tokio::select! {
+        () = telling => {}
+        () = act(&engine, &door, client.clone(), courier) => {
+            engine.monitor.retire();
+            if let Some(acting) = engine.acting.get() {
+                acting.detectors.end();
+            }
+        }
+    }
+}
+
+/// Opens the journal, begins to act, and goes on until another engine takes over.
+async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, courier: Courier) {
+    let waiting = Arc::clone(door);
+    let (executor, recorded) =
+        Executor::open(client, &engine.settings.executor, engine.clock, move |why| waiting.waits_for_journal(why))
+            .await;
     let (repairs, wanted) = mpsc::channel(1);
-    let detectors = begin_to_detect(&engine, &executor, repairs, courier);
+    let detectors = begin_to_detect(engine, &executor, repairs, courier);
     let mut missing = detectors.missing_brokers();
     if engine.acting.set(Acting { executor: executor.clone(), detectors }).is_err() {
         // Nobody else sets it.
         return;
     }
     door.join(&executor, recorded);
-    tokio::join!(tell_readiness(&engine, &door), healing::heal(&engine, wanted), async {
+    let mut fenced = executor.fenced();
+    let remembering = async {
         while missing.changed().await.is_ok() {
             let brokers = missing.borrow_and_update().clone();
             executor.remember_missing(brokers.into_iter().map(|(id, since)| (BrokerId(id), since)).collect()).await;
         }
-    });
+    };
+    // Detectors that end by a fault of theirs end nothing else.
+    let serving = async {
+        tokio::join!(healing::heal(engine, wanted), remembering);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = fenced.wait_for(|fenced| *fenced) => {}
+        () = serving => {}
+    }
 }
 
-/// Says whether loads are measured, ever again.
+/// Says whether loads are measured and whether all parts are at work, ever again.
 async fn tell_readiness(engine: &Engine, door: &Door<Engine>) {
+    let mut was_whole = true;
     loop {
         let trouble = engine.monitor.trouble().or_else(|| {
             let loading = !engine.monitor.is_ready();
             loading.then(|| "is still loading what was measured before".to_owned())
         });
         door.readiness().set(MONITOR, trouble);
-        tokio::time::sleep(LOOK_AFTER_MONITOR).await;
+        let whole = engine.is_whole();
+        if was_whole && !whole {
+            tracing::error!("a part of the engine has ended that must not");
+        }
+        door.readiness().set(WORK, (!whole).then(|| BROKEN.to_owned()));
+        was_whole = whole;
+        tokio::time::sleep(LOOK_AFTER_PARTS).await;
     }
 }
 
@@ -168,7 +224,7 @@ fn begin_to_detect(
     let inputs = detectors::Inputs {
         generations: engine.monitor.changed(),
         executing: executor.is_running(),
-        sight: Box::new(move || watching.upgrade()?.monitor.sighting().map(|sighting| Sight::of(&sighting.view))),
+        sight: Box::new(move || Sight::seen(&watching.upgrade()?.monitor.sighting()?.view)),
         model: Arc::new(move || match judging.upgrade() {
             Some(engine) => healing::model(&engine),
             None => Err(detectors::Unready::Loading),

@@ -14,15 +14,16 @@ use super::Engine;
 use crate::{
     executor::service::{HistoryChange, Start},
     journal::{History, Run},
-    monitor::windows::Requirement,
-    proposals::{self, Proposal, not_enough},
+    monitor::{
+        Known,
+        windows::{NotEnough, Requirement},
+    },
+    proposals::{self, LEAST, Proposal, not_enough},
     serve::{Answered, Asked, Steps},
 };
 
 /// A look that is older than this is taken anew before a plan is made, in milliseconds.
 const FRESH: i64 = 1_000;
-/// The least that can be known.
-const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
 
 /// Who wants a plan carried out, and what becomes of it on record.
 pub(super) struct Client<'a> {
@@ -64,8 +65,13 @@ impl Engine {
             executor.stop(false).await.map_err(|error| Failure::illegal_state(crate::said::chain(&error)))?;
             executor.idle().await;
         }
+        // What is wrong with the request itself is no reason to stop anybody.
+        proposals::wanted(request, &self.settings.goals)?;
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = executor.reserve(client.trigger())?;
+        if reservation.clear_the_way(self.settings.executor.stops_others).await? {
+            self.look().await?;
+        }
         let proposal = match &run.proposal_id {
             Some(id) => self.approved(id, request, &executor.history()).await?,
             None => self.propose(request, &executor.history(), steps).await?,
@@ -93,14 +99,20 @@ impl Engine {
     async fn propose(&self, request: &Request, history: &History, steps: &Steps) -> Result<Arc<Proposal>, Failure> {
         steps.begin(Step::AggregatingMetrics);
         self.look_if_stale().await?;
-        steps.begin(Step::GeneratingClusterModel);
-        self.planner.propose(request, history, |requirement| self.monitor.known(requirement)).await
+        self.planner.propose(request, history, steps, |requirement| self.known(requirement)).await
+    }
+
+    /// What is known, put together off the async threads: of many partitions that takes a moment.
+    pub(super) async fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
+        let monitor = self.monitor.clone();
+        let known = tokio::task::spawn_blocking(move || monitor.known(requirement)).await;
+        known.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
     }
 
     /// The plan that somebody has seen and approved, if it still fits.
     async fn approved(&self, id: &str, request: &Request, history: &History) -> Result<Arc<Proposal>, Failure> {
         let sighting = self.look().await?;
-        let known = self.monitor.known(LEAST).map_err(|why| not_enough(&why))?;
+        let known = self.known(LEAST).await.map_err(|why| not_enough(&why))?;
         let proposal = self.planner.by_id(id, request, history, &known)?;
         proposals::fits(&proposal, &sighting.view).map_err(|why| Failure::proposal_outdated(id, why))?;
         Ok(proposal)

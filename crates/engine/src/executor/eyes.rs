@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, TopicPartition,
+    BrokerId, Client, Error, ErrorCode, TopicPartition,
     calls::{
         configs::Resource,
-        topics::{Topic, Which},
+        topics::{Topic, TopicAnswers, Which},
     },
 };
 
+use futures::future::join_all;
+
 use super::{
+    hands::ONE_BROKER,
     machine::Execution,
     order::Millis,
     sight::{DirSight, PartitionSight, Sight},
@@ -42,12 +45,17 @@ impl Eyes {
     pub(crate) async fn look(&mut self, execution: &Execution, now: Millis) -> Result<Sight, Error> {
         let cluster = self.client.describe_cluster().await?;
         let up = cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id).collect();
-        let mut sight =
-            Sight { now, up, registered: cluster.brokers.iter().map(|broker| broker.id).collect(), ..Sight::default() };
+        let mut sight = Sight {
+            now,
+            up,
+            registered: cluster.brokers.iter().map(|broker| broker.id).collect(),
+            names_all: cluster.names_fenced,
+            ..Sight::default()
+        };
         // The listing first: what has ended between the two looks is then still taken to be under way.
         let listed = self.client.list_reassignments(None).await?;
         sight.under_way = listed.into_iter().map(|(partition, mv)| (partition, mv.replicas)).collect();
-        let open: Vec<&TopicPartition> = execution
+        let open: BTreeSet<&TopicPartition> = execution
             .tasks()
             .iter()
             .filter(|task| !task.stage.is_over())
@@ -60,6 +68,7 @@ impl Eyes {
         for topic in found.values().flatten() {
             sight.partitions.extend(self.partitions(topic));
         }
+        sight.unknown = unknown(&open, &found);
         sight.short = self.short.1.clone();
         self.look_at_dirs(execution, &mut sight).await;
         Ok(sight)
@@ -102,8 +111,8 @@ impl Eyes {
         Ok(())
     }
 
-    /// The disks of brokers that are being copied to. One that does not answer is seen by others to be
-    /// down soon enough.
+    /// The disks of brokers that are being copied to, all at the same time. One that does not answer is seen by
+    /// others to be down soon enough, and holds up nothing.
     async fn look_at_dirs(&self, execution: &Execution, sight: &mut Sight) {
         let mut wanted: BTreeMap<BrokerId, Vec<TopicPartition>> = BTreeMap::new();
         for task in execution.tasks().iter().filter(|task| task.stage.is_in_flight()) {
@@ -117,8 +126,12 @@ impl Eyes {
             }
         }
         wanted.retain(|broker, _| sight.up.contains(broker));
-        for (broker, partitions) in wanted {
-            let Ok(answer) = self.client.describe_log_dirs(broker, Some(&partitions)).await else { continue };
+        let asked = wanted.iter().map(|(broker, partitions)| async move {
+            let asked = self.client.describe_log_dirs(*broker, Some(partitions));
+            (*broker, tokio::time::timeout(ONE_BROKER, asked).await)
+        });
+        for (broker, answer) in join_all(asked).await {
+            let Ok(Ok(answer)) = answer else { continue };
             for (path, dir) in answer.dirs {
                 for (partition, replica) in dir.into_iter().flat_map(|dir| dir.replicas) {
                     let seen: &mut DirSight = sight.dirs.entry((broker, partition)).or_default();
@@ -131,5 +144,37 @@ impl Eyes {
                 }
             }
         }
+    }
+}
+
+/// Those that are not there. Of a topic that was refused for another reason nothing is known.
+fn unknown(open: &BTreeSet<&TopicPartition>, found: &TopicAnswers<Topic>) -> BTreeSet<TopicPartition> {
+    let is_missing = |partition: &&&TopicPartition| match found.get(&partition.topic) {
+        Some(Ok(topic)) => !topic.partitions.iter().any(|it| it.index == partition.partition),
+        Some(Err(refusal)) => refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        None => false,
+    };
+    open.iter().filter(is_missing).map(|partition| (*partition).clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_kafka::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_not_to_be_there_is_not() {
+        let topic = Topic { name: "t".to_owned(), id: 1, internal: false, partitions: Vec::new() };
+        let refused = |code| Err(Refusal { code, message: None });
+        let found = TopicAnswers::from([
+            ("shrunk".to_owned(), Ok(topic)),
+            ("deleted".to_owned(), refused(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)),
+            ("late".to_owned(), refused(ErrorCode::LEADER_NOT_AVAILABLE)),
+            ("forbidden".to_owned(), refused(ErrorCode(29))),
+        ]);
+        let open = ["shrunk", "deleted", "late", "forbidden", "unheard"].map(|topic| TopicPartition::new(topic, 0));
+        let unknown = unknown(&open.iter().collect(), &found);
+        assert_eq!(unknown.iter().map(|it| it.topic.as_str()).collect::<Vec<_>>(), ["deleted", "shrunk"]);
     }
 }

@@ -1,146 +1,239 @@
 //! Does what a step asks for, and tells the execution what was refused.
+//!
+//! Brokers that are asked each for themselves are asked at the same time, and given little time: one
+//! that says nothing holds up neither the others nor a stop.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, ErrorCode, Refusal, TopicPartition,
+    BrokerId, Client, Error, ErrorCode, Refusal, Remedy, TopicPartition,
     calls::{
-        configs::{Change, Resource, Settings},
+        configs::{Change, Resource},
         elections::Election,
         reassignments::Target,
     },
 };
+use futures::future::join_all;
 
 use super::{
     machine::{Action, Dirs, Execution},
     throttle::{Listing, Throttle},
 };
+use crate::said::chain;
 
 const RATES: [&str; 2] = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
 const LISTS: [&str; 2] = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
 
+/// What one broker is given to answer.
+pub(super) const ONE_BROKER: Duration = Duration::from_secs(5);
+
 /// Changes to settings, by whose they are.
 type SettingChanges = BTreeMap<Resource, BTreeMap<String, Change>>;
 
-/// Does it. Tasks whose stage changed because of a refusal go into `changed`; what was interrupted is
-/// an error, and is asked for again by a later step.
-pub(crate) async fn perform(
-    client: &Client,
-    action: &Action,
-    execution: &mut Execution,
-    changed: &mut BTreeSet<usize>,
-) -> Result<(), Error> {
-    match action {
-        Action::LookForRates(brokers) => {
-            let found = rates(client, brokers).await?;
-            execution.rates_were_found(&found);
+/// What came of a step's deeds.
+#[derive(Debug, Default)]
+pub(crate) struct Deeds {
+    /// Tasks whose stage changed because of a refusal.
+    pub(crate) changed: BTreeSet<usize>,
+    /// What could not be done, in words. It is asked for again by a later step.
+    pub(crate) trouble: Option<String>,
+    /// What is not to be moved yet: who gets it does not know into which directory.
+    unprepared: BTreeSet<TopicPartition>,
+}
+
+impl Deeds {
+    /// Does them all: that one could not be done is no reason to leave the next undone.
+    /// Rates of brokers in `leftover` were set by a run before: they are ours.
+    pub(crate) async fn of(
+        client: &Client,
+        actions: &[Action],
+        execution: &mut Execution,
+        leftover: &BTreeSet<BrokerId>,
+    ) -> Deeds {
+        let mut deeds = Deeds::default();
+        for action in actions {
+            deeds.perform(client, action, execution, leftover).await;
         }
-        Action::Throttle(throttle) => {
-            set(client, throttle).await?;
-            execution.throttle_is_set();
-        }
-        Action::Unthrottle(throttle) => {
-            lift(client, throttle).await?;
-            execution.throttle_is_lifted();
-        }
-        Action::Cancel(partitions) => {
-            let targets = partitions.iter().map(|partition| (partition.clone(), Target::Cancel)).collect();
-            // Refused means that there was nothing to take back any more, which the next look shows.
-            return interrupted(client.alter_reassignments(&targets, true).await.interrupted);
-        }
-        Action::Reassign(targets) => {
-            let targets: BTreeMap<TopicPartition, Target> = targets
-                .iter()
-                .map(|(partition, replicas)| (partition.clone(), Target::Replicas(replicas.clone())))
-                .collect();
-            let outcome = client.alter_reassignments(&targets, true).await;
-            for (partition, answer) in outcome.answers {
-                let Err(refusal) = answer else { continue };
-                tracing::warn!(%partition, %refusal, "a reassignment was refused");
-                changed.extend(execution.reassignment_refused(&partition, refusal.code));
+        deeds
+    }
+
+    async fn perform(
+        &mut self,
+        client: &Client,
+        action: &Action,
+        execution: &mut Execution,
+        leftover: &BTreeSet<BrokerId>,
+    ) {
+        match action {
+            Action::LookForRates(brokers) => match rates(client, brokers).await {
+                Ok(found) => execution.rates_were_found(&found.difference(leftover).copied().collect()),
+                Err(error) => self.fail(&error),
+            },
+            Action::Throttle(throttle) => match set(client, throttle).await {
+                Ok(Outcome { refused, .. }) if !refused.is_empty() => {
+                    let said = format!("the throttle was refused: {}", refused.join("; "));
+                    execution.throttle_refused(said.clone());
+                    self.trouble.get_or_insert(said);
+                }
+                Ok(Outcome { silent, .. }) if !silent.is_empty() => self.say_silent(&silent),
+                Ok(_) => execution.throttle_is_set(),
+                Err(error) => self.fail(&error),
+            },
+            Action::Unthrottle(throttle) => match lift(client, throttle).await {
+                Ok(outcome) if outcome.left.is_empty() => execution.throttle_is_lifted(),
+                Ok(outcome) => {
+                    self.say_silent(&outcome.silent);
+                    if !outcome.refused.is_empty() {
+                        self.trouble = Some(format!("the throttle cannot be lifted: {}", outcome.refused.join("; ")));
+                    }
+                    execution.throttle_remains(&outcome.brokers(), &outcome.topics());
+                }
+                Err(error) => self.fail(&error),
+            },
+            Action::Cancel(partitions) => {
+                let targets = partitions.iter().map(|partition| (partition.clone(), Target::Cancel)).collect();
+                // Refused means that there was nothing to take back any more, which the next look shows.
+                self.interrupted(client.alter_reassignments(&targets, true).await.interrupted);
             }
-            return interrupted(outcome.interrupted);
-        }
-        Action::PreferDirs(dirs) => return interrupted(move_dirs(client, dirs).await.1),
-        Action::MoveDirs(dirs) => {
-            let (refused, stopped) = move_dirs(client, dirs).await;
-            for (broker, partition, code) in refused {
-                tracing::warn!(%partition, %broker, ?code, "a move between directories was refused");
-                changed.extend(execution.dir_move_refused(broker, &partition, code));
+            Action::Reassign(targets) => {
+                let targets: BTreeMap<TopicPartition, Target> = targets
+                    .iter()
+                    .filter(|(partition, _)| !self.unprepared.contains(partition))
+                    .map(|(partition, replicas)| (partition.clone(), Target::Replicas(replicas.clone())))
+                    .collect();
+                let outcome = client.alter_reassignments(&targets, true).await;
+                for (partition, answer) in outcome.answers {
+                    let Err(refusal) = answer else { continue };
+                    tracing::warn!(%partition, %refusal, "a reassignment was refused");
+                    self.changed.extend(execution.reassignment_refused(&partition, refusal.code));
+                }
+                self.interrupted(outcome.interrupted);
             }
-            return interrupted(stopped);
-        }
-        Action::Elect(partitions) => {
-            let partitions: Vec<TopicPartition> = partitions.iter().cloned().collect();
-            // Who cannot be elected now may be later; who need not be shows in the next look.
-            return interrupted(client.elect_leaders(Election::Preferred, &partitions).await.interrupted);
+            Action::PreferDirs(dirs) => {
+                self.move_dirs(client, dirs).await;
+            }
+            Action::MoveDirs(dirs) => {
+                for (broker, partition, code) in self.move_dirs(client, dirs).await {
+                    tracing::warn!(%partition, %broker, ?code, "a move between directories was refused");
+                    self.changed.extend(execution.dir_move_refused(broker, &partition, code));
+                }
+            }
+            Action::Elect(partitions) => {
+                let partitions: Vec<TopicPartition> = partitions.iter().cloned().collect();
+                // Who cannot be elected now may be later; who need not be shows in the next look.
+                self.interrupted(client.elect_leaders(Election::Preferred, &partitions).await.interrupted);
+            }
         }
     }
-    Ok(())
-}
 
-fn interrupted(error: Option<Error>) -> Result<(), Error> {
-    error.map_or(Ok(()), Err)
-}
+    /// Tells brokers where replicas are to lie; gives what was refused.
+    async fn move_dirs(&mut self, client: &Client, dirs: &Dirs) -> Vec<(BrokerId, TopicPartition, ErrorCode)> {
+        let asked = dirs.iter().map(|(broker, wanted)| async move {
+            (*broker, wanted, tokio::time::timeout(ONE_BROKER, client.alter_replica_log_dirs(*broker, wanted)).await)
+        });
+        let mut refused = Vec::new();
+        for (broker, wanted, outcome) in join_all(asked).await {
+            let Ok(outcome) = outcome else {
+                self.unprepared.extend(wanted.keys().cloned());
+                self.say_silent(&[broker].into());
+                continue;
+            };
+            let unanswered = wanted.keys().filter(|partition| !outcome.answers.contains_key(partition));
+            self.unprepared.extend(unanswered.cloned());
+            self.interrupted(outcome.interrupted);
+            let answers = outcome.answers.into_iter();
+            refused.extend(answers.filter_map(|(partition, answer)| Some((broker, partition, answer.err()?.code))));
+        }
+        refused
+    }
 
-/// Asks for it, broker by broker; tells what was refused, and what kept it from asking on.
-async fn move_dirs(client: &Client, dirs: &Dirs) -> (Vec<(BrokerId, TopicPartition, ErrorCode)>, Option<Error>) {
-    let mut refused = Vec::new();
-    for (broker, wanted) in dirs {
-        let outcome = client.alter_replica_log_dirs(*broker, wanted).await;
-        let refusals = outcome.answers.into_iter().filter_map(|(partition, answer)| Some((partition, answer.err()?)));
-        refused.extend(refusals.map(|(partition, refusal)| (*broker, partition, refusal.code)));
-        if outcome.interrupted.is_some() {
-            return (refused, outcome.interrupted);
+    fn interrupted(&mut self, error: Option<Error>) {
+        if let Some(error) = error {
+            self.fail(&error);
         }
     }
-    (refused, None)
+
+    fn fail(&mut self, error: &Error) {
+        self.trouble.get_or_insert_with(|| chain(error));
+    }
+
+    fn say_silent(&mut self, brokers: &BTreeSet<BrokerId>) {
+        if !brokers.is_empty() {
+            let ids: Vec<String> = brokers.iter().map(ToString::to_string).collect();
+            self.trouble.get_or_insert_with(|| format!("no answer from brokers {}", ids.join(", ")));
+        }
+    }
 }
 
-/// Who has a rate of their own already.
+/// Lifts what is left of throttles, and tells what still is.
+pub(super) async fn lift_leftover(client: &Client, left: &Throttle) -> Result<Throttle, Error> {
+    let outcome = lift(client, left).await?;
+    Ok(left.of_those(&outcome.brokers(), &outcome.topics()))
+}
+
+/// Whose rate is not ours to set: it has one already, or is down and nobody can tell.
 async fn rates(client: &Client, brokers: &BTreeSet<BrokerId>) -> Result<BTreeSet<BrokerId>, Error> {
+    let asked = brokers.iter().map(|broker| async move {
+        let resource = Resource::Broker(*broker);
+        let asked = client.describe_configs(std::slice::from_ref(&resource), Some(&RATES));
+        let answers = tokio::time::timeout(ONE_BROKER, asked).await.map(|answers| answers.whole());
+        (*broker, answers.map(|answers| answers.map(|mut answers| answers.remove(&resource))))
+    });
     let mut found = BTreeSet::new();
-    for broker in brokers {
-        let settings = of_broker(client, *broker, &RATES).await?;
-        let rated = |settings: Settings| settings.values().any(|setting| setting.value.is_some());
-        if settings.is_some_and(rated) {
-            found.insert(*broker);
+    for (broker, answer) in join_all(asked).await {
+        // One that says nothing is taken for one that is down.
+        let Ok(answer) = answer else {
+            found.insert(broker);
+            continue;
+        };
+        let left_alone = match answer {
+            Ok(Some(Ok(settings))) => settings.values().any(|setting| setting.value.is_some()),
+            Ok(Some(Err(refusal))) => return Err(Error::Refused { operation: "look for a throttle", refusal }),
+            Ok(None) | Err(Error::UnknownBroker { .. } | Error::Connect { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        if left_alone {
+            found.insert(broker);
         }
     }
     Ok(found)
 }
 
-/// The settings of a broker; `None` if it is down: only the broker itself knows and changes its own.
-async fn of_broker(client: &Client, broker: BrokerId, names: &[&str]) -> Result<Option<Settings>, Error> {
-    let resource = Resource::Broker(broker);
-    match client.describe_configs(std::slice::from_ref(&resource), Some(names)).await.whole() {
-        Ok(mut answers) => Ok(answers.remove(&resource).and_then(Result::ok)),
-        Err(Error::UnknownBroker { .. } | Error::Connect { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+/// What came of a change to settings of many.
+#[derive(Default)]
+struct Outcome {
+    /// Who would not have it, and why.
+    refused: Vec<String>,
+    /// Who did not answer.
+    silent: BTreeSet<BrokerId>,
+    /// All of both.
+    left: BTreeSet<Resource>,
 }
 
-async fn set(client: &Client, throttle: &Throttle) -> Result<(), Error> {
-    let mut changes =
-        list_changes(client, throttle, |listing, existing| listing.joined_to(existing).map(Change::Set)).await?;
+async fn set(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
+    let join = |listing: &Listing, existing: Option<&str>| listing.joined_to(existing).map(Change::Set);
+    let (mut changes, outcome) = list_changes(client, throttle, join).await?;
     let rate = throttle.rate.to_string();
     for broker in &throttle.brokers {
         let both = RATES.map(|name| (name.to_owned(), Change::Set(rate.clone())));
         changes.insert(Resource::Broker(*broker), both.into());
     }
-    alter(client, changes).await
+    alter(client, changes, outcome).await
 }
 
-async fn lift(client: &Client, throttle: &Throttle) -> Result<(), Error> {
-    let mut changes = list_changes(client, throttle, |listing, existing| {
+async fn lift(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
+    let take = |listing: &Listing, existing: Option<&str>| {
         let left = listing.taken_from(existing?)?;
         Some(if left.is_empty() { Change::Delete } else { Change::Set(left) })
-    })
-    .await?;
+    };
+    let (mut changes, outcome) = list_changes(client, throttle, take).await?;
     for broker in &throttle.brokers {
         changes.insert(Resource::Broker(*broker), RATES.map(|name| (name.to_owned(), Change::Delete)).into());
     }
-    alter(client, changes).await
+    alter(client, changes, outcome).await
 }
 
 /// What is to be changed about the lists of the throttle's topics; one that is gone has none.
@@ -148,12 +241,19 @@ async fn list_changes(
     client: &Client,
     throttle: &Throttle,
     change: impl Fn(&Listing, Option<&str>) -> Option<Change>,
-) -> Result<SettingChanges, Error> {
+) -> Result<(SettingChanges, Outcome), Error> {
     let resources: Vec<Resource> = throttle.topics.keys().cloned().map(Resource::Topic).collect();
-    let mut changes = SettingChanges::new();
+    let (mut changes, mut outcome) = (SettingChanges::new(), Outcome::default());
     for (resource, settings) in client.describe_configs(&resources, Some(&LISTS)).await.whole()? {
         let Resource::Topic(topic) = &resource else { continue };
-        let (Some(listing), Ok(settings)) = (throttle.topics.get(topic), settings) else { continue };
+        let Some(listing) = throttle.topics.get(topic) else { continue };
+        let settings = match settings {
+            Ok(settings) => settings,
+            Err(refusal) => {
+                outcome.refuse(&resource, refusal)?;
+                continue;
+            }
+        };
         let wanted: BTreeMap<String, Change> = LISTS
             .iter()
             .filter_map(|name| {
@@ -165,32 +265,60 @@ async fn list_changes(
             changes.insert(resource, wanted);
         }
     }
-    Ok(changes)
+    Ok((changes, outcome))
 }
 
-/// Topics in one go; brokers each by themselves, for one that is down must not hold up the others.
-async fn alter(client: &Client, changes: SettingChanges) -> Result<(), Error> {
+/// Topics in one go; brokers each by themselves, for only a broker itself changes its settings.
+async fn alter(client: &Client, changes: SettingChanges, mut outcome: Outcome) -> Result<Outcome, Error> {
     let (brokers, topics): (SettingChanges, SettingChanges) =
         changes.into_iter().partition(|(resource, _)| matches!(resource, Resource::Broker(_)));
-    refusals(client.alter_configs(&topics, false).await.whole()?);
-    for (resource, wanted) in brokers {
-        match client.alter_configs(&[(resource.clone(), wanted)].into(), false).await.whole() {
-            Ok(answers) => refusals(answers),
-            // It copies nothing while it is down. Its settings come back with it: the lists of the topics, which are
-            // everybody's, decide whether they have an effect.
-            Err(Error::UnknownBroker { .. } | Error::Connect { .. }) => {
-                tracing::warn!(?resource, "the throttle of a broker that is down was not changed");
+    outcome.take(client.alter_configs(&topics, false).await.whole()?)?;
+    let asked = brokers.into_iter().map(|(resource, wanted)| async move {
+        let changes = [(resource.clone(), wanted)].into();
+        (resource, tokio::time::timeout(ONE_BROKER, client.alter_configs(&changes, false)).await)
+    });
+    for (resource, answers) in join_all(asked).await {
+        match answers.map(|changes| changes.whole()) {
+            Ok(Ok(answers)) => outcome.take(answers)?,
+            Ok(Err(_)) | Err(_) => {
+                if let Resource::Broker(broker) = &resource {
+                    outcome.silent.insert(*broker);
+                }
+                outcome.left.insert(resource);
             }
-            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(outcome)
 }
 
-fn refusals(answers: BTreeMap<Resource, Result<(), Refusal>>) {
-    for (resource, answer) in answers {
-        if let Err(refusal) = answer {
-            tracing::warn!(?resource, %refusal, "a throttle was refused");
+impl Outcome {
+    fn brokers(&self) -> BTreeSet<BrokerId> {
+        let broker = |resource: &Resource| if let Resource::Broker(id) = resource { Some(*id) } else { None };
+        self.left.iter().filter_map(broker).collect()
+    }
+
+    fn topics(&self) -> BTreeSet<String> {
+        let topic = |resource: &Resource| if let Resource::Topic(name) = resource { Some(name.clone()) } else { None };
+        self.left.iter().filter_map(topic).collect()
+    }
+
+    fn take(&mut self, answers: BTreeMap<Resource, Result<(), Refusal>>) -> Result<(), Error> {
+        answers.into_iter().try_for_each(|(resource, answer)| match answer {
+            Ok(()) => Ok(()),
+            Err(refusal) => self.refuse(&resource, refusal),
+        })
+    }
+
+    /// What passes by itself is an error, and tried again; a topic that is gone has nothing to change.
+    fn refuse(&mut self, resource: &Resource, refusal: Refusal) -> Result<(), Error> {
+        if refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
+            return Ok(());
         }
+        if refusal.code.remedy() != Remedy::AskUser {
+            return Err(Error::Refused { operation: "change a throttle", refusal });
+        }
+        self.refused.push(format!("{resource:?}: {refusal}"));
+        self.left.insert(resource.clone());
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     care::{Care, Hold},
-    order::{Adjustment, Limits, Millis, Order},
+    order::{Adjustment, Limits, Millis, Move, Order},
     sight::Sight,
     task::{End, Kind, Stage, Task, Why},
     throttle::Throttle,
@@ -18,6 +18,8 @@ mod settle;
 
 /// After this, what was asked for and is not seen is asked for again. Longer than brokers trail.
 const ASK_AGAIN_AFTER: Millis = 5_000;
+/// So often a throttle is lifted where that fails; then the run does not wait for it any longer.
+const LIFTS: usize = 20;
 
 /// Directories of replicas, by broker.
 pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
@@ -27,7 +29,7 @@ pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
 pub enum Action {
     /// Look which brokers have a rate already. Answer with [`Execution::rates_were_found`].
     LookForRates(BTreeSet<BrokerId>),
-    /// Hold replication back. Confirm with [`Execution::throttle_is_set`].
+    /// Hold replication back. Answer with [`Execution::throttle_is_set`] or [`Execution::throttle_refused`].
     Throttle(Throttle),
     /// Say in which directory a replica is to be made that its broker does not have yet.
     PreferDirs(Dirs),
@@ -39,7 +41,8 @@ pub enum Action {
     MoveDirs(Dirs),
     /// Let the first replica of these lead.
     Elect(BTreeSet<TopicPartition>),
-    /// Lift what holds replication back. Confirm with [`Execution::throttle_is_lifted`].
+    /// Lift what holds replication back. Answer with [`Execution::throttle_is_lifted`] or, as long as some is left, with
+    /// [`Execution::throttle_remains`].
     Unthrottle(Throttle),
 }
 
@@ -52,6 +55,8 @@ pub struct Step {
     pub changed: BTreeSet<usize>,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
+    /// What nobody could lift, and is left.
+    pub left: Option<Throttle>,
     /// That it is over, if it is.
     pub ending: Option<Ending>,
 }
@@ -93,11 +98,17 @@ pub struct Execution {
     throttle: Option<Throttle>,
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
+    /// Why nothing can be held back, and so nothing may move.
+    refusal: Option<String>,
+    /// How often the throttle could not be lifted.
+    lifts_failed: usize,
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
     /// Since when moves of ours are no longer listed without being seen to be done.
     vanished: BTreeMap<TopicPartition, Millis>,
+    /// Since when partitions are not there, look by look.
+    unknown: BTreeMap<TopicPartition, Millis>,
 }
 
 impl Execution {
@@ -119,6 +130,7 @@ impl Execution {
             }
         }
         let throttle = Throttle::of(&order);
+        let care = Care::of(&order);
         let throttling = if throttle.is_some() { Throttling::Wanted } else { Throttling::Off };
         Execution {
             limits: order.limits.clone(),
@@ -130,9 +142,12 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
-            care: Care::default(),
+            refusal: None,
+            lifts_failed: 0,
+            care,
             cleared: BTreeMap::new(),
             vanished: BTreeMap::new(),
+            unknown: BTreeMap::new(),
         }
     }
 
@@ -199,7 +214,7 @@ impl Execution {
         self.stopping = true;
     }
 
-    /// These brokers have a rate that somebody else has set: theirs is left alone, now and at the end.
+    /// These brokers have a rate that somebody else has set, or are down: theirs is left alone, now and at the end.
     pub fn rates_were_found(&mut self, on: &BTreeSet<BrokerId>) {
         if let Some(throttle) = self.throttle.as_mut().filter(|_| self.throttling == Throttling::Wanted) {
             throttle.brokers.retain(|broker| !on.contains(broker));
@@ -220,19 +235,38 @@ impl Execution {
         }
     }
 
+    /// The cluster would not have the throttle. Nothing moves without the one that was asked for: this ends it.
+    pub fn throttle_refused(&mut self, said: String) {
+        self.refusal = Some(said);
+    }
+
+    /// Why nothing may move, if so.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// Nothing of the throttle is left.
     pub fn throttle_is_lifted(&mut self) {
         self.throttling = Throttling::Off;
+    }
+
+    /// Of the throttle these rates and lists are left: somebody is down, or would not have it.
+    pub fn throttle_remains(&mut self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) {
+        self.lifts_failed += 1;
+        self.throttle = self.throttle.as_ref().map(|throttle| throttle.of_those(brokers, topics));
     }
 
     /// The next step.
     pub fn step(&mut self, sight: &Sight) -> Step {
         let mut step = Step::default();
         let mut asks = Asks::default();
-        self.care.look(&self.order, sight);
+        self.care.look(sight);
+        self.note_unknown(sight);
         self.settle(sight, &mut step, &mut asks);
         if self.stopping {
-            self.halt(sight, &mut step, &mut asks);
+            self.halt(Why::Stopped, sight, &mut step, &mut asks);
+        } else if self.refusal.is_some() {
+            self.halt(Why::Refused, sight, &mut step, &mut asks);
         } else {
             step.hold = self.care.hold(&self.order, sight);
             self.begin(sight, &mut step, &mut asks);
@@ -243,6 +277,24 @@ impl Execution {
             step.ending = Some(self.ending());
         }
         step
+    }
+
+    fn note_unknown(&mut self, sight: &Sight) {
+        self.unknown.retain(|partition, _| !sight.partitions.contains_key(partition));
+        for partition in &sight.unknown {
+            self.unknown.entry(partition.clone()).or_insert(sight.now);
+        }
+    }
+
+    /// Whether a partition is gone, and not only unknown to somebody who trails, or refused.
+    fn is_gone(&self, partition: &TopicPartition, sight: &Sight) -> bool {
+        let lasting = |since: &Millis| sight.now - since >= ASK_AGAIN_AFTER;
+        sight.unknown.contains(partition) && self.unknown.get(partition).is_some_and(lasting)
+    }
+
+    /// Where a task stands whose partition was not seen.
+    fn unseen(&self, partition: &TopicPartition, sight: &Sight, stage: Stage) -> Stage {
+        if self.is_gone(partition, sight) { Stage::Ended(End::Aborted(Why::Gone)) } else { stage }
     }
 
     /// The cluster would not have a reassignment.
@@ -268,10 +320,10 @@ impl Execution {
         let dir = self.order.moves[of].dirs.iter().position(|dir| dir.broker == broker)?;
         let index = *self.by_move.get(&(of, Kind::Dir(dir)))?;
         let end = match code {
-            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION => End::Aborted(Why::Gone),
             ErrorCode::REPLICA_NOT_AVAILABLE => End::Aborted(Why::Changed),
             ErrorCode::LOG_DIR_NOT_FOUND | ErrorCode::INVALID_REPLICA_ASSIGNMENT => End::Dead(Why::Refused),
             ErrorCode::STORAGE_ERROR => End::Dead(Why::TargetDown),
+            // One that does not know the partition may trail: looks tell whether it is gone.
             _ => return None,
         };
         self.end_in_flight(index, end)
@@ -291,6 +343,11 @@ impl Execution {
             Throttling::Off => {}
             // Never touched.
             Throttling::Wanted => self.throttling = Throttling::Off,
+            // Whoever is down may return. A run that waits for that much longer keeps others from beginning.
+            Throttling::Setting | Throttling::On if self.lifts_failed >= LIFTS => {
+                self.throttling = Throttling::Off;
+                step.left = Some(throttle.clone());
+            }
             Throttling::Setting | Throttling::On => step.actions.push(Action::Unthrottle(throttle.clone())),
         }
     }
@@ -324,6 +381,23 @@ struct Asks {
 }
 
 impl Asks {
+    /// Replicas that are to be made are to be made where the plan wants them. A broker forgets that when it restarts, so
+    /// it is told with every wish, until it has the replica: from then on it would move it.
+    fn prefer_dirs_of(&mut self, mv: &Move, sight: &Sight) {
+        let has = |broker: BrokerId| sight.dirs.contains_key(&(broker, mv.partition.clone()));
+        for dir in mv.dirs.iter().filter(|dir| dir.from.is_none() && !has(dir.broker)) {
+            self.prefer_dirs.entry(dir.broker).or_default().insert(mv.partition.clone(), dir.to.clone());
+        }
+    }
+
+    /// Forgets what was asked for a partition's move or its leader.
+    fn forget(&mut self, partition: &TopicPartition) {
+        self.reassign.remove(partition);
+        self.elect.remove(partition);
+        self.prefer_dirs.values_mut().for_each(|dirs| drop(dirs.remove(partition)));
+        self.prefer_dirs.retain(|_, dirs| !dirs.is_empty());
+    }
+
     fn into_actions(self, actions: &mut Vec<Action>) {
         actions.extend(self.throttle.map(Action::Throttle));
         let mut some = |empty: bool, action: Action| {

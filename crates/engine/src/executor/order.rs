@@ -35,6 +35,24 @@ pub struct Order {
     pub leader_patience: Millis,
 }
 
+impl Order {
+    /// These moves on a cluster with these brokers, with nothing particular about them.
+    pub fn of(moves: Vec<Move>, up: BTreeSet<BrokerId>) -> Order {
+        Order {
+            moves,
+            limits: Limits::default(),
+            strategies: vec![Strategy::Base],
+            throttle: None,
+            baseline: Baseline { up, short: BTreeSet::new() },
+            emptied: BTreeSet::new(),
+            repairs: false,
+            stops_others: true,
+            gives_up_after: None,
+            leader_patience: 180_000,
+        }
+    }
+}
+
 /// What happens to one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
@@ -78,6 +96,20 @@ pub struct Limits {
     pub leaders_per_broker: usize,
     /// Brokers that the limit per broker spares: they share the cluster's among them.
     pub spared: BTreeSet<BrokerId>,
+}
+
+/// The original's.
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            per_broker: 5,
+            in_cluster: 1_250,
+            dirs_per_broker: 2,
+            leaders_in_cluster: 1_000,
+            leaders_per_broker: 250,
+            spared: BTreeSet::new(),
+        }
+    }
 }
 
 impl Limits {

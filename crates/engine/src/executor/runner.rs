@@ -13,7 +13,11 @@ use evenkeel_kafka::{BrokerId, Client, Error};
 use tokio::sync::watch;
 
 use super::{
-    Adjustment, Ending, Execution, Hold, Limits, Progress, Share, Task, eyes::Eyes, hands::perform, task::Kind,
+    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Share, Sight, Slowness, Stage, Task, Throttle,
+    eyes::Eyes,
+    hands::Deeds,
+    slow::SlowTasks,
+    task::{Kind, Why},
 };
 use crate::{
     clock::WallClock,
@@ -24,6 +28,8 @@ use crate::{
 
 /// How soon an end is noticed and its place taken by the next.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The pause after something could not be done: others go on meanwhile, so it is short.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 /// The longest pause while Kafka cannot be reached.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -44,7 +50,11 @@ pub struct Report {
     pub stopping: bool,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
-    /// Why nothing at all happens, if Kafka cannot be reached.
+    /// How many tasks take longer than they should.
+    pub slow: usize,
+    /// What nobody could lift of throttles, this run's and those before it: told at its end.
+    pub left: Throttle,
+    /// What could not be done of late, or why nothing at all happens while Kafka cannot be reached.
     pub trouble: Option<String>,
 }
 
@@ -57,6 +67,10 @@ pub struct Runner {
     pub journal: Journal,
     /// The time.
     pub clock: WallClock,
+    /// Which moves are slow.
+    pub slowness: Slowness,
+    /// What runs before this one left of their throttles.
+    pub leftover: Throttle,
     /// Turns true when somebody asks for a stop.
     pub stop: watch::Receiver<bool>,
     /// Gets new limits.
@@ -74,19 +88,19 @@ impl Runner {
         let mut eyes = Eyes::new(self.client.clone());
         let mut pause = LOOK_EVERY;
         let mut unrecorded = BTreeSet::new();
+        let mut slow = SlowTasks::default();
         loop {
             if *self.stop.borrow_and_update() {
                 execution.stop();
             }
             execution.adjust(&self.adjust.borrow_and_update());
-            match self.step(run, &mut execution, &mut eyes, &mut unrecorded).await {
+            match self.step(run, &mut execution, &mut eyes, &mut unrecorded, &mut slow).await {
                 Ok(Some(ending)) => return Ok(ending),
+                Ok(None) if self.report.borrow().trouble.is_some() => pause = PAUSE_AFTER_FAILURE,
                 Ok(None) => pause = LOOK_EVERY,
                 Err(error @ Error::Fenced { .. }) => return Err(error),
                 Err(error) => {
-                    let said = chain(&error);
-                    tracing::warn!(error = said, "the execution waits");
-                    self.report.send_modify(|report| report.trouble = Some(said));
+                    self.note(Some(chain(&error)));
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
@@ -105,15 +119,24 @@ impl Runner {
         execution: &mut Execution,
         eyes: &mut Eyes,
         unrecorded: &mut BTreeSet<usize>,
+        slow: &mut SlowTasks,
     ) -> Result<Option<Ending>, Error> {
         let sight = eyes.look(execution, self.clock.now()).await?;
         let before = (execution.throttling(), execution.is_stopping());
         let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
         let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
+        say_what_went_wrong(execution, &step.changed);
+        if let Some(left) = &step.left {
+            let topics: Vec<&String> = left.topics.keys().collect();
+            tracing::error!(brokers = ?left.brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
+        }
         if let Some(ending) = step.ending {
-            self.journal.append(self.last_words(run, execution, ending)).await?;
-            self.tell(execution, &sight, None);
+            let left = step.left.as_ref().map(|left| self.leftover.clone().with(left));
+            self.journal.append(self.last_words(run, execution, ending, left.as_ref())).await?;
+            self.report.send_modify(|report| report.left = left.unwrap_or_else(|| self.leftover.clone()));
+            self.tell(execution, &sight, None, 0);
+            self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
         }
         // The intent is on record before the deed. That a throttle is wanted is in the order itself; that it was looked
@@ -123,24 +146,54 @@ impl Runner {
             self.journal.append(run.stepped(execution, unrecorded)).await?;
             unrecorded.clear();
         }
-        self.tell(execution, &sight, step.hold);
-        for action in &step.actions {
-            perform(&self.client, action, execution, unrecorded).await?;
-        }
+        let slow = self.slow_tasks(execution, slow);
+        self.tell(execution, &sight, step.hold, slow);
+        let deeds = Deeds::of(&self.client, &step.actions, execution, &self.leftover.brokers).await;
+        unrecorded.extend(deeds.changed);
+        self.note(deeds.trouble);
         Ok(None)
     }
 
     /// That the run is over, and how its task has ended: one step, so that neither is known without the other.
-    fn last_words(&self, run: &Run, execution: &Execution, ending: Ending) -> Vec<journal::Entry> {
+    fn last_words(
+        &self,
+        run: &Run,
+        execution: &Execution,
+        ending: Ending,
+        left: Option<&Throttle>,
+    ) -> Vec<journal::Entry> {
         let mut entries = run.over(execution);
+        entries.extend(left.map(journal::leftover));
         if let (Some(id), Some(task)) = (run.task, &self.task) {
             entries.extend(journal::task(id, &task.executed(ending == Ending::Completed)));
         }
         entries
     }
 
-    fn tell(&self, execution: &Execution, sight: &super::Sight, hold: Option<Hold>) {
-        let told = Arc::clone(&self.report.borrow().tasks);
+    /// Tells what is wrong, each time that changes.
+    fn note(&self, trouble: Option<String>) {
+        let changed = self.report.send_if_modified(|report| {
+            let changed = report.trouble != trouble;
+            report.trouble.clone_from(&trouble);
+            changed
+        });
+        match trouble {
+            Some(trouble) if changed => tracing::warn!(trouble, "the execution is in trouble"),
+            None if changed => tracing::info!("the execution goes on"),
+            _ => {}
+        }
+    }
+
+    fn tell(&self, execution: &Execution, sight: &Sight, hold: Option<Hold>, slow: usize) {
+        let (told, held, trouble, left) = {
+            let report = self.report.borrow();
+            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone(), report.left.clone())
+        };
+        match &hold {
+            now if *now == held => {}
+            Some(hold) => tracing::warn!(%hold, "nothing new begins"),
+            None => tracing::info!("nothing holds the execution up any longer"),
+        }
         let unchanged = told.as_slice() == execution.tasks();
         self.report.send_replace(Report {
             phase: execution.phase(),
@@ -150,7 +203,40 @@ impl Runner {
             limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),
             hold,
-            trouble: None,
+            slow,
+            left,
+            trouble,
         });
+    }
+
+    /// How many tasks are slow; those who read the log hear of them now and then.
+    fn slow_tasks(&self, execution: &Execution, slow: &mut SlowTasks) -> usize {
+        /// So many are named.
+        const NAMED: usize = 10;
+        let (slow, due) = slow.look(execution, &self.slowness, self.clock.now());
+        if due {
+            let partition = |index: &usize| execution.order().moves[execution.tasks()[*index].of].partition.to_string();
+            let some: Vec<String> = slow.iter().take(NAMED).map(partition).collect();
+            tracing::warn!(tasks = slow.len(), some = some.join(", "), "moves take longer than they should");
+        }
+        slow.len()
+    }
+}
+
+/// Says of tasks that have just changed what did not go as wanted. That somebody asked for a stop need not be said of
+/// each.
+fn say_what_went_wrong(execution: &Execution, changed: &BTreeSet<usize>) {
+    for task in changed.iter().filter_map(|index| execution.tasks().get(*index)) {
+        let mv = &execution.order().moves[task.of];
+        let (partition, kind) = (&mv.partition, task.kind);
+        match task.stage {
+            Stage::Aborting { why, .. } if why != Why::Stopped => {
+                tracing::warn!(%partition, ?kind, to = ?mv.new, ?why, "a move is taken back");
+            }
+            Stage::Ended(End::Aborted(why) | End::Dead(why)) if why != Why::Stopped => {
+                tracing::warn!(%partition, ?kind, to = ?mv.new, ?why, "a move has ended without having been made");
+            }
+            _ => {}
+        }
     }
 }

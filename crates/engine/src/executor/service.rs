@@ -15,7 +15,7 @@ mod terms;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -40,6 +40,8 @@ use crate::{
 
 /// The first and the longest pause while the journal cannot be opened.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// How often it is tried to lift what is left of throttles.
+const TIDY_UP_EVERY: Duration = Duration::from_secs(30);
 /// Endings that a slow listener may be behind.
 const ENDINGS: usize = 64;
 
@@ -71,7 +73,7 @@ impl Executor {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         };
-        let Recovered { run, tasks, history, strange } = recovered;
+        let Recovered { run, tasks, history, leftover, strange } = recovered;
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }
@@ -80,11 +82,13 @@ impl Executor {
                 client,
                 journal,
                 clock,
+                slowness: settings.slowness,
                 removal_memory: settings.removal_memory,
                 demotion_memory: settings.demotion_memory,
                 state: Mutex::new(State {
                     at: At::Idle,
                     history,
+                    leftover,
                     tally: Tally::default(),
                     reservations: 0,
                     endings: VecDeque::new(),
@@ -95,6 +99,7 @@ impl Executor {
                 running: watch::Sender::new(false),
             }),
         };
+        tokio::spawn(tidy_up(Arc::downgrade(&executor.shared)));
         let under_way = run.as_ref().and_then(|(run, _)| run.task);
         let tasks = settled(tasks, under_way);
         if let Some((run, execution)) = run {
@@ -109,6 +114,7 @@ impl Executor {
     pub fn reserve(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
         let mut state = self.shared.state();
         match state.at {
+            At::Idle if self.shared.journal.is_fenced() => return Err(NotBegun::Fenced),
             At::Idle => {}
             At::Fenced => return Err(NotBegun::Fenced),
             At::Reserved { .. } | At::Running(_) => return Err(NotBegun::Busy),
@@ -145,7 +151,12 @@ impl Executor {
         if let Some(run) = &ours {
             self.shared.stop_run(run).await?;
         }
-        if others { self.shared.stop_others(ours.as_deref()).await } else { Ok(()) }
+        if others {
+            // Those may be a newer engine's, which this one has not heard of yet.
+            self.shared.journal.confirm().await?;
+            self.shared.stop_others(ours.as_deref()).await?;
+        }
+        Ok(())
     }
 
     /// Waits until nothing is under way.
@@ -192,6 +203,15 @@ impl Executor {
             At::Running(running) => Some((Arc::clone(&running.run), running.report.borrow().clone())),
             _ => None,
         }
+    }
+
+    /// Whether the run that is under way is being worked on, and the journal looked after: only a fault of ours ends that.
+    pub fn is_at_work(&self) -> bool {
+        let runs = match &self.shared.state().at {
+            At::Running(running) => !running.life.is_finished(),
+            _ => true,
+        };
+        runs && self.shared.journal.is_at_work()
     }
 
     /// Whether a run is under way, each time that changes.
@@ -272,6 +292,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Makes sure that nobody else moves anything, before a plan is made that is to be carried out. What others move is
+    /// taken back, if they may be stopped; this returns when the brokers no longer show it, and tells whether there was any.
+    pub async fn clear_the_way(&self, stops_others: bool) -> Result<bool, NotBegun> {
+        self.check()?;
+        self.shared.clear_the_way(stops_others).await
+    }
+
     /// Begins a run: on record first.
     pub async fn begin(self, start: Start) -> Result<(), NotBegun> {
         let Start { run, task, change } = start;
@@ -279,6 +306,7 @@ impl Reservation {
         let _alone = self.shared.changing_history.lock().await;
         self.check()?;
         let mut entries = run.begun();
+        let mut back = Run::unbegun(&entries);
         if let (Some(id), Some(task)) = (run.task, &task) {
             entries.extend(journal::task(id, task));
         }
@@ -286,13 +314,10 @@ impl Reservation {
         let changed = change.applied_to(&history, self.shared.clock.now());
         if changed != history {
             entries.push(changed.entry());
+            back.push(history.entry());
         }
-        if let Err(error) = self.shared.journal.append(entries).await {
-            // Nobody knows whether it is on record. Whoever asked is told that it is not: so it shall be.
-            let gone = self.shared.journal.append(run.over(&execution)).await;
-            if let Err(error) = gone {
-                tracing::warn!(error = chain(&error), run = %run.id, "a run that failed to begin may be on record");
-            }
+        // If this fails nobody knows whether it is on record. Whoever asked is told that it is not: so it shall be.
+        if let Err(error) = self.shared.journal.append_or_take_back(entries, back).await {
             return Err(if matches!(error, Error::Fenced { .. }) { NotBegun::Fenced } else { error.into() });
         }
         self.shared.state().history = changed;
@@ -318,6 +343,19 @@ impl Drop for Reservation {
             state.at = At::Idle;
             drop(state);
             self.shared.changed();
+        }
+    }
+}
+
+/// Lifts what is left of throttles, as long as anybody needs the executor.
+async fn tidy_up(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(TIDY_UP_EVERY).await;
+        let Some(shared) = shared.upgrade() else { return };
+        match shared.lift_leftover().await {
+            Ok(()) => {}
+            Err(Error::Fenced { .. }) => return,
+            Err(error) => tracing::debug!(error = chain(&error), "what is left of a throttle is still there"),
         }
     }
 }

@@ -19,8 +19,12 @@ pub struct Sight {
     pub up: BTreeSet<BrokerId>,
     /// Brokers that the cluster knows, up or not.
     pub registered: BTreeSet<BrokerId>,
-    /// The partitions of the order; one that is missing is gone.
+    /// Whether those are all that the cluster knows: brokers before Kafka 4.0 do not name those that are down.
+    pub names_all: bool,
+    /// The partitions of the order, as far as they could be seen.
     pub partitions: BTreeMap<TopicPartition, PartitionSight>,
+    /// Partitions of the order that are not there, as far as whoever was asked knows.
+    pub unknown: BTreeSet<TopicPartition>,
     /// Moves under way, whoever started them: the target, then what it will lose.
     pub under_way: BTreeMap<TopicPartition, Vec<BrokerId>>,
     /// Replicas of the order on their brokers' disks.
@@ -60,14 +64,11 @@ impl Sight {
     }
 
     /// Whether the move is seen to be over and done: metadata shows the target, nothing is under
-    /// way, and everybody who could be in sync is. A member that was one before and is down is not
-    /// waited for: Kafka does not either.
+    /// way, and everybody who was added is in sync. A member that was one before is not waited for: that it is
+    /// down, or has fallen behind since, is no part of the move.
     pub(super) fn shows_done(&self, mv: &Move, seen: &PartitionSight) -> bool {
         seen.replicas == mv.new
             && !self.under_way.contains_key(&mv.partition)
-            && mv
-                .new
-                .iter()
-                .all(|broker| seen.in_sync.contains(broker) || mv.old.contains(broker) && !self.up.contains(broker))
+            && mv.added().all(|broker| seen.in_sync.contains(&broker))
     }
 }

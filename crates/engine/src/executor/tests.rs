@@ -11,6 +11,7 @@ mod care;
 mod crash;
 mod moves;
 mod stop;
+mod throttle;
 
 const MB: u64 = 1_000_000;
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
@@ -30,6 +31,8 @@ struct Play {
     /// The most that was under way at once: in the cluster, and on one broker.
     most: (usize, usize),
     steps: i32,
+    /// Whether the cluster takes throttles.
+    refuses_throttles: bool,
 }
 
 impl Play {
@@ -70,6 +73,7 @@ impl Play {
             begun: BTreeMap::new(),
             most: (0, 0),
             steps: 0,
+            refuses_throttles: false,
         }
     }
 
@@ -93,6 +97,7 @@ impl Play {
             now: self.cluster.now(),
             up: listed.iter().map(|it| ours(it.id)).filter(|id| !fenced.contains(id)).collect(),
             registered: listed.iter().map(|it| ours(it.id)).collect(),
+            names_all: true,
             ..Sight::default()
         };
         for topic in self.cluster.describe_topics(asked) {
@@ -114,6 +119,8 @@ impl Play {
                 );
             }
         }
+        let wanted = self.execution.order().moves.iter().map(|mv| &mv.partition);
+        sight.unknown = wanted.filter(|partition| !sight.partitions.contains_key(partition)).cloned().collect();
         for listed in self.cluster.list_reassignments(None) {
             sight.under_way.insert(name(&listed.partition), listed.replicas.into_iter().map(ours).collect());
         }
@@ -184,13 +191,20 @@ impl Play {
                 let found: BTreeSet<BrokerId> = brokers.iter().copied().filter(rated).collect();
                 self.execution.rates_were_found(&found);
             }
+            Action::Throttle(_) if self.refuses_throttles => self.execution.throttle_refused("no".to_owned()),
             Action::Throttle(throttle) => {
                 self.throttle(throttle, Operation::Set);
                 self.execution.throttle_is_set();
             }
             Action::Unthrottle(throttle) => {
-                self.throttle(throttle, Operation::Delete);
-                self.execution.throttle_is_lifted();
+                let is_down = |broker: &BrokerId| !self.cluster.is_reachable(evenkeel_sim::BrokerId(broker.0));
+                let (down, up) = throttle.brokers.iter().copied().partition(is_down);
+                self.throttle(&Throttle { brokers: up, ..throttle.clone() }, Operation::Delete);
+                if down.is_empty() {
+                    self.execution.throttle_is_lifted();
+                } else {
+                    self.execution.throttle_remains(&down, &BTreeSet::new());
+                }
             }
             Action::Cancel(partitions) => {
                 for partition in partitions {
@@ -309,23 +323,8 @@ impl Play {
 
 fn order(moves: impl IntoIterator<Item = Move>) -> Order {
     Order {
-        moves: moves.into_iter().collect(),
-        limits: Limits {
-            per_broker: 2,
-            in_cluster: 3,
-            dirs_per_broker: 2,
-            leaders_in_cluster: 1_000,
-            leaders_per_broker: 250,
-            spared: BTreeSet::new(),
-        },
-        strategies: vec![Strategy::Base],
-        throttle: None,
-        baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
-        emptied: BTreeSet::new(),
-        repairs: false,
-        stops_others: true,
-        gives_up_after: None,
-        leader_patience: 180_000,
+        limits: Limits { per_broker: 2, in_cluster: 3, ..Limits::default() },
+        ..Order::of(moves.into_iter().collect(), (0..4).map(BrokerId).collect())
     }
 }
 

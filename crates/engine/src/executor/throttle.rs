@@ -40,6 +40,33 @@ impl Throttle {
     }
 }
 
+impl Throttle {
+    /// Whether it holds nothing back.
+    pub fn is_empty(&self) -> bool {
+        self.brokers.is_empty() && self.topics.is_empty()
+    }
+
+    /// Both together, to be lifted.
+    #[must_use]
+    pub fn with(mut self, other: &Throttle) -> Throttle {
+        self.rate = self.rate.max(other.rate);
+        self.brokers.extend(&other.brokers);
+        for (topic, listing) in &other.topics {
+            self.topics.entry(topic.clone()).or_default().0.extend(&listing.0);
+        }
+        self
+    }
+
+    /// What of it is with these.
+    #[must_use]
+    pub fn of_those(&self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) -> Throttle {
+        let mut left = self.clone();
+        left.brokers.retain(|broker| brokers.contains(broker));
+        left.topics.retain(|topic, _| topics.contains(topic));
+        left
+    }
+}
+
 impl Listing {
     /// The value to set over `existing`, if any has to be.
     pub fn joined_to(&self, existing: Option<&str>) -> Option<String> {

@@ -9,6 +9,8 @@
 //! task/<uuid>         a user task with its answer                     when it changes
 //! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
+//! throttle            what is left of throttles of runs that are over when it changes
+//! owner               the engine that acts                            when it takes over, and now and then
 //! ```
 //!
 //! All of one step goes into one transaction, so that a reader sees it whole or not at all, and a
@@ -21,10 +23,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Execution, Limits, Move, Order, Stage, Throttling},
+    executor::{Execution, Limits, Move, Order, Stage, Throttle, Throttling},
     tasks::UserTask,
 };
 
+mod keeping;
+mod owner;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -36,6 +40,8 @@ pub use shared::Journal;
 const CHUNK: usize = 512 * 1024;
 /// What comes after the name of a run that somebody wants stopped.
 const STOP: &str = "/stop";
+/// What is left of throttles.
+const LEFTOVER: &str = "throttle";
 /// Tasks whose stages share a record.
 const BLOCK: usize = 1_000;
 
@@ -85,8 +91,20 @@ pub struct Recovered {
     pub tasks: BTreeMap<Uuid, UserTask>,
     /// Brokers removed and demoted.
     pub history: History,
+    /// What nobody could lift of throttles yet.
+    pub leftover: Throttle,
     /// Keys that nobody could make sense of. They are left alone: a newer engine may know them.
     pub strange: BTreeSet<String>,
+}
+
+impl Recovered {
+    /// A beginning that failed is taken back before another run is on record, so there is one at most. Should there be
+    /// two all the same, `None` says so: neither hides the other.
+    fn carry_on(&mut self, run: (Run, Execution)) -> Option<()> {
+        let alone = self.run.is_none();
+        self.run.get_or_insert(run);
+        alone.then_some(())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,6 +149,11 @@ impl Run {
             .map(|(number, value)| Entry { key: self.key(&format!("/moves/{number}")), value: Some(value) })
             .chain([entry(self.key(""), &head)])
             .collect()
+    }
+
+    /// The records that undo [`Run::begun`]'s, given those.
+    pub fn unbegun(begun: &[Entry]) -> Vec<Entry> {
+        begun.iter().map(|entry| Entry { key: entry.key.clone(), value: None }).collect()
     }
 
     /// The records of a step: where the tasks in `changed` stand now, with all of their blocks.
@@ -216,6 +239,11 @@ fn whole_task(id: Uuid, value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Optio
     read(&whole)
 }
 
+/// The record of what is left of throttles.
+pub fn leftover(left: &Throttle) -> Entry {
+    if left.is_empty() { Entry { key: LEFTOVER.to_owned(), value: None } } else { entry(LEFTOVER.to_owned(), left) }
+}
+
 impl History {
     /// Its record.
     pub fn entry(&self) -> Entry {
@@ -225,23 +253,43 @@ impl History {
 
 /// What all records of the topic come to, in the order in which they were written.
 pub fn recover(entries: impl IntoIterator<Item = Entry>) -> Recovered {
-    let mut last: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for entry in entries {
+    let mut fold = Fold::default();
+    entries.into_iter().for_each(|entry| fold.take(entry));
+    fold.recovered()
+}
+
+/// The last value of each key so far: of a log that is still being read no more than that is held.
+#[derive(Debug, Default)]
+struct Fold {
+    last: BTreeMap<String, Vec<u8>>,
+}
+
+impl Fold {
+    fn take(&mut self, entry: Entry) {
         match entry.value {
-            Some(value) => last.insert(entry.key, value),
-            None => last.remove(&entry.key),
+            Some(value) => self.last.insert(entry.key, value),
+            None => self.last.remove(&entry.key),
         };
     }
+
+    fn recovered(self) -> Recovered {
+        recovered(&self.last)
+    }
+}
+
+fn recovered(last: &BTreeMap<String, Vec<u8>>) -> Recovered {
     let mut recovered = Recovered::default();
-    for (key, value) in &last {
+    for (key, value) in last {
         let known = match key.split_once('/') {
+            None if key == owner::KEY => Some(()),
+            None if key == LEFTOVER => read(value).map(|left| recovered.leftover = left),
             None if key == "history" => read(value).map(|history| recovered.history = history),
             Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()
-                .and_then(|id| Some((id, whole_task(id, value, &last)?)))
+                .and_then(|id| Some((id, whole_task(id, value, last)?)))
                 .map(|(id, task)| drop(recovered.tasks.insert(id, task))),
             Some(("run", id)) if !id.contains('/') => {
-                Uuid::parse_str(id).ok().and_then(|id| resume(id, &last)).map(|run| recovered.run = Some(run))
+                Uuid::parse_str(id).ok().and_then(|id| resume(id, last)).and_then(|run| recovered.carry_on(run))
             }
             Some(("run" | "task", _)) => Some(()),
             _ => None,

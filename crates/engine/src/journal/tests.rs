@@ -2,7 +2,7 @@ use evenkeel_kafka::TopicPartition;
 
 use super::*;
 use crate::{
-    executor::{Action, Adjustment, Baseline, Limits, PartitionSight, Sight, Strategy},
+    executor::{Action, Adjustment, PartitionSight, Sight},
     tasks::{Answer, Class, Question, Status},
 };
 
@@ -22,23 +22,8 @@ fn run(moves: usize) -> Run {
         reason: "because (Client: 127.0.0.1, Date: 2026-01-01T00:00:00Z)".to_owned(),
         proposal: "abc".to_owned(),
         order: Order {
-            moves: moves.collect(),
-            limits: Limits {
-                per_broker: 5,
-                in_cluster: 1_250,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
             throttle: Some(1_000_000),
-            baseline: Baseline { up: brokers(&[0, 1, 2, 3]).into_iter().collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
+            ..Order::of(moves.collect(), brokers(&[0, 1, 2, 3]).into_iter().collect())
         },
     }
 }
@@ -189,4 +174,25 @@ fn limits_that_were_adjusted_are_found_again() {
     let topic = [run.begun(), run.stepped(&execution, &BTreeSet::new())].concat();
     let (found, resumed) = recover(topic).run.unwrap();
     assert_eq!((found.order.limits.per_broker, resumed.limits().per_broker), (5, 9));
+}
+
+#[test]
+fn of_two_runs_none_is_hidden() {
+    let (first, mut second) = (run(3), run(2));
+    second.id = Uuid::from_u128(9);
+    let both = recover([second.begun(), first.begun()].concat());
+    assert_eq!(both.run.map(|(run, _)| run.id), Some(first.id));
+    assert_eq!(both.strange, [format!("run/{}", second.id)].into());
+    // The beginning of one is taken back without a trace.
+    let begun = second.begun();
+    let left = recover([first.begun(), begun.clone(), Run::unbegun(&begun)].concat());
+    assert_eq!((left.run.map(|(run, _)| run.id), left.strange), (Some(first.id), BTreeSet::new()));
+}
+
+#[test]
+fn the_owner_is_known_by_its_record_alone() {
+    let owner = owner::Owner { engine: Uuid::from_u128(5) };
+    assert_eq!(owner::Owner::of(&owner.entry()), Some(owner));
+    assert_eq!(owner::Owner::of(&Entry { key: "history".to_owned(), ..owner.entry() }), None);
+    assert_eq!(recover([owner.entry()]).strange, BTreeSet::new());
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_balancer::cluster::{
     BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, DiskSpec, DiskState, Invalid, Load,
-    ReplicaSpec, Resource, Resources,
+    PendingMove, ReplicaSpec, Resource, Resources,
 };
 use evenkeel_kafka::TopicPartition;
 
@@ -16,8 +16,11 @@ use crate::{
     },
 };
 
+mod own;
 #[cfg(test)]
 mod tests;
+
+pub use own::left_alone;
 
 const KB: f64 = 1024.0;
 const MB: f64 = 1024.0 * 1024.0;
@@ -55,6 +58,8 @@ pub struct PartitionView {
     pub leader: Option<i32>,
     /// Who should have it and cannot.
     pub offline: BTreeSet<i32>,
+    /// Who is just getting a copy, and is none of its replicas yet.
+    pub adding: Vec<i32>,
 }
 
 /// What a plan is made for.
@@ -108,6 +113,7 @@ pub fn build(
     let troubled: BTreeSet<i32> = view.partitions.values().flat_map(|seen| seen.offline.iter().copied()).collect();
     let torn = torn_hosts(view);
     let mut disks: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    let mut there: BTreeSet<i32> = BTreeSet::new();
     for (id, broker) in &view.brokers {
         if !broker.up && !purpose.names(*id) && !view.partitions.values().any(|seen| seen.replicas.contains(id)) {
             // Registered still, but gone: a cluster that has lost nothing is not in need of repair.
@@ -115,12 +121,13 @@ pub fn build(
         }
         let mut spec = broker_spec(*id, broker, troubled.contains(id), capacities, purpose)?;
         if torn.contains(broker.host.as_str()) {
-            spec.host = format!("{}@{}", spec.host, spec.rack);
+            spec.host = torn_name(&spec.host, &spec.rack);
         }
         if !spec.disks.is_empty() {
             disks.insert(*id, spec.disks.iter().map(|disk| disk.name.clone()).collect());
         }
         builder.broker(spec)?;
+        there.insert(*id);
     }
     let disk_of = |id: &i32, partition: &TopicPartition| {
         let known = disks.get(id)?;
@@ -144,6 +151,10 @@ pub fn build(
             offline: seen.offline.contains(id),
         }));
         builder.partition(&partition.topic, partition.partition, leader, &replicas)?;
+        for id in seen.adding.iter().filter(|id| there.contains(id)) {
+            let (topic, partition) = (partition.topic.clone(), partition.partition);
+            builder.pending(PendingMove { topic, partition, to: BrokerId(*id) });
+        }
     }
     Ok(builder.build()?)
 }
@@ -186,6 +197,15 @@ fn torn_hosts(view: &View) -> BTreeSet<&str> {
         .filter(|broker| *racks.entry(&broker.host).or_insert(&broker.rack) != &broker.rack)
         .map(|broker| broker.host.as_str())
         .collect()
+}
+
+fn torn_name(host: &str, rack: &str) -> String {
+    format!("{host}@{rack}")
+}
+
+/// The name of a host as its brokers give it, whether or not it was torn.
+pub fn shown_host<'h>(host: &'h str, rack: &str) -> &'h str {
+    host.strip_suffix(rack).and_then(|rest| rest.strip_suffix('@')).unwrap_or(host)
 }
 
 fn broker_spec(

@@ -8,7 +8,8 @@ fn capacities(disk: Disk) -> Capacities {
 /// Three brokers; `t-0` lies on 0 and 1 and is led by 1.
 fn view() -> View {
     let broker = |id: i32| BrokerView { host: format!("h{id}"), up: true, ..BrokerView::default() };
-    let partition = PartitionView { replicas: vec![0, 1], leader: Some(1), offline: BTreeSet::new() };
+    let partition =
+        PartitionView { replicas: vec![0, 1], leader: Some(1), offline: BTreeSet::new(), adding: Vec::new() };
     View {
         brokers: (0..3).map(|id| (id, broker(id))).collect(),
         partitions: [(TopicPartition::new("t", 0), partition)].into(),
@@ -110,7 +111,7 @@ fn a_capacity_that_nobody_gave_or_only_guessed_is_said() {
 #[test]
 fn a_partition_without_a_leader_or_without_a_load_is_kept() {
     let mut view = view();
-    let orphan = PartitionView { replicas: vec![2, 0], leader: None, offline: [2, 0].into() };
+    let orphan = PartitionView { replicas: vec![2, 0], leader: None, offline: [2, 0].into(), adding: Vec::new() };
     view.partitions.insert(TopicPartition::new("u", 0), orphan);
     let cluster = built(&view, measured(), &Purpose::default());
     assert_eq!((cluster.partition_count(), cluster.replica_count()), (2, 4));
@@ -145,4 +146,11 @@ fn a_name_that_brokers_in_different_racks_share_is_one_host_in_each() {
 fn without_racks_every_host_is_one() {
     let cluster = built(&view(), measured(), &Purpose::default());
     assert_eq!(cluster.racks(), ["h0", "h1", "h2"]);
+}
+
+#[test]
+fn a_host_that_was_torn_is_shown_by_its_name() {
+    assert_eq!(shown_host(&torn_name("10.0.0.1", "a"), "a"), "10.0.0.1");
+    assert_eq!(shown_host("10.0.0.1", "a"), "10.0.0.1");
+    assert_eq!(shown_host("ca", "a"), "ca");
 }

@@ -47,7 +47,7 @@ pub struct Known {
 #[derive(Debug, Clone)]
 pub struct Monitor {
     shared: Arc<Shared>,
-    _work: Arc<Work>,
+    work: Arc<Work>,
 }
 
 /// Ends with the last handle.
@@ -70,7 +70,7 @@ impl Monitor {
     ) -> Monitor {
         let shared = Arc::new(Shared::new(client.clone(), &settings, Arc::clone(&capacities), clock));
         let rounds = Rounds::new(Arc::clone(&shared), client, settings, capacities, clock);
-        Monitor { shared, _work: Arc::new(Work(tokio::spawn(rounds.run()))) }
+        Monitor { shared, work: Arc::new(Work(tokio::spawn(rounds.run()))) }
     }
 
     /// The latest look.
@@ -91,6 +91,11 @@ impl Monitor {
     /// Wakes when the generation changes.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
+    }
+
+    /// Whether enough is known, and if so what nobody measures. Costs nothing.
+    pub fn is_known(&self, requirement: Requirement) -> Option<Resources> {
+        self.shared.is_known(requirement)
     }
 
     /// What is known, if it is enough. Asked again within a generation, it costs nothing.
@@ -121,6 +126,19 @@ impl Monitor {
     /// Why nothing is new, if so.
     pub fn trouble(&self) -> Option<String> {
         self.shared.told().trouble.clone()
+    }
+
+    /// Measures and keeps nothing more: another engine does.
+    pub fn retire(&self) {
+        self.work.0.abort();
+        let mut told = self.shared.told();
+        told.retired = true;
+        told.trouble = Some("another engine measures now".to_owned());
+    }
+
+    /// Whether it works, or was told not to: only a fault of ours ends it otherwise.
+    pub fn is_at_work(&self) -> bool {
+        self.shared.told().retired || !self.work.0.is_finished()
     }
 
     /// Whether what was kept has been loaded and the cluster has been seen.

@@ -1,4 +1,7 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    future::ready,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use super::*;
 use crate::proposals::scene::{Scene, request};
@@ -15,7 +18,7 @@ fn planner(scene: &Scene) -> Planner {
 
 async fn propose(planner: &Planner, scene: &Scene, url: &str) -> Answer {
     let known = Arc::new(scene.known());
-    planner.propose(&request(url), &scene.history, |_| Ok(known.clone())).await
+    planner.propose(&request(url), &scene.history, &Steps::default(), |_| ready(Ok(known.clone()))).await
 }
 
 #[tokio::test]
@@ -37,7 +40,10 @@ async fn equal_requests_share_a_plan_as_long_as_nothing_else_is_known() {
 async fn a_plain_request_hits_the_cache_unless_it_asks_not_to() {
     let scene = scene();
     let planner = planner(&scene);
+    propose(&planner, &scene, URL).await.unwrap();
+    assert!(!planner.is_up_to_date(scene.generation), "that was a plan for goals of somebody's own");
     let plain = propose(&planner, &scene, "proposals").await.unwrap();
+    assert!(planner.is_up_to_date(scene.generation) && !planner.is_up_to_date(scene.generation + 1));
     assert!(Arc::ptr_eq(&plain, &propose(&planner, &scene, "rebalance").await.unwrap()));
     let anew = propose(&planner, &scene, "rebalance?ignore_proposal_cache=true").await.unwrap();
     assert!(!Arc::ptr_eq(&plain, &anew) && plain.id == anew.id);
@@ -79,13 +85,14 @@ async fn what_is_wrong_with_a_request_is_said_before_anything_is_known() {
     let asked = AtomicUsize::new(0);
     let nothing = |_| {
         asked.fetch_add(1, Ordering::Relaxed);
-        Err(NotEnough::NoWindow { now: 5, newest: 0, oldest: 0 })
+        ready(Err(NotEnough::NoWindow { now: 5, newest: 0, oldest: 0 }))
     };
+    let steps = Steps::default();
     let said = |answer: Answer| answer.map(|_| ()).unwrap_err().to_string();
-    let unknown = said(planner.propose(&request("proposals?goals=Nor"), &scene.history, nothing).await);
+    let unknown = said(planner.propose(&request("proposals?goals=Nor"), &scene.history, &steps, nothing).await);
     assert!(unknown.contains("Goals [Nor] are not supported"), "{unknown}");
     assert_eq!(asked.load(Ordering::Relaxed), 0);
-    let early = said(planner.propose(&request("rebalance"), &scene.history, nothing).await);
+    let early = said(planner.propose(&request("rebalance"), &scene.history, &steps, nothing).await);
     let text = "NotEnoughValidWindowsException: There is no window available in range [-1, 5] (index [1, -1]). \
                 Window index (current: 0, oldest: 0).";
     assert!(early.ends_with(text), "{early}");
@@ -98,15 +105,21 @@ async fn more_is_asked_of_what_is_known_by_goals_that_need_it() {
     let known = Arc::new(scene.known());
     let picky = |requirement: Requirement| {
         let wanted = requirement.windows;
-        if requirement.ratio > 0.0 {
+        ready(if requirement.ratio > 0.0 {
             Err(NotEnough::TooFew { valid: 0, wanted, ratio: requirement.ratio, now: 5 })
         } else {
             Ok(known.clone())
-        }
+        })
     };
-    let said = planner.propose(&request("rebalance"), &scene.history, picky).await.map(|_| ()).unwrap_err().to_string();
+    let steps = Steps::default();
+    let said = planner
+        .propose(&request("rebalance"), &scene.history, &steps, picky)
+        .await
+        .map(|_| ())
+        .unwrap_err()
+        .to_string();
     assert!(said.contains("There are only 0 valid windows when aggregating in range [-1, 5]"), "{said}");
-    assert!(planner.propose(&request("proposals?goals=RackAwareGoal"), &scene.history, picky).await.is_ok());
+    assert!(planner.propose(&request("proposals?goals=RackAwareGoal"), &scene.history, &steps, picky).await.is_ok());
 }
 
 #[tokio::test]

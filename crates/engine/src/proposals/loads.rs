@@ -185,7 +185,7 @@ fn broker_load(cluster: &Cluster, broker: &Broker, load: &BrokerLoad) -> body::B
         nw_out_rate: carries(Resource::NwOut).into(),
         disk_state: None,
         num_core: (can(Resource::Cpu) / 100.0).into(),
-        host: cluster.hosts()[broker.host].clone(),
+        host: model::shown_host(&cluster.hosts()[broker.host], &cluster.racks()[broker.rack]).to_owned(),
         cpu_pct: percent(Resource::Cpu, 0.0).into(),
         replicas: load.replicas,
         network_in_capacity: can(Resource::NwIn).into(),

@@ -13,7 +13,7 @@ use evenkeel_rest::{Request, request};
 use super::Proposal;
 use crate::{
     config::settings,
-    executor::{DirMove, Limits, Millis, Move, Order, Strategy},
+    executor::{Baseline, DirMove, Limits, Millis, Move, Order, Strategy},
 };
 
 pub(super) const MB: f64 = 1024.0 * 1024.0;
@@ -41,10 +41,19 @@ pub fn order(proposal: &Proposal, request: &Request, settings: &settings::Execut
             Request::RemoveBroker(it) => ids(&it.brokerid),
             _ => BTreeSet::new(),
         },
-        repairs: matches!(request, Request::FixOfflineReplicas(_)),
+        repairs: repairs(request, &proposal.baseline),
         stops_others: settings.stops_others,
         gives_up_after: Some(GIVES_UP_AFTER),
         leader_patience: settings.leader_patience,
+    }
+}
+
+/// Whether the plan repairs what is broken: also where brokers are removed that are down already.
+fn repairs(request: &Request, baseline: &Baseline) -> bool {
+    match request {
+        Request::FixOfflineReplicas(_) => true,
+        Request::RemoveBroker(it) => it.brokerid.iter().any(|id| !baseline.up.contains(&BrokerId(*id))),
+        _ => false,
     }
 }
 
@@ -144,5 +153,24 @@ fn limits(request: &Request, settings: &settings::Executor) -> Limits {
         leaders_in_cluster: or(asked.concurrent_leader_movements, usual.leaders_in_cluster),
         leaders_per_broker: or(asked.broker_concurrent_leader_movements, usual.leaders_per_broker),
         spared: spared.into_iter().map(BrokerId).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removing_what_is_down_repairs() {
+        let baseline = Baseline { up: [0, 1].map(BrokerId).into(), short: BTreeSet::new() };
+        let remove = |ids: &[i32]| {
+            let brokerid = ids.iter().copied().collect();
+            Request::RemoveBroker(request::RemoveBroker { brokerid, ..request::RemoveBroker::default() })
+        };
+        assert!(repairs(&remove(&[3]), &baseline));
+        assert!(repairs(&remove(&[1, 3]), &baseline));
+        assert!(!repairs(&remove(&[1]), &baseline));
+        assert!(repairs(&Request::FixOfflineReplicas(request::FixOfflineReplicas::default()), &baseline));
+        assert!(!repairs(&Request::Rebalance(request::Rebalance::default()), &baseline));
     }
 }

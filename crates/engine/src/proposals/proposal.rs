@@ -9,7 +9,10 @@ use evenkeel_balancer::{
     planner::{Outcome, Refused, Status, plan},
     rules::BadRequest,
 };
-use evenkeel_rest::{Endpoint, Failure, body::ClusterModelStats};
+use evenkeel_rest::{
+    Endpoint, Failure,
+    body::{ClusterModelStats, Step},
+};
 
 use super::{
     Ask,
@@ -21,7 +24,7 @@ use super::{
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     executor::Baseline,
-    model::{self, NoModel},
+    model::{self, NoModel, left_alone},
     monitor::Known,
 };
 
@@ -56,18 +59,25 @@ pub struct Proposal {
     pub took: u64,
 }
 
-/// Makes the plan. `endpoint` only matters for the words of a refusal.
+/// Makes the plan. `endpoint` only matters for the words of a refusal; `begins` is told how far it is.
 pub fn make(
-    ask: Ask,
+    mut ask: Ask,
     endpoint: Endpoint,
     known: &Known,
     capacities: &Capacities,
     settings: &Settings,
+    begins: &dyn Fn(Step),
 ) -> Result<Proposal, Failure> {
+    begins(Step::GeneratingClusterModel);
     let weights = settings.monitor.cpu_weights;
     let cluster = model::build(&known.sighting.view, &known.loads, capacities, weights, &ask.purpose)
         .map_err(|why| no_model(&why))?;
     check_dirs(&ask, &cluster)?;
+    ask.request.excluded_topics =
+        left_alone(&cluster, &ask.request.goals, &settings.goals.own_topics, ask.request.excluded_topics.as_ref());
+    // All goals are pursued together.
+    let goals: Vec<&str> = ask.request.goals.iter().map(|goal| goal.name()).collect();
+    begins(Step::Optimizing(goals.join(", ")));
     let mut outcome = plan(&cluster, &ask.request, &settings.goals.thresholds)
         .map_err(|why| refused(why, &ask, endpoint, &cluster))?;
     if !ask.demoted_dirs.is_empty() {

@@ -51,7 +51,7 @@ pub(super) async fn answer<D: Desk>(door: &Arc<Door<D>>, request: Request<Body>)
         http::Method::GET => of_method(door, Method::Get, &path, session.as_deref(), &client, request).await,
         http::Method::POST => of_method(door, Method::Post, &path, session.as_deref(), &client, request).await,
         http::Method::OPTIONS => reply::empty(200),
-        http::Method::HEAD => reply::empty(400),
+        http::Method::HEAD => reply::of_api(400, String::new(), &Presentation::default(), None),
         _ => reply::empty(405),
     };
     if let Some(cors) = &door.settings.cors {

@@ -96,13 +96,6 @@ impl Steps {
         taken.push(Taken { step, began: now, ended: None, percent: 0.0 });
     }
 
-    /// How far the present step is.
-    pub fn percent(&self, percent: f64) {
-        if let Some(last) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).last_mut() {
-            last.percent = percent;
-        }
-    }
-
     /// The body of a 202.
     pub fn body(&self, operation: String) -> Progress {
         let now = Instant::now();

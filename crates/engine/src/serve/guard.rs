@@ -79,8 +79,7 @@ impl Guard {
     /// Knows the users of a file's text.
     pub fn read(text: &str) -> Result<Guard, NoGuard> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(|_| NoGuard::Random)?;
-        // No variables in here: a password that looks like one means itself.
-        let lines = Properties::read(text, |name| Some(format!("${{env:{name}}}")))?;
+        let lines = Properties::read_literally(text)?;
         let mut users = BTreeMap::new();
         for user in lines.keys() {
             let refused = |what| NoGuard::User { user: user.to_owned(), what };
@@ -166,13 +165,14 @@ mod tests {
     fn users_are_known_by_their_passwords_and_nobody_else_is() {
         let guard = Guard::read(
             "# people\nrebalance-operator: s3:cret,ADMIN\nhealthcheck: hc,USER\nviewer=v,VIEWER,USER\nguest: g\n\
-             odd: ${env:X},VIEWER\n",
+             odd: ${env:X},VIEWER\nodder: ${x:y},VIEWER\n",
         )
         .unwrap();
         assert_eq!(look(&guard, "rebalance-operator", "s3:cret"), Visitor::Known(Some(Role::Admin)));
         assert_eq!(look(&guard, "viewer", "v"), Visitor::Known(Some(Role::User)));
         assert_eq!(look(&guard, "guest", "g"), Visitor::Known(None));
         assert_eq!(look(&guard, "odd", "${env:X}"), Visitor::Known(Some(Role::Viewer)));
+        assert_eq!(look(&guard, "odder", "${x:y}"), Visitor::Known(Some(Role::Viewer)));
         for (user, password) in [("healthcheck", "no"), ("healthcheck", ""), ("nobody", ""), ("", "")] {
             assert_eq!(look(&guard, user, password), Visitor::Stranger, "{user}");
         }

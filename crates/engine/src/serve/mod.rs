@@ -45,8 +45,8 @@ use crate::{
     tasks::{self, Answer, UserTask, UserTasks},
 };
 
-/// Requests at once. Who comes later is told to come again.
-const REQUESTS_MAX: usize = 1_024;
+/// Requests at once. Who comes later is told to come again: there are more connections than that.
+const REQUESTS_MAX: usize = 768;
 /// The part of readiness that is about the journal, and with it about Kafka.
 const JOURNAL: &str = "journal";
 
@@ -134,20 +134,20 @@ impl<D: Desk> Door<D> {
             tasks.restore(id, task);
         }
         drop(tasks);
-        let (mut ended, door) = (executor.ended(), Arc::downgrade(self));
+        let (mut ended, door, source) = (executor.ended(), Arc::downgrade(self), executor.clone());
         // What was carried on may be over already.
         executor.endings().iter().for_each(|run| self.ended(run));
         self.readiness.set(JOURNAL, None);
         tokio::spawn(async move {
             loop {
-                match ended.recv().await {
-                    Ok(run) => {
-                        let Some(door) = door.upgrade() else { return };
-                        door.ended(&run);
-                    }
-                    Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "ends of executions were missed"),
+                // The executor keeps as many as can be missed.
+                let runs = match ended.recv().await {
+                    Ok(run) => vec![run],
+                    Err(RecvError::Lagged(_)) => source.endings(),
                     Err(RecvError::Closed) => return,
-                }
+                };
+                let Some(door) = door.upgrade() else { return };
+                runs.iter().for_each(|run| door.ended(run));
             }
         });
         let (mut fenced, readiness) = (executor.fenced(), self.readiness.clone());
@@ -206,7 +206,6 @@ impl<D: Desk> Door<D> {
                     troubles.unwrap_or("ok\n".into()),
                 );
             }
-            "/metrics" => return reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics()),
             _ => {}
         }
         let in_flight = InFlight::new(&self.in_flight);
@@ -214,6 +213,8 @@ impl<D: Desk> Door<D> {
             let mut response = reply::plain(503, TEXT, "Too many requests at once.\n".to_owned());
             reply::set(&mut response, "retry-after", "1");
             response
+        } else if request.uri().path() == "/metrics" {
+            reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics())
         } else {
             api::answer(&self, request).await
         };

@@ -3,17 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_kafka::{
-    Refusal, TopicPartition,
+    BrokerId, Refusal, TopicPartition,
     calls::{
         cluster::Cluster,
         configs::{Resource, Settings},
         log_dirs::LogDirs,
-        topics::{Topic, TopicAnswers},
+        reassignments::Reassignment,
+        topics::{Partition, Topic, TopicAnswers},
     },
 };
 
-use super::{MIN_IN_SYNC, Room, Sighting};
+use super::{MIN_IN_SYNC, Moving, Room, Sighting};
 use crate::model::{BrokerView, PartitionView};
+
+/// Brokers may show a move for so long after it was over, in milliseconds.
+const TRAIL: i64 = 5_000;
+
+/// The moves that are listed, and those that were until a moment ago.
+pub(super) fn moving(
+    at: i64,
+    listed: BTreeMap<TopicPartition, Reassignment>,
+    before: Option<&Sighting>,
+) -> BTreeMap<TopicPartition, Moving> {
+    let ids = |ids: &[BrokerId]| ids.iter().map(|id| id.0).collect();
+    let listed = listed.into_iter().map(|(partition, it)| {
+        (partition, Moving { everybody: ids(&it.replicas), adding: ids(&it.adding), listed: at })
+    });
+    let past = before.into_iter().flat_map(|before| &before.moving).filter(|(_, it)| at - it.listed < TRAIL);
+    past.map(|(partition, it)| (partition.clone(), it.clone())).chain(listed).collect()
+}
 
 /// All but the directories.
 pub(super) fn sighting(
@@ -21,8 +39,10 @@ pub(super) fn sighting(
     cluster: Cluster,
     topics: TopicAnswers<Topic>,
     minimums: &BTreeMap<String, usize>,
+    moving: BTreeMap<TopicPartition, Moving>,
 ) -> Sighting {
     let mut seen = Sighting {
+        moving,
         at,
         cluster: cluster.id,
         controller: cluster.controller.map(|id| id.0),
@@ -44,21 +64,31 @@ pub(super) fn sighting(
             if !lagging.is_empty() {
                 seen.lagging.insert(name.clone(), lagging);
             }
-            let view = PartitionView {
-                replicas: told.replicas.iter().map(|id| id.0).collect(),
-                leader: told.leader.map(|id| id.0),
-                offline: told.offline.iter().map(|id| id.0).collect(),
-            };
+            let view = view(&told, seen.moving.get(&name));
             seen.view.partitions.insert(name, view);
         }
     }
     // Brokers that hold something and are not even registered are down.
     let holders: BTreeSet<i32> =
-        seen.view.partitions.values().flat_map(|partition| &partition.replicas).copied().collect();
+        seen.view.partitions.values().flat_map(|it| it.replicas.iter().chain(&it.adding)).copied().collect();
     for id in holders {
         seen.view.brokers.entry(id).or_default();
     }
     seen
+}
+
+/// One partition. While it moves metadata shows old and new replicas alike; the new ones are none before they are all
+/// there.
+fn view(told: &Partition, moving: Option<&Moving>) -> PartitionView {
+    let shown: BTreeSet<i32> = told.replicas.iter().map(|id| id.0).collect();
+    let is_added = |id: &i32| moving.is_some_and(|it| it.everybody == shown && it.adding.contains(id));
+    let (adding, replicas) = told.replicas.iter().map(|id| id.0).partition(is_added);
+    PartitionView {
+        replicas,
+        leader: told.leader.map(|id| id.0),
+        offline: told.offline.iter().map(|id| id.0).filter(|id| !is_added(id)).collect(),
+        adding,
+    }
 }
 
 /// What one broker told of its directories; sizes go to `sizes` for what it leads.

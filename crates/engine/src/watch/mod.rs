@@ -48,7 +48,7 @@ pub struct Sighting {
     pub cluster: String,
     /// Who passes changes on to the controller.
     pub controller: Option<i32>,
-    /// Replicas that are not in sync, of partitions that have such.
+    /// Replicas, and those to be, that are not in sync, of partitions that have such.
     pub lagging: BTreeMap<TopicPartition, Vec<i32>>,
     /// How many replicas must be in sync, by topic.
     pub min_in_sync: BTreeMap<String, usize>,
@@ -58,8 +58,21 @@ pub struct Sighting {
     pub dirs: BTreeMap<i32, BTreeMap<String, Room>>,
     /// Brokers that are up and did not tell of their directories when they were last asked.
     pub silent: BTreeSet<i32>,
+    /// Moves under way, or over so lately that brokers may still show them.
+    pub moving: BTreeMap<TopicPartition, Moving>,
     /// When, in milliseconds since 1970.
     pub at: i64,
+}
+
+/// A move under way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moving {
+    /// Everybody who has it or is to have it: what metadata shows as its replicas meanwhile.
+    pub everybody: BTreeSet<i32>,
+    /// Who is getting a copy.
+    pub adding: BTreeSet<i32>,
+    /// When it was listed last, in milliseconds since 1970.
+    pub listed: i64,
 }
 
 /// The room in a log directory, in bytes, where its broker tells.
@@ -72,11 +85,11 @@ pub struct Room {
 }
 
 impl Sighting {
-    /// Who is in sync, in the order of the replicas.
+    /// Who is in sync, in the order of the replicas; of those who are getting a copy, too.
     pub fn in_sync(&self, partition: &TopicPartition) -> Vec<i32> {
         let Some(seen) = self.view.partitions.get(partition) else { return Vec::new() };
         let lagging = self.lagging.get(partition).map_or(&[][..], Vec::as_slice);
-        seen.replicas.iter().copied().filter(|id| !lagging.contains(id)).collect()
+        seen.replicas.iter().chain(&seen.adding).copied().filter(|id| !lagging.contains(id)).collect()
     }
 
     /// How many of a topic's replicas must be in sync.
@@ -86,10 +99,9 @@ impl Sighting {
 
     /// Partitions that fall short of what must be in sync.
     pub fn short(&self) -> impl Iterator<Item = &TopicPartition> {
-        self.lagging.iter().filter_map(|(partition, lagging)| {
-            let replicas = self.view.partitions.get(partition)?.replicas.len();
-            let wanted = self.min_in_sync(&partition.topic).min(replicas);
-            (replicas - lagging.len().min(replicas) < wanted).then_some(partition)
+        self.lagging.keys().filter(|partition| {
+            let replicas = self.view.partitions.get(*partition).map_or(0, |seen| seen.replicas.len());
+            self.in_sync(partition).len() < self.min_in_sync(&partition.topic).min(replicas)
         })
     }
 
@@ -144,8 +156,11 @@ impl Watcher {
         let at = self.clock.now();
         let cluster = self.client.describe_cluster().await?;
         let topics = self.client.topics(Which::All).await?;
+        // The listing after the metadata: what has begun in between is not shown as anything else yet.
+        let listed = self.client.list_reassignments(None).await?;
         self.learn_minimums(&topics, at).await;
-        let mut sighting = assemble::sighting(at, cluster, topics, &self.minimums.1);
+        let moving = assemble::moving(at, listed, before);
+        let mut sighting = assemble::sighting(at, cluster, topics, &self.minimums.1, moving);
         let mut sizes = Sizes { of: BTreeMap::new(), at: self.clock.now() };
         let asked: Vec<i32> =
             sighting.up().filter(|id| dirs == Dirs::All || matter_on(&self.capacities, *id)).collect();

@@ -3,6 +3,7 @@ use evenkeel_kafka::{
     calls::{
         cluster::{Broker, Cluster},
         log_dirs::{LogDir, Replica},
+        reassignments::Reassignment,
         topics::Partition,
     },
 };
@@ -30,10 +31,15 @@ fn partition(index: i32, leader: Option<i32>, replicas: &[i32], in_sync: &[i32],
 
 /// Brokers 0 and 1 are up, 2 is fenced, 3 is gone; `t-0` lies on 0 and 1, `t-1` on 1 and 3, `t-2` on 2 and 3.
 fn seen() -> Sighting {
+    seen_with(BTreeMap::new())
+}
+
+fn seen_with(moving: BTreeMap<TopicPartition, Moving>) -> Sighting {
     let cluster = Cluster {
         id: "c".to_owned(),
         controller: Some(BrokerId(1)),
         brokers: vec![broker(0, false), broker(1, false), broker(2, true)],
+        names_fenced: true,
     };
     let topic = Topic {
         name: "t".to_owned(),
@@ -49,7 +55,7 @@ fn seen() -> Sighting {
     let gone = Refusal { code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, message: None };
     let topics =
         BTreeMap::from([("t".to_owned(), Ok(topic)), ("__o".to_owned(), Ok(own)), ("x".to_owned(), Err(gone))]);
-    assemble::sighting(5, cluster, topics, &BTreeMap::from([("t".to_owned(), 2)]))
+    assemble::sighting(5, cluster, topics, &BTreeMap::from([("t".to_owned(), 2)]), moving)
 }
 
 fn t(index: i32) -> TopicPartition {
@@ -148,4 +154,24 @@ fn directories_matter_where_the_capacity_is_by_directory() {
     .unwrap();
     assert!(matter_on(&capacities, 0));
     assert!(!matter_on(&capacities, 1));
+}
+
+#[test]
+fn who_is_getting_a_copy_is_no_replica_yet() {
+    let listed = |everybody: &[i32], adding: &[i32]| {
+        let of = Reassignment { replicas: ids(everybody), adding: ids(adding), removing: ids(&[1]) };
+        BTreeMap::from([(t(0), of)])
+    };
+    let seen = seen_with(assemble::moving(5, listed(&[0, 1], &[0]), None));
+    let view = &seen.view.partitions[&t(0)];
+    assert_eq!((&view.replicas[..], &view.adding[..]), (&[1][..], &[0][..]));
+    assert_eq!(seen.in_sync(&t(0)), [1, 0]);
+    // It is over, and brokers still show it: for a moment that is no reason to take the new ones for replicas.
+    let trailing = assemble::moving(4_000, BTreeMap::new(), Some(&seen));
+    assert_eq!(seen_with(trailing).view.partitions[&t(0)].replicas, [1]);
+    let settled = assemble::moving(6_000, BTreeMap::new(), Some(&seen));
+    assert_eq!(seen_with(settled).view.partitions[&t(0)].replicas, [0, 1]);
+    // What metadata does not show to be moving is as it shows it.
+    let over = seen_with(assemble::moving(5, listed(&[0, 2, 1], &[0, 2]), None));
+    assert_eq!(over.view.partitions[&t(0)].replicas, [0, 1]);
 }

@@ -1,16 +1,19 @@
 //! A small simulated cluster, what is to be done on it, and how it must be afterwards.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use evenkeel_engine::{
-    executor::{Baseline, Limits, Move, Order, Strategy},
+    clock::WallClock,
+    config::{properties::Properties, settings as engine_settings},
+    executor::{Executor, Limits, Move, Order},
     journal::Run,
+    tasks::UserTask,
 };
 use evenkeel_kafka::{BrokerId, Client, Settings, TopicPartition};
 use evenkeel_sim::{
     Cluster, Options,
-    cluster::{BrokerSpec, NewTopic, Registration, Resource},
+    cluster::{BrokerSpec, Fault, NewTopic, Registration, Resource},
     serve::{Pipes, World},
 };
 use uuid::Uuid;
@@ -42,51 +45,47 @@ pub fn moves() -> Vec<Move> {
 }
 
 pub fn run() -> Run {
-    Run {
-        id: Uuid::from_u128(1),
-        task: None,
-        reason: "a test".to_owned(),
-        proposal: "p".to_owned(),
-        order: Order {
-            moves: moves(),
-            limits: Limits {
-                per_broker: 3,
-                in_cluster: 4,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
-            throttle: Some(20 * MB),
-            baseline: Baseline { up: (0..4).map(BrokerId).collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
-        },
-    }
+    let order = Order {
+        limits: Limits { per_broker: 3, in_cluster: 4, ..Limits::default() },
+        throttle: Some(20 * MB),
+        ..Order::of(moves(), (0..4).map(BrokerId).collect())
+    };
+    Run { id: Uuid::from_u128(1), task: None, reason: "a test".to_owned(), proposal: "p".to_owned(), order }
 }
 
 pub struct Stage {
     pub world: World,
     pub pipes: Pipes,
+    moves: Vec<Move>,
 }
 
 impl Stage {
     pub fn new() -> Stage {
-        let options = Options { session_timeout: 2_000, ..Options::default() };
-        let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
-        let lists: Vec<Vec<i32>> = moves().iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
+        Stage::with_session_timeout(2_000)
+    }
+
+    /// Who is not heard of for so long is down.
+    pub fn with_session_timeout(session_timeout: i64) -> Stage {
+        Stage::of(moves(), session_timeout)
+    }
+
+    /// Before these moves of partitions of `orders`, in their order.
+    pub fn of(moves: Vec<Move>, session_timeout: i64) -> Stage {
+        Stage::on((0..4).map(BrokerSpec::new), moves, session_timeout)
+    }
+
+    pub fn on(brokers: impl IntoIterator<Item = BrokerSpec>, moves: Vec<Move>, session_timeout: i64) -> Stage {
+        let options = Options { session_timeout, ..Options::default() };
+        let mut cluster = Cluster::new(options, brokers);
+        let lists: Vec<Vec<i32>> = moves.iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
         let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
         cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
-        for number in 0..lists.len() as i32 {
-            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", number), 20 * MB);
+        for mv in &moves {
+            cluster.fill(&evenkeel_sim::TopicPartition::new("orders", mv.partition.partition), mv.bytes);
         }
         cluster.tick(1_000);
         let world = World::new(cluster);
-        Stage { pipes: Pipes::new(world.clone()), world }
+        Stage { pipes: Pipes::new(world.clone()), world, moves }
     }
 
     pub fn client(&self) -> Client {
@@ -94,14 +93,37 @@ impl Stage {
         Client::new(Arc::new(self.pipes.connector()), Settings::new(bootstrap))
     }
 
+    /// Cuts the network to all brokers, or mends it.
+    pub fn cut(&self, cut: bool) {
+        let all = (0..4).map(evenkeel_sim::BrokerId);
+        let fault = |id| if cut { Fault::CutLink(id) } else { Fault::MendedLink(id) };
+        self.world.with(|cluster| all.for_each(|id| cluster.suffer(&fault(id))));
+    }
+
+    pub fn clock(&self) -> WallClock {
+        WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()))
+    }
+
+    /// One life of an executor that reaches the brokers through this client.
+    pub async fn executor_over(&self, client: Client) -> (Executor, BTreeMap<Uuid, UserTask>) {
+        let properties = Properties::read("bootstrap.servers=sim:9092", |_| None).unwrap();
+        let settings = engine_settings::Settings::read(&properties).unwrap().settings;
+        Executor::open(client, &settings.executor, self.clock(), |_| {}).await
+    }
+
+    pub async fn executor(&self) -> Executor {
+        self.executor_over(self.client()).await.0
+    }
+
     pub fn registrations(&self) -> Vec<Registration> {
+        let numbers = 0..self.moves.len() as i32;
         self.world
-            .look(|cluster| (0..12).map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
+            .look(|cluster| numbers.map(|number| cluster.registration("orders", number).unwrap().clone()).collect())
     }
 
     /// Everything is as planned, nothing moves, and nothing is held back.
     pub fn assert_done(&self, what: &str) {
-        for (mv, record) in moves().iter().zip(self.registrations()) {
+        for (mv, record) in self.moves.iter().zip(self.registrations()) {
             let replicas: Vec<BrokerId> = record.replicas.iter().map(|id| BrokerId(id.0)).collect();
             assert_eq!(replicas, mv.new, "{what}: {}", mv.partition);
             assert_eq!(record.leader.map(|id| BrokerId(id.0)), mv.new.first().copied(), "{what}: {}", mv.partition);

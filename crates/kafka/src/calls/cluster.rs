@@ -1,5 +1,7 @@
 //! The cluster and its brokers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kafka_protocol::messages::{self, DescribeClusterRequest, UnregisterBrokerRequest};
 
 use crate::{
@@ -17,6 +19,9 @@ pub struct Cluster {
     pub controller: Option<BrokerId>,
     /// The registered brokers, in order of their ids.
     pub brokers: Vec<Broker>,
+    /// Whether the fenced ones are among them: brokers before Kafka 4.0 do not name those, so that a broker that is not
+    /// listed may well be registered.
+    pub names_fenced: bool,
 }
 
 /// One registered broker.
@@ -39,7 +44,12 @@ impl Client {
     /// The brokers with their racks, the fenced ones too.
     pub async fn describe_cluster(&self) -> Result<Cluster, Error> {
         let call = Call { operation: "describe the cluster", to: To::Any, effect: Effect::Repeatable };
-        let request = |version| DescribeClusterRequest::default().with_include_fenced_brokers(version >= 2);
+        // Which version was spoken last, and so by whoever answered.
+        let names_fenced = AtomicBool::new(false);
+        let request = |version| {
+            names_fenced.store(version >= 2, Ordering::Relaxed);
+            DescribeClusterRequest::default().with_include_fenced_brokers(version >= 2)
+        };
         let answer = self
             .ask(call, request, |answer: &messages::DescribeClusterResponse| {
                 Refusal::check(answer.error_code, message(answer.error_message.clone()))
@@ -57,7 +67,12 @@ impl Client {
             })
             .collect();
         brokers.sort_by_key(|broker| broker.id);
-        Ok(Cluster { id: answer.cluster_id.to_string(), controller: BrokerId::of(answer.controller_id), brokers })
+        Ok(Cluster {
+            id: answer.cluster_id.to_string(),
+            controller: BrokerId::of(answer.controller_id),
+            brokers,
+            names_fenced: names_fenced.into_inner(),
+        })
     }
 
     /// Strikes a broker off the cluster's list. Kafka checks nothing: not whether it is alive, not

@@ -118,6 +118,13 @@ impl Client {
         Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }) }
     }
 
+    /// Another client of the same cluster, with connections and patience of its own: for questions that are not to wait
+    /// as long as the others do.
+    pub fn with_patience(&self, request: Duration, whole: Duration) -> Self {
+        let settings = Settings { request_patience: request, patience: whole, ..self.settings().clone() };
+        Self::new(self.inner.pool.connector(), settings)
+    }
+
     /// How the client behaves.
     pub fn settings(&self) -> &Settings {
         &self.inner.settings

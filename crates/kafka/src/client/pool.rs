@@ -52,6 +52,11 @@ impl Pool {
         Self { connector, settings, slots: Mutex::default(), backoff }
     }
 
+    /// What opens its connections.
+    pub(super) fn connector(&self) -> Arc<dyn Connector> {
+        Arc::clone(&self.connector)
+    }
+
     /// A pause after so many failures in a row.
     pub(super) fn pause(&self, failures: u32) -> Duration {
         self.backoff.lock().unwrap_or_else(PoisonError::into_inner).pause(failures)

@@ -10,6 +10,7 @@ use crate::executor::{
     sight::Sight,
     strategy,
     task::{End, Kind, Stage, Why},
+    throttle::Throttle,
 };
 
 impl Execution {
@@ -33,7 +34,9 @@ impl Execution {
                 return;
             }
             (Some(throttle), Throttling::Setting) => {
-                asks.throttle = Some(throttle.clone());
+                // Who is down copies nothing.
+                let brokers = throttle.brokers.intersection(&sight.up).copied().collect();
+                asks.throttle = Some(Throttle { brokers, ..throttle.clone() });
                 return;
             }
             _ => {}
@@ -48,9 +51,7 @@ impl Execution {
             let Some(stage) = self.first_stage(mv, sight, held, &mut slots, asks) else { continue };
             if stage.is_in_flight() {
                 asks.reassign.insert(mv.partition.clone(), mv.new.clone());
-                for dir in mv.dirs.iter().filter(|dir| dir.from.is_none()) {
-                    asks.prefer_dirs.entry(dir.broker).or_default().insert(mv.partition.clone(), dir.to.clone());
-                }
+                asks.prefer_dirs_of(mv, sight);
             }
             self.enter(self.by_move[&(of, Kind::Replicas)], stage, step);
         }
@@ -62,7 +63,7 @@ impl Execution {
     /// The stage that a waiting move enters; `None` if it goes on waiting.
     fn first_stage(&self, mv: &Move, sight: &Sight, held: bool, slots: &mut Slots, asks: &mut Asks) -> Option<Stage> {
         let Some(seen) = sight.partitions.get(&mv.partition) else {
-            return Some(Stage::Ended(End::Aborted(Why::Gone)));
+            return self.is_gone(&mv.partition, sight).then_some(Stage::Ended(End::Aborted(Why::Gone)));
         };
         if sight.shows_done(mv, seen) {
             return Some(Stage::Ended(End::Completed));
@@ -134,7 +135,8 @@ impl Execution {
                 continue;
             }
             let stage = match seen {
-                None => Stage::Ended(End::Aborted(Why::Gone)),
+                None if self.is_gone(&mv.partition, sight) => Stage::Ended(End::Aborted(Why::Gone)),
+                None => continue,
                 Some(seen) if seen.leader == Some(wanted) => Stage::Ended(End::Completed),
                 // Its replicas never came to be as planned.
                 Some(seen) if seen.replicas.first() != Some(&wanted) => Stage::Ended(End::Aborted(Why::Changed)),

@@ -26,18 +26,19 @@ impl Execution {
     }
 
     /// Takes everything back that is in flight, and forgets what has not begun.
-    pub(super) fn halt(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
-        let aborting = Stage::Aborting { since: sight.now, asked: sight.now, why: Why::Stopped };
+    pub(super) fn halt(&mut self, why: Why, sight: &Sight, step: &mut Step, asks: &mut Asks) {
+        let aborting = Stage::Aborting { since: sight.now, asked: sight.now, why };
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
             let mv = &self.order.moves[task.of];
             let now = match (task.kind, task.stage) {
                 (_, Stage::Pending) | (Kind::Leader, Stage::InProgress { .. }) => {
-                    Stage::Ended(End::Aborted(Why::Stopped))
+                    asks.forget(&mv.partition);
+                    Stage::Ended(End::Aborted(why))
                 }
                 (Kind::Replicas, Stage::InProgress { .. }) => {
+                    asks.forget(&mv.partition);
                     asks.cancel.insert(mv.partition.clone());
-                    asks.reassign.remove(&mv.partition);
                     aborting
                 }
                 (Kind::Dir(dir), Stage::InProgress { .. }) => {
@@ -61,7 +62,7 @@ impl Execution {
     fn settle_replicas(&mut self, of: usize, stage: Stage, sight: &Sight, asks: &mut Asks) -> Stage {
         let mv = &self.order.moves[of];
         let Some(seen) = sight.partitions.get(&mv.partition) else {
-            return Stage::Ended(End::Aborted(Why::Gone));
+            return self.unseen(&mv.partition, sight, stage);
         };
         if sight.shows_done(mv, seen) {
             return Stage::Ended(End::Completed);
@@ -74,7 +75,7 @@ impl Execution {
                     // Somebody has sent it elsewhere meanwhile.
                     return Stage::Ended(End::Aborted(Why::Changed));
                 }
-                if ours && mv.added().any(|broker| !sight.up.contains(&broker)) {
+                if ours && mv.added().any(|broker| self.care.is_down(sight, broker)) {
                     asks.cancel.insert(mv.partition.clone());
                     return Stage::Aborting { since: sight.now, asked: sight.now, why: Why::TargetDown };
                 }
@@ -95,6 +96,7 @@ impl Execution {
                 }
                 // The wish was lost on its way, or a new controller has not heard of it.
                 asks.reassign.insert(mv.partition.clone(), mv.new.clone());
+                asks.prefer_dirs_of(mv, sight);
                 Stage::InProgress { since, asked: sight.now }
             }
             Stage::Aborting { since, asked, why } => {
@@ -126,7 +128,7 @@ impl Execution {
         let mv = &self.order.moves[of];
         let dir = &mv.dirs[dir];
         let Some(seen) = sight.partitions.get(&mv.partition) else {
-            return Stage::Ended(End::Aborted(Why::Gone));
+            return self.unseen(&mv.partition, sight, stage);
         };
         if !seen.replicas.contains(&dir.broker) {
             return Stage::Ended(End::Aborted(Why::Changed));
@@ -163,7 +165,7 @@ impl Execution {
     fn settle_leader(&self, of: usize, stage: Stage, sight: &Sight, asks: &mut Asks) -> Stage {
         let mv = &self.order.moves[of];
         let Some(seen) = sight.partitions.get(&mv.partition) else {
-            return Stage::Ended(End::Aborted(Why::Gone));
+            return self.unseen(&mv.partition, sight, stage);
         };
         if seen.leader.as_ref() == mv.new.first() {
             return Stage::Ended(End::Completed);

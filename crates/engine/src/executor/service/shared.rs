@@ -1,31 +1,41 @@
 //! What all handles of the executor share: where it stands, and the task that carries a run on.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
-use evenkeel_kafka::{BrokerId, Client, Error, TopicPartition, calls::reassignments::Target};
+use evenkeel_kafka::{
+    BrokerId, Client, Error, TopicPartition,
+    calls::{reassignments::Target, topics::Which},
+};
 use evenkeel_rest::body::state::Trigger;
 use tokio::{
     sync::{broadcast, watch},
     task::AbortHandle,
+    time::Instant,
 };
 
-use super::{ENDINGS, Ended, Tally};
+use super::{ENDINGS, Ended, NotBegun, Tally};
 use crate::{
     clock::WallClock,
-    executor::{Adjustment, Ending, Execution, Millis, Report, Runner},
-    journal::{History, Journal, Run},
+    executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness, Throttle, hands::lift_leftover},
+    journal::{self, History, Journal, Run, topic::TOPIC},
     said::chain,
     tasks::UserTask,
 };
+
+/// How long moves of others may take to be gone once they are taken back, and how often that is looked at.
+const CLEARED_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) journal: Journal,
     pub(super) clock: WallClock,
+    pub(super) slowness: Slowness,
     pub(super) removal_memory: Millis,
     pub(super) demotion_memory: Millis,
     pub(super) state: Mutex<State>,
@@ -42,6 +52,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) at: At,
     pub(super) history: History,
+    /// What nobody could lift of throttles yet.
+    pub(super) leftover: Throttle,
     pub(super) tally: Tally,
     pub(super) reservations: u64,
     /// The last runs that ended.
@@ -103,6 +115,8 @@ impl Shared {
             client: self.client.clone(),
             journal: self.journal.clone(),
             clock: self.clock,
+            slowness: self.slowness,
+            leftover: state.leftover.clone(),
             stop: stopped,
             adjust: adjusted,
             task,
@@ -126,6 +140,13 @@ impl Shared {
         let mut state = self.state();
         match ending {
             Ok(ending) => {
+                let left = match &state.at {
+                    At::Running(running) => Some(running.report.borrow().left.clone()),
+                    _ => None,
+                };
+                if let Some(left) = left {
+                    state.leftover = left;
+                }
                 state.at = At::Idle;
                 match ending {
                     Ending::Completed => {}
@@ -169,6 +190,71 @@ impl Shared {
         self.journal.append(vec![run.stop_wanted()]).await?;
         // It may have ended meanwhile, and taken all other keys of it off the record.
         if is_under_way() { Ok(()) } else { self.journal.append(vec![run.stop_forgotten()]).await }
+    }
+
+    /// Lifts what is left of throttles of runs that are over, as brokers return. Not while a run sets its own.
+    pub(super) async fn lift_leftover(&self) -> Result<(), Error> {
+        // Nothing begins meanwhile.
+        let _alone = self.changing_history.lock().await;
+        let left = {
+            let state = self.state();
+            if !matches!(state.at, At::Idle) || state.leftover.is_empty() {
+                return Ok(());
+            }
+            state.leftover.clone()
+        };
+        let still = lift_leftover(&self.client, &left).await?;
+        if still != left {
+            tracing::info!(brokers = ?still.brokers, "what was left of a throttle is lifted; what is left of it now");
+            self.journal.append(vec![journal::leftover(&still)]).await?;
+            self.state().leftover = still;
+        }
+        Ok(())
+    }
+
+    /// Takes back all moves there are, and waits until nobody shows them any more. The journal's own topic does not
+    /// count: this engine gives it replicas by itself.
+    pub(super) async fn clear_the_way(&self, stops_others: bool) -> Result<bool, NotBegun> {
+        let deadline = Instant::now() + CLEARED_WITHIN;
+        let mut cleared: BTreeMap<TopicPartition, Vec<BrokerId>> = BTreeMap::new();
+        loop {
+            let mut listed = self.client.list_reassignments(None).await?;
+            listed.retain(|partition, _| partition.topic != TOPIC);
+            if listed.is_empty() && !self.shows_any(&cleared).await? {
+                return Ok(!cleared.is_empty());
+            }
+            if !stops_others {
+                return Err(NotBegun::OthersMove(listed.len()));
+            }
+            if Instant::now() >= deadline {
+                return Err(NotBegun::OthersPersist(listed.len()));
+            }
+            if !listed.is_empty() {
+                tracing::info!(partitions = listed.len(), "moves of others are taken back before an execution");
+                // A newer engine may have begun them, which this one has not heard of yet.
+                self.journal.confirm().await?;
+                let targets = listed.keys().map(|partition| (partition.clone(), Target::Cancel)).collect();
+                self.client.alter_reassignments(&targets, true).await.interrupted.map_or(Ok(()), Err)?;
+                cleared.extend(listed.into_iter().map(|(partition, it)| (partition, it.adding)));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Whether metadata still shows somebody who was to be added.
+    async fn shows_any(&self, cleared: &BTreeMap<TopicPartition, Vec<BrokerId>>) -> Result<bool, Error> {
+        let topics: BTreeSet<String> = cleared.keys().map(|partition| partition.topic.clone()).collect();
+        if topics.is_empty() {
+            return Ok(false);
+        }
+        let topics: Vec<String> = topics.into_iter().collect();
+        let found = self.client.topics(Which::Named(&topics)).await?;
+        let mut shown = found.values().flatten().flat_map(|topic| {
+            topic.partitions.iter().map(|it| (TopicPartition::new(&topic.name, it.index), &it.replicas))
+        });
+        Ok(shown.any(|(partition, replicas)| {
+            cleared.get(&partition).is_some_and(|adding| adding.iter().any(|id| replicas.contains(id)))
+        }))
     }
 
     /// Takes back moves that are not of this run.

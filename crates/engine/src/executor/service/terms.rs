@@ -63,6 +63,12 @@ pub enum NotBegun {
     /// Another one is under way, or about to be.
     #[error("another execution is under way")]
     Busy,
+    /// Other tools move partitions, and are not to be stopped.
+    #[error("other tools move {0} partitions")]
+    OthersMove(usize),
+    /// Moves of other tools were taken back, and are under way all the same.
+    #[error("moves of other tools were taken back and are still under way: {0} of them")]
+    OthersPersist(usize),
     /// Somebody asked for a stop before it began.
     #[error("a stop was asked for before the execution began")]
     Stopped,
@@ -78,6 +84,7 @@ impl From<NotBegun> for Failure {
     fn from(error: NotBegun) -> Failure {
         match error {
             NotBegun::Busy => Failure::ongoing_execution(),
+            NotBegun::OthersMove(_) => Failure::foreign_moves(),
             other => Failure::illegal_state(chain(&other)),
         }
     }

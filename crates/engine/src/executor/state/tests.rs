@@ -4,7 +4,7 @@ use evenkeel_kafka::TopicPartition as Partition;
 use uuid::Uuid;
 
 use super::*;
-use crate::executor::{Baseline, DirMove, Execution, Move, Progress, Strategy};
+use crate::executor::{DirMove, Execution, Move, Progress};
 
 const REASON: &str = "why not (Client: 10.0.0.1, Date: 2026-11-15T20:12:33Z)";
 
@@ -26,27 +26,15 @@ fn run(task: Option<Uuid>) -> Run {
         reason: REASON.to_owned(),
         proposal: "p".to_owned(),
         order: Order {
-            moves: vec![
-                mv(0, &[0, 1], &[0, 2], vec![]),
-                mv(1, &[1, 0], &[1, 0], vec![dir]),
-                mv(2, &[0, 1], &[1, 0], vec![]),
-            ],
-            limits: Limits {
-                per_broker: 5,
-                in_cluster: 30,
-                dirs_per_broker: 2,
-                leaders_in_cluster: 1_000,
-                leaders_per_broker: 250,
-                spared: BTreeSet::new(),
-            },
-            strategies: vec![Strategy::Base],
-            throttle: None,
-            baseline: Baseline { up: (0..3).map(BrokerId).collect(), short: BTreeSet::new() },
-            emptied: BTreeSet::new(),
-            repairs: false,
-            stops_others: true,
-            gives_up_after: None,
-            leader_patience: 180_000,
+            limits: Limits { in_cluster: 30, ..Limits::default() },
+            ..Order::of(
+                vec![
+                    mv(0, &[0, 1], &[0, 2], vec![]),
+                    mv(1, &[1, 0], &[1, 0], vec![dir]),
+                    mv(2, &[0, 1], &[1, 0], vec![]),
+                ],
+                (0..3).map(BrokerId).collect(),
+            )
         },
     }
 }

@@ -37,7 +37,7 @@ fn a_broker_that_is_given_up_takes_only_its_own_moves_with_it() {
 }
 
 #[test]
-fn an_unregistered_broker_is_given_up_at_once() {
+fn an_unregistered_broker_is_given_up_soon() {
     let mut play = Play::new(&[&[1, 0], &[1, 0]], &[(0, &[1, 3]), (1, &[1, 2])]);
     play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3)));
     play.cluster.tick(5_000);
@@ -146,4 +146,67 @@ fn a_leader_that_cannot_be_is_given_up_in_the_end() {
     play.cluster.suffer(&Fault::Return(evenkeel_sim::BrokerId(0)));
     assert_eq!(play.run(), Ending::Completed);
     assert_eq!(play.leader(0), Some(0));
+}
+
+#[test]
+fn a_member_that_has_fallen_behind_keeps_no_move_from_its_end() {
+    let mut play = Play::new(&[&[1, 0]], &[(0, &[1, 2])]);
+    play.run_for(2_000);
+    let mut sight = play.look();
+    let seen = sight.partitions.get_mut(&TopicPartition::new("t", 0)).unwrap();
+    (seen.replicas, seen.in_sync) = ([1, 2].map(BrokerId).to_vec(), vec![BrokerId(2)]);
+    sight.under_way.clear();
+    assert_eq!(play.execution.step(&sight).ending, Some(Ending::Completed));
+}
+
+#[test]
+fn what_one_look_shows_of_brokers_ends_nothing() {
+    // A move in flight and one that waits, and an answer of somebody who has not heard of broker 3 yet.
+    let mut play = Play::new(&[&[1, 0], &[1, 0]], &[(0, &[1, 3]), (1, &[1, 3])]).with(|order| {
+        order.throttle = Some(2 * MB);
+        order.limits.in_cluster = 1;
+    });
+    play.run_for(2_000);
+    let mut sight = play.look();
+    sight.up.remove(&BrokerId(3));
+    sight.registered.remove(&BrokerId(3));
+    let step = play.execution.step(&sight);
+    assert_eq!((step.actions, step.changed), (vec![], BTreeSet::new()));
+    assert_eq!(play.run(), Ending::Completed);
+    assert_eq!((play.replicas(0), play.replicas(1)), (vec![1, 3], vec![1, 3]));
+}
+
+#[test]
+fn brokers_that_do_not_name_who_is_down_strike_nobody_off() {
+    let mut play = Play::new(&[&[1, 0]], &[(0, &[1, 3])]);
+    let mut sight = play.look();
+    sight.up.remove(&BrokerId(3));
+    sight.registered.remove(&BrokerId(3));
+    sight.names_all = false;
+    for _ in 0..100 {
+        let step = play.execution.step(&sight);
+        assert_eq!((step.hold, step.changed), (Some(Hold::BrokersDown([BrokerId(3)].into())), BTreeSet::new()));
+        sight.now += 10_000;
+    }
+}
+
+#[test]
+fn a_partition_is_gone_only_if_looks_in_a_row_say_so() {
+    let gone = TopicPartition::new("t", 0);
+    let mut play = Play::new(&[&[1, 0]], &[(0, &[1, 2])]).with(|order| order.throttle = Some(MB));
+    for begun in [false, true] {
+        let mut sight = play.look();
+        sight.partitions.clear();
+        // Refused, for however long: nothing is known.
+        for _ in 0..10 {
+            assert_eq!(play.execution.step(&sight).changed, BTreeSet::new(), "begun: {begun}");
+            sight.now += 10_000;
+        }
+        // Unknown to somebody who trails.
+        sight.unknown = [gone.clone()].into();
+        assert_eq!(play.execution.step(&sight).changed, BTreeSet::new(), "begun: {begun}");
+        play.run_for(2_000);
+    }
+    assert_eq!(play.run(), Ending::Completed);
+    assert_eq!(play.replicas(0), [1, 2]);
 }

@@ -65,3 +65,22 @@ fn a_death_while_stopping_changes_nothing_about_the_end() {
         }
     }
 }
+
+#[test]
+fn a_death_anywhere_does_not_forget_the_directory_of_the_plan() {
+    for (path, deed) in [("/d0", 0), ("/d0", 1), ("/d0", 2), ("/d1", 0), ("/d1", 1), ("/d1", 2)] {
+        let fresh = || {
+            Play::new(&[&[0, 1]], &[(0, &[0, 3])]).with(|order| {
+                order.moves[0].dirs = vec![DirMove { broker: BrokerId(3), from: None, to: path.to_owned() }];
+            })
+        };
+        let mut deaths = 0;
+        while let Some((play, ending)) = dying(fresh(), deaths, deed, None) {
+            let what = format!("died at deed {deed} of step {deaths}");
+            assert_eq!(ending, Ending::Completed, "{what}");
+            assert_eq!(play.look().dirs[&(BrokerId(3), TopicPartition::new("t", 0))].dir, path, "{what}");
+            deaths += 1;
+        }
+        assert!(deaths > 2, "only {deaths} places to die at");
+    }
+}

@@ -46,3 +46,18 @@ fn a_stop_before_the_first_step_touches_nothing() {
     let step = play.step(None);
     assert_eq!((step.actions, step.ending), (vec![], Some(Ending::Stopped)));
 }
+
+#[test]
+fn nobody_is_elected_after_a_stop() {
+    let mut play = Play::new(&[&[1, 0]], &[(0, &[0, 1])]);
+    while play.execution.phase() != Some(Kind::Leader) {
+        play.run_for(250);
+    }
+    let mut sight = play.look();
+    sight.partitions.get_mut(&TopicPartition::new("t", 0)).unwrap().leader = Some(BrokerId(1));
+    // An election that has not come true is asked for again, unless a stop comes first.
+    sight.now += 10_000;
+    play.execution.stop();
+    let step = play.execution.step(&sight);
+    assert_eq!((step.actions, step.ending), (vec![], Some(Ending::Stopped)));
+}

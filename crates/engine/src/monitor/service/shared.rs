@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use evenkeel_balancer::cluster::Resources;
 use evenkeel_kafka::{Client, Error};
 use tokio::{
     sync::{Mutex as Turn, Notify, watch},
@@ -25,13 +26,17 @@ use crate::{
     watch::{Dirs, Sighting, Sizes, Watcher},
 };
 
+/// Clocks of brokers, and of engines before this one, may be ahead of ours by so much, in milliseconds.
+const AHEAD: i64 = 60_000;
+
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: WallClock,
     valid_ratio: f64,
     layout: Layout,
-    /// Who looks, looks alone.
+    /// Who looks, looks alone; and who only wants to know what lies where does not wait for sizes.
     watcher: Turn<Watcher>,
+    size_watcher: Turn<Watcher>,
     data: Mutex<Data>,
     told: Mutex<Told>,
     pub(super) changes: watch::Sender<u64>,
@@ -59,6 +64,7 @@ pub(super) struct Told {
     began: Option<Instant>,
     pub(super) phase: Phase,
     pub(super) paused: bool,
+    pub(super) retired: bool,
     pub(super) reason: Option<String>,
     pub(super) trouble: Option<String>,
     pub(super) brokers: Arc<BTreeMap<i32, BrokerSample>>,
@@ -90,6 +96,9 @@ pub(super) struct Figures {
     /// Of those, the ones with something stretched.
     pub(super) stretched: usize,
     pub(super) by_window: Vec<(i64, f64)>,
+    coverage: Coverage,
+    /// What nobody measures.
+    unmeasured: Resources,
 }
 
 impl Shared {
@@ -103,7 +112,8 @@ impl Shared {
             clock,
             valid_ratio: settings.valid_ratio,
             layout: settings.windows,
-            watcher: Turn::new(Watcher::new(client, clock, capacities)),
+            watcher: Turn::new(Watcher::new(client.clone(), clock, Arc::clone(&capacities))),
+            size_watcher: Turn::new(Watcher::new(client, clock, capacities)),
             data: Mutex::new(Data {
                 windows: Windows::new(settings.windows),
                 counted: 0,
@@ -150,7 +160,7 @@ impl Shared {
 
     /// A look for which everybody is asked for sizes.
     pub(super) async fn look_for_sizes(&self) -> Result<(Arc<Sighting>, Sizes), Error> {
-        let mut watcher = self.watcher.lock().await;
+        let mut watcher = self.size_watcher.lock().await;
         self.look(&mut watcher, Dirs::All).await
     }
 
@@ -160,7 +170,11 @@ impl Shared {
         let (sighting, sizes) = watcher.look(dirs, before.as_deref()).await?;
         let sighting = Arc::new(sighting);
         let mut data = lock(&self.data);
-        let is_new = before.is_none_or(|before| before.view != sighting.view);
+        // Somebody may have begun later and come back sooner.
+        if self.told().began.is_some_and(|newer| newer > began) {
+            return Ok((sighting, sizes));
+        }
+        let is_new = self.sighting().is_none_or(|before| before.view != sighting.view);
         if is_new {
             data.windows.retain(|partition| sighting.view.partitions.contains_key(partition));
         }
@@ -179,9 +193,7 @@ impl Shared {
     /// Takes samples in.
     pub(super) fn take(&self, partitions: &[PartitionSample], brokers: Vec<BrokerSample>) {
         let mut data = lock(&self.data);
-        for sample in partitions {
-            data.windows.add(sample);
-        }
+        self.add(&mut data, partitions);
         if !brokers.is_empty() {
             let mut told = self.told();
             let latest = Arc::make_mut(&mut told.brokers);
@@ -199,8 +211,24 @@ impl Shared {
     /// Takes samples in that were kept; whoever loads counts at the end.
     pub(super) fn take_kept(&self, some: &mut Vec<PartitionSample>) {
         let mut data = lock(&self.data);
-        for sample in some.drain(..) {
-            data.windows.add(&sample);
+        self.add(&mut data, some);
+        some.clear();
+    }
+
+    /// One sample of tomorrow would make everything of today too old: such are left out.
+    fn add(&self, data: &mut Data, samples: &[PartitionSample]) {
+        let latest = self.clock.now().saturating_add(AHEAD);
+        let (mut left_out, mut furthest) = (0_u64, 0);
+        for sample in samples {
+            if sample.time <= latest {
+                data.windows.add(sample);
+            } else {
+                left_out += 1;
+                furthest = sample.time.max(furthest);
+            }
+        }
+        if left_out > 0 {
+            tracing::warn!(samples = left_out, until = furthest, "samples from the future are left out");
         }
     }
 
@@ -217,8 +245,18 @@ impl Shared {
         let usable = data.coverage.usable(self.valid_ratio);
         // Without a usable window the newest one still tells how far it is.
         let (valid, stretched) = data.coverage.valid(usable.max(1));
-        self.told().figures = Figures { usable, valid, stretched, by_window: data.coverage.by_window().collect() };
+        let unmeasured = unmeasured(|metric| data.windows.is_measured(metric));
+        let (by_window, coverage) = (data.coverage.by_window().collect(), data.coverage.clone());
+        self.told().figures = Figures { usable, valid, stretched, by_window, coverage, unmeasured };
         self.changes.send_replace(data.generation);
+    }
+
+    /// Whether enough is known, and what nobody measures; nothing is put together for that.
+    pub(super) fn is_known(&self, requirement: Requirement) -> Option<Resources> {
+        let told = self.told();
+        told.sighting.as_ref()?;
+        told.figures.coverage.accepted(requirement, self.clock.now()).ok()?;
+        Some(told.figures.unmeasured)
     }
 
     pub(super) fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
@@ -232,7 +270,7 @@ impl Shared {
             return Ok(Arc::clone(known));
         }
         let loads = data.windows.aggregate_over(sighting.view.partitions.keys(), &data.coverage, accepted);
-        let unmeasured = unmeasured(|metric| data.windows.is_measured(metric));
+        let unmeasured = self.told().figures.unmeasured;
         let known = Arc::new(Known { sighting, loads, unmeasured, generation: data.generation });
         data.known.insert(accepted, Arc::clone(&known));
         Ok(known)

@@ -152,7 +152,7 @@ impl Scene {
     }
 
     pub(crate) fn propose(&self, url: &str) -> Result<Proposal, Failure> {
-        make(self.ask(url)?, request(url).endpoint(), &self.known(), &self.capacities, &self.settings)
+        make(self.ask(url)?, request(url).endpoint(), &self.known(), &self.capacities, &self.settings, &|_| {})
     }
 
     pub(crate) fn result(&self, url: &str) -> OptimizationResult {

@@ -1,0 +1,168 @@
+//! Whole engines on a stage, as the tests that ask them over their door need them.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use axum::Router;
+use evenkeel_engine::{
+    clock::WallClock,
+    config::{capacity::Capacities, properties::Properties, settings::Settings},
+    engine::{Engine, Parts, Running},
+    notify::Courier,
+    serve::router,
+};
+use evenkeel_rest::{
+    Answer,
+    body::{OptimizationResult, state::Phase},
+    client::{Client, Reply},
+    parameter::TaskStatus,
+    request::{self, Rebalance, RemoveBroker},
+};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use crate::stage::Stage;
+
+pub const PATIENCE: Duration = Duration::from_secs(600);
+
+/// One life of an engine.
+pub struct Life {
+    pub router: Router,
+    pub client: Client<Router>,
+    _running: Running,
+}
+
+impl Stage {
+    pub fn engine(&self) -> Life {
+        self.engine_with("")
+    }
+
+    /// One with settings of its own.
+    pub fn engine_with(&self, more: &str) -> Life {
+        let text = "bootstrap.servers=sim:9000\n\
+                    metric.sampling.interval.ms=5000\n\
+                    partition.metrics.window.ms=10000\n\
+                    min.samples.per.partition.metrics.window=1\n\
+                    partition.sample.store.topic.partition.count=2\n\
+                    broker.sample.store.topic.partition.count=2\n\
+                    default.replication.throttle=5000000\n";
+        let properties = Properties::read(&format!("{text}{more}"), |_| None).unwrap();
+        let settings = Settings::read(&properties).unwrap().settings;
+        let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
+        let capacities = format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {capacity}}}]}}"#);
+        let parts = Parts {
+            client: self.client(),
+            settings: Arc::new(settings),
+            capacities: Arc::new(Capacities::read(&capacities).unwrap()),
+            courier: Courier::silent(),
+            clock: WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock())),
+        };
+        let running = Engine::start(parts).unwrap();
+        let base = "http://engine:9090/kafkacruisecontrol".parse().unwrap();
+        let router = router(running.door());
+        Life { client: Client::new(router.clone(), base), router, _running: running }
+    }
+
+    /// Brokers that hold something of `orders`.
+    pub fn holders(&self) -> BTreeSet<i32> {
+        self.registrations().iter().flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
+    }
+}
+
+impl Life {
+    /// Asks until there is a plan: at first the journal is not open, and then nothing is known.
+    pub async fn proposed(&self, asked: &Rebalance) -> (OptimizationResult, Uuid) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let reply = self.client.ask_and_wait(asked, PATIENCE, Duration::from_secs(1)).await;
+            if let Answer::Ready(result) = reply.answer {
+                return (result, reply.task.expect("a task has a name"));
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{:?}", reply.answer);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    pub async fn phase(&self) -> Option<Phase> {
+        match self.client.ask(&request::State::default()).await.answer {
+            // Before the journal is open nobody knows.
+            Answer::Ready(state) => state.executor_state.map(|it| it.phase),
+            _ => None,
+        }
+    }
+
+    pub async fn until(&self, what: &str, is_so: impl Fn(&Phase) -> bool) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let phase = self.phase().await;
+            if phase.as_ref().is_some_and(&is_so) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{what}: {phase:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    pub async fn status_of(&self, task: Uuid) -> Option<TaskStatus> {
+        let asked = request::UserTasks { user_task_ids: [task].into(), ..Default::default() };
+        match self.client.ask(&asked).await.answer {
+            Answer::Ready(tasks) => tasks.user_tasks.first().map(|task| task.status),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Only counts matter here, so that every run is the same.
+pub fn spread() -> Rebalance {
+    let mut asked = Rebalance::default();
+    asked.goal_options.goals = vec!["ReplicaDistributionGoal".to_owned(), "LeaderReplicaDistributionGoal".to_owned()];
+    asked.execution.skip_hard_goal_check = true;
+    asked
+}
+
+pub fn executing(proposal: Option<String>) -> Rebalance {
+    let mut asked = spread();
+    asked.execution.run.dryrun = false;
+    asked.execution.run.reason = Some("a test".to_owned());
+    asked.execution.run.proposal_id = proposal;
+    asked
+}
+
+/// Empties a broker.
+pub fn removing(broker: i32) -> RemoveBroker {
+    let mut asked = RemoveBroker { brokerid: [broker].into(), ..RemoveBroker::default() };
+    asked.goal_options.goals = spread().goal_options.goals;
+    asked.execution.skip_hard_goal_check = true;
+    asked.execution.run.dryrun = false;
+    asked
+}
+
+pub fn task<T>(reply: &Reply<T>) -> Uuid {
+    reply.task.expect("a task has a name")
+}
+
+impl Life {
+    /// What is answered to a bare `GET`: the code and the body.
+    pub async fn got(&self, path: &str) -> (u16, String) {
+        let request = http::Request::get(path).body(axum::body::Body::empty()).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// A client that has said nothing about itself yet.
+    pub fn asking(&self) -> Client<Router> {
+        Client::new(self.router.clone(), "http://engine:9090/kafkacruisecontrol".parse().unwrap())
+    }
+
+    /// Begins what `spread` comes to, once it can be planned.
+    pub async fn begun(&self) -> Uuid {
+        self.proposed(&spread()).await;
+        let reply = self.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+        assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+        self.until("it runs", |phase| matches!(phase, Phase::InterBroker(_))).await;
+        task(&reply)
+    }
+}
