@@ -30,20 +30,30 @@ pub enum Refused {
     Infeasible(Infeasible),
 }
 
-/// A hard goal that cannot be satisfied, and what would make it feasible.
+/// A hard goal that cannot be satisfied, and what would make it feasible. Shown as Cruise Control's exception message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Infeasible {
     /// The goal.
     pub goal: Goal,
-    /// The reason in words and numbers, with what would help.
+    /// The reason in words and numbers, with what to add to the cluster.
     pub reason: String,
+    /// What of the request to relax, in the words of Cruise Control's REST parameters.
+    pub tips: Vec<String>,
     /// That the cluster is too small, and what to add.
     pub provision: Provision,
 }
 
 impl std::fmt::Display for Infeasible {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.reason)
+        f.write_str(&self.reason)?;
+        if self.tips.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" || Tips:")?;
+        for (number, tip) in (1..).zip(&self.tips) {
+            write!(f, " [{number}] {tip}")?;
+        }
+        f.write_str(" Then, re-run your original request.")
     }
 }
 
@@ -127,6 +137,8 @@ pub struct Outcome {
 
 /// Makes the plan for `request`.
 pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
+    let settings = for_people.as_ref().unwrap_or(settings);
     let rules = Rules::compile(cluster, request)?;
     let (goals, unmeasured): (Vec<Goal>, Vec<Goal>) =
         request.goals_in_force().into_iter().partition(|goal| goal.is_measurable(cluster.unknown()));

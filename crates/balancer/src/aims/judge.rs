@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::touch::{crowned, each_move, hand_overs, keeps_brokers, led, touched};
+use super::touch::{crowned, each_move, hand_overs, keeps_brokers, touched};
 use super::{Aim, Aims, NOISE, Rise, Role};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -63,7 +63,7 @@ impl Aims {
                     seats
                         .clone()
                         .filter(|seat| self.must_lead(*seat))
-                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(led(state, topic, seat))))
+                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led().of(topic, seat))))
                         .sum::<f64>()
                 })
                 .sum(),
@@ -268,7 +268,7 @@ impl Aims {
                 won += u32::from(to == seat);
             }
             let short = |leaders: u32| f64::from(self.min_leaders(topic).saturating_sub(leaders));
-            let leads = led(state, topic, seat);
+            let leads = state.led().of(topic, seat);
             short(leads + won - lost) - short(leads)
         };
         // All of them pass between the same two brokers, so each topic is looked at where it comes first.

@@ -3,11 +3,6 @@
 use crate::cluster::{Part, Seat, Slot};
 use crate::state::{Action, State};
 
-/// How many partitions of the topic the broker leads.
-pub(crate) fn led(state: &State<'_>, topic: u32, seat: Seat) -> u32 {
-    state.cluster.topic_parts(topic).filter(|part| state.seat(state.leader(*part)) == seat).count() as u32
-}
-
 /// The replicas that the action carries, and where to.
 pub(super) fn each_move(state: &State<'_>, action: Action) -> impl Iterator<Item = (Slot, Seat)> + use<> {
     match action {
