@@ -69,9 +69,7 @@ pub(super) fn hand_overs<'a>(state: &'a State<'_>, action: Action) -> impl Itera
     handed.chain(carried.map(move |(slot, to)| (topic(slot), state.seat(slot), to)))
 }
 
-/// Whether every broker that had a replica of the partition has one if its replicas are at these seats.
-pub(super) fn keeps_brokers(state: &State<'_>, part: Part, seat: impl Fn(Slot) -> Seat) -> bool {
-    let slots = state.cluster.slots(part);
-    let is_held = |home: Seat| slots.clone().any(|slot| seat(slot) == home);
-    slots.clone().all(|slot| is_held(state.home(slot)))
+/// Whether every broker that had a replica of the partition has one.
+pub(super) fn keeps_brokers(state: &State<'_>, part: Part) -> bool {
+    state.cluster.slots(part).all(|slot| state.holds(state.home(slot), part))
 }
