@@ -56,8 +56,7 @@ fn is_any_safe(found: &[Levels], after: &State<'_>, aims: &Aims) -> bool {
     }
     aims.goals.iter().zip(&aims.aims).filter(|(goal, _)| goal.is_hard()).all(|(_, aim)| match *aim {
         Aim::Band { gauge, band, .. } => (0..found.len() as Seat).all(|seat| {
-            let (level, at_most) =
-                (found[usize::from(seat)][gauge as usize], most[usize::from(seat)][gauge as usize]);
+            let (level, at_most) = (found[usize::from(seat)][gauge as usize], most[usize::from(seat)][gauge as usize]);
             !aims.is_shared(band, seat) && (at_most <= aims.limit(band, seat).high || at_most <= level)
         }),
         Aim::TopicLeaders => (0..cluster.topics().len() as u32).all(|topic| aims.min_leaders(topic) == 0),

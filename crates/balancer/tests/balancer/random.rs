@@ -1,8 +1,7 @@
 //! Small random clusters with random requests, printed as pictures when something fails.
 //!
 //! Brokers hold equal or very unequal numbers of replicas. All replicas of a partition weigh the same, as they do in
-//! Kafka; so a plan can be carried out on the
-//! picture without knowing which replica went where.
+//! Kafka; so a plan can be carried out on the picture without knowing which replica went where.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -220,13 +219,14 @@ fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balanc
 
 /// On any of the brokers, three times in four on the `popular` ones first of all.
 fn partition(brokers: i32, popular: i32, troubled: bool) -> impl Strategy<Value = (&'static str, Partition)> {
-    let list = (Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle(), 0..4u8).prop_map(move |(mut list, anywhere)| {
-        if anywhere != 0 {
-            // Stable: in the order they were shuffled into.
-            list.sort_by_key(|broker| *broker >= popular);
-        }
-        list
-    });
+    let list =
+        (Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle(), 0..4u8).prop_map(move |(mut list, anywhere)| {
+            if anywhere != 0 {
+                // Stable: in the order they were shuffled into.
+                list.sort_by_key(|broker| *broker >= popular);
+            }
+            list
+        });
     let load = (1..=10u8, 1..=100u8, 0..=100u8, 1..=100u8);
     (select(vec!["a", "b", "c"]), list, 1..=3usize, 0..3usize, load, 0..24u8).prop_map(
         move |(topic, mut brokers, factor, leader, (cpu, nw_in, nw_out, disk), offline)| {
