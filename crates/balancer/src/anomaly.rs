@@ -31,12 +31,12 @@ pub struct Violation {
 /// inside brokers, are passed over.
 ///
 /// Offline replicas are an anomaly of their own that comes first: with any, brokers carry what they
-/// will not carry for long, and nothing is judged. Settings are the detector's: whoever wants wider
-/// bands for detection sets [`Settings::distribution_threshold_multiplier`].
+/// will not carry for long, and nothing is judged. Bands are the detector's: wider than those of people's requests by
+/// [`Settings::distribution_threshold_multiplier`].
 pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Violation> {
     let judged = |goal: &Goal| !goal.is_intra_broker() && goal.is_measurable(cluster.unknown());
     let goals: Vec<Goal> = goals.iter().copied().filter(judged).collect();
-    let request = Request::rebalance(&goals);
+    let request = Request { triggered_by_violation: true, ..Request::rebalance(&goals) };
     // A rebalance that names no broker is never refused: every cluster has one that is alive.
     let Ok(rules) = Rules::compile(cluster, &request) else { return Vec::new() };
     if rules.offline().next().is_some() {
@@ -48,7 +48,7 @@ pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Vio
         let miss = aims.miss(index, &state, &rules);
         let refused = || if goal.is_hard() { mend(&state, *goal, settings, &rules, &request).err() } else { None };
         (miss > 0.0).then(|| match refused() {
-            Some(infeasible) => Violation { goal: *goal, fixable: false, why: infeasible.reason },
+            Some(infeasible) => Violation { goal: *goal, fixable: false, why: infeasible.to_string() },
             None => Violation { goal: *goal, fixable: true, why: why(&aims, index, miss, &state, &rules) },
         })
     };

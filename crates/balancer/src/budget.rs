@@ -106,7 +106,7 @@ fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change], whole: bool) -> bo
 }
 
 /// The steps from the partition's present placement to the one the change asks for, each with the way back.
-fn actions(state: &State<'_>, change: &Change) -> Option<Vec<(Action, Action)>> {
+pub(crate) fn actions(state: &State<'_>, change: &Change) -> Option<Vec<(Action, Action)>> {
     let cluster = state.cluster;
     let part: Part = cluster.find(&change.topic, change.partition)?;
     let slots = cluster.slots(part);

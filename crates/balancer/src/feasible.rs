@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::aims::{Aims, led};
+use crate::aims::Aims;
 use crate::cluster::{BrokerId, Part, Resource, Seat, Slot};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
@@ -84,11 +84,8 @@ impl Feasibility<'_> {
         if let Some(advice) = &advice {
             reason.push_str(&format!(" {advice}"));
         }
-        let excluded_topics = self.rules.excluded_topics();
-        if let Some(tips) = tips(self.request, excluded_topics) {
-            reason.push_str(&format!(" || Tips: {tips}"));
-        }
-        Infeasible { goal, reason, provision: Provision::under(goal, advice.as_ref()) }
+        let tips = tips(self.request, self.rules.excluded_topics());
+        Infeasible { goal, reason, tips, provision: Provision::under(goal, advice.as_ref()) }
     }
 
     fn lack_of_racks(&self, state: &State<'_>) -> Option<Failure> {
@@ -234,13 +231,14 @@ impl Feasibility<'_> {
     fn leaderless(&self, state: &State<'_>) -> Option<Failure> {
         let topics = (0..state.cluster.topics().len() as u32).filter(|topic| self.aims.min_leaders(*topic) > 0);
         let mut pairs = topics.flat_map(|topic| self.leading(state).map(move |seat| (topic, seat)));
-        let (topic, seat) = pairs.find(|(topic, seat)| led(state, *topic, *seat) < self.aims.min_leaders(*topic))?;
+        let (topic, seat) =
+            pairs.find(|(topic, seat)| state.led().of(*topic, *seat) < self.aims.min_leaders(*topic))?;
         let message = format!(
             "Broker {} has insufficient per-broker leaders for topic {} (required: {} current: {}).",
             id(state, seat),
             state.cluster.topics()[topic as usize],
             self.aims.min_leaders(topic),
-            led(state, topic, seat)
+            state.led().of(topic, seat)
         );
         Some((message, None))
     }
@@ -308,8 +306,8 @@ fn capacity(goal: Goal) -> Option<Resource> {
     }
 }
 
-/// What of the request stands in the way, if anything may.
-fn tips(request: &Request, excluded_topics: usize) -> Option<String> {
+/// What of the request may stand in the way.
+fn tips(request: &Request, excluded_topics: usize) -> Vec<String> {
     let ids = |ids: &BTreeSet<BrokerId>| listed(&ids.iter().copied().collect::<Vec<_>>());
     let mut tips: Vec<String> = Vec::new();
     if request.only_immigrants {
@@ -346,8 +344,7 @@ fn tips(request: &Request, excluded_topics: usize) -> Option<String> {
              topics from exclusion using excluded_topics parameter."
         ));
     }
-    let numbered: Vec<String> = (1..).zip(tips).map(|(number, tip)| format!("[{number}] {tip}")).collect();
-    (!numbered.is_empty()).then(|| format!("{} Then, re-run your original request.", numbered.join(" ")))
+    tips
 }
 
 fn seats(state: &State<'_>) -> std::ops::Range<Seat> {

@@ -53,3 +53,31 @@ impl Small {
         self.builder.build().unwrap()
     }
 }
+
+/// Knuth's generator; any will do.
+pub(crate) struct Dice(pub(crate) u32);
+
+impl Dice {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 8) % bound
+    }
+}
+
+/// A small cluster of which some brokers hold much more than others.
+pub(crate) fn crooked(dice: &mut Dice) -> Cluster {
+    let mut small = Small::in_racks(["aabb", "abcd", "aabbc", "abcabc"][dice.below(4) as usize]);
+    let brokers = 4;
+    for number in 0..(6 + dice.below(14) as i32) {
+        let first = (dice.below(brokers) * dice.below(brokers) / brokers) as i32;
+        let list: Vec<i32> = (0..=dice.below(3) as i32).map(|step| (first + step) % brokers as i32).collect();
+        let load = Load {
+            cpu: dice.below(5) as f32,
+            nw_in: dice.below(60) as f32,
+            nw_out: dice.below(60) as f32,
+            disk: dice.below(60) as f32,
+        };
+        small.loaded(["t", "u", "v"][dice.below(3) as usize], number, &list, load);
+    }
+    small.cluster()
+}

@@ -356,6 +356,8 @@ impl Inspector<'_> {
                 !list.contains(&broker.id)
                     && found.replicas().all(|other| other.broker != broker.id || self.serves(&other))
                     && self.bar_to_replicas(broker).is_none()
+                    // Nor those that a copy is on its way to already.
+                    && !self.awaits_one(found, broker.id)
                     && (replica.broker != leader || self.bar_to_leadership(broker).is_none())
             });
             if let Some(free) = free.next() {
@@ -464,6 +466,12 @@ impl Inspector<'_> {
 
     fn is_excluded(&self, topic: &str) -> bool {
         self.request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(topic))
+    }
+
+    fn awaits_one(&self, found: PartitionView<'_>, id: BrokerId) -> bool {
+        let part = self.cluster.find(found.topic(), found.number());
+        let awaited = part.zip(self.cluster.seat_of(id));
+        awaited.is_some_and(|awaited| self.cluster.pending().binary_search(&awaited).is_ok())
     }
 
     fn is_moving(&self, change: &Change) -> bool {

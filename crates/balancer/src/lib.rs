@@ -27,6 +27,7 @@ mod fixture;
 mod gauges;
 mod improve;
 mod intra;
+mod order;
 mod reasons;
 mod state;
 mod threads;

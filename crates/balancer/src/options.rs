@@ -101,6 +101,9 @@ pub struct Request {
     pub excluded_for_replica_moves: BTreeSet<BrokerId>,
     /// Moves only replicas that are not where they belong already (offline ones).
     pub only_immigrants: bool,
+    /// Whether the goal violation detector asks: bands are then as wide as those it watches, wider than for people by
+    /// [`Settings::distribution_threshold_multiplier`](crate::settings::Settings::distribution_threshold_multiplier).
+    pub triggered_by_violation: bool,
     /// At most so much.
     pub budget: Budget,
     /// How demotion treats what it finds.

@@ -178,7 +178,7 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, ste
         // Replicas may have passed each other's brokers on: only brokers that keep none lose anything.
         let left: Vec<Slot> = state.cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
         let leads = (state.home(state.first_leader(part)), state.seat(state.leader(part)));
-        let leads = Some(leads).filter(|(old, new)| old != new);
+        let leads = Some(leads).filter(|(old, new)| old != new || aims.is_reordered(state, part));
         if left.is_empty() && leads.is_none() {
             continue;
         }

@@ -11,7 +11,8 @@ use crate::goal::Goal;
 use crate::improve::Search;
 use crate::intra::{self, DiskLoad};
 use crate::options::{Budget, Operation, Request};
-use crate::plan::{Plan, Undone, changes};
+use crate::order;
+use crate::plan::{Change, Plan, Undone, changes};
 use crate::provision::{Provision, provision};
 use crate::rules::{BadRequest, Rules};
 use crate::score::score;
@@ -30,20 +31,30 @@ pub enum Refused {
     Infeasible(Infeasible),
 }
 
-/// A hard goal that cannot be satisfied, and what would make it feasible.
+/// A hard goal that cannot be satisfied, and what would make it feasible. Shown as Cruise Control's exception message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Infeasible {
     /// The goal.
     pub goal: Goal,
-    /// The reason in words and numbers, with what would help.
+    /// The reason in words and numbers, with what to add to the cluster.
     pub reason: String,
+    /// What of the request to relax, in the words of Cruise Control's REST parameters.
+    pub tips: Vec<String>,
     /// That the cluster is too small, and what to add.
     pub provision: Provision,
 }
 
 impl std::fmt::Display for Infeasible {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.reason)
+        f.write_str(&self.reason)?;
+        if self.tips.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" || Tips:")?;
+        for (number, tip) in (1..).zip(&self.tips) {
+            write!(f, " [{number}] {tip}")?;
+        }
+        f.write_str(" Then, re-run your original request.")
     }
 }
 
@@ -121,12 +132,17 @@ pub struct Outcome {
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
+    /// Whether replicas had to leave where they were, offline or on brokers that are removed: then soft goals move
+    /// nothing else, and once that is done a rebalance may get further.
+    pub heals: bool,
     /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
     pub disks: Vec<DiskLoad>,
 }
 
 /// Makes the plan for `request`.
 pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
+    let settings = for_people.as_ref().unwrap_or(settings);
     let rules = Rules::compile(cluster, request)?;
     let (goals, unmeasured): (Vec<Goal>, Vec<Goal>) =
         request.goals_in_force().into_iter().partition(|goal| goal.is_measurable(cluster.unknown()));
@@ -137,7 +153,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let (goals, inside) = intra::split(cluster, request, goals, settings)?;
     let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
-    let before = loads(&state);
+    let (before, found) = (loads(&state), state.all_levels().to_vec());
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
     let mut search = Search::new(state, &rules, aims, request.threads.max(1));
@@ -156,7 +172,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     // What a budget leaves undone says nothing about the cluster's size.
     let size = provision(&search.state, &search.aims, &rules, settings);
     let (mut plan, left) = if request.budget == Budget::default() {
-        let changes = changes.into_iter().map(|(_, change)| change).collect();
+        let changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
+        let changes = order::safe(&found, &search.state, &search.aims, changes);
         (Plan { changes, undone: Undone::default() }, None)
     } else {
         let (plan, state, left) = budget::cut(cluster, &search.aims, changes, request.budget);
@@ -180,6 +197,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         score: score(&verdicts, &plan, settings),
         provision: if lacks_a_hard_goal { Provision::default() } else { size },
         least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
+        heals: rules.healing,
         plan,
         verdicts,
         unmeasured,

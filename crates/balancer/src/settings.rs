@@ -31,7 +31,8 @@ pub struct Settings {
     pub topics_with_min_leaders_per_broker: Option<TopicPattern>,
     /// `min.topic.leaders.per.broker`; 0 means an even share.
     pub min_topic_leaders_per_broker: u32,
-    /// `goal.violation.distribution.threshold.multiplier`, used in runs that a detector triggered.
+    /// `goal.violation.distribution.threshold.multiplier`: bands are so much wider for the goal violation detector, and
+    /// for requests that it [triggers](crate::options::Request::triggered_by_violation), and for nobody else.
     pub distribution_threshold_multiplier: f64,
     /// `goal.balancedness.priority.weight`.
     pub priority_weight: f64,
@@ -70,6 +71,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The settings for requests of people: what is the detector's alone is left out.
+    pub(crate) fn without_detector(&self) -> Settings {
+        Settings { distribution_threshold_multiplier: 1.0, ..self.clone() }
+    }
+
     /// How far from the mean, relative to it, a value may lie under a balance threshold.
     pub(crate) fn half_width(&self, threshold: f64) -> f64 {
         ((threshold * self.distribution_threshold_multiplier - 1.0) * BALANCE_MARGIN).max(0.0)

@@ -31,7 +31,7 @@ pub(crate) struct Effect {
     pub(crate) on_to: Levels,
 }
 
-/// Replicas per topic and broker.
+/// Replicas, or leaders, per topic and broker.
 #[derive(Debug, Clone)]
 pub(crate) struct TopicCounts {
     seats: usize,
@@ -39,6 +39,11 @@ pub(crate) struct TopicCounts {
 }
 
 impl TopicCounts {
+    fn none(cluster: &Cluster) -> TopicCounts {
+        let seats = cluster.brokers().len();
+        TopicCounts { seats, counts: vec![0; seats * cluster.topics().len()] }
+    }
+
     pub(crate) fn of(&self, topic: u32, seat: Seat) -> u32 {
         self.counts[topic as usize * self.seats + usize::from(seat)]
     }
@@ -63,6 +68,7 @@ pub(crate) struct State<'c> {
     places: Vec<u32>,
     levels: Vec<Levels>,
     topics: TopicCounts,
+    led: TopicCounts,
 }
 
 impl<'c> State<'c> {
@@ -80,12 +86,14 @@ impl<'c> State<'c> {
             held: sizes.into_iter().map(Vec::with_capacity).collect(),
             places: vec![0; cluster.replica_count()],
             levels: vec![[0.0; GAUGES]; seats],
-            topics: TopicCounts { seats, counts: vec![0; seats * cluster.topics().len()] },
+            topics: TopicCounts::none(cluster),
+            led: TopicCounts::none(cluster),
         };
         for part in 0..cluster.partition_count() as Part {
             let topic = cluster.topic_of(part);
             let lead = cluster.lead_load(part);
             let leader = state.leader(part);
+            *state.led.entry(topic, state.seats[leader as usize]) += 1;
             for slot in cluster.slots(part) {
                 let seat = state.seats[slot as usize];
                 let row = &mut state.levels[usize::from(seat)];
@@ -140,6 +148,11 @@ impl<'c> State<'c> {
 
     pub(crate) fn topics(&self) -> &TopicCounts {
         &self.topics
+    }
+
+    /// How many partitions of each topic each broker leads.
+    pub(crate) fn led(&self) -> &TopicCounts {
+        &self.led
     }
 
     /// Whether the broker holds a replica of the partition.
@@ -224,7 +237,15 @@ impl<'c> State<'c> {
 
     fn crown(&mut self, slot: Slot) {
         let part = self.cluster.part_of(slot);
+        self.pass_on(part, self.seat(self.leader(part)), self.seat(slot));
         self.leaders[part as usize] = (slot - self.cluster.slots(part).start) as u8;
+    }
+
+    /// Counts the partition's leadership on another broker.
+    fn pass_on(&mut self, part: Part, from: Seat, to: Seat) {
+        let topic = self.cluster.topic_of(part);
+        *self.led.entry(topic, from) -= 1;
+        *self.led.entry(topic, to) += 1;
     }
 
     fn carry(&mut self, slot: Slot, to: Seat) {
@@ -238,8 +259,49 @@ impl<'c> State<'c> {
         self.places[slot as usize] = self.held[usize::from(to)].len() as u32;
         self.held[usize::from(to)].push(slot);
         self.seats[slot as usize] = to;
-        let topic = self.cluster.topic_of(self.cluster.part_of(slot));
+        let part = self.cluster.part_of(slot);
+        if self.leader(part) == slot {
+            self.pass_on(part, from, to);
+        }
+        let topic = self.cluster.topic_of(part);
         *self.topics.entry(topic, from) -= 1;
         *self.topics.entry(topic, to) += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Small;
+
+    /// What is counted as actions happen is what counting anew would find.
+    #[test]
+    fn counts_follow_every_kind_of_action() {
+        let mut small = Small::in_racks("abc");
+        for (number, brokers) in (0..).zip([[0, 1], [0, 1], [1, 0], [0, 1]]) {
+            small.partition("t", number, &brokers, 1.0);
+        }
+        small.partition("u", 0, &[1, 2], 1.0);
+        let cluster = small.cluster();
+        let mut state = State::found(&cluster);
+        let slot = |part: Part, place: Slot| cluster.slots(part).start + place;
+        let actions = [
+            Action::Move { slot: slot(0, 0), to: 2 },
+            Action::Swap { one: slot(0, 0), other: slot(1, 0) },
+            Action::Move { slot: slot(3, 1), to: 2 },
+            Action::Lead { part: 3, slot: slot(3, 1) },
+            Action::LeadSwap { one: slot(1, 1), other: slot(2, 1) },
+            Action::LeadTrade { one: slot(1, 0), two: slot(2, 0), back: slot(0, 1) },
+        ];
+        for action in actions {
+            state.apply(action);
+            for (topic, seat) in (0..2).flat_map(|topic| (0..3).map(move |seat| (topic, seat))) {
+                let parts = || cluster.topic_parts(topic);
+                let led = parts().filter(|part| state.seat(state.leader(*part)) == seat).count();
+                let held = parts().filter(|part| state.holds(seat, *part)).count();
+                let counted = (state.led().of(topic, seat) as usize, state.topics().of(topic, seat) as usize);
+                assert_eq!(counted, (led, held), "topic {topic} on broker {seat} after {action:?}");
+            }
+        }
     }
 }

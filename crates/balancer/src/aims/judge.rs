@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::touch::{crowned, each_move, hand_overs, keeps_brokers, led, touched};
+use super::touch::{crowned, each_move, hand_overs, keeps_brokers};
 use super::{Aim, Aims, NOISE, Rise, Role};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -63,7 +63,7 @@ impl Aims {
                     seats
                         .clone()
                         .filter(|seat| self.must_lead(*seat))
-                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(led(state, topic, seat))))
+                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led().of(topic, seat))))
                         .sum::<f64>()
                 })
                 .sum(),
@@ -74,9 +74,17 @@ impl Aims {
     /// Whether somebody comes before the leader in the partition's list who should lead in its place. In the list of a
     /// partition that the plan changes, the leader comes first.
     pub(crate) fn is_passed_over(&self, state: &State<'_>, part: Part) -> bool {
-        self.heir(part).is_some()
-            && state.seat(state.leader(part)) == state.home(state.first_leader(part))
-            && keeps_brokers(state, part, |slot| state.seat(slot))
+        self.heir(part).is_some() && !self.is_led_by_heir(state, part) && is_led_as_found(state, part)
+    }
+
+    /// Whether nothing but the order of the partition's list is to change: who should lead took the leadership over, and
+    /// then the place of who led.
+    pub(crate) fn is_reordered(&self, state: &State<'_>, part: Part) -> bool {
+        self.is_led_by_heir(state, part) && is_led_as_found(state, part)
+    }
+
+    fn is_led_by_heir(&self, state: &State<'_>, part: Part) -> bool {
+        self.heir(part) == Some(state.leader(part))
     }
 
     /// Who comes before the leader in the partition's list as found and should lead in its place, if somebody does.
@@ -268,7 +276,7 @@ impl Aims {
                 won += u32::from(to == seat);
             }
             let short = |leaders: u32| f64::from(self.min_leaders(topic).saturating_sub(leaders));
-            let leads = led(state, topic, seat);
+            let leads = state.led().of(topic, seat);
             short(leads + won - lost) - short(leads)
         };
         // All of them pass between the same two brokers, so each topic is looked at where it comes first.
@@ -290,27 +298,33 @@ impl Aims {
     /// leader first, so that nobody is passed over in those. Else goals of lower priority could do in the next plan what
     /// this one refuses them: hand back what was handed over here.
     ///
+    /// A replica that moves takes its leadership along, and is as much preferred wherever it comes.
+    ///
     /// That one partition is led as it should is no excuse for another that no longer is.
     fn preferred_change(&self, state: &State<'_>, action: Action) -> f64 {
-        let carried = |slot: Slot| each_move(state, action).find(|(moved, _)| *moved == slot).map(|(_, to)| to);
         let (mut worse, mut better) = (0.0, 0.0);
-        for part in touched(state, action) {
-            let slots = state.cluster.slots(part);
-            let leader = crowned(action).iter().find(|slot| slots.contains(slot)).unwrap_or(state.leader(part));
-            let before = self.is_led_otherwise(state, part, state.leader(part), |slot| state.seat(slot));
-            let after = self.is_led_otherwise(state, part, leader, |slot| carried(slot).unwrap_or(state.seat(slot)));
+        for leader in crowned(action).iter() {
+            let part = state.cluster.part_of(leader);
+            let before = self.is_led_otherwise(state, part, state.leader(part));
+            let after = self.is_led_otherwise(state, part, leader);
             worse += f64::from(u8::from(after && !before));
             better += f64::from(u8::from(before && !after));
         }
         if worse > 0.0 { worse } else { -better }
     }
 
-    /// Whether, by its list as found, another should lead the partition than `leader` if its replicas are at these
-    /// seats. Where the same brokers hold it as before the broker counts, whichever of the replicas it is that came.
-    fn is_led_otherwise(&self, state: &State<'_>, part: Part, leader: Slot, seat: impl Fn(Slot) -> Seat) -> bool {
+    /// Whether, by its list as found, another should lead the partition than `leader`. Where the same brokers hold it as
+    /// before, whichever of the replicas came to the broker that should lead will do.
+    fn is_led_otherwise(&self, state: &State<'_>, part: Part, leader: Slot) -> bool {
         let preferred = self.heir(part).unwrap_or(state.first_leader(part));
-        if keeps_brokers(state, part, &seat) { seat(leader) != state.home(preferred) } else { leader != preferred }
+        let stands_in = || state.seat(leader) == state.home(preferred) && keeps_brokers(state, part);
+        leader != preferred && !stands_in()
     }
+}
+
+/// Whether the same brokers hold the partition as before, led by the same.
+fn is_led_as_found(state: &State<'_>, part: Part) -> bool {
+    state.seat(state.leader(part)) == state.home(state.first_leader(part)) && keeps_brokers(state, part)
 }
 
 /// How much more the action asks the broker it goes to for: all that the leader carries where leadership

@@ -17,7 +17,7 @@ use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 
-pub(crate) use touch::{led, touched};
+pub(crate) use touch::touched;
 
 /// Misses smaller than this are rounding, not reality. They are relative to a broker's fair share.
 pub(crate) const NOISE: f64 = 1e-9;

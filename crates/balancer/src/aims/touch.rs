@@ -3,11 +3,6 @@
 use crate::cluster::{Part, Seat, Slot};
 use crate::state::{Action, State};
 
-/// How many partitions of the topic the broker leads.
-pub(crate) fn led(state: &State<'_>, topic: u32, seat: Seat) -> u32 {
-    state.cluster.topic_parts(topic).filter(|part| state.seat(state.leader(*part)) == seat).count() as u32
-}
-
 /// The replicas that the action carries, and where to.
 pub(super) fn each_move(state: &State<'_>, action: Action) -> impl Iterator<Item = (Slot, Seat)> + use<> {
     match action {
@@ -74,9 +69,7 @@ pub(super) fn hand_overs<'a>(state: &'a State<'_>, action: Action) -> impl Itera
     handed.chain(carried.map(move |(slot, to)| (topic(slot), state.seat(slot), to)))
 }
 
-/// Whether every broker that had a replica of the partition has one if its replicas are at these seats.
-pub(super) fn keeps_brokers(state: &State<'_>, part: Part, seat: impl Fn(Slot) -> Seat) -> bool {
-    let slots = state.cluster.slots(part);
-    let is_held = |home: Seat| slots.clone().any(|slot| seat(slot) == home);
-    slots.clone().all(|slot| is_held(state.home(slot)))
+/// Whether every broker that had a replica of the partition has one.
+pub(super) fn keeps_brokers(state: &State<'_>, part: Part) -> bool {
+    state.cluster.slots(part).all(|slot| state.holds(state.home(slot), part))
 }

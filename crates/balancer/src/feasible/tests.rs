@@ -100,8 +100,10 @@ fn excluded_brokers_carry_nothing_and_restrictions_become_tips() {
         ..Request::default()
     };
     // 2,410 MB on brokers 1 and 2 that may carry 1,600; 810 are missing, two brokers of 800.
+    let refused = refusal(&small.cluster(), &request, &Settings::default());
+    assert!(refused.reason.ends_with("as broker-1.") && refused.tips.len() == 5, "{refused:?}");
     assert_eq!(
-        refusal(&small.cluster(), &request, &Settings::default()).reason,
+        refused.to_string(),
         "[DiskCapacityGoal] Insufficient capacity for disk (Utilization 2410.00, Allowed Capacity 1600.00, Threshold: \
          0.80). Add at least 2 brokers with the same disk capacity (1000.00) as broker-1. || Tips: [1] The optimization \
          is limited to replicas to be added to/removed from brokers. Potential mitigation: First, rebalance the cluster \
@@ -142,7 +144,7 @@ fn more_excluded_replicas_than_places_on_a_broker() {
     let refused = refusal(&small.cluster(), &request, &settings);
     let words = "[ReplicaCapacityGoal] Replicas of excluded topics in broker: 3 exceeds the maximum allowed number of \
                  replicas per broker: 2. || Tips: [1] There are 1 topics";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn a_broker_that_cannot_give_its_replicas_away() {
     let refused = refusal(&small.cluster(), &request, &settings);
     let words = "[ReplicaCapacityGoal] Replica count (3) in broker 0 exceeds the maximum allowed number of replicas per \
                  broker: 2. Add at least 1 broker. || Tips: [1] The destination brokers are limited to [0].";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn brokers_on_one_host_share_its_network() {
     let refused = refusal(&cluster, &request, &Settings::default());
     let words = "[NetworkInboundCapacityGoal] Utilization (1800.00) of host shared violated capacity limit (1600.00) \
                  for resource networkInbound. Add at least 1 broker for networkInbound.";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -214,7 +216,7 @@ fn rack_mates_that_may_not_move() {
     let refused = refusal(&small.cluster(), &request, &Settings::default());
     let words = "[RackAwareGoal] Partition t-0 is not rack-aware. Leader (0) and follower brokers ([1]). Add at least 1 \
                  rack with brokers. || Tips: [1] The destination brokers are limited to [1].";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn replicas_that_cannot_spread_over_racks() {
     // Two replicas over two racks are one each; rack a has both, b none.
     let words = "[RackAwareDistributionGoal] Partition t-0 is not rack-aware. Brokers ([0, 1]) and replicas per rack \
                  ({a=2}). Add at least 1 broker to a rack other than [a]. || Tips: [1]";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -254,7 +256,7 @@ fn topics_that_need_leaders_everywhere_cannot_be_excluded() {
     let words = "[MinTopicLeadersPerBrokerGoal] Topics that must have a minimum number of leaders per broker cannot be \
                  excluded. This error implies a config error. Topics should not be excluded=[t] (see \
                  topics.with.min.leaders.per.broker). || Tips: [1]";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]
@@ -267,7 +269,7 @@ fn a_broker_that_can_get_no_leader() {
     let refused = refusal(&small.cluster(), &request, &min_leaders("t", 1));
     let words = "[MinTopicLeadersPerBrokerGoal] Broker 1 has insufficient per-broker leaders for topic t (required: 1 \
                  current: 0). || Tips: [1] The destination brokers are limited to [0].";
-    assert!(refused.reason.starts_with(words), "{}", refused.reason);
+    assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::band::Outside;
 use super::{Judges, Search, Why, by_worth};
-use crate::aims::led;
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
 use crate::state::Action;
@@ -186,10 +185,11 @@ impl Search<'_, '_> {
                 continue;
             }
             for seat in self.seats() {
-                while self.needs_leaders(topic, seat, least) {
-                    if !self.lead_more(goal, topic, seat) {
-                        break;
-                    }
+                let mut before = None;
+                // What one gives up may let the next: again, until nobody gives anything.
+                while self.needs_leaders(topic, seat, least) && before != Some(self.age) {
+                    before = Some(self.age);
+                    self.lead_more(goal, topic, seat, least);
                 }
             }
         }
@@ -197,28 +197,32 @@ impl Search<'_, '_> {
 
     /// Whether the broker must lead more of the topic than it does.
     pub(crate) fn needs_leaders(&self, topic: u32, seat: Seat, least: u32) -> bool {
-        self.rules.counted[usize::from(seat)] && self.rules.takes_leaders(seat) && led(&self.state, topic, seat) < least
+        let must_lead = self.rules.counted[usize::from(seat)] && self.rules.takes_leaders(seat);
+        must_lead && self.state.led().of(topic, seat) < least
     }
 
-    fn lead_more(&mut self, goal: usize, topic: u32, seat: Seat) -> bool {
-        let parts: Vec<Part> = self.state.cluster.topic_parts(topic).collect();
-        for &part in &parts {
+    /// Once over the topic: the broker takes leadership over where it follows, and if that is not enough gets leaders
+    /// from elsewhere, the smallest first.
+    fn lead_more(&mut self, goal: usize, topic: u32, seat: Seat, least: u32) {
+        for part in self.state.cluster.topic_parts(topic) {
+            if !self.needs_leaders(topic, seat, least) {
+                return;
+            }
             let follower = self.state.cluster.slots(part).find(|slot| self.state.seat(*slot) == seat);
-            if let Some(slot) = follower
-                && self.rules.may_lead(&self.state, slot)
-                && self.attempt(goal, Judges::Before, Action::Lead { part, slot }).is_ok()
-            {
-                return true;
+            if let Some(slot) = follower.filter(|slot| self.rules.may_lead(&self.state, *slot)) {
+                let _ = self.attempt(goal, Judges::Before, Action::Lead { part, slot });
             }
         }
-        let mut leaders: Vec<(f64, Slot)> = parts
-            .iter()
-            .map(|part| self.state.leader(*part))
-            .filter(|slot| self.may_move(*slot, goal))
-            .map(|slot| (-self.state.cluster.megabytes(slot), slot))
-            .collect();
+        let leaders = self.state.cluster.topic_parts(topic).map(|part| self.state.leader(part));
+        let movable = leaders.filter(|slot| self.may_move(*slot, goal));
+        let mut leaders: Vec<(f64, Slot)> = movable.map(|slot| (-self.state.cluster.megabytes(slot), slot)).collect();
         by_worth(&mut leaders);
-        leaders.into_iter().any(|(_, slot)| self.place(goal, Judges::Before, slot, std::iter::once(seat)).is_ok())
+        for (_, slot) in leaders {
+            if !self.needs_leaders(topic, seat, least) {
+                return;
+            }
+            let _ = self.place(goal, Judges::Before, slot, std::iter::once(seat));
+        }
     }
 
     /// Lets the first replica in the list that can lead do so.

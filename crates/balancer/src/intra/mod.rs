@@ -289,7 +289,7 @@ impl Desk<'_, '_> {
              {advice}",
             broker.id
         );
-        Err(Infeasible { goal, reason, provision: Provision::under(goal, Some(&advice)) })
+        Err(Infeasible { goal, reason, tips: Vec::new(), provision: Provision::under(goal, Some(&advice)) })
     }
 
     /// Whether it fits as it lies now.
@@ -312,7 +312,7 @@ impl Desk<'_, '_> {
                  no replica on it that may move fits on another disk, alone or in exchange for a smaller one.",
                 broker.disks[index].name, broker.id, band.high
             );
-            return Err(Infeasible { goal, reason, provision: Provision::under(goal, None) });
+            return Err(Infeasible { goal, reason, tips: Vec::new(), provision: Provision::under(goal, None) });
         }
         Ok(())
     }

@@ -553,3 +553,15 @@ fn a_live_follower_takes_over_from_an_offline_leader_though_a_move_is_under_way(
     "#]],
     );
 }
+
+#[test]
+fn a_replica_that_is_being_copied_to_the_only_broker_that_is_left_waits_for_that() {
+    let operation = Operation::RemoveBrokers(ids(&[0]));
+    check_request(
+        "rack a: b0[t0*] b1[]\nmoving t0 -> b1",
+        &Request { operation, ..Request::rebalance(&[Goal::PreferredLeaderElection]) },
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}

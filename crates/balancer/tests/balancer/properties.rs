@@ -3,7 +3,8 @@
 use evenkeel_balancer::cluster::{BrokerId, BrokerState};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request};
-use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, plan};
+use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, Status, Verdict, plan};
+use evenkeel_balancer::settings::Settings;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -31,6 +32,28 @@ fn unforced(mut case: Case) -> Case {
         case.request.operation = Operation::Rebalance;
     }
     case
+}
+
+/// The same case with no replica offline, but for those of brokers that are to be removed.
+fn unharmed(mut case: Case) -> Case {
+    case.picture.partitions.values_mut().for_each(|partition| partition.offline.clear());
+    let held: Vec<i32> = case.picture.partitions.values().flat_map(|partition| partition.brokers.clone()).collect();
+    for (_, broker) in case.picture.brokers.iter_mut().filter(|(id, _)| held.contains(id)) {
+        if broker.state == BrokerState::Dead {
+            broker.state = BrokerState::Alive;
+        }
+    }
+    case
+}
+
+/// Whether a replica is where it cannot stay.
+fn is_stranded(case: &Case) -> bool {
+    let leaves = |id: &i32| {
+        let is_removed =
+            matches!(&case.request.operation, Operation::RemoveBrokers(ids) if ids.contains(&BrokerId(*id)));
+        is_removed || case.picture.brokers[id].state == BrokerState::Dead
+    };
+    case.picture.partitions.values().any(|it| !it.offline.is_empty() || it.brokers.iter().any(leaves))
 }
 
 /// No goal misses by more than before, unless one of higher priority misses by less.
@@ -132,26 +155,6 @@ proptest! {
         }
     }
 
-    /// Replicas on failed disks and dead brokers are left out, but for those of brokers that are removed: once they are
-    /// moved the cluster is no longer being healed, and soft goals may do more than they could.
-    #[test]
-    fn a_plan_carried_out_leaves_nothing_to_plan(case in any_case()) {
-        let mut case = case;
-        case.picture.partitions.values_mut().for_each(|partition| partition.offline.clear());
-        let held: Vec<i32> = case.picture.partitions.values().flat_map(|partition| partition.brokers.clone()).collect();
-        for (_, broker) in case.picture.brokers.iter_mut().filter(|(id, _)| held.contains(id)) {
-            if broker.state == BrokerState::Dead {
-                broker.state = BrokerState::Alive;
-            }
-        }
-        if let Ok(outcome) = planned(&case) {
-            let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case.clone() };
-            if let Ok(again) = planned(&after) {
-                prop_assert_eq!(changes(&again.plan), "", "after {}{}", changes(&outcome.plan), after.picture.draw());
-            }
-        }
-    }
-
     #[test]
     fn the_default_rebalance_is_steady(case in plain_case()) {
         if let Ok(outcome) = planned(&case) {
@@ -208,6 +211,27 @@ proptest! {
 }
 
 proptest! {
+    // What the search may do must not depend on where it began: what goes wrong there is rare.
+    #![proptest_config(ProptestConfig { cases: 4_096, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// While replicas are offline soft goals move nothing else, and brokers whose disks failed under a replica do not get
+    /// it back. Once that is over, more may be possible than was: if a soft goal was left violated, or a replica where it
+    /// cannot stay. But for that a plan carried out leaves nothing to plan.
+    #[test]
+    fn a_plan_carried_out_leaves_nothing_to_plan(case in any_case(), troubled in any::<bool>()) {
+        let case = if troubled { case } else { unharmed(case) };
+        if let Ok(outcome) = planned(&case) {
+            let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case.clone() };
+            let is_left = |verdict: &Verdict| !verdict.goal.is_hard() && verdict.status == Status::Violated;
+            let is_held_back = outcome.verdicts.iter().any(is_left) || is_stranded(&after);
+            if let Ok(again) = planned(&after) && !(troubled && outcome.heals && is_held_back) {
+                prop_assert_eq!(changes(&again.plan), "", "after {}{}", changes(&outcome.plan), after.picture.draw());
+            }
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever a budget leaves of a plan does good: what made room for the rest may be missing.
@@ -225,6 +249,33 @@ proptest! {
             }
         }
     }
+}
+
+/// Found by the property above: a replica that left may return, although another broker leads the partition by then, for
+/// goals that come after the one about leaders.
+#[test]
+fn what_the_next_plan_may_move_this_one_may() {
+    use Goal::{CpuCapacity, CpuUsageDistribution, NetworkOutboundUsageDistribution, ReplicaDistribution};
+    let picture = Picture::parse(
+        "rack p: b0[a0* b0 c1*] b1[] demoted b2[a0 a1*] b3[a0 b0* c0*]
+         load a0: 6 51 9 51
+         load a1: 4 70 88 77
+         load b0: 8 20 24 45
+         order b0: b3 b0
+         load c0: 20 33 63 13
+         load c1: 2 96 75 76
+         capacity b0: 60 400 400 300
+         capacity b1: 60 400 400 300
+         capacity b2: 60 400 400 300
+         capacity b3: 800 2000 2000 2000",
+    );
+    let leaders = Goal::PreferredLeaderElection;
+    let goals = [CpuCapacity, ReplicaDistribution, leaders, NetworkOutboundUsageDistribution, CpuUsageDistribution];
+    let (request, settings) = (Request::rebalance(&goals), Settings::default());
+    let plan = inspected(&picture, &request, &settings).unwrap().plan;
+    assert!(!plan.changes.is_empty());
+    let again = inspected(&carried_out(&picture, &plan), &request, &settings).unwrap().plan;
+    assert_eq!(changes(&again), "", "after {}", changes(&plan));
 }
 
 /// The properties above say nothing of requests that are refused or need no change: enough must lead to one.

@@ -1,7 +1,7 @@
 //! Small random clusters with random requests, printed as pictures when something fails.
 //!
-//! All replicas of a partition weigh the same, as they do in Kafka; so a plan can be carried out on the
-//! picture without knowing which replica went where.
+//! Brokers hold equal or very unequal numbers of replicas. All replicas of a partition weigh the same, as they do in
+//! Kafka; so a plan can be carried out on the picture without knowing which replica went where.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -158,10 +158,12 @@ fn goals() -> impl Strategy<Value = Vec<Goal>> {
 }
 
 fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
-    (3..=7i32, 1..=4usize, 1..=3usize).prop_flat_map(move |(brokers, racks, hosts)| {
+    // All brokers hold about as much, or some of them most: then there is more to do.
+    let popular = prop_oneof![1 => Just(7), 1 => 1..=4i32];
+    (3..=7i32, 1..=4usize, 1..=3usize, popular).prop_flat_map(move |(brokers, racks, hosts, popular)| {
         (
             prop::collection::vec(broker(racks, troubled), brokers as usize),
-            prop::collection::vec(partition(brokers, troubled), 1..=20),
+            prop::collection::vec(partition(brokers, popular, troubled), 1..=20),
             prop::collection::vec((0..20usize, 0..brokers), if troubled { 0..=2 } else { 0..=0 }),
         )
             .prop_map(move |(mut brokers, partitions, moving)| {
@@ -215,8 +217,16 @@ fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balanc
     })
 }
 
-fn partition(brokers: i32, troubled: bool) -> impl Strategy<Value = (&'static str, Partition)> {
-    let list = Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle();
+/// On any of the brokers, three times in four on the `popular` ones first of all.
+fn partition(brokers: i32, popular: i32, troubled: bool) -> impl Strategy<Value = (&'static str, Partition)> {
+    let list =
+        (Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle(), 0..4u8).prop_map(move |(mut list, anywhere)| {
+            if anywhere != 0 {
+                // Stable: in the order they were shuffled into.
+                list.sort_by_key(|broker| *broker >= popular);
+            }
+            list
+        });
     let load = (1..=10u8, 1..=100u8, 0..=100u8, 1..=100u8);
     (select(vec!["a", "b", "c"]), list, 1..=3usize, 0..3usize, load, 0..24u8).prop_map(
         move |(topic, mut brokers, factor, leader, (cpu, nw_in, nw_out, disk), offline)| {

@@ -1,6 +1,7 @@
 //! The soft goals, definition by definition. Bands are 9 % wide to either side: nine tenths of the
 //! 10 % that the thresholds of 1.10 allow.
 
+use evenkeel_balancer::anomaly::detect;
 use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request, TopicPattern};
@@ -182,25 +183,31 @@ fn an_idle_cluster_has_no_lower_band() {
 }
 
 #[test]
-fn the_multiplier_of_detectors_widens_bands() {
+fn the_multiplier_of_detectors_widens_bands_for_them_and_for_nobody_else() {
     // 30 and 20 MB around a mean of 25: 20 % off. 1.10 · 1.2 = 1.32 allows 28.8 %.
     let wide = Settings { distribution_threshold_multiplier: 1.2, ..Settings::default() };
     let uneven = "rack a: b0[t0* t1* t2*] b1[t3* t4*]";
+    let by_people = Request::rebalance(&[Goal::DiskUsageDistribution]);
+    let by_the_detector = Request { triggered_by_violation: true, ..by_people.clone() };
     check_with(
         uneven,
-        &Request::rebalance(&[Goal::DiskUsageDistribution]),
+        &by_the_detector,
         &wide,
         expect![[r#"
         nothing to do
     "#]],
     );
-    check(
+    check_with(
         uneven,
-        &[Goal::DiskUsageDistribution],
+        &by_people,
+        &wide,
         expect![[r#"
         DiskUsageDistributionGoal violated
     "#]],
     );
+    let cluster = crate::picture::Picture::parse(uneven).build();
+    let found = |settings: &Settings| detect(&cluster, &by_people.goals, settings).len();
+    assert_eq!((found(&wide), found(&Settings::default())), (0, 1));
 }
 
 #[test]

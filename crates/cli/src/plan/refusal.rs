@@ -48,17 +48,14 @@ fn in_the_way(options: &[String]) -> String {
     if options.is_empty() { String::new() } else { format!(" In the way may be {}.", options.join(", ")) }
 }
 
-/// Where the balancer's reason ends, and advice in the words of Cruise Control's REST parameters begins.
-const TIPS: &str = " || Tips: ";
-
 impl Refusal {
     /// What the balancer refused, in the words of the command line.
     pub(super) fn of(refused: Refused, cluster: &Cluster, request: &Request) -> Refusal {
         match refused {
-            Refused::Infeasible(Infeasible { reason, .. }) => Refusal::Infeasible {
-                reason: reason.split(TIPS).next().unwrap_or_default().to_owned(),
-                options: restrictions(cluster, request),
-            },
+            // Its tips are in the words of Cruise Control's REST parameters.
+            Refused::Infeasible(Infeasible { reason, .. }) => {
+                Refusal::Infeasible { reason, options: restrictions(cluster, request) }
+            }
             other => Refusal::Refused(other),
         }
     }

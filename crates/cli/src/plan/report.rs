@@ -27,6 +27,8 @@ pub(super) struct Report<'a> {
     pub(super) provision: Provision<'a>,
     pub(super) goals: Vec<GoalLine>,
     pub(super) unmeasured_goals: Vec<&'static str>,
+    /// Whether soft goals move only replicas that cannot stay where they are.
+    pub(super) heals: bool,
     pub(super) spread: Vec<SpreadLine>,
     pub(super) brokers: Vec<BrokerLine<'a>>,
     pub(super) disks: Vec<DiskUse<'a>>,
@@ -385,6 +387,7 @@ impl<'a> Report<'a> {
             },
             goals: outcome.verdicts.iter().map(goal_line).collect(),
             unmeasured_goals: outcome.unmeasured.iter().map(|goal| goal.name()).collect(),
+            heals: outcome.heals,
             spread: spread(cluster, outcome),
             brokers,
             disks: outcome.disks.iter().map(DiskUse::from).collect(),

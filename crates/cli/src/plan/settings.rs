@@ -13,7 +13,7 @@ const OPTION: &str = "--set";
 type Setter = fn(&mut Settings, &str) -> Result<(), String>;
 
 /// Every key, and what it sets.
-const KEYS: [(&str, Setter); 26] = [
+const KEYS: [(&str, Setter); 25] = [
     ("cpu.balance.threshold", |s, v| at_least_one(&mut s.balance_thresholds[Resource::Cpu as usize], v)),
     ("network.inbound.balance.threshold", |s, v| at_least_one(&mut s.balance_thresholds[Resource::NwIn as usize], v)),
     ("network.outbound.balance.threshold", |s, v| at_least_one(&mut s.balance_thresholds[Resource::NwOut as usize], v)),
@@ -43,9 +43,6 @@ const KEYS: [(&str, Setter); 26] = [
         Ok(())
     }),
     ("min.topic.leaders.per.broker", |s, v| whole(&mut s.min_topic_leaders_per_broker, v)),
-    ("goal.violation.distribution.threshold.multiplier", |s, v| {
-        at_least_one(&mut s.distribution_threshold_multiplier, v)
-    }),
     ("goal.balancedness.priority.weight", |s, v| at_least_one(&mut s.priority_weight, v)),
     ("goal.balancedness.strictness.weight", |s, v| at_least_one(&mut s.strictness_weight, v)),
     ("overprovisioned.min.brokers", |s, v| whole(&mut s.overprovisioned_min_brokers, v)),

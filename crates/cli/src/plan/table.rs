@@ -94,6 +94,10 @@ fn summary(report: &Report<'_>) -> String {
         let changes = counted(undone.changes as u64, "change", "changes");
         line("left undone", format!("{changes}, {}", megabytes(undone.data_to_move)));
     }
+    if report.heals && report.goals.iter().any(|goal| !goal.hard && goal.miss_after > 0.0) {
+        let rule = "soft goals move only replicas that are offline or on brokers to be removed";
+        line("held back", format!("{rule}; a rebalance afterwards may get further"));
+    }
     if !report.unmeasured_goals.is_empty() {
         let (goals, what) = (report.unmeasured_goals.join(", "), cluster.unmeasured.join(", "));
         line("not judged", format!("{goals}: {what} not measured"));

@@ -62,6 +62,7 @@ pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history
         excluded_topics: left_alone(cluster, &watched, &goals.own_topics, goals.excluded_topics.as_ref()),
         excluded_for_replica_moves: known(cluster, history.removed.keys().filter(|_| spared.removed)),
         excluded_for_leadership: known(cluster, history.demoted.keys().filter(|_| spared.demoted)),
+        triggered_by_violation: true,
         threads: 1,
         ..Request::rebalance(&watched)
     };
@@ -125,7 +126,7 @@ impl Found {
                 let recommendation = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
                 self.provision = Provision { status: ProvisionStatus::UnderProvisioned, recommendation };
                 self.unfixable.push(infeasible.goal);
-                self.reasons.push(infeasible.reason);
+                self.reasons.push(infeasible.to_string());
                 false
             }
             // There is nobody who could take anything: nothing can be said about the goals.

@@ -183,8 +183,8 @@ fn refused(why: Refused, ask: &Ask, endpoint: Endpoint, cluster: &Cluster) -> Fa
         Refused::Infeasible(why) => {
             let goal = why.goal.name();
             // The reason begins with the goal already.
-            let text = why.reason.strip_prefix(&format!("[{goal}] ")).unwrap_or(&why.reason);
-            return Failure::infeasible(goal, text);
+            let text = why.to_string();
+            return Failure::infeasible(goal, text.strip_prefix(&format!("[{goal}] ")).unwrap_or(&text));
         }
         Refused::BadRequest(why) => why,
     };

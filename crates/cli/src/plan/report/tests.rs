@@ -77,6 +77,7 @@ fn the_fields_are_those_documented() {
             }
           ],
           "unmeasuredGoals": [],
+          "heals": false,
           "spread": [
             {
               "of": "cpu",
