@@ -70,6 +70,7 @@ impl Settings {
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -115,7 +116,13 @@ impl Client {
     pub fn new(connector: Arc<dyn Connector>, settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let pool = pool::Pool::new(connector, Arc::clone(&settings));
-        Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }) }
+        let patience = settings.patience;
+        Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }), patience }
+    }
+
+    /// The same client for calls that may take another time with all their repetitions; connections are shared.
+    pub fn with_patience(&self, patience: Duration) -> Self {
+        Self { inner: Arc::clone(&self.inner), patience }
     }
 
     /// How the client behaves.
@@ -130,7 +137,7 @@ impl Client {
     }
 
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.inner.settings.patience
+        Instant::now() + self.patience
     }
 
     /// How long one request may take now that the call must be over by `until`.

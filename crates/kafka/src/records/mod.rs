@@ -12,6 +12,7 @@ mod varint;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub use compression::Compression;
+use compression::MOST;
 pub use head::{BatchHead, NO_PRODUCER, Producer, place};
 
 /// What is wrong with records.
@@ -29,7 +30,7 @@ pub enum RecordsError {
     /// A codec that Kafka does not have.
     #[error("compression {0} is unknown")]
     UnknownCompression(i16),
-    /// More than a batch may hold.
+    /// More than a batch may hold, or its records may take in memory.
     #[error("a batch holds more than {0} bytes")]
     TooLarge(usize),
     /// Bytes that do not decompress.
@@ -84,7 +85,12 @@ pub struct BatchOptions {
 
 /// The batches in what a fetch brought. The last may be cut off by the fetch's own limit; it is
 /// left out, and comes whole with the next fetch.
-pub fn decode_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<Batch, RecordsError>> {
+pub fn decode_batches(bytes: Bytes) -> impl Iterator<Item = Result<Batch, RecordsError>> {
+    open_batches(bytes).map(|open| open.and_then(OpenBatch::read))
+}
+
+/// The same, for whoever looks at one record after the other: no batch is in memory as a whole, save its bytes.
+pub fn open_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<OpenBatch, RecordsError>> {
     let mut failed = false;
     std::iter::from_fn(move || {
         if failed {
@@ -96,30 +102,86 @@ pub fn decode_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<Batch, Re
     })
 }
 
-fn next_batch(bytes: &mut Bytes) -> Result<Option<Batch>, RecordsError> {
-    match BatchHead::read(bytes)? {
-        Some((head, length)) => decode_batch(head, bytes.split_to(length)).map(Some),
-        None => Ok(None),
+/// Opens the batch that the bytes begin with, and takes it off them; `None` if its end is not there.
+pub(crate) fn next_batch(bytes: &mut Bytes) -> Result<Option<OpenBatch>, RecordsError> {
+    let Some((head, length)) = BatchHead::read(bytes)? else { return Ok(None) };
+    let mut batch = bytes.split_to(length);
+    batch.advance(head::LENGTH);
+    let count = usize::try_from(head.count).map_err(|_| RecordsError::Malformed)?;
+    let body = head.compression.decompress(batch)?;
+    Ok(Some(OpenBatch { head, records: Records { head, body, left: count, failed: false } }))
+}
+
+/// A batch with its records still to be read.
+#[derive(Debug)]
+pub struct OpenBatch {
+    /// What is said of it as a whole.
+    pub head: BatchHead,
+    /// Its records, in order of their offsets.
+    pub records: Records,
+}
+
+impl OpenBatch {
+    /// How many bytes it is when decompressed.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.body.len()
+    }
+
+    /// All records at once, if that is not too much.
+    pub(crate) fn read(mut self) -> Result<Batch, RecordsError> {
+        let announced = self.records.left;
+        // The least that so many records take is refused before anything is set aside for them.
+        let mut held = self.records.body.len().saturating_add(announced.saturating_mul(size_of::<StoredRecord>()));
+        if held > MOST {
+            return Err(RecordsError::TooLarge(MOST));
+        }
+        // What is announced is believed no further than what has arrived could hold.
+        let mut records = Vec::with_capacity(announced.min(self.records.body.len() / SMALLEST_RECORD));
+        for stored in &mut self.records {
+            let stored = stored?;
+            held += stored.record.headers.len() * size_of::<(Bytes, Option<Bytes>)>();
+            if held > MOST {
+                return Err(RecordsError::TooLarge(MOST));
+            }
+            records.push(stored);
+        }
+        Ok(Batch { head: self.head, records })
     }
 }
 
-fn decode_batch(head: BatchHead, mut batch: Bytes) -> Result<Batch, RecordsError> {
-    batch.advance(head::LENGTH);
-    let mut body = head.compression.decompress(batch)?;
-    // What is announced is believed no further than what has arrived could hold.
-    let count = usize::try_from(head.count).map_err(|_| RecordsError::Malformed)?;
-    let mut records = Vec::with_capacity(count.min(body.len() / SMALLEST_RECORD));
-    for _ in 0..count {
-        records.push(decode_record(&mut body, &head)?);
+/// The records of a batch, one after the other; nothing comes after an error.
+#[derive(Debug)]
+pub struct Records {
+    head: BatchHead,
+    body: Bytes,
+    left: usize,
+    failed: bool,
+}
+
+impl Iterator for Records {
+    type Item = Result<StoredRecord, RecordsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let record = match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                decode_record(&mut self.body, &self.head)
+            }
+            None if self.body.has_remaining() => Err(RecordsError::Malformed),
+            None => return None,
+        };
+        self.failed = record.is_err();
+        Some(record)
     }
-    if body.has_remaining() {
-        return Err(RecordsError::Malformed);
-    }
-    Ok(Batch { head, records })
 }
 
 /// Length, attributes, two deltas, two lengths of null, no headers: a byte each.
 const SMALLEST_RECORD: usize = 7;
+/// An empty name and a value of null: a byte each.
+const SMALLEST_HEADER: usize = 2;
 
 fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, RecordsError> {
     let length = usize::try_from(varint::read(body)?).map_err(|_| RecordsError::Malformed)?;
@@ -132,16 +194,28 @@ fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, Rec
     let offset = head.base_offset.wrapping_add(varint::read(&mut record)?);
     let key = nullable(&mut record)?;
     let value = nullable(&mut record)?;
-    let mut headers = Vec::new();
-    for _ in 0..varint::read(&mut record)? {
-        let name = nullable(&mut record)?.ok_or(RecordsError::Malformed)?;
-        headers.push((name, nullable(&mut record)?));
-    }
+    let headers = decode_headers(&mut record)?;
     if record.has_remaining() {
         return Err(RecordsError::Malformed);
     }
     let timestamp = if head.stamped_on_append { head.max_timestamp } else { timestamp };
     Ok(StoredRecord { offset, record: Record { key, value, headers, timestamp } })
+}
+
+fn decode_headers(record: &mut Bytes) -> Result<Vec<(Bytes, Option<Bytes>)>, RecordsError> {
+    let count = usize::try_from(varint::read(record)?).map_err(|_| RecordsError::Malformed)?;
+    if count > record.len() / SMALLEST_HEADER {
+        return Err(RecordsError::Malformed);
+    }
+    if count.saturating_mul(size_of::<(Bytes, Option<Bytes>)>()) > MOST {
+        return Err(RecordsError::TooLarge(MOST));
+    }
+    let mut headers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = nullable(record)?.ok_or(RecordsError::Malformed)?;
+        headers.push((name, nullable(record)?));
+    }
+    Ok(headers)
 }
 
 fn nullable(record: &mut Bytes) -> Result<Option<Bytes>, RecordsError> {
