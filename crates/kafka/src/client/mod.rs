@@ -44,6 +44,9 @@ pub struct Settings {
     pub request_patience: Duration,
     /// How long a call may take with all its repetitions.
     pub patience: Duration,
+    /// How many partitions one request asks about or changes. More at once would make a controller busy for seconds,
+    /// and answers long.
+    pub partitions_at_once: usize,
     /// The longest answer to accept.
     pub frame_cap: usize,
     /// Where the randomness of pauses comes from: of the system by default, so that no two clients pause alike.
@@ -60,6 +63,7 @@ impl Settings {
             allow_plaintext_password: false,
             request_patience: Duration::from_secs(10),
             patience: Duration::from_secs(30),
+            partitions_at_once: 1000,
             frame_cap: frame::DEFAULT_CAP,
             seed: RandomState::new().hash_one(()),
         }
