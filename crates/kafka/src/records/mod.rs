@@ -8,12 +8,13 @@ mod compression;
 mod head;
 #[cfg(test)]
 mod tests;
-mod varint;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub use compression::Compression;
 use compression::MOST;
 pub use head::{BatchHead, NO_PRODUCER, Producer, place};
+
+use crate::varint::{NoNumber, read_signed, write_signed};
 
 /// What is wrong with records.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,12 @@ pub enum RecordsError {
     /// More records or longer ones than fit one batch.
     #[error("the records do not fit one batch")]
     DoNotFit,
+}
+
+impl From<NoNumber> for RecordsError {
+    fn from(_: NoNumber) -> Self {
+        Self::Malformed
+    }
 }
 
 /// A record to be written.
@@ -184,14 +191,14 @@ const SMALLEST_RECORD: usize = 7;
 const SMALLEST_HEADER: usize = 2;
 
 fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, RecordsError> {
-    let length = usize::try_from(varint::read(body)?).map_err(|_| RecordsError::Malformed)?;
+    let length = usize::try_from(read_signed(body)?).map_err(|_| RecordsError::Malformed)?;
     if length > body.len() {
         return Err(RecordsError::Malformed);
     }
     let mut record = body.split_to(length);
     let _attributes = record.try_get_i8().map_err(|_| RecordsError::Malformed)?;
-    let timestamp = head.base_timestamp.wrapping_add(varint::read(&mut record)?);
-    let offset = head.base_offset.wrapping_add(varint::read(&mut record)?);
+    let timestamp = head.base_timestamp.wrapping_add(read_signed(&mut record)?);
+    let offset = head.base_offset.wrapping_add(read_signed(&mut record)?);
     let key = nullable(&mut record)?;
     let value = nullable(&mut record)?;
     let headers = decode_headers(&mut record)?;
@@ -203,7 +210,7 @@ fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, Rec
 }
 
 fn decode_headers(record: &mut Bytes) -> Result<Vec<(Bytes, Option<Bytes>)>, RecordsError> {
-    let count = usize::try_from(varint::read(record)?).map_err(|_| RecordsError::Malformed)?;
+    let count = usize::try_from(read_signed(record)?).map_err(|_| RecordsError::Malformed)?;
     if count > record.len() / SMALLEST_HEADER {
         return Err(RecordsError::Malformed);
     }
@@ -219,7 +226,7 @@ fn decode_headers(record: &mut Bytes) -> Result<Vec<(Bytes, Option<Bytes>)>, Rec
 }
 
 fn nullable(record: &mut Bytes) -> Result<Option<Bytes>, RecordsError> {
-    match varint::read(record)? {
+    match read_signed(record)? {
         -1 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) if length <= record.len() => Ok(Some(record.split_to(length))),
@@ -283,7 +290,7 @@ fn encode_body(records: &[Record], base_timestamp: i64) -> Bytes {
     for (offset, record) in records.iter().enumerate() {
         scratch.clear();
         encode_record(&mut scratch, record, record.timestamp.wrapping_sub(base_timestamp), offset as i64);
-        varint::write(&mut body, scratch.len() as i64);
+        write_signed(&mut body, scratch.len() as i64);
         body.extend_from_slice(&scratch);
     }
     body.freeze()
@@ -291,11 +298,11 @@ fn encode_body(records: &[Record], base_timestamp: i64) -> Bytes {
 
 fn encode_record(out: &mut BytesMut, record: &Record, timestamp_delta: i64, offset_delta: i64) {
     out.put_i8(0);
-    varint::write(out, timestamp_delta);
-    varint::write(out, offset_delta);
+    write_signed(out, timestamp_delta);
+    write_signed(out, offset_delta);
     put_nullable(out, record.key.as_ref());
     put_nullable(out, record.value.as_ref());
-    varint::write(out, record.headers.len() as i64);
+    write_signed(out, record.headers.len() as i64);
     for (name, value) in &record.headers {
         put_nullable(out, Some(name));
         put_nullable(out, value.as_ref());
@@ -304,9 +311,9 @@ fn encode_record(out: &mut BytesMut, record: &Record, timestamp_delta: i64, offs
 
 fn put_nullable(out: &mut BytesMut, bytes: Option<&Bytes>) {
     match bytes {
-        None => varint::write(out, -1),
+        None => write_signed(out, -1),
         Some(bytes) => {
-            varint::write(out, bytes.len() as i64);
+            write_signed(out, bytes.len() as i64);
             out.extend_from_slice(bytes);
         }
     }

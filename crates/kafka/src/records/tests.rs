@@ -93,10 +93,10 @@ fn many_small_records_are_refused_before_they_take_memory() {
 fn many_small_headers_are_refused_too() {
     let of_headers = |count: usize| {
         let mut record = BytesMut::from(&[0, 0, 0, 1, 1][..]);
-        varint::write(&mut record, count as i64);
+        write_signed(&mut record, count as i64);
         record.extend(std::iter::repeat_n([0, 1], count).flatten());
         let mut body = BytesMut::new();
-        varint::write(&mut body, record.len() as i64);
+        write_signed(&mut body, record.len() as i64);
         body.extend_from_slice(&record);
         body.freeze()
     };

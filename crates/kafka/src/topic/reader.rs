@@ -30,6 +30,9 @@ const LARGEST_ROOM: i32 = 64 * 1024 * 1024;
 /// Once this much is in memory, records are handed out.
 const HELD_AT_ONCE: usize = 64 * 1024 * 1024;
 
+/// How often a reader that reads for ever looks for partitions that were added, when nothing else comes.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
 /// How long partitions that may be left out are waited for: longer than an election takes.
 const PATIENCE_WITH_GAPS: Duration = Duration::from_secs(5);
 
@@ -54,7 +57,7 @@ pub enum Start {
 pub enum Until {
     /// At the end that was there when reading began.
     End,
-    /// Never: what comes later is read as it comes.
+    /// Never: what comes later is read as it comes, in partitions that are added as well.
     Forever,
 }
 
@@ -91,6 +94,8 @@ pub struct TopicReader {
     treatment: Gaps,
     /// Partitions that could not be read, and why.
     gaps: BTreeMap<i32, Error>,
+    /// When it last looked which partitions there are.
+    looked: Instant,
     /// What was fetched and not handed out yet. Positions do not count it.
     unread: VecDeque<Unread>,
 }
@@ -133,6 +138,7 @@ impl TopicReader {
             until,
             treatment: gaps,
             gaps: BTreeMap::new(),
+            looked: Instant::now(),
             unread: VecDeque::new(),
         };
         loop {
@@ -150,6 +156,7 @@ impl TopicReader {
     /// Where to begin and to end in partitions that have no place yet.
     async fn find_partitions(&mut self, start: &Start) -> Result<(), Error> {
         let operation = "read a topic";
+        self.looked = Instant::now();
         let mut found = self.client.topics(Which::Named(std::slice::from_ref(&self.topic))).await?;
         let missing = || Err(Refusal { code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, message: None });
         let found = found.remove(&self.topic).unwrap_or_else(missing);
@@ -224,6 +231,10 @@ impl TopicReader {
                 continue;
             }
             if has_fetched && self.until == Until::Forever {
+                if self.looked.elapsed() >= LOOK_AGAIN {
+                    // What was added since begins with its first record.
+                    self.find_partitions(&Start::Earliest).await?;
+                }
                 return Ok(Some(Vec::new()));
             }
             let open = self.open_partitions();

@@ -152,6 +152,17 @@ const BROKER_KEYS: [(&str, &str, i8, bool); 14] = [
     ("unclean.leader.election.enable", "false", BOOLEAN, false),
 ];
 
+/// Topics' keys that have their value from all brokers' unless the topic sets them: theirs, and the brokers'.
+const FROM_BROKERS: [(&str, &str); 7] = [
+    ("cleanup.policy", "log.cleanup.policy"),
+    ("max.message.bytes", "message.max.bytes"),
+    ("min.insync.replicas", "min.insync.replicas"),
+    ("retention.bytes", "log.retention.bytes"),
+    ("retention.ms", "log.retention.ms"),
+    ("segment.bytes", "log.segment.bytes"),
+    ("unclean.leader.election.enable", "unclean.leader.election.enable"),
+];
+
 /// A broker's keys that are in its file and nowhere else: its id, its rack, its directories.
 const FILE_KEYS: [&str; 3] = ["node.id", "broker.rack", "log.dirs"];
 
@@ -173,7 +184,7 @@ impl Cluster {
         match resource {
             Resource::Topic(name) => {
                 let topic = self.topics.get(name.as_str()).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
-                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs)).collect())
+                Ok(TOPIC_KEYS.iter().map(|key| self.topic_entry(key, &topic.configs)).collect())
             }
             Resource::EveryBroker => Ok(self
                 .broker_defaults
@@ -241,20 +252,20 @@ impl Cluster {
         }
         match resource {
             Resource::Topic(name) => {
-                let rules = topic_rules(&next)?;
+                let rules = topic_rules(&next, &self.broker_defaults)?;
                 if !validate_only {
                     self.set_topic_configs(name, next, rules);
                 }
             }
             Resource::EveryBroker => {
-                check_rates(&next)?;
+                check_values(&next)?;
                 check_dynamic(alterations)?;
                 if !validate_only {
-                    self.broker_defaults = next;
+                    self.set_broker_defaults(next)?;
                 }
             }
             Resource::Broker(id) => {
-                check_rates(&next)?;
+                check_values(&next)?;
                 check_dynamic(alterations)?;
                 let cordoned = self.cordoned_dirs(*id, &next)?;
                 if let Some(broker) = self.brokers.get_mut(id).filter(|_| !validate_only) {
@@ -272,6 +283,32 @@ impl Cluster {
             topic.configs = configs;
             topic.rules = rules;
         });
+    }
+
+    /// What is set for all brokers holds for every topic that does not say otherwise.
+    fn set_broker_defaults(&mut self, defaults: BTreeMap<String, String>) -> Result<(), Refusal> {
+        let changed = |(_, key): &(&str, &str)| defaults.get(*key) != self.broker_defaults.get(*key);
+        let mut changes = Vec::new();
+        if FROM_BROKERS.iter().any(changed) {
+            for (name, topic) in &self.topics {
+                changes.push((name.clone(), topic.configs.clone(), topic_rules(&topic.configs, &defaults)?));
+            }
+        }
+        self.broker_defaults = defaults;
+        for (name, configs, rules) in changes {
+            self.set_topic_configs(&name, configs, rules);
+        }
+        Ok(())
+    }
+
+    fn topic_entry(&self, (name, default, kind): &(&str, &str, i8), configs: &BTreeMap<String, String>) -> ConfigEntry {
+        let (value, source) = match (configs.get(*name), from_brokers(name, &self.broker_defaults)) {
+            (Some(value), _) => (value.as_str(), ConfigSource::Topic),
+            (None, Some(value)) => (value, ConfigSource::EveryBroker),
+            (None, None) => (*default, ConfigSource::Default),
+        };
+        let (name, value) = ((*name).to_owned(), Some(value.to_owned()));
+        ConfigEntry { name, value, source, sensitive: false, read_only: false, kind: *kind }
     }
 
     fn cordoned_dirs(&self, id: BrokerId, configs: &BTreeMap<String, String>) -> Result<Vec<bool>, Refusal> {
@@ -292,12 +329,10 @@ impl Cluster {
     }
 }
 
-fn topic_entry((name, default, kind): &(&str, &str, i8), configs: &BTreeMap<String, String>) -> ConfigEntry {
-    let shown = match configs.get(*name) {
-        Some(value) => entry(name, value, ConfigSource::Topic),
-        None => entry(name, default, ConfigSource::Default),
-    };
-    ConfigEntry { kind: *kind, sensitive: false, value: shown.value.or_else(|| configs.get(*name).cloned()), ..shown }
+/// What all brokers are told about a topic's key.
+fn from_brokers<'a>(name: &str, defaults: &'a BTreeMap<String, String>) -> Option<&'a str> {
+    let (_, key) = FROM_BROKERS.iter().find(|(of_topic, _)| *of_topic == name)?;
+    defaults.get(*key).map(String::as_str)
 }
 
 fn entry(name: &str, value: &str, source: ConfigSource) -> ConfigEntry {
@@ -373,20 +408,31 @@ fn check_dynamic(alterations: &[Alteration]) -> Result<(), Refusal> {
     Err(Code::InvalidRequest.because(text))
 }
 
-fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
-    for key in [LEADER_RATE, FOLLOWER_RATE, DIR_RATE] {
-        if let Some(value) = configs.get(key)
-            && !value.parse::<i64>().is_ok_and(|rate| rate >= 0)
-        {
-            return Err(Code::InvalidRequest
-                .because(format!("Invalid value {value} for configuration {key}: Not a number of type LONG")));
+fn check_values(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    for (key, value) in configs {
+        let wrong = |what: &str| {
+            Err(Code::InvalidRequest.because(format!("Invalid value {value} for configuration {key}: {what}")))
+        };
+        let is_rate = [LEADER_RATE, FOLLOWER_RATE, DIR_RATE].contains(&key.as_str());
+        match kind_of(key, false) {
+            Some(INT) if value.parse::<i32>().is_err() => return wrong("Not a number of type INT"),
+            Some(LONG) if !value.parse::<i64>().is_ok_and(|number| !is_rate || number >= 0) => {
+                return wrong("Not a number of type LONG");
+            }
+            Some(BOOLEAN) if value.parse::<bool>().is_err() => {
+                return wrong("Expected value to be either true or false");
+            }
+            _ => {}
         }
     }
     Ok(())
 }
 
-/// What a topic's settings come to; refuses keys and values that Kafka refuses.
-pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, Refusal> {
+/// What a topic's settings come to, given those of all brokers; refuses keys and values that Kafka refuses.
+pub(super) fn topic_rules(
+    configs: &BTreeMap<String, String>,
+    defaults: &BTreeMap<String, String>,
+) -> Result<Rules, Refusal> {
     for (name, value) in configs {
         let bad = |why: String| Err(Code::InvalidConfig.because(why));
         let wrong = |what: &str| bad(format!("Invalid value {value} for configuration {name}: {what}"));
@@ -403,7 +449,8 @@ pub(super) fn topic_rules(configs: &BTreeMap<String, String>) -> Result<Rules, R
     }
     let text = |name: &str| {
         let default = TOPIC_KEYS.iter().find(|key| key.0 == name).map_or("", |key| key.1);
-        configs.get(name).map_or(default, String::as_str)
+        let own = configs.get(name).map(String::as_str);
+        own.or_else(|| from_brokers(name, defaults)).unwrap_or(default)
     };
     let number = |name: &str| text(name).parse::<i64>().unwrap_or(-1);
     let throttled = |name: &str| {
