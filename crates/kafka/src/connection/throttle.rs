@@ -8,6 +8,9 @@ use kafka_protocol::{
     protocol::{Decodable, Request},
 };
 
+/// No broker is waited for longer, whatever it says: a bandwidth quota that was passed tenfold asks for two minutes.
+const LONGEST: Duration = Duration::from_secs(120);
+
 /// The throttle time in an answer to `Q` whose body the guard has walked; none where it has no such field.
 pub(super) fn of<Q: Request>(version: i16, body: &Bytes) -> Duration {
     let millis = match ApiKey::try_from(Q::KEY) {
@@ -19,7 +22,7 @@ pub(super) fn of<Q: Request>(version: i16, body: &Bytes) -> Duration {
         // The versions this client speaks have it first.
         Ok(_) => body.first_chunk().map(|bytes| i32::from_be_bytes(*bytes)),
     };
-    Duration::from_millis(millis.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0))
+    Duration::from_millis(millis.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0)).min(LONGEST)
 }
 
 #[cfg(test)]

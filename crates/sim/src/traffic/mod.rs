@@ -141,6 +141,8 @@ pub(crate) struct Tape {
     silent: bool,
     /// Retention never gives back what it took.
     floor: f64,
+    /// Where it was when the oldest era that is remembered began: what lies before is gone and never comes back.
+    forgotten: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -161,15 +163,14 @@ impl Tape {
     pub(crate) fn begin(since: Millis, share: f64, history: &History) -> Self {
         let record_bytes = history.record_bytes();
         let era = Era { since, share, end: 0.0, records: 0.0, record_bytes };
-        Self { eras: vec![era], share, silent: false, floor: 0.0 }
+        Self { eras: vec![era], share, silent: false, floor: 0.0, forgotten: 0.0 }
     }
 
     /// Where the tape ends at `now`.
     pub(crate) fn end(&self, history: &History, now: Millis) -> f64 {
         let after = self.eras.partition_point(|era| era.since <= now);
         let Some(era) = after.checked_sub(1).and_then(|n| self.eras.get(n)) else {
-            // What lies before the oldest era that is remembered is gone: it never comes back.
-            return self.eras.first().map_or(0.0, |oldest| oldest.end);
+            return self.forgotten;
         };
         if era.share == 0.0 {
             return era.end;
@@ -256,6 +257,7 @@ impl Tape {
         self.eras.push(Era { since: now, share, end, records, record_bytes });
         if self.eras.len() > ERAS {
             self.eras.remove(0);
+            self.forgotten = self.eras.first().map_or(0.0, |oldest| oldest.end);
         }
     }
 }
