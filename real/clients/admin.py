@@ -25,6 +25,7 @@ def main(bootstrap, topic, who):
     door = security.for_kafka_python(who)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="admin.py", **door)
     a_cluster_of_four(admin)
+    a_quorum_that_four_follow(admin)
     a_topic_is_made(admin, topic)
     its_settings_change(admin, topic)
     a_broker_is_throttled_and_released(admin)
@@ -42,6 +43,16 @@ def a_cluster_of_four(admin):
         brokers = {broker["broker_id"]: broker for broker in cluster["brokers"]}
         everybody = {0, 1, 2, 3} <= brokers.keys() and all(broker["rack"] for broker in brokers.values())
         return everybody and cluster["controller_id"] in brokers
+
+    eventually(as_expected)
+
+
+def a_quorum_that_four_follow(admin):
+    def as_expected():
+        quorum = admin.describe_metadata_quorum()["topics"][0]["partitions"][0]
+        observers = {observer["replica_id"] for observer in quorum["observers"]}
+        voters = {voter["replica_id"] for voter in quorum["current_voters"]}
+        return quorum["leader_id"] in voters and {0, 1, 2, 3} <= observers
 
     eventually(as_expected)
 

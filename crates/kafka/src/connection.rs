@@ -2,11 +2,14 @@
 //!
 //! A task writes what callers queue, another reads answers and hands each to whoever waits for its
 //! correlation. When the stream dies, everything in flight fails with the same reason. A request
-//! that gets no answer in time ends the connection: brokers answer in order, so whatever comes
-//! after it is stuck as well (Kafka's own client does the same).
+//! that gets no answer within the connection's whole patience ends it: brokers answer in order, so whatever comes
+//! after it is stuck as well (Kafka's own client does the same). A caller who had less time to begin with gives up
+//! alone. A broker that throttles us says so with an answer and then reads nothing for that long: the next
+//! request waits, and its patience begins after that.
 
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +26,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf},
     sync::{mpsc, oneshot},
     task::AbortHandle,
-    time::timeout,
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use crate::{
@@ -48,6 +51,9 @@ pub enum Ended {
     /// The broker closed it.
     #[error("the broker closed the connection")]
     Closed,
+    /// The broker closed it at the first request after the greeting.
+    #[error("the broker closed the connection at the first request: it may want a login, or is going away")]
+    ClosedAtFirst,
     /// What came was no frame, or the stream broke.
     #[error("the connection broke")]
     Broken(#[source] Arc<FrameError>),
@@ -137,7 +143,8 @@ impl Drop for Inner {
 }
 
 impl Connection {
-    /// Starts talking over `stream`, and asks the broker what it speaks.
+    /// Starts talking over `stream`, and asks the broker what it speaks. A broker that leaves a request unanswered for
+    /// longer than `patience` is taken to be gone.
     pub async fn open<S: ByteStream + 'static>(
         stream: S,
         client_id: &str,
@@ -146,7 +153,7 @@ impl Connection {
     ) -> Result<Self, CallError> {
         let (reading, writing) = tokio::io::split(stream);
         let (outbox, queued) = mpsc::channel(OUTBOX);
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(Waiting::new(patience));
         let reader = tokio::spawn(read_answers(FrameReader::with_cap(reading, frame_cap), Arc::clone(&waiting)));
         let writer = tokio::spawn(write_requests(writing, queued, Arc::clone(&waiting)));
         let connection = Self {
@@ -165,6 +172,7 @@ impl Connection {
 
     /// Why it ended, if it has.
     pub fn ended(&self) -> Option<Ended> {
+        self.inner.waiting.end_if_silent();
         self.inner.waiting.lock().ended.clone()
     }
 
@@ -189,8 +197,8 @@ impl Connection {
         version: i16,
         patience: Duration,
     ) -> Result<Q::Response, CallError> {
-        let frame = self.exchange(request, version, patience).await?;
-        message::decode_response::<Q>(frame, version, Limits::KNOWN_PEER).map_err(CallError::Answer)
+        let body = self.call_for_body(request, version, patience).await?;
+        message::decode(body, version).map_err(CallError::Answer)
     }
 
     /// Makes a call and returns the answer's body, walked by the guard, for versions that the codec
@@ -202,27 +210,42 @@ impl Connection {
         patience: Duration,
     ) -> Result<Bytes, CallError> {
         let frame = self.exchange(request, version, patience).await?;
-        message::response_body::<Q>(frame, version, Limits::KNOWN_PEER).map_err(CallError::Answer)
+        let body = message::response_body::<Q>(frame, version, Limits::KNOWN_PEER).map_err(CallError::Answer)?;
+        self.inner.waiting.heed_throttle(throttle::of::<Q>(version, &body));
+        Ok(body)
     }
 
     async fn exchange<Q: Request>(&self, request: &Q, version: i16, patience: Duration) -> Result<Bytes, CallError> {
+        // The broker reads nothing before, and that is no silence.
+        while let Some(throttled) = self.inner.waiting.throttled() {
+            sleep_until(throttled).await;
+        }
         let (correlation, answer) = self.inner.waiting.expect_answer().map_err(CallError::NotSent)?;
         let frame = message::encode_request(request, version, correlation, &self.inner.client_id).map_err(|error| {
             self.inner.waiting.forget(correlation);
             CallError::Encode(error)
         })?;
-        let exchanged = timeout(patience, async {
+        let exchanged = async {
             // A closed outbox means that the writer has ended, and it has told `waiting` why.
             let _ = self.inner.outbox.send(frame).await;
             answer.await
-        });
-        match exchanged.await {
-            Ok(Ok(Ok(frame))) => Ok(frame),
-            Ok(Ok(Err(ended))) => Err(CallError::Lost(ended)),
-            Ok(Err(_)) => Err(CallError::Lost(Ended::Closed)),
-            Err(_) => {
-                self.inner.waiting.end(Ended::Silent);
-                Err(CallError::TimedOut(patience))
+        };
+        tokio::pin!(exchanged);
+        let mut deadline = Instant::now() + patience;
+        loop {
+            match timeout_at(deadline, &mut exchanged).await {
+                Ok(Ok(Ok(frame))) => return Ok(frame),
+                Ok(Ok(Err(ended))) => return Err(CallError::Lost(ended)),
+                Ok(Err(_)) => return Err(CallError::Lost(Ended::Closed)),
+                Err(_) => match self.inner.waiting.since(correlation) {
+                    // The broker has said meanwhile that it would not listen for a while.
+                    Some(since) if since + patience > deadline => deadline = since + patience,
+                    _ => {
+                        // The answer stays expected: when it comes after all, nobody is confused.
+                        self.inner.waiting.end_if_silent();
+                        return Err(CallError::TimedOut(patience));
+                    }
+                },
             }
         }
     }
@@ -270,9 +293,11 @@ fn name_of(key: i16) -> String {
 }
 
 /// Who waits for which answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     state: Mutex<WaitingState>,
+    /// A request that waits for so long ends the connection.
+    patience: Duration,
     /// Told when the connection ends, so that both tasks stop.
     over: tokio::sync::Notify,
 }
@@ -280,11 +305,25 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct WaitingState {
     next: i32,
-    callers: BTreeMap<i32, oneshot::Sender<Result<Bytes, Ended>>>,
+    /// How many answers came.
+    answered: usize,
+    callers: BTreeMap<i32, Caller>,
     ended: Option<Ended>,
+    /// Until when the broker will read nothing from us.
+    throttled: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Caller {
+    since: Instant,
+    answer: oneshot::Sender<Result<Bytes, Ended>>,
 }
 
 impl Waiting {
+    fn new(patience: Duration) -> Self {
+        Self { state: Mutex::default(), patience, over: tokio::sync::Notify::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, WaitingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -296,9 +335,44 @@ impl Waiting {
         }
         let correlation = state.next;
         state.next = state.next.wrapping_add(1);
-        let (caller, answer) = oneshot::channel();
-        state.callers.insert(correlation, caller);
-        Ok((correlation, answer))
+        let (answer, receiver) = oneshot::channel();
+        state.callers.insert(correlation, Caller { since: Instant::now(), answer });
+        Ok((correlation, receiver))
+    }
+
+    /// When a request began to wait.
+    fn since(&self, correlation: i32) -> Option<Instant> {
+        self.lock().callers.get(&correlation).map(|caller| caller.since)
+    }
+
+    /// Until when a request is to wait, if it is.
+    fn throttled(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.throttled.filter(|until| state.ended.is_none() && Instant::now() < *until)
+    }
+
+    /// The broker will read nothing for so long; requests that are on their way wait there.
+    fn heed_throttle(&self, pause: Duration) {
+        if pause.is_zero() {
+            return;
+        }
+        let mut state = self.lock();
+        let until = Instant::now() + pause;
+        if state.throttled.is_none() {
+            tracing::warn!(?pause, "a broker throttles this client: a quota is used up");
+        }
+        state.throttled = state.throttled.max(Some(until));
+        for caller in state.callers.values_mut() {
+            caller.since = caller.since.max(until);
+        }
+    }
+
+    /// Ends the connection if a request has waited for as long as any may.
+    fn end_if_silent(&self) {
+        let silent = |caller: &Caller| caller.since.elapsed() >= self.patience;
+        if self.lock().callers.values().any(silent) {
+            self.end(Ended::Silent);
+        }
     }
 
     fn forget(&self, correlation: i32) {
@@ -307,18 +381,27 @@ impl Waiting {
 
     fn answer(&self, frame: Bytes) -> Result<(), Ended> {
         let correlation = message::correlation_of(&frame).map_err(|_| Ended::Unasked)?;
-        let caller = self.lock().callers.remove(&correlation).ok_or(Ended::Unasked)?;
+        let caller = {
+            let mut state = self.lock();
+            state.answered += 1;
+            state.callers.remove(&correlation).ok_or(Ended::Unasked)?
+        };
         // The caller may have given up; then nobody wants it.
-        let _ = caller.send(Ok(frame));
+        let _ = caller.answer.send(Ok(frame));
         Ok(())
     }
 
     /// Ends the connection; the first reason stays.
     fn end(&self, reason: Ended) {
         let mut state = self.lock();
+        let reason = match reason {
+            // Only the greeting was answered.
+            Ended::Closed if state.answered == 1 && !state.callers.is_empty() => Ended::ClosedAtFirst,
+            reason => reason,
+        };
         let reason = state.ended.get_or_insert(reason).clone();
         for (_, caller) in std::mem::take(&mut state.callers) {
-            let _ = caller.send(Err(reason.clone()));
+            let _ = caller.answer.send(Err(reason.clone()));
         }
         drop(state);
         self.over.notify_waiters();

@@ -47,14 +47,6 @@ pub enum Error {
         /// Its id.
         broker: i32,
     },
-    /// A partition that has no leader, or does not exist.
-    #[error("nobody leads {topic}-{partition}")]
-    NoLeader {
-        /// Its topic.
-        topic: String,
-        /// Its index.
-        partition: i32,
-    },
     /// The request or its answer was lost, late or unreadable.
     #[error("could not {operation} at {address}")]
     Call {
@@ -115,7 +107,7 @@ impl Error {
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::Connect { source, .. } => source.remedy(),
-            Self::UnknownBroker { .. } | Self::NoLeader { .. } => Remedy::RefreshMetadata,
+            Self::UnknownBroker { .. } => Remedy::RefreshMetadata,
             Self::Call { source, .. } => source.remedy(),
             Self::Refused { refusal, .. } => refusal.code.remedy(),
             Self::Fenced { .. } | Self::Shortened { .. } | Self::Records { .. } => Remedy::AskUser,
@@ -217,9 +209,10 @@ impl ErrorCode {
         match self.0 {
             // Corrupt on the way, timed out, lost, too few in sync for now.
             2 | 7 | 13 | 19 | 20 => Remedy::Retry,
-            // Loading, electing, ending, throttled, moving, unstable: the broker asks for patience.
-            14 | 15 | 27 | 51 | 60 | 78 | 88 | 89 => Remedy::Wait(A_WHILE),
-            3 | 5 | 6 | 8 | 9 | 16 | 41 | 56 | 72 | 74 | 75 | 76 | 77 | 100 | 103 => Remedy::RefreshMetadata,
+            // Loading, electing, ending, throttled, moving, unstable, the replica that is to lead not in sync yet: the
+            // broker asks for patience.
+            14 | 15 | 27 | 51 | 60 | 78 | 80 | 83 | 88 | 89 => Remedy::Wait(A_WHILE),
+            3 | 5 | 6 | 8 | 9 | 16 | 41 | 56 | 72 | 74 | 75 | 77 | 100 | 103 => Remedy::RefreshMetadata,
             _ => Remedy::AskUser,
         }
     }
@@ -260,6 +253,37 @@ mod tests {
         assert_eq!(ErrorCode(9999).to_string(), "error 9999");
         let refusal = Refusal { code: ErrorCode::INVALID_REQUEST, message: Some("no".into()) };
         assert_eq!(refusal.to_string(), "INVALID_REQUEST (42): no");
+    }
+
+    /// What Kafka's own client repeats, this one does, but for these.
+    #[test]
+    fn remedies_agree_with_kafka() {
+        use ResponseError as R;
+        let patient = [
+            // The broker is coming or going, or registers anew.
+            R::BrokerNotAvailable,
+            R::StaleBrokerEpoch,
+            // A group, a transaction, a move: each is over some time. Kafka's client knows these cases one by one.
+            R::RebalanceInProgress,
+            R::ConcurrentTransactions,
+            R::ReassignmentInProgress,
+        ];
+        let final_ones = [
+            // Sessions that this client never opens.
+            R::FetchSessionIdNotFound,
+            R::InvalidFetchSessionEpoch,
+            R::FetchSessionTopicIdError,
+            R::ShareSessionNotFound,
+            R::InvalidShareSessionEpoch,
+            R::ShareSessionLimitReached,
+            // It is as it should be.
+            R::ElectionNotNeeded,
+        ];
+        for known in (-1..200).filter(|code| *code != 0).filter_map(ResponseError::try_from_code) {
+            let repeated = ErrorCode(known.code()).remedy() != Remedy::AskUser;
+            let expected = (known.is_retriable() || patient.contains(&known)) && !final_ones.contains(&known);
+            assert_eq!(repeated, expected, "{known:?}");
+        }
     }
 
     #[test]

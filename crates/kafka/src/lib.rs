@@ -22,6 +22,7 @@ pub mod records;
 mod testing;
 pub mod topic;
 pub mod types;
+mod varint;
 pub mod versions;
 
 pub use client::{Client, Settings};

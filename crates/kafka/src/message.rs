@@ -155,7 +155,7 @@ fn encode(
     frame::finish(bytes).map_err(MessageError::TooLong)
 }
 
-fn decode<T: Decodable>(mut body: Bytes, version: i16) -> Result<T, MessageError> {
+pub(crate) fn decode<T: Decodable>(mut body: Bytes, version: i16) -> Result<T, MessageError> {
     T::decode(&mut body, version).map_err(|source| MessageError::Decode(source.into()))
 }
 

@@ -2,7 +2,7 @@
 
 use kafka_protocol::messages::{self, ElectLeadersRequest, elect_leaders_request::TopicPartitions};
 
-use super::{CHANGES_AT_ONCE, in_pieces};
+use super::in_pieces;
 use crate::{
     client::{Call, Client, Effect, To},
     error::Refusal,
@@ -22,7 +22,7 @@ impl Client {
     /// Elects leaders. A partition that is led as it should be answers
     /// [`crate::ErrorCode::ELECTION_NOT_NEEDED`].
     pub async fn elect_leaders(&self, election: Election, partitions: &[TopicPartition]) -> Changes {
-        in_pieces(partitions, CHANGES_AT_ONCE, |some: Vec<TopicPartition>| async move {
+        in_pieces(partitions, self.settings().partitions_at_once, |some: Vec<TopicPartition>| async move {
             let call = Call { operation: "elect leaders", to: To::Controller, effect: Effect::Repeatable };
             let request = |_| {
                 let topics = by_topic(some.iter().map(|one| (one.topic.as_str(), one.partition)));

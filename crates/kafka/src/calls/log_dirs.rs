@@ -13,7 +13,7 @@ use kafka_protocol::messages::{
 };
 pub use v5::encode_response;
 
-use super::{CHANGES_AT_ONCE, in_pieces, questions};
+use super::{in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     connection::{CallError, Connection},
@@ -75,7 +75,7 @@ impl Client {
     ) -> Result<LogDirs, Error> {
         // Without any, the directories are told all the same.
         let first = partitions.map(|_| &[][..]);
-        let mut pieces = questions(partitions).into_iter();
+        let mut pieces = questions(partitions, self.settings().partitions_at_once).into_iter();
         let mut told = self.describe_some(broker, pieces.next().unwrap_or(first)).await?;
         for piece in pieces {
             for (path, dir) in self.describe_some(broker, piece).await?.dirs {
@@ -121,7 +121,7 @@ impl Client {
     /// the choice for when it comes.
     pub async fn alter_replica_log_dirs(&self, broker: BrokerId, wanted: &BTreeMap<TopicPartition, String>) -> Changes {
         let wanted: Vec<(TopicPartition, String)> = wanted.clone().into_iter().collect();
-        in_pieces(&wanted, CHANGES_AT_ONCE, |some: Vec<(TopicPartition, String)>| async move {
+        in_pieces(&wanted, self.settings().partitions_at_once, |some: Vec<(TopicPartition, String)>| async move {
             let operation = "alter the log directories of replicas";
             let call = Call { operation, to: To::Broker(broker), effect: Effect::Repeatable };
             let request = |_| {

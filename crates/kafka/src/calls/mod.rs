@@ -19,20 +19,14 @@ use crate::{
     types::{Changes, TopicPartition},
 };
 
-/// Partitions asked about in one request.
-const QUESTIONS_AT_ONCE: usize = 1000;
-
 /// Questions about these partitions, in pieces of a request each; one about all of them if none are
 /// named.
-fn questions(partitions: Option<&[TopicPartition]>) -> Vec<Option<&[TopicPartition]>> {
+fn questions(partitions: Option<&[TopicPartition]>, at_once: usize) -> Vec<Option<&[TopicPartition]>> {
     match partitions {
-        Some(partitions) => partitions.chunks(QUESTIONS_AT_ONCE).map(Some).collect(),
+        Some(partitions) => partitions.chunks(at_once.max(1)).map(Some).collect(),
         None => vec![None],
     }
 }
-
-/// Partitions changed by one request. More would make the controller busy for seconds.
-const CHANGES_AT_ONCE: usize = 1000;
 
 /// Makes a change piece by piece, until one is interrupted.
 async fn in_pieces<T: Clone, Thing: Ord, Changing>(
@@ -44,7 +38,7 @@ where
     Changing: Future<Output = Result<BTreeMap<Thing, Result<(), Refusal>>, Error>>,
 {
     let mut answers = BTreeMap::new();
-    for piece in things.chunks(at_once) {
+    for piece in things.chunks(at_once.max(1)) {
         match change(piece.to_vec()).await {
             Ok(some) => answers.extend(some),
             Err(error) => return Changes { answers, interrupted: Some(error) },

@@ -8,7 +8,7 @@ use kafka_protocol::messages::{
     list_partition_reassignments_request::ListPartitionReassignmentsTopics,
 };
 
-use super::{CHANGES_AT_ONCE, in_pieces, questions};
+use super::{in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     error::{Error, Refusal},
@@ -46,9 +46,12 @@ impl Client {
         may_change_factor: bool,
     ) -> Changes {
         let targets: Vec<(TopicPartition, Target)> = targets.clone().into_iter().collect();
-        in_pieces(&targets, CHANGES_AT_ONCE, |some: Vec<(TopicPartition, Target)>| async move {
-            // The same target again changes nothing.
-            let call = Call { operation: "alter reassignments", to: To::Controller, effect: Effect::Repeatable };
+        in_pieces(&targets, self.settings().partitions_at_once, |some: Vec<(TopicPartition, Target)>| async move {
+            // The same target again changes nothing. The same cancel again would be refused for having worked, or
+            // cancel what somebody else has begun since.
+            let cancels = some.iter().any(|(_, target)| matches!(target, Target::Cancel));
+            let effect = if cancels { Effect::Once } else { Effect::Repeatable };
+            let call = Call { operation: "alter reassignments", to: To::Controller, effect };
             let request = |version| {
                 let topics = by_topic(some.iter().map(|(partition, target)| {
                     let replicas = match target {
@@ -93,7 +96,7 @@ impl Client {
         partitions: Option<&[TopicPartition]>,
     ) -> Result<BTreeMap<TopicPartition, Reassignment>, Error> {
         let mut moves = BTreeMap::new();
-        for some in questions(partitions) {
+        for some in questions(partitions, self.settings().partitions_at_once) {
             self.list_some(some, &mut moves).await?;
         }
         Ok(moves)

@@ -23,8 +23,8 @@ use crate::{
     types::{BrokerId, Changes, message, text, topic_name},
 };
 
-/// Partitions on one page: as many as brokers give by default.
-const PAGE: i32 = 2000;
+/// Partitions on one page at most: as many as brokers give by default.
+const LARGEST_PAGE: usize = 2000;
 /// Topics in one question, where there are no pages.
 const TOPICS_AT_ONCE: usize = 500;
 /// Topics made or removed by one request: a controller takes some ten thousand records of one, and a
@@ -165,10 +165,12 @@ impl Client {
     ) -> Result<messages::DescribeTopicPartitionsResponse, Error> {
         let call = Call { operation: "describe topics", to: To::Any, effect: Effect::Repeatable };
         let topics: Vec<_> = names.iter().map(|name| TopicRequest::default().with_name(topic_name(name))).collect();
+        // What is said of a partition is short.
+        let page = self.settings().partitions_at_once.saturating_mul(2).clamp(1, LARGEST_PAGE) as i32;
         let request = |_| {
             DescribeTopicPartitionsRequest::default()
                 .with_topics(topics.clone())
-                .with_response_partition_limit(PAGE)
+                .with_response_partition_limit(page)
                 .with_cursor(cursor.clone())
         };
         self.ask(call, request, |_| Ok(())).await

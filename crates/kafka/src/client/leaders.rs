@@ -18,9 +18,8 @@ use crate::{
     types::{Answers, BrokerId, TopicPartition, topic_name},
 };
 
-/// Partitions in one request, and bytes of what goes with them: brokers take 100 MiB by default, and a
-/// request is in memory several times on its way. Topics in one question for leaders.
-const PARTITIONS_AT_ONCE: usize = 1000;
+/// Bytes of what goes with partitions in one request: brokers take 100 MiB by default, and a request is in memory
+/// several times on its way. Topics in one question for leaders.
 const BYTES_AT_ONCE: usize = 16 * 1024 * 1024;
 const TOPICS_AT_ONCE: usize = 500;
 /// Leaders asked at the same time.
@@ -40,14 +39,19 @@ impl Client {
     ) -> Result<Answers<Out>, Error> {
         let until = self.deadline();
         let mut answers: Answers<Out> = BTreeMap::new();
+        // Partitions of which nothing is known but that no answer came, and why the last of them has none.
+        let mut silent: BTreeSet<&TopicPartition> = BTreeSet::new();
+        let mut lost = None;
         let mut open: BTreeSet<&TopicPartition> = work.keys().collect();
         let mut failures = 0;
         loop {
-            let (by_leader, leaderless) = self.by_leader(&open, until).await?;
+            let Leaders { by_leader, leaderless, unasked } = self.by_leader(&open, until).await?;
+            lost = unasked.or(lost);
             let pieces: Vec<_> = by_leader
                 .into_iter()
                 .flat_map(|(leader, partitions)| {
-                    let pieces = cut(partitions, |partition| work[*partition].weight());
+                    let pieces =
+                        cut(partitions, self.inner.settings.partitions_at_once, |partition| work[*partition].weight());
                     pieces.into_iter().map(move |piece| (leader, piece))
                 })
                 .collect();
@@ -62,7 +66,6 @@ impl Client {
             let asked = stream::iter(asking).buffered(LEADERS_AT_ONCE).collect::<Vec<_>>().await;
 
             let mut failed: Answers<Out> = leaderless;
-            let mut lost = None;
             for (partitions, answer) in asked {
                 match answer {
                     Ok(answer) => {
@@ -75,14 +78,14 @@ impl Client {
                         }
                     }
                     Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
-                    Err(error) if effect == Effect::Once && !super::may_repeat(&error, effect, failures) => {
-                        // What others have written is not to be forgotten because of it.
-                        let message = Some(format!("no answer: {error}"));
-                        let refusal = Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message };
-                        failed.extend(partitions.iter().map(|one| ((*one).clone(), Err(refusal.clone()))));
+                    Err(error) => {
+                        // What others have said or written is not to be forgotten because of it.
+                        if effect == Effect::Once && !super::may_repeat(&error, effect, failures) {
+                            answers.extend(partitions.iter().map(|one| ((*one).clone(), Err(no_answer(&error)))));
+                            silent.extend(partitions);
+                        }
                         lost = Some(error);
                     }
-                    Err(error) => lost = Some(error),
                 }
             }
 
@@ -99,15 +102,18 @@ impl Client {
                 }
             }
             open.retain(|partition| !answers.contains_key(*partition));
+            if again >= until
+                && let Some(error) = &lost
+            {
+                answers.extend(open.iter().map(|one| ((*one).clone(), Err(no_answer(error)))));
+                silent.extend(std::mem::take(&mut open));
+            }
             if open.is_empty() {
                 return match lost {
                     // Nothing else is known, so the cause says it best.
-                    Some(error) if answers.values().all(was_lost) => Err(error),
+                    Some(error) if silent.len() == answers.len() && !silent.is_empty() => Err(error),
                     _ => Ok(answers),
                 };
-            }
-            if again >= until {
-                return Err(lost.unwrap_or_else(|| no_leader(open.first().expect("some are open"))));
             }
             self.forget_leaders(open.iter().copied());
             sleep_until(again).await;
@@ -132,13 +138,13 @@ impl Client {
         result
     }
 
-    /// Partitions by leader; and those that have none.
+    /// Partitions by leader, those that have none, and why nothing is known of the others.
     async fn by_leader<'a, Out>(
         &self,
         open: &BTreeSet<&'a TopicPartition>,
         until: Instant,
-    ) -> Result<(BTreeMap<BrokerId, Vec<&'a TopicPartition>>, Answers<Out>), Error> {
-        let refusals = self.learn_leaders(open, until).await?;
+    ) -> Result<Leaders<'a, Out>, Error> {
+        let (refusals, unasked) = self.learn_leaders(open, until).await?;
         let mut by_leader: BTreeMap<BrokerId, Vec<&TopicPartition>> = BTreeMap::new();
         let mut leaderless: Answers<Out> = BTreeMap::new();
         {
@@ -151,26 +157,31 @@ impl Client {
                     }
                     Some(Some(None)) => ErrorCode::LEADER_NOT_AVAILABLE,
                     Some(None) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                    None => refusals.get(&partition.topic).copied().unwrap_or(ErrorCode::LEADER_NOT_AVAILABLE),
+                    None => match refusals.get(&partition.topic) {
+                        Some(code) => *code,
+                        // Nobody could be asked: that is no word about its leader.
+                        None if unasked.is_some() => continue,
+                        None => ErrorCode::LEADER_NOT_AVAILABLE,
+                    },
                 };
                 leaderless.insert((*partition).clone(), Err(Refusal { code, message: None }));
             }
         }
-        Ok((by_leader, leaderless))
+        Ok(Leaders { by_leader, leaderless, unasked })
     }
 
-    /// Asks for the leaders of topics that are not known; tells what was refused.
+    /// Asks for the leaders of topics that are not known; tells what was refused, and why some could not be asked for.
     async fn learn_leaders(
         &self,
         open: &BTreeSet<&TopicPartition>,
         until: Instant,
-    ) -> Result<BTreeMap<String, ErrorCode>, Error> {
+    ) -> Result<(BTreeMap<String, ErrorCode>, Option<Error>), Error> {
         let unknown: BTreeSet<&str> = {
             let known = self.inner.routes.lock();
             let is_unknown = |partition: &&&TopicPartition| !known.leaders.contains_key(&partition.topic);
             open.iter().filter(is_unknown).map(|partition| partition.topic.as_str()).collect()
         };
-        let mut refusals = BTreeMap::new();
+        let (mut refusals, mut unasked) = (BTreeMap::new(), None);
         let unknown: Vec<&str> = unknown.into_iter().collect();
         for names in unknown.chunks(TOPICS_AT_ONCE) {
             let topics =
@@ -181,7 +192,10 @@ impl Client {
                 Ok(answer) => answer,
                 Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
                 // The next round asks again, of another broker if this one is gone.
-                Err(_) => continue,
+                Err(error) => {
+                    unasked = Some(error);
+                    continue;
+                }
             };
             self.learn_brokers(&answer);
             let mut known = self.inner.routes.lock();
@@ -197,7 +211,7 @@ impl Client {
                 known.leaders.insert(name, leaders.collect());
             }
         }
-        Ok(refusals)
+        Ok((refusals, unasked))
     }
 
     fn forget_leaders<'a>(&self, partitions: impl Iterator<Item = &'a TopicPartition>) {
@@ -205,7 +219,16 @@ impl Client {
         for partition in partitions {
             known.leaders.remove(&partition.topic);
         }
+        known.ask_another();
     }
+}
+
+/// Whom to ask about which partitions.
+struct Leaders<'a, Out> {
+    by_leader: BTreeMap<BrokerId, Vec<&'a TopicPartition>>,
+    leaderless: Answers<Out>,
+    /// Why nothing is known of the rest.
+    unasked: Option<Error>,
 }
 
 /// How many bytes go with a partition in a request.
@@ -228,13 +251,13 @@ impl Weight for Bytes {
 }
 
 /// Cuts partitions into pieces of a request each. What is too much by itself goes alone.
-fn cut<T>(partitions: Vec<T>, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+fn cut<T>(partitions: Vec<T>, at_once: usize, weight: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
     let mut pieces: Vec<Vec<T>> = Vec::new();
     let mut bytes = 0;
     for partition in partitions {
         let more = weight(&partition);
         match pieces.last_mut() {
-            Some(piece) if piece.len() < PARTITIONS_AT_ONCE && bytes + more <= BYTES_AT_ONCE => {
+            Some(piece) if piece.len() < at_once && bytes + more <= BYTES_AT_ONCE => {
                 piece.push(partition);
                 bytes += more;
             }
@@ -255,12 +278,15 @@ fn is_worth_repeating(code: ErrorCode, effect: Effect) -> bool {
     }
 }
 
-fn was_lost<T>(answer: &Result<T, Refusal>) -> bool {
-    answer.as_ref().is_err_and(|refusal| refusal.code == ErrorCode::REQUEST_TIMED_OUT)
+/// What is said of a partition whose leader gave no answer.
+fn no_answer(error: &Error) -> Refusal {
+    Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message: Some(format!("no answer: {}", error_chain(error))) }
 }
 
-fn no_leader(partition: &TopicPartition) -> Error {
-    Error::NoLeader { topic: partition.topic.clone(), partition: partition.partition }
+/// An error with its causes, in one line.
+fn error_chain(error: &Error) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
@@ -270,7 +296,7 @@ mod tests {
     #[test]
     fn pieces_are_bounded_by_count_and_by_bytes_and_keep_the_order() {
         let lengths = |weights: &[usize]| {
-            let pieces = cut(weights.to_vec(), |weight| *weight);
+            let pieces = cut(weights.to_vec(), 1000, |weight| *weight);
             assert_eq!(pieces.concat(), weights);
             pieces.iter().map(Vec::len).collect::<Vec<_>>()
         };

@@ -44,6 +44,9 @@ pub struct Settings {
     pub request_patience: Duration,
     /// How long a call may take with all its repetitions.
     pub patience: Duration,
+    /// How many partitions one request asks about or changes. More at once would make a controller busy for seconds,
+    /// and answers long.
+    pub partitions_at_once: usize,
     /// The longest answer to accept.
     pub frame_cap: usize,
     /// Where the randomness of pauses comes from: of the system by default, so that no two clients pause alike.
@@ -60,6 +63,7 @@ impl Settings {
             allow_plaintext_password: false,
             request_patience: Duration::from_secs(10),
             patience: Duration::from_secs(30),
+            partitions_at_once: 1000,
             frame_cap: frame::DEFAULT_CAP,
             seed: RandomState::new().hash_one(()),
         }
@@ -70,6 +74,7 @@ impl Settings {
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -115,7 +120,13 @@ impl Client {
     pub fn new(connector: Arc<dyn Connector>, settings: Settings) -> Self {
         let settings = Arc::new(settings);
         let pool = pool::Pool::new(connector, Arc::clone(&settings));
-        Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }) }
+        let patience = settings.patience;
+        Self { inner: Arc::new(Inner { settings, pool, routes: routes::Routes::default() }), patience }
+    }
+
+    /// The same client for calls that may take another time with all their repetitions; connections are shared.
+    pub fn with_patience(&self, patience: Duration) -> Self {
+        Self { inner: Arc::clone(&self.inner), patience }
     }
 
     /// Another client of the same cluster, with connections and patience of its own: for questions that are not to wait
@@ -137,7 +148,7 @@ impl Client {
     }
 
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.inner.settings.patience
+        Instant::now() + self.patience
     }
 
     /// How long one request may take now that the call must be over by `until`.

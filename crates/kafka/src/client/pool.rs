@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{Settings, backoff::Backoff};
 use crate::{
     connect::{Address, ConnectError, Connector},
-    connection::Connection,
+    connection::{Connection, Ended},
     error::Error,
     login::{self, Credentials, LogInError},
 };
@@ -29,7 +29,13 @@ struct Slot {
     connection: Option<Live>,
     failures: u32,
     not_before: Option<Instant>,
+    /// Connections in a row that the broker closed at the first request.
+    shut_out: u32,
 }
+
+/// So often may a broker close a connection at the first request because it is going away. One that wants a login from
+/// a client without credentials does nothing else.
+const SHUT_OUT_AFTER: u32 = 3;
 
 #[derive(Debug)]
 struct Live {
@@ -79,15 +85,28 @@ impl Pool {
         if let Some(connection) = slot.live() {
             return Ok(connection.clone());
         }
-        slot.connection = None;
+        if let Some(last) = slot.connection.take() {
+            let shut_out = matches!(last.connection.ended(), Some(Ended::ClosedAtFirst));
+            slot.shut_out = if shut_out { slot.shut_out + 1 } else { 0 };
+        }
+        if self.settings.credentials.is_none() && slot.shut_out >= SHUT_OUT_AFTER {
+            // Whoever comes later finds out anew.
+            slot.shut_out = 0;
+            return Err(Error::Connect { address: address.clone(), source: ConnectError::LoginWanted });
+        }
         if let Some(not_before) = slot.not_before {
             timeout_at(until, sleep_until(not_before)).await.map_err(|_| late())?;
         }
+        let whole = self.settings.request_patience <= until.saturating_duration_since(Instant::now());
         match self.open(address, until).await {
             Ok(live) => {
                 let connection = live.connection.clone();
-                *slot = Slot { connection: Some(live), ..Slot::default() };
+                *slot = Slot { connection: Some(live), shut_out: slot.shut_out, ..Slot::default() };
                 Ok(connection)
+            }
+            // Who had little time left has not found out anything about the broker.
+            Err(source @ ConnectError::TimedOut(_)) if !whole => {
+                Err(Error::Connect { address: address.clone(), source })
             }
             Err(source) => {
                 slot.failures = slot.failures.saturating_add(1);
@@ -106,12 +125,11 @@ impl Pool {
             return Err(LogInError::PasswordInTheOpen.into());
         }
         let opening = async {
+            let (id, cap, whole) = (&self.settings.client_id, self.settings.frame_cap, self.settings.request_patience);
             let stream = self.connector.open(address).await?;
-            let connection = Connection::open(stream, &self.settings.client_id, self.settings.frame_cap, patience)
-                .await
-                .map_err(ConnectError::Greeting)?;
+            let connection = Connection::open(stream, id, cap, whole).await.map_err(ConnectError::Greeting)?;
             let lifetime = match &self.settings.credentials {
-                Some(credentials) => login::log_in(&connection, credentials, patience).await?,
+                Some(credentials) => login::log_in(&connection, credentials, whole).await?,
                 None => None,
             };
             // Renewed well before the broker would close it.

@@ -39,6 +39,12 @@ pub(super) struct Known {
     pub(super) leaders: BTreeMap<String, BTreeMap<i32, Option<BrokerId>>>,
     /// What is known of brokers is to be asked for anew.
     doubtful: bool,
+    /// Whom a question that anybody may answer went to last.
+    asked: Option<Address>,
+    /// Who has answered such a one badly, and is asked after all others.
+    avoided: Option<Address>,
+    /// How often somebody else was looked for: the next in turn is asked.
+    turns: usize,
 }
 
 impl Routes {
@@ -50,6 +56,7 @@ impl Routes {
     pub(super) fn doubt(&self, to: To<'_>) {
         let mut known = self.lock();
         known.doubtful = true;
+        known.ask_another();
         if let To::Coordinator(id) = to {
             known.coordinators.remove(id);
         }
@@ -57,6 +64,12 @@ impl Routes {
 }
 
 impl Known {
+    /// Whoever was asked last may have an old picture: the next question goes to somebody else, if there is one.
+    pub(super) fn ask_another(&mut self) {
+        self.avoided.clone_from(&self.asked);
+        self.turns = self.turns.wrapping_add(1);
+    }
+
     fn learn(&mut self, answer: &MetadataResponse) {
         self.brokers = answer
             .brokers
@@ -88,15 +101,22 @@ impl Client {
     }
 
     /// Any broker that can be reached: those with a live connection first, then those the cluster
-    /// named, then the bootstrap addresses. One that is silent does not hold up those after it.
+    /// named, then the bootstrap addresses. One that is silent does not hold up those after it; one that was asked
+    /// before a call failed comes last.
     async fn connect_any(&self, until: Instant) -> Result<(Address, Connection), Error> {
-        let mut addresses: Vec<Address> = self.inner.routes.lock().brokers.values().cloned().collect();
+        let (mut addresses, avoided): (Vec<Address>, _) = {
+            let known = self.inner.routes.lock();
+            let mut addresses: Vec<Address> = known.brokers.values().cloned().collect();
+            let turns = known.turns.checked_rem(addresses.len()).unwrap_or(0);
+            addresses.rotate_left(turns);
+            (addresses, known.avoided.clone())
+        };
         for address in &self.inner.settings.bootstrap {
             if !addresses.contains(address) {
                 addresses.push(address.clone());
             }
         }
-        addresses.sort_by_key(|address| !self.inner.pool.is_live(address));
+        addresses.sort_by_key(|address| (avoided.as_ref() == Some(address), !self.inner.pool.is_live(address)));
         let mut last = Error::UnknownBroker { broker: -1 };
         let mut waiting = addresses.into_iter();
         let mut opening = FuturesUnordered::new();
@@ -115,7 +135,10 @@ impl Client {
                 _ => timeout(HEAD_START, opening.next()).await.unwrap_or(None),
             };
             match first {
-                Some(Ok(opened)) => return Ok(opened),
+                Some(Ok(opened)) => {
+                    self.inner.routes.lock().asked = Some(opened.0.clone());
+                    return Ok(opened);
+                }
                 Some(Err(error)) => last = error,
                 // All are silent so far: others may be faster.
                 None => {}

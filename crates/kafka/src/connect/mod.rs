@@ -91,6 +91,9 @@ pub enum ConnectError {
     /// The broker did not say what it speaks.
     #[error("the broker does not answer as a Kafka broker does")]
     Greeting(#[source] CallError),
+    /// The broker hangs up on whoever asks it something, again and again.
+    #[error("the broker closes every connection at the first request: it wants a login, and there are no credentials")]
+    LoginWanted,
     /// The broker did not let us in.
     #[error("the login failed")]
     LogIn(#[from] LogInError),
@@ -102,7 +105,7 @@ impl ConnectError {
         match self {
             Self::Unreachable(_) | Self::TimedOut(_) => Remedy::Retry,
             Self::Greeting(source) | Self::LogIn(LogInError::Call(source)) => source.remedy(),
-            Self::LogIn(_) => Remedy::AskUser,
+            Self::LogIn(_) | Self::LoginWanted => Remedy::AskUser,
             Self::Tls(source) => source.remedy(),
         }
     }

@@ -82,9 +82,9 @@ async fn everything_in_flight_fails_when_the_stream_dies() {
         drop(other);
     };
     let (one, two, ()) = tokio::join!(ask(&connection), ask(&connection), peer);
-    assert!(matches!(one, Err(CallError::Lost(Ended::Closed))), "{one:?}");
-    assert!(matches!(two, Err(CallError::Lost(Ended::Closed))), "{two:?}");
-    assert!(matches!(ask(&connection).await, Err(CallError::NotSent(Ended::Closed))));
+    assert!(matches!(one, Err(CallError::Lost(Ended::ClosedAtFirst))), "{one:?}");
+    assert!(matches!(two, Err(CallError::Lost(Ended::ClosedAtFirst))), "{two:?}");
+    assert!(matches!(ask(&connection).await, Err(CallError::NotSent(Ended::ClosedAtFirst))));
     assert!(connection.ended().is_some());
 }
 
@@ -97,6 +97,57 @@ async fn silence_ends_the_connection_after_the_deadline() {
     assert_eq!(error.remedy(), Remedy::Retry);
     assert_eq!(before.elapsed(), PATIENCE);
     assert!(matches!(ask(&connection).await, Err(CallError::NotSent(Ended::Silent))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_with_little_time_gives_up_alone() {
+    let (connection, mut other) = connected().await;
+    let peer = async {
+        for _ in 0..2 {
+            let request = other.request().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            other.send(&encode_response(&named("x"), request.version, request.correlation).unwrap()).await;
+        }
+    };
+    let brief = Duration::from_millis(5);
+    let (hurried, patient, ()) =
+        tokio::join!(async { connection.call(&MetadataRequest::default(), brief).await }, ask(&connection), peer);
+    assert!(matches!(hurried, Err(CallError::TimedOut(time)) if time == brief), "{hurried:?}");
+    assert_eq!(patient.unwrap().cluster_id.unwrap().to_string(), "x");
+    assert!(connection.ended().is_none());
+    // A broker that is silent for good is noticed, even where nobody waits for as long.
+    assert!(connection.call(&MetadataRequest::default(), brief).await.is_err());
+    tokio::time::sleep(PATIENCE).await;
+    assert!(matches!(connection.ended(), Some(Ended::Silent)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_client_waits_as_long_as_it_is_told() {
+    let (connection, mut other) = connected().await;
+    let pause = 3 * PATIENCE;
+    let throttled = named("first").with_throttle_time_ms(pause.as_millis() as i32);
+    let peer = async {
+        let request = other.request().await;
+        other.send(&encode_response(&throttled, request.version, request.correlation).unwrap()).await;
+        // It reads nothing for so long.
+        tokio::time::sleep(pause).await;
+        for id in ["second", "third"] {
+            let request = other.request().await;
+            other.send(&encode_response(&named(id), request.version, request.correlation).unwrap()).await;
+        }
+    };
+    let before = Instant::now();
+    let calls = async {
+        // The second is on its way when the first is answered.
+        let (first, second) = tokio::join!(ask(&connection), ask(&connection));
+        first.unwrap();
+        second.unwrap();
+        ask(&connection).await.unwrap()
+    };
+    let (third, ()) = tokio::join!(calls, peer);
+    assert_eq!(third.cluster_id.unwrap().to_string(), "third");
+    assert_eq!(before.elapsed(), pause);
+    assert!(connection.ended().is_none());
 }
 
 #[tokio::test(start_paused = true)]

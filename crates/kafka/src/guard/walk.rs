@@ -8,6 +8,7 @@ use super::{
     Hostile, Limits,
     shape::{Field, Kind},
 };
+use crate::varint::first_unsigned;
 
 pub(super) struct Walk<'a> {
     rest: &'a [u8],
@@ -142,17 +143,8 @@ impl<'a> Walk<'a> {
     }
 
     fn varint(&mut self, field: &'static str) -> Result<u32, Hostile> {
-        let mut number = 0;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.byte(field)?;
-            if shift == 28 && byte > 0x0f {
-                return Err(Hostile::Varint { field });
-            }
-            number |= u32::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
+        let (number, length) = first_unsigned(self.rest).map_err(|_| Hostile::Varint { field })?;
+        self.rest = &self.rest[length..];
         Ok(number)
     }
 }

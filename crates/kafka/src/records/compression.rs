@@ -6,9 +6,10 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::RecordsError;
 
-/// The most a batch may hold when decompressed. Brokers take batches of one megabyte by default;
-/// the rest is for clusters that raised it, and against bytes that grow a thousandfold.
-const MOST: usize = 128 * 1024 * 1024;
+/// The most a batch may hold when decompressed, and the most it may take in memory with its records read. Brokers take
+/// batches of one megabyte by default; the rest is for clusters that raised it. It is an end to bytes that grow a
+/// thousandfold, and to records of seven bytes each that take a hundred when read.
+pub(super) const MOST: usize = 128 * 1024 * 1024;
 
 /// How snappy-java, and so Kafka, frames snappy: magic, two versions, then blocks with a length.
 const SNAPPY_MAGIC: &[u8] = b"\x82SNAPPY\0";

@@ -8,11 +8,13 @@ mod compression;
 mod head;
 #[cfg(test)]
 mod tests;
-mod varint;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 pub use compression::Compression;
+use compression::MOST;
 pub use head::{BatchHead, NO_PRODUCER, Producer, place};
+
+use crate::varint::{NoNumber, read_signed, write_signed};
 
 /// What is wrong with records.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +31,7 @@ pub enum RecordsError {
     /// A codec that Kafka does not have.
     #[error("compression {0} is unknown")]
     UnknownCompression(i16),
-    /// More than a batch may hold.
+    /// More than a batch may hold, or its records may take in memory.
     #[error("a batch holds more than {0} bytes")]
     TooLarge(usize),
     /// Bytes that do not decompress.
@@ -38,6 +40,12 @@ pub enum RecordsError {
     /// More records or longer ones than fit one batch.
     #[error("the records do not fit one batch")]
     DoNotFit,
+}
+
+impl From<NoNumber> for RecordsError {
+    fn from(_: NoNumber) -> Self {
+        Self::Malformed
+    }
 }
 
 /// A record to be written.
@@ -84,7 +92,12 @@ pub struct BatchOptions {
 
 /// The batches in what a fetch brought. The last may be cut off by the fetch's own limit; it is
 /// left out, and comes whole with the next fetch.
-pub fn decode_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<Batch, RecordsError>> {
+pub fn decode_batches(bytes: Bytes) -> impl Iterator<Item = Result<Batch, RecordsError>> {
+    open_batches(bytes).map(|open| open.and_then(OpenBatch::read))
+}
+
+/// The same, for whoever looks at one record after the other: no batch is in memory as a whole, save its bytes.
+pub fn open_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<OpenBatch, RecordsError>> {
     let mut failed = false;
     std::iter::from_fn(move || {
         if failed {
@@ -96,47 +109,99 @@ pub fn decode_batches(mut bytes: Bytes) -> impl Iterator<Item = Result<Batch, Re
     })
 }
 
-fn next_batch(bytes: &mut Bytes) -> Result<Option<Batch>, RecordsError> {
-    match BatchHead::read(bytes)? {
-        Some((head, length)) => decode_batch(head, bytes.split_to(length)).map(Some),
-        None => Ok(None),
+/// Opens the batch that the bytes begin with, and takes it off them; `None` if its end is not there.
+pub(crate) fn next_batch(bytes: &mut Bytes) -> Result<Option<OpenBatch>, RecordsError> {
+    let Some((head, length)) = BatchHead::read(bytes)? else { return Ok(None) };
+    let mut batch = bytes.split_to(length);
+    batch.advance(head::LENGTH);
+    let count = usize::try_from(head.count).map_err(|_| RecordsError::Malformed)?;
+    let body = head.compression.decompress(batch)?;
+    Ok(Some(OpenBatch { head, records: Records { head, body, left: count, failed: false } }))
+}
+
+/// A batch with its records still to be read.
+#[derive(Debug)]
+pub struct OpenBatch {
+    /// What is said of it as a whole.
+    pub head: BatchHead,
+    /// Its records, in order of their offsets.
+    pub records: Records,
+}
+
+impl OpenBatch {
+    /// How many bytes it is when decompressed.
+    pub(crate) fn bytes(&self) -> usize {
+        self.records.body.len()
+    }
+
+    /// All records at once, if that is not too much.
+    pub(crate) fn read(mut self) -> Result<Batch, RecordsError> {
+        let announced = self.records.left;
+        // The least that so many records take is refused before anything is set aside for them.
+        let mut held = self.records.body.len().saturating_add(announced.saturating_mul(size_of::<StoredRecord>()));
+        if held > MOST {
+            return Err(RecordsError::TooLarge(MOST));
+        }
+        // What is announced is believed no further than what has arrived could hold.
+        let mut records = Vec::with_capacity(announced.min(self.records.body.len() / SMALLEST_RECORD));
+        for stored in &mut self.records {
+            let stored = stored?;
+            held += stored.record.headers.len() * size_of::<(Bytes, Option<Bytes>)>();
+            if held > MOST {
+                return Err(RecordsError::TooLarge(MOST));
+            }
+            records.push(stored);
+        }
+        Ok(Batch { head: self.head, records })
     }
 }
 
-fn decode_batch(head: BatchHead, mut batch: Bytes) -> Result<Batch, RecordsError> {
-    batch.advance(head::LENGTH);
-    let mut body = head.compression.decompress(batch)?;
-    // What is announced is believed no further than what has arrived could hold.
-    let count = usize::try_from(head.count).map_err(|_| RecordsError::Malformed)?;
-    let mut records = Vec::with_capacity(count.min(body.len() / SMALLEST_RECORD));
-    for _ in 0..count {
-        records.push(decode_record(&mut body, &head)?);
+/// The records of a batch, one after the other; nothing comes after an error.
+#[derive(Debug)]
+pub struct Records {
+    head: BatchHead,
+    body: Bytes,
+    left: usize,
+    failed: bool,
+}
+
+impl Iterator for Records {
+    type Item = Result<StoredRecord, RecordsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let record = match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                decode_record(&mut self.body, &self.head)
+            }
+            None if self.body.has_remaining() => Err(RecordsError::Malformed),
+            None => return None,
+        };
+        self.failed = record.is_err();
+        Some(record)
     }
-    if body.has_remaining() {
-        return Err(RecordsError::Malformed);
-    }
-    Ok(Batch { head, records })
 }
 
 /// Length, attributes, two deltas, two lengths of null, no headers: a byte each.
 const SMALLEST_RECORD: usize = 7;
+/// An empty name and a value of null: a byte each.
+const SMALLEST_HEADER: usize = 2;
 
 fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, RecordsError> {
-    let length = usize::try_from(varint::read(body)?).map_err(|_| RecordsError::Malformed)?;
+    let length = usize::try_from(read_signed(body)?).map_err(|_| RecordsError::Malformed)?;
     if length > body.len() {
         return Err(RecordsError::Malformed);
     }
     let mut record = body.split_to(length);
     let _attributes = record.try_get_i8().map_err(|_| RecordsError::Malformed)?;
-    let timestamp = head.base_timestamp.wrapping_add(varint::read(&mut record)?);
-    let offset = head.base_offset.wrapping_add(varint::read(&mut record)?);
+    let timestamp = head.base_timestamp.wrapping_add(read_signed(&mut record)?);
+    let offset = head.base_offset.wrapping_add(read_signed(&mut record)?);
     let key = nullable(&mut record)?;
     let value = nullable(&mut record)?;
-    let mut headers = Vec::new();
-    for _ in 0..varint::read(&mut record)? {
-        let name = nullable(&mut record)?.ok_or(RecordsError::Malformed)?;
-        headers.push((name, nullable(&mut record)?));
-    }
+    let headers = decode_headers(&mut record)?;
     if record.has_remaining() {
         return Err(RecordsError::Malformed);
     }
@@ -144,8 +209,24 @@ fn decode_record(body: &mut Bytes, head: &BatchHead) -> Result<StoredRecord, Rec
     Ok(StoredRecord { offset, record: Record { key, value, headers, timestamp } })
 }
 
+fn decode_headers(record: &mut Bytes) -> Result<Vec<(Bytes, Option<Bytes>)>, RecordsError> {
+    let count = usize::try_from(read_signed(record)?).map_err(|_| RecordsError::Malformed)?;
+    if count > record.len() / SMALLEST_HEADER {
+        return Err(RecordsError::Malformed);
+    }
+    if count.saturating_mul(size_of::<(Bytes, Option<Bytes>)>()) > MOST {
+        return Err(RecordsError::TooLarge(MOST));
+    }
+    let mut headers = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = nullable(record)?.ok_or(RecordsError::Malformed)?;
+        headers.push((name, nullable(record)?));
+    }
+    Ok(headers)
+}
+
 fn nullable(record: &mut Bytes) -> Result<Option<Bytes>, RecordsError> {
-    match varint::read(record)? {
+    match read_signed(record)? {
         -1 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) if length <= record.len() => Ok(Some(record.split_to(length))),
@@ -209,7 +290,7 @@ fn encode_body(records: &[Record], base_timestamp: i64) -> Bytes {
     for (offset, record) in records.iter().enumerate() {
         scratch.clear();
         encode_record(&mut scratch, record, record.timestamp.wrapping_sub(base_timestamp), offset as i64);
-        varint::write(&mut body, scratch.len() as i64);
+        write_signed(&mut body, scratch.len() as i64);
         body.extend_from_slice(&scratch);
     }
     body.freeze()
@@ -217,11 +298,11 @@ fn encode_body(records: &[Record], base_timestamp: i64) -> Bytes {
 
 fn encode_record(out: &mut BytesMut, record: &Record, timestamp_delta: i64, offset_delta: i64) {
     out.put_i8(0);
-    varint::write(out, timestamp_delta);
-    varint::write(out, offset_delta);
+    write_signed(out, timestamp_delta);
+    write_signed(out, offset_delta);
     put_nullable(out, record.key.as_ref());
     put_nullable(out, record.value.as_ref());
-    varint::write(out, record.headers.len() as i64);
+    write_signed(out, record.headers.len() as i64);
     for (name, value) in &record.headers {
         put_nullable(out, Some(name));
         put_nullable(out, value.as_ref());
@@ -230,9 +311,9 @@ fn encode_record(out: &mut BytesMut, record: &Record, timestamp_delta: i64, offs
 
 fn put_nullable(out: &mut BytesMut, bytes: Option<&Bytes>) {
     match bytes {
-        None => varint::write(out, -1),
+        None => write_signed(out, -1),
         Some(bytes) => {
-            varint::write(out, bytes.len() as i64);
+            write_signed(out, bytes.len() as i64);
             out.extend_from_slice(bytes);
         }
     }

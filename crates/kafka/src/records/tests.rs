@@ -62,6 +62,59 @@ fn bytes_that_grow_without_end_are_refused() {
     }
 }
 
+/// A batch around `body`, with a right checksum.
+fn sealed(compression: Compression, body: Bytes, count: i32) -> Bytes {
+    let empty = encode_batch(&[Record::default()], &options(compression)).unwrap();
+    let (head, _) = BatchHead::read(&empty).unwrap().unwrap();
+    let head = BatchHead { count, last_offset: i64::from(count) - 1, ..head };
+    head.seal(&compression.compress(body).unwrap()).unwrap()
+}
+
+/// Length, then attributes, deltas, no key, no value, no headers.
+const SMALLEST: [u8; SMALLEST_RECORD] = [12, 0, 0, 0, 1, 1, 0];
+
+#[test]
+fn many_small_records_are_refused_before_they_take_memory() {
+    // 14 MB that would take 208 when read.
+    let count = 2_000_000;
+    let body = Bytes::from(SMALLEST.repeat(count));
+    for compression in ALL {
+        let batch = sealed(compression, body.clone(), count as i32);
+        assert!(compression == Compression::None || batch.len() < 1024 * 1024, "{compression:?} is small");
+        let result = decode_batches(batch.clone()).next();
+        assert!(matches!(result, Some(Err(RecordsError::TooLarge(_)))), "{compression:?}");
+        // Who looks at one after the other needs no memory for them.
+        let open = open_batches(batch).next().unwrap().unwrap();
+        assert_eq!(open.records.take(1000).filter(Result::is_ok).count(), 1000);
+    }
+}
+
+#[test]
+fn many_small_headers_are_refused_too() {
+    let of_headers = |count: usize| {
+        let mut record = BytesMut::from(&[0, 0, 0, 1, 1][..]);
+        write_signed(&mut record, count as i64);
+        record.extend(std::iter::repeat_n([0, 1], count).flatten());
+        let mut body = BytesMut::new();
+        write_signed(&mut body, record.len() as i64);
+        body.extend_from_slice(&record);
+        body.freeze()
+    };
+    let alone = sealed(Compression::Zstd, of_headers(3_000_000), 1);
+    assert!(matches!(decode_batches(alone).next(), Some(Err(RecordsError::TooLarge(_)))));
+    let together = sealed(Compression::Zstd, of_headers(100_000).repeat(30).into(), 30);
+    assert!(matches!(decode_batches(together).next(), Some(Err(RecordsError::TooLarge(_)))));
+    assert_eq!(read(sealed(Compression::Zstd, of_headers(100_000), 1))[0].records[0].record.headers.len(), 100_000);
+}
+
+#[test]
+fn a_negative_number_of_headers_is_malformed() {
+    let [length, .., headers] = SMALLEST;
+    assert_eq!((length, headers), (12, 0));
+    let record = Bytes::from_static(&[12, 0, 0, 0, 1, 1, 1]);
+    assert!(matches!(decode_batches(sealed(Compression::None, record, 1)).next(), Some(Err(RecordsError::Malformed))));
+}
+
 #[test]
 fn bare_snappy_is_read_too() {
     let bare = snap::raw::Encoder::new().compress_vec(b"hello hello hello").unwrap();

@@ -3,8 +3,9 @@
 mod reader;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod visible;
 mod writer;
 
-pub use reader::{Start, TopicReader, TopicRecord, Until};
+pub use reader::{Gaps, Start, TopicReader, TopicRecord, Until};
 pub use writer::TopicWriter;

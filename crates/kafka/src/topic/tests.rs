@@ -62,6 +62,10 @@ struct Logs {
     unheard: usize,
     /// Whether no batch ever fits an answer.
     cramped: bool,
+    /// Whether all batches fit an answer.
+    roomy: bool,
+    /// What fetches of the second partition are refused with, and how often.
+    unreadable: (i16, usize),
 }
 
 impl Logs {
@@ -176,19 +180,29 @@ impl Logs {
             let index = partition.partition as usize;
             let wanted = |(offset, batch): &&(i64, Bytes)| offset + count(batch) > partition.fetch_offset;
             // One batch at a time, and a piece of the next as real brokers do.
+            let most = match (self.roomy, self.cramped) {
+                (true, _) => usize::MAX,
+                (_, true) => 1,
+                _ => 2,
+            };
             let mut bytes = BytesMut::new();
-            for (position, (_, batch)) in
-                self.batches[index].iter().filter(wanted).take(if self.cramped { 1 } else { 2 }).enumerate()
-            {
-                let whole = position == 0 && !self.cramped;
+            for (position, (_, batch)) in self.batches[index].iter().filter(wanted).take(most).enumerate() {
+                let whole = self.roomy || position == 0 && !self.cramped;
                 bytes.extend_from_slice(if whole { batch } else { &batch[..batch.len() / 2] });
             }
             let there = self.start[index]..=self.end(index);
-            let code = if there.contains(&partition.fetch_offset) { 0 } else { ErrorCode::OFFSET_OUT_OF_RANGE.0 };
+            let code = match &mut self.unreadable {
+                (code, times) if index == 1 && *times > 0 => {
+                    *times -= 1;
+                    *code
+                }
+                _ if there.contains(&partition.fetch_offset) => 0,
+                _ => ErrorCode::OFFSET_OUT_OF_RANGE.0,
+            };
             PartitionData::default()
                 .with_partition_index(partition.partition)
                 .with_high_watermark(self.end(index))
-                .with_records(Some(bytes.freeze()))
+                .with_records(Some(if code == 0 { bytes.freeze() } else { Bytes::new() }))
                 .with_error_code(code)
         });
         let topic =

@@ -5,28 +5,45 @@ use std::collections::BTreeSet;
 
 use crate::records::{Batch, StoredRecord};
 
-/// The records of `batches` from `from` on, without marks and, given a list of aborted transactions
-/// (producer, first offset), without theirs; and the offset to go on from.
-pub(super) fn visible(batches: Vec<Batch>, aborted: &[(i64, i64)], from: i64) -> (Vec<StoredRecord>, i64) {
-    let mut coming: Vec<_> = aborted.to_vec();
-    coming.sort_by_key(|(_, first)| std::cmp::Reverse(*first));
-    let mut aborting = BTreeSet::new();
-    let mut seen = Vec::new();
-    let mut next = from;
-    for batch in batches {
+/// What is known of one partition's transactions while its batches are gone through.
+#[derive(Debug)]
+pub(super) struct Visible {
+    /// Where reading began.
+    from: i64,
+    /// Aborted transactions (producer, first offset) that have not begun yet, the last one first.
+    coming: Vec<(i64, i64)>,
+    /// Producers whose present transaction was aborted.
+    aborting: BTreeSet<i64>,
+    /// The offset to go on from.
+    pub(super) next: i64,
+}
+
+impl Visible {
+    /// Before the first batch. The list of aborted transactions is empty for who wants to see theirs too.
+    pub(super) fn new(mut aborted: Vec<(i64, i64)>, from: i64) -> Self {
+        aborted.sort_by_key(|(_, first)| std::cmp::Reverse(*first));
+        Self { from, coming: aborted, aborting: BTreeSet::new(), next: from }
+    }
+
+    /// The records of the next batch from the beginning on, without marks and what was aborted.
+    pub(super) fn of(&mut self, batch: Batch) -> Vec<StoredRecord> {
         let head = batch.head;
-        while let Some((producer, _)) = coming.pop_if(|(_, first)| *first <= head.last_offset) {
-            aborting.insert(producer);
+        while let Some((producer, _)) = self.coming.pop_if(|(_, first)| *first <= head.last_offset) {
+            self.aborting.insert(producer);
         }
-        next = next.max(head.last_offset.saturating_add(1));
+        self.next = self.next.max(head.last_offset.saturating_add(1));
         if head.control {
             // Whatever it says, the producer's transaction is over; its next may be another matter.
-            aborting.remove(&head.producer.id);
-        } else if !(head.transactional && aborting.contains(&head.producer.id)) {
-            seen.extend(batch.records.into_iter().filter(|record| record.offset >= from));
+            self.aborting.remove(&head.producer.id);
+            return Vec::new();
         }
+        if head.transactional && self.aborting.contains(&head.producer.id) {
+            return Vec::new();
+        }
+        let mut records = batch.records;
+        records.retain(|record| record.offset >= self.from);
+        records
     }
-    (seen, next)
 }
 
 #[cfg(test)]
@@ -54,8 +71,9 @@ mod tests {
     }
 
     fn offsets(batches: Vec<Batch>, aborted: &[(i64, i64)], from: i64) -> (Vec<i64>, i64) {
-        let (seen, next) = visible(batches, aborted, from);
-        (seen.iter().map(|record| record.offset).collect(), next)
+        let mut visible = Visible::new(aborted.to_vec(), from);
+        let seen = batches.into_iter().flat_map(|batch| visible.of(batch)).map(|record| record.offset).collect();
+        (seen, visible.next)
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub(crate) struct Broker {
     pub(crate) fenced: bool,
     pub(crate) epoch: i64,
     pub(crate) stopped_cleanly: bool,
+    /// Started again while the session of its last life is not over: the controller lets nobody register twice.
+    pub(crate) waits_to_register: bool,
     /// What is left of the link's speed.
     pub(crate) pace: f64,
     /// Dynamic settings.
@@ -141,6 +143,7 @@ impl Broker {
             fenced: true,
             epoch: -1,
             stopped_cleanly: true,
+            waits_to_register: false,
             pace: 1.0,
             configs: BTreeMap::new(),
             remembered: BTreeMap::new(),

@@ -258,7 +258,7 @@ impl Cluster {
                 }
             }
             Resource::EveryBroker => {
-                check_rates(&next)?;
+                check_values(&next)?;
                 check_dynamic(alterations)?;
                 if !validate_only {
                     self.broker_defaults = next;
@@ -266,7 +266,7 @@ impl Cluster {
                 }
             }
             Resource::Broker(id) => {
-                check_rates(&next)?;
+                check_values(&next)?;
                 check_dynamic(alterations)?;
                 let cordoned = self.cordoned_dirs(*id, &next)?;
                 if let Some(broker) = self.brokers.get_mut(id).filter(|_| !validate_only) {
@@ -397,13 +397,21 @@ fn check_dynamic(alterations: &[Alteration]) -> Result<(), Refusal> {
     Err(Code::InvalidRequest.because(text))
 }
 
-fn check_rates(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
-    for key in [LEADER_RATE, FOLLOWER_RATE, DIR_RATE] {
-        if let Some(value) = configs.get(key)
-            && !value.parse::<i64>().is_ok_and(|rate| rate >= 0)
-        {
-            return Err(Code::InvalidRequest
-                .because(format!("Invalid value {value} for configuration {key}: Not a number of type LONG")));
+fn check_values(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    for (key, value) in configs {
+        let wrong = |what: &str| {
+            Err(Code::InvalidRequest.because(format!("Invalid value {value} for configuration {key}: {what}")))
+        };
+        let is_rate = [LEADER_RATE, FOLLOWER_RATE, DIR_RATE].contains(&key.as_str());
+        match kind_of(key, false) {
+            Some(INT) if value.parse::<i32>().is_err() => return wrong("Not a number of type INT"),
+            Some(LONG) if !value.parse::<i64>().is_ok_and(|number| !is_rate || number >= 0) => {
+                return wrong("Not a number of type LONG");
+            }
+            Some(BOOLEAN) if value.parse::<bool>().is_err() => {
+                return wrong("Expected value to be either true or false");
+            }
+            _ => {}
         }
     }
     Ok(())

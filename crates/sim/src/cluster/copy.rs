@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::Cluster;
 use super::broker::Broker;
 use super::configs::{DIR_RATE, FOLLOWER_RATE, LEADER_RATE};
+use super::quota::COUNTED;
 use super::share::{Flow, share};
 use super::topic::{Lag, Progress};
 use crate::ids::{BrokerId, Millis, TopicPartition};
@@ -70,6 +71,7 @@ impl Cluster {
             self.now += step;
             return;
         }
+        self.count_followers_in_sync();
         let resources = self.resources(seconds);
         let flows: Vec<Flow> = copies.iter().map(|copy| self.flow(copy, &resources, step)).collect();
         let given = share(resources.capacity, &flows);
@@ -117,8 +119,45 @@ impl Cluster {
         copies
     }
 
-    fn resources(&mut self, seconds: f64) -> Resources {
+    /// Followers in sync fetch throttled partitions as before, and that counts. While nothing is copied nobody looks at
+    /// the quotas, so what flowed meanwhile is counted when a copy begins.
+    fn count_followers_in_sync(&mut self) {
         self.feel_loads();
+        let (until, from) = (self.now, self.followers_counted.max(self.now - COUNTED));
+        self.followers_counted = until;
+        for (id, broker) in &mut self.brokers {
+            if let Some(load) = self.felt_loads.1.get(id) {
+                broker.leader_traffic.record_steady(from, until, load.throttled_out);
+                broker.follower_traffic.record_steady(from, until, load.throttled_in);
+            }
+        }
+    }
+
+    /// The same for records that a producer has sent.
+    pub(super) fn count_written(&mut self, tp: &TopicPartition, bytes: usize) {
+        let (now, bytes) = (self.now, bytes as f64);
+        let Some(topic) = self.topics.get(&tp.topic) else { return };
+        let Some((partition, leader)) =
+            topic.partition(tp.partition).and_then(|it| Some((it, it.registration.leader?)))
+        else {
+            return;
+        };
+        let followers = partition.replicas.iter().filter(|it| it.progress == Progress::Following);
+        for follower in followers.map(|it| it.broker).filter(|it| *it != leader) {
+            if topic.rules.leader_throttled.has(tp.partition, leader)
+                && let Some(broker) = self.brokers.get_mut(&leader)
+            {
+                broker.leader_traffic.record(now, bytes);
+            }
+            if topic.rules.follower_throttled.has(tp.partition, follower)
+                && let Some(broker) = self.brokers.get_mut(&follower)
+            {
+                broker.follower_traffic.record(now, bytes);
+            }
+        }
+    }
+
+    fn resources(&self, seconds: f64) -> Resources {
         let loads = &self.felt_loads.1;
         let mut resources = Resources { first: BTreeMap::new(), capacity: Vec::new() };
         for (id, broker) in &self.brokers {

@@ -15,7 +15,8 @@ impl Cluster {
         self.start_broker(id);
     }
 
-    /// Starts a broker that is down. It registers anew, with its old directories.
+    /// Starts a broker that is down. It registers anew, with its old directories; one that was killed is refused as a
+    /// duplicate until the session of its last life is over, tries again until then, and serves nobody meanwhile.
     pub fn start_broker(&mut self, id: BrokerId) {
         let epoch = self.next_metadata_offset();
         let Some(broker) = self.brokers.get_mut(&id) else { return };
@@ -23,11 +24,21 @@ impl Cluster {
         if broker.process != Process::Down || broker.dirs.iter().all(|dir| dir.failed) {
             return;
         }
+        let session_ends = broker.silent_since.map(|since| since + self.options.session_timeout);
+        if let Some(session_ends) = session_ends.filter(|ends| broker.is_active() && *ends > self.now) {
+            if !std::mem::replace(&mut broker.waits_to_register, true) {
+                self.at(session_ends, Event::Start(id));
+            }
+            return;
+        }
+        broker.waits_to_register = false;
         broker.process = Process::Running;
         broker.silent_since = None;
+        let is_new = broker.epoch < 0;
         broker.epoch = epoch;
         self.process_changes += 1;
-        let crashed = !broker.stopped_cleanly;
+        // Of a broker that is not on record nobody knows that it ended well; a new one has nothing to lose.
+        let crashed = !broker.stopped_cleanly || !broker.registered && !is_new;
         broker.stopped_cleanly = false;
         self.set_standing(id, true, true);
         if crashed {
@@ -42,6 +53,7 @@ impl Cluster {
     /// Stops a broker as SIGTERM does: its partitions are led elsewhere first, and it is fenced at once.
     pub fn stop_broker(&mut self, id: BrokerId) {
         let Some(broker) = self.brokers.get_mut(&id) else { return };
+        broker.waits_to_register = false;
         if broker.process == Process::Down {
             return;
         }
@@ -54,6 +66,7 @@ impl Cluster {
     /// Kills a broker as SIGKILL does: it is fenced only when its session ends.
     pub fn crash_broker(&mut self, id: BrokerId) {
         let Some(broker) = self.brokers.get_mut(&id) else { return };
+        broker.waits_to_register = false;
         if broker.process == Process::Down {
             return;
         }

@@ -18,6 +18,10 @@ pub struct BrokerLoad {
     pub replication_in: f64,
     /// To followers elsewhere.
     pub replication_out: f64,
+    /// Of `replication_in`, what counts against the broker's quota as a follower.
+    pub throttled_in: f64,
+    /// Of `replication_out`, what counts against its quota as a leader.
+    pub throttled_out: f64,
     /// Records per second from producers.
     pub messages_in: f64,
     /// Produce requests per second.
@@ -37,6 +41,8 @@ impl BrokerLoad {
             bytes_out,
             replication_in: weight.follows * rate,
             replication_out: weight.feeds * rate,
+            throttled_in: weight.follows_throttled * rate,
+            throttled_out: weight.feeds_throttled * rate,
             messages_in,
             produce_requests,
             fetch_requests: produce_requests * load.fan_out,
@@ -48,6 +54,8 @@ impl BrokerLoad {
         self.bytes_out += other.bytes_out;
         self.replication_in += other.replication_in;
         self.replication_out += other.replication_out;
+        self.throttled_in += other.throttled_in;
+        self.throttled_out += other.throttled_out;
         self.messages_in += other.messages_in;
         self.produce_requests += other.produce_requests;
         self.fetch_requests += other.fetch_requests;
@@ -111,6 +119,8 @@ impl Cluster {
     /// Changes what sizes are computed from, and keeps the sizes as they are.
     pub(super) fn changing_shares(&mut self, name: &str, change: impl FnOnce(&mut Topic)) {
         let now = self.now;
+        // Copies feel it at once.
+        self.felt_loads.0 = now;
         let Some(topic) = self.topics.get_mut(name) else { return };
         let starts: Vec<f64> =
             topic.partitions.iter().map(|it| it.tape.start(&topic.history, topic.rules.keep, now)).collect();

@@ -119,6 +119,8 @@ pub struct Cluster {
     transactions: txn::Coordinator,
     /// What clients ask of each broker, as copies feel it, and until when that is good enough.
     felt_loads: (Millis, BTreeMap<BrokerId, BrokerLoad>),
+    /// Until when what followers in sync fetch has been counted against quotas.
+    followers_counted: Millis,
     /// The broker that passes for the controller.
     shown_controller: Option<BrokerId>,
     /// How often a broker's process has started, ended, or changed how it is reached.
@@ -132,6 +134,8 @@ pub struct Cluster {
 enum Event {
     /// The broker's session ends unless it has been heard of since this moment.
     SessionEnds(BrokerId, Millis),
+    /// A broker that was started before the session of its last life was over may register now.
+    Start(BrokerId),
     /// The broker has caught up with the metadata.
     Unfence(BrokerId, i64),
     /// The broker's reporter sends its metrics, unless the process was another.
@@ -166,6 +170,7 @@ impl Cluster {
             events_made: 0,
             transactions: txn::Coordinator::default(),
             felt_loads: (0, BTreeMap::new()),
+            followers_counted: 0,
             shown_controller: None,
             process_changes: 0,
             disks_due: 0,
@@ -220,6 +225,11 @@ impl Cluster {
     fn happen(&mut self, event: Event) {
         match event {
             Event::SessionEnds(broker, since) => self.end_session(broker, since),
+            Event::Start(broker) => {
+                if self.brokers.get(&broker).is_some_and(|it| it.waits_to_register) {
+                    self.start_broker(broker);
+                }
+            }
             Event::Unfence(broker, epoch) => {
                 let still_meant =
                     self.brokers.get(&broker).is_some_and(|it| it.epoch == epoch && it.registered && it.is_running());

@@ -1,6 +1,7 @@
 //! A replication quota as Kafka measures it: an average over eleven windows of a second, looked at
 //! before each fetch. Hence bursts, then standstill; and traffic from before a lower rate was set
-//! still counts.
+//! still counts. So does that of followers in sync, which no quota holds up: a rate below theirs leaves nothing for
+//! copies.
 
 use std::collections::VecDeque;
 
@@ -8,6 +9,9 @@ use crate::ids::Millis;
 
 const WINDOW: Millis = 1_000;
 const WINDOWS: Millis = 11;
+
+/// How far back traffic counts.
+pub(crate) const COUNTED: Millis = WINDOW * WINDOWS;
 
 /// The traffic of the last eleven seconds.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +28,16 @@ impl Windows {
         }
         while self.0.front().is_some_and(|(since, _)| *since + WINDOW * WINDOWS <= now) {
             self.0.pop_front();
+        }
+    }
+
+    /// Traffic that flows all the time, between two moments.
+    pub(crate) fn record_steady(&mut self, from: Millis, until: Millis, bytes_per_second: f64) {
+        let mut since = from;
+        while since < until && bytes_per_second > 0.0 {
+            let next = (since + WINDOW).min(until);
+            self.record(since, bytes_per_second * (next - since) as f64 / 1_000.0);
+            since = next;
         }
     }
 
@@ -45,6 +59,13 @@ mod tests {
         windows.record(0, 20.0);
         assert!(windows.exceeds(10.0, 100) && windows.exceeds(10.0, 1_900));
         assert!(!windows.exceeds(10.0, 2_000));
+    }
+
+    #[test]
+    fn what_flows_all_the_time_is_counted_as_its_rate() {
+        let mut windows = Windows::default();
+        windows.record_steady(0, 9_500, 10.0);
+        assert!(windows.exceeds(9.5, 9_500) && !windows.exceeds(10.5, 9_500));
     }
 
     #[test]

@@ -47,17 +47,18 @@ impl Cluster {
             let unclean = self.topics.get(topic).is_some_and(|topic| topic.rules.unclean);
             if !self.alter(topic, number, |change| change.cancel(unclean)) {
                 return Err(Code::InvalidReplicaAssignment.because(format!(
-                    "Unable to revert partition reassignment for {topic}:{number} because it would require an unclean leader election."
+                    "Unable to revert partition assignment for {topic}:{number} because it would require an unclean leader election."
                 )));
             }
             return Ok(());
         };
         self.check_list(target, None)?;
         if !allow_factor_change {
-            let original = registration.replicas.iter().filter(|it| !registration.adding.contains(it)).count();
-            if original != target.len() {
+            // Where the partition is going, not where it came from.
+            let going = registration.replicas.iter().filter(|it| !registration.removing.contains(it)).count();
+            if going != target.len() {
                 return Err(Code::InvalidReplicationFactor
-                    .because(format!("The replication factor is changed from {original} to {}", target.len())));
+                    .because(format!("The replication factor is changed from {going} to {}", target.len())));
             }
         }
         self.alter(topic, number, |change| Some(change.reassign(target)));

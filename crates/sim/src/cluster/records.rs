@@ -116,7 +116,9 @@ impl Cluster {
         let place = topic.next_place(tp.partition, now);
         let base_offset = topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.append(batch, place)?;
         let end_offset = topic.end_offset(tp.partition, now);
-        Ok(Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) })
+        let appended = Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) };
+        self.count_written(tp, size);
+        Ok(appended)
     }
 
     /// How far all replicas in sync are.

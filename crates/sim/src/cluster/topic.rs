@@ -32,6 +32,10 @@ pub(crate) struct Weight {
     pub(crate) follows: f64,
     /// Share led, times its followers in sync.
     pub(crate) feeds: f64,
+    /// The part of `follows` that counts against the follower's quota.
+    pub(crate) follows_throttled: f64,
+    /// The part of `feeds` that counts against the leader's quota.
+    pub(crate) feeds_throttled: f64,
 }
 
 /// A topic's settings, parsed.
@@ -215,11 +219,19 @@ impl Topic {
             let in_step = |replica: &&Replica| replica.progress == Progress::Following && replica.broker != leader;
             let followers = partition.replicas.iter().filter(in_step);
             for follower in followers.clone() {
-                weights.entry(follower.broker).or_default().follows += share;
+                let weight = weights.entry(follower.broker).or_default();
+                weight.follows += share;
+                if self.rules.follower_throttled.has(number as i32, follower.broker) {
+                    weight.follows_throttled += share;
+                }
             }
             let weight = weights.entry(leader).or_default();
+            let fed = share * followers.count() as f64;
             weight.leads += share;
-            weight.feeds += share * followers.count() as f64;
+            weight.feeds += fed;
+            if self.rules.leader_throttled.has(number as i32, leader) {
+                weight.feeds_throttled += fed;
+            }
         }
         weights
     }

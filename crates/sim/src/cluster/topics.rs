@@ -181,8 +181,9 @@ impl Cluster {
                 )));
             }
             Some(lists) => {
-                for list in lists {
+                for (partition, list) in (present..).zip(lists) {
                     self.check_list(list, Some(factor as usize))?;
+                    self.check_alive(partition, list)?;
                 }
                 lists.to_vec()
             }
@@ -245,16 +246,21 @@ impl Cluster {
             return Err(Code::InvalidReplicaAssignment.because(text));
         }
         let factor = lists.values().next().map(Vec::len);
-        for list in lists.values() {
+        for (partition, list) in lists {
             self.check_list(list, factor)?;
-            let live = |id: &BrokerId| self.brokers.get(id).is_some_and(|broker| !broker.fenced);
-            if !list.iter().any(live) {
-                let text =
-                    "All brokers specified in the manual partition assignment are fenced or in controlled shutdown.";
-                return Err(Code::InvalidReplicaAssignment.because(text));
-            }
+            self.check_alive(*partition, list)?;
         }
         Ok(lists.values().cloned().collect())
+    }
+
+    /// Somebody must be able to lead a new partition.
+    fn check_alive(&self, partition: i32, list: &[BrokerId]) -> Result<(), Refusal> {
+        if list.iter().any(|id| self.brokers.get(id).is_some_and(Broker::is_active)) {
+            return Ok(());
+        }
+        Err(Code::InvalidReplicaAssignment.because(format!(
+            "All brokers specified in the manual partition assignment for partition {partition} are fenced or in controlled shutdown."
+        )))
     }
 
     /// Whether a partition could have these replicas.

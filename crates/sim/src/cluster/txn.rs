@@ -123,7 +123,7 @@ impl Cluster {
         let renewed = (transaction.epoch >= i16::MAX - 1).then(|| self.transactions.new_producer_id());
         if let Some(transaction) = self.transactions.transactions.get_mut(transactional_id) {
             transaction.timeout = timeout;
-            transaction.epoch += 1;
+            transaction.epoch = transaction.epoch.saturating_add(1);
         }
         if open {
             // The marker carries the new epoch, so the logs fence the old producer too.

@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use evenkeel_kafka::records::{
-    self, BatchHead, BatchOptions, Compression, NO_PRODUCER, Producer, Record, RecordsError, decode_batches,
-    encode_batch, encode_marker,
+    self, BatchHead, BatchOptions, Compression, NO_PRODUCER, Producer, Record, RecordsError, encode_batch,
+    encode_marker, open_batches,
 };
 
 use crate::code::{Code, Refusal};
@@ -113,8 +113,8 @@ impl Batch {
     /// Timestamp and offset of the first record at or after `timestamp`. What cannot be opened is taken
     /// from its beginning, so that a reader starts early and misses nothing.
     pub(crate) fn find(&self, timestamp: i64) -> (i64, i64) {
-        let opened = decode_batches(self.bytes.clone()).next().and_then(Result::ok);
-        let mut found = opened.iter().flat_map(|batch| &batch.records);
+        let opened = open_batches(self.bytes.clone()).next().and_then(Result::ok);
+        let mut found = opened.into_iter().flat_map(|batch| batch.records).flatten();
         found
             .find(|stored| stored.record.timestamp >= timestamp)
             .map_or((self.max_timestamp, self.base_offset), |stored| (stored.record.timestamp, stored.offset))

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use evenkeel_kafka::records::{self, BatchOptions, Record, StoredRecord, decode_batches, encode_batch};
+use evenkeel_kafka::records::{self, BatchOptions, Record, StoredRecord, decode_batches, encode_batch, open_batches};
 
 use super::gap::emptied;
 use super::{Batch, Log};
@@ -154,7 +154,9 @@ fn records_of(batch: &Batch) -> Option<Vec<StoredRecord>> {
 
 /// Whether every record has a key, as a compacted topic demands.
 pub(crate) fn all_have_keys(batch: &Batch) -> bool {
-    records_of(batch).is_none_or(|records| records.iter().all(|stored| stored.record.key.is_some()))
+    let opened = open_batches(batch.bytes.clone()).next().and_then(Result::ok);
+    let mut records = opened.into_iter().flat_map(|batch| batch.records);
+    records.all(|stored| stored.map_or(true, |stored| stored.record.key.is_some()))
 }
 
 fn epoch_of(batch: &Batch) -> i32 {

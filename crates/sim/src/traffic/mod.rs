@@ -141,6 +141,8 @@ pub(crate) struct Tape {
     silent: bool,
     /// Retention never gives back what it took.
     floor: f64,
+    /// Where it was when the oldest era that is remembered began: what lies before is gone and never comes back.
+    forgotten: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,20 +155,23 @@ struct Era {
     record_bytes: f64,
 }
 
-/// More eras than this are not remembered: the oldest are long beyond any retention by then.
-const ERAS: usize = 64;
+/// More eras than this are not remembered. A log that changes hands more often within its retention keeps less than
+/// that, and never more.
+const ERAS: usize = 512;
 
 impl Tape {
     pub(crate) fn begin(since: Millis, share: f64, history: &History) -> Self {
         let record_bytes = history.record_bytes();
         let era = Era { since, share, end: 0.0, records: 0.0, record_bytes };
-        Self { eras: vec![era], share, silent: false, floor: 0.0 }
+        Self { eras: vec![era], share, silent: false, floor: 0.0, forgotten: 0.0 }
     }
 
     /// Where the tape ends at `now`.
     pub(crate) fn end(&self, history: &History, now: Millis) -> f64 {
         let after = self.eras.partition_point(|era| era.since <= now);
-        let Some(era) = after.checked_sub(1).and_then(|n| self.eras.get(n)) else { return 0.0 };
+        let Some(era) = after.checked_sub(1).and_then(|n| self.eras.get(n)) else {
+            return self.forgotten;
+        };
         if era.share == 0.0 {
             return era.end;
         }
@@ -252,6 +257,7 @@ impl Tape {
         self.eras.push(Era { since: now, share, end, records, record_bytes });
         if self.eras.len() > ERAS {
             self.eras.remove(0);
+            self.forgotten = self.eras.first().map_or(0.0, |oldest| oldest.end);
         }
     }
 }
@@ -308,6 +314,30 @@ mod tests {
         assert_eq!([size(by_time, HOUR / 2), size(by_time, 5 * HOUR)], [180_000.0, 360_000.0]);
         let by_size = Keep { millis: None, bytes: Some(50_000.0), compact: false };
         assert_eq!(size(by_size, 5 * HOUR), 50_000.0);
+    }
+
+    #[test]
+    fn retention_never_gives_back_however_often_the_leader_changes() {
+        const DAYS: Millis = 24 * HOUR;
+        let history = History::new(0, Load::steady(100.0));
+        let keep = Keep { millis: Some(7 * DAYS), bytes: None, compact: false };
+        for (turns, apart) in [(70, HOUR), (2_000, 10_000)] {
+            let mut tape = Tape::begin(0, 1.0, &history);
+            let (mut start, mut deleted) = (0.0, 0);
+            for turn in 0..turns {
+                let now = 30 * DAYS + turn * apart;
+                // Silent for a moment only, so that what comes in is a week's worth all the same.
+                tape.set_silent(true, &history, now);
+                tape.set_silent(false, &history, now + 1);
+                let seen = (tape.start(&history, keep, now + 1), tape.deleted_records(&history, keep, now + 1));
+                assert!(seen.0 >= start && seen.1 >= deleted, "turn {turn}: {seen:?} after {start} and {deleted}");
+                (start, deleted) = seen;
+                let size = tape.end(&history, now + 1) - start;
+                let week = 7.0 * 86_400.0 * 100.0;
+                assert!(size <= week + 1.0, "turn {turn}: {size}");
+                assert!(turns > 100 || size > week * 0.999, "turn {turn}: {size}");
+            }
+        }
     }
 
     #[test]

@@ -129,3 +129,47 @@ fn a_session_is_as_long_as_the_last_silence() {
     cluster.tick(200);
     assert_eq!(now(&cluster).leader, Some(BrokerId(1)), "a process that ends behind a cut link was silent already");
 }
+
+#[test]
+fn a_killed_broker_that_returns_at_once_waits_for_its_old_session_to_end() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    cluster.crash_broker(BrokerId(0));
+    cluster.tick(500);
+    cluster.start_broker(BrokerId(0));
+    cluster.start_broker(BrokerId(0));
+    cluster.tick(8_000);
+    assert!(!cluster.is_reachable(BrokerId(0)), "the controller takes it for a duplicate");
+    assert_eq!((now(&cluster).leader, now(&cluster).leader_epoch), (Some(BrokerId(0)), 0), "on paper it leads");
+    cluster.tick(10_000);
+    assert!(cluster.is_reachable(BrokerId(0)));
+    let seen = now(&cluster);
+    assert_eq!((seen.leader, seen.leader_epoch, seen.isr.clone()), (Some(BrokerId(1)), 1, ids(&[0, 1])));
+}
+
+#[test]
+fn a_broker_killed_again_before_it_registered_stays_down() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    cluster.crash_broker(BrokerId(0));
+    cluster.start_broker(BrokerId(0));
+    cluster.crash_broker(BrokerId(0));
+    cluster.tick(20_000);
+    assert!(cluster.is_down(BrokerId(0)));
+}
+
+#[test]
+fn a_running_broker_that_was_struck_off_comes_back_only_by_a_start_and_as_if_it_had_crashed() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    create(&mut cluster, &NewTopic::manual("alone", &[&[1]]));
+    cluster.unregister_broker(BrokerId(1)).expect("no check at all");
+    cluster.tick(60_000);
+    assert!(cluster.is_reachable(BrokerId(1)), "its process lives on");
+    assert_eq!((now(&cluster).leader, now(&cluster).isr.clone()), (Some(BrokerId(0)), ids(&[0])));
+    assert_eq!(cluster.registration("alone", 0).map(|it| it.leader), Some(None));
+    assert_eq!(code(reassign(&mut cluster, &[0, 1, 2])), 39, "unknown as a target");
+    // Even a clean stop is no proof to a controller that has forgotten it.
+    cluster.stop_broker(BrokerId(1));
+    cluster.start_broker(BrokerId(1));
+    assert_eq!(cluster.registration("alone", 0).map(|it| it.eligible.clone()), Some(Vec::new()));
+    cluster.tick(10_000);
+    assert_eq!(now(&cluster).isr, ids(&[0, 1]));
+}

@@ -144,3 +144,38 @@ fn automatic_placement_spreads_over_racks_and_never_leads_on_a_fenced_broker() {
     let all = cluster.registration("all", 0).expect("a partition");
     assert_eq!((all.replicas.len(), all.isr.len()), (6, 5), "a follower may be on a fenced broker");
 }
+
+#[test]
+fn what_is_set_for_all_brokers_holds_for_topics_that_do_not_say_otherwise() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    create(
+        &mut cluster,
+        &NewTopic {
+            configs: [("min.insync.replicas".to_owned(), "1".to_owned())].into(),
+            ..NewTopic::manual("own", &[&[0, 1]])
+        },
+    );
+    alter(&mut cluster, &Resource::EveryBroker, &[set("min.insync.replicas", "2"), set("log.retention.ms", "1000")])
+        .expect("accepted");
+    let shown = |name: &str, key: &str| {
+        let entries = cluster.describe_configs(BrokerId(0), &Resource::Topic(name.to_owned())).expect("a topic");
+        let found = entries.into_iter().find(|entry| entry.name == key).expect("a key of every topic");
+        (found.value.unwrap_or_default(), found.source.number())
+    };
+    assert_eq!(shown("t", "min.insync.replicas"), ("2".to_owned(), 3));
+    assert_eq!(shown("t", "retention.ms"), ("1000".to_owned(), 3));
+    assert_eq!(shown("own", "min.insync.replicas"), ("1".to_owned(), 1));
+    create(&mut cluster, &NewTopic::manual("later", &[&[0, 1]]));
+    cluster.stop_broker(BrokerId(1));
+    cluster.tick(5_000);
+    for (name, expected) in [("t", 19), ("own", 0), ("later", 19)] {
+        let written = cluster.produce(
+            BrokerId(0),
+            &TopicPartition::new(name, 0),
+            evenkeel_sim::log::Batch::of_records(0, &[(None, None)]),
+            true,
+            None,
+        );
+        assert_eq!(code(written.map(|_| ())), expected, "{name}");
+    }
+}

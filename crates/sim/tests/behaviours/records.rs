@@ -324,3 +324,18 @@ fn retention_deletes_real_records_by_segments() -> Result<(), Refusal> {
     assert_eq!((offset(&cluster, OffsetQuery::Earliest)?.1, offset(&cluster, OffsetQuery::Latest)?.1), (2, 2));
     Ok(())
 }
+
+#[test]
+fn a_producer_at_the_end_of_its_epochs_gets_another_id() -> Result<(), Refusal> {
+    let mut cluster = empty_partition(3, &[0, 1]);
+    let mut producer = cluster.init_producer_id(Some("id"), 1_000, None)?;
+    let first = producer.0;
+    // Each time-out takes an epoch, and each beginning another.
+    for _ in 0..=i32::from(i16::MAX) / 2 {
+        assert!(cluster.add_partitions_to_txn("id", producer, &[t0()]).iter().all(|(_, answer)| answer.is_ok()));
+        cluster.tick(11_000);
+        producer = cluster.init_producer_id(Some("id"), 1_000, None)?;
+    }
+    assert_ne!(producer.0, first);
+    Ok(())
+}

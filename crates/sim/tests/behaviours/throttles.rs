@@ -1,6 +1,7 @@
 use crate::configs::{alter, delete, set};
 use crate::*;
 use evenkeel_sim::cluster::Resource;
+use evenkeel_sim::traffic::Load;
 
 const LEADER: &str = "leader.replication.throttled.rate";
 const FOLLOWER: &str = "follower.replication.throttled.rate";
@@ -120,4 +121,33 @@ fn a_directory_quota_set_after_a_move_holds_the_next_one_for_eleven_seconds() {
     assert_eq!(future(&cluster), 0);
     cluster.tick(10_000);
     assert!(future(&cluster) > 0);
+}
+
+/// A topic that takes in 5 MB/s, with a follower in sync, and 100 MB in it.
+fn busy(rate: u64) -> Cluster {
+    let mut cluster = with_partition(4, &[0, 1]);
+    cluster.set_load("t", Load::steady(5_000_000.0));
+    throttle(&mut cluster, 0, LEADER, rate);
+    throttle_topic(&mut cluster, "*");
+    cluster.tick(20_000);
+    reassign(&mut cluster, &[0, 1, 2]).expect("accepted");
+    cluster
+}
+
+#[test]
+fn a_rate_below_what_followers_in_sync_fetch_leaves_nothing_for_copies() {
+    let mut cluster = busy(4_000_000);
+    cluster.tick(60_000);
+    assert_eq!(sizes(&cluster, 2)[0].1, 0, "nothing came");
+    assert_eq!(now(&cluster).isr, ids(&[0, 1]), "followers in sync are never held up");
+    alter(&mut cluster, &Resource::Broker(BrokerId(0)), &[delete(LEADER)]).expect("accepted");
+    assert!(settle(&mut cluster), "once it is lifted, the move ends");
+}
+
+#[test]
+fn copies_get_what_followers_in_sync_leave_of_a_rate() {
+    // 100 MB and what comes meanwhile, at 15 MB/s less the 5 that come in.
+    let mut cluster = busy(20_000_000);
+    let took = duration(&mut cluster);
+    assert!((15_000..30_000).contains(&took), "{took} ms");
 }

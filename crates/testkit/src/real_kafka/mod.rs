@@ -141,16 +141,6 @@ impl Cluster {
         broker.node.serves().await
     }
 
-    /// Ends a broker for good, with its data. The cluster still knows it until it is unregistered.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or its files cannot be removed.
-    pub async fn remove_broker(&self, id: i32) -> Result<()> {
-        let broker = self.with_brokers(|brokers| brokers.remove(&id)).context("there is no such broker")?;
-        broker.lock().await.node.remove()
-    }
-
     /// Takes one of a broker's log directories away: a file is where it was. The broker notices when it next writes a
     /// checkpoint there, within five seconds.
     ///

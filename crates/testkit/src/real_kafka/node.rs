@@ -78,9 +78,4 @@ impl Node {
     pub(super) fn kill(&mut self) {
         self.running = None;
     }
-
-    pub(super) fn remove(&mut self) -> Result<()> {
-        self.kill();
-        fs::remove_dir_all(&self.folder).with_context(|| format!("could not remove the files of {}", self.name))
-    }
 }

@@ -102,7 +102,7 @@ async fn bad_settings_are_refused(world: &World) {
     assert_eq!(describe(world, &topic, RETENTION).await.map(|one| one.source), Some(Source::Default));
 }
 
-async fn alter(world: &World, resource: &Resource, key: &str, change: Change) -> Result<(), Refusal> {
+pub(crate) async fn alter(world: &World, resource: &Resource, key: &str, change: Change) -> Result<(), Refusal> {
     let changes = BTreeMap::from([(resource.clone(), BTreeMap::from([(key.to_owned(), change)]))]);
     let mut answers = world.client.alter_configs(&changes, false).await.whole().expect("an answer");
     answers.remove(resource).expect("the resource's answer")
@@ -114,7 +114,7 @@ async fn describe(world: &World, resource: &Resource, key: &str) -> Option<Setti
     answers[resource].as_ref().expect("its settings").get(key).cloned()
 }
 
-async fn until(
+pub(crate) async fn until(
     world: &World,
     resource: &Resource,
     key: &str,

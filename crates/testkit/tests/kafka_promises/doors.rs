@@ -21,8 +21,6 @@ promises_at_doors!(
     the_wrong_door_is_told_from_a_broken_one,
 );
 
-const BRIEFLY: Duration = Duration::from_secs(2);
-
 async fn a_user_enters_with_a_password(world: &World) {
     for credentials in every_way(world, "admin", None) {
         let client = knock(world, Listener::SaslSsl, tls(world, None), Some(credentials));
@@ -100,18 +98,22 @@ async fn renewed_certificates_are_used_by_the_next_connection(world: &World) {
 }
 
 async fn the_wrong_door_is_told_from_a_broken_one(world: &World) {
-    // No TLS where TLS is wanted, TLS where none is, and no login where one is wanted.
-    let doors: [(Listener, Arc<dyn Connector>); 3] = [
-        (Listener::SaslSsl, Arc::new(Tcp)),
-        (Listener::Plaintext, tls(world, None)),
-        (Listener::SaslSsl, tls(world, None)),
-    ];
-    for (listener, connector) in doors {
-        // Not for long: brokers hang up without a word, so a client cannot know that it will never be let in.
-        let settings = Settings { patience: BRIEFLY, ..Settings::new(world.brokers.bootstrap(listener)) };
+    let fails = async |listener, connector: Arc<dyn Connector>| {
+        let settings = Settings { patience: PATIENCE, ..Settings::new(world.brokers.bootstrap(listener)) };
         let failure = Client::new(connector, settings).describe_cluster().await.unwrap_err();
-        assert!(matches!(failure, Error::Connect { .. } | Error::Call { .. }), "{listener:?}: {failure:?}");
-    }
+        assert_eq!(failure.remedy(), Remedy::AskUser, "{listener:?}: {failure:?}");
+        failure
+    };
+    // No TLS where TLS is wanted.
+    let failure = fails(Listener::SaslSsl, Arc::new(Tcp)).await;
+    let Error::Connect { source: ConnectError::Greeting(call), .. } = &failure else { panic!("{failure:?}") };
+    assert!(format!("{call:?}").contains("Tls"), "{call:?}");
+    // TLS where none is.
+    let failure = fails(Listener::Plaintext, tls(world, None)).await;
+    assert!(matches!(failure, Error::Connect { source: ConnectError::Tls(_), .. }), "{failure:?}");
+    // No login where one is wanted.
+    let failure = fails(Listener::SaslSsl, tls(world, None)).await;
+    assert!(matches!(failure, Error::Connect { source: ConnectError::LoginWanted, .. }), "{failure:?}");
 }
 
 /// A client at one of the doors.

@@ -1,20 +1,31 @@
-//! What breaks while data moves: a directory, a leader. And how long a throttled move takes.
+//! What breaks while data moves: a directory, a leader. How long a throttled move takes, and what a throttle counts.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use evenkeel_kafka::{BrokerId, ErrorCode, TopicPartition};
-use tokio::time::Instant;
+use bytes::Bytes;
+use evenkeel_kafka::{
+    BrokerId, ErrorCode, TopicPartition,
+    calls::{
+        configs::{Change, Resource},
+        offsets::Isolation,
+        reassignments::Target,
+    },
+    topic::{Gaps, Start, TopicReader, Until},
+};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     log_dirs::{choose, held, paths},
-    reassignments::{finished, listed, start},
-    world::{World, eventually, ids},
+    reassignments::{change, finished, listed, start},
+    world::{THROTTLED, World, eventually, ids},
 };
 
 promises_on_own_brokers!(
     4: a_directory_that_fails_takes_its_replicas_along_and_not_the_broker,
     a_leader_that_dies_during_a_move_does_not_end_it,
     a_throttled_move_takes_its_time,
+    followers_in_sync_use_up_a_throttle,
+    a_partition_that_nobody_leads_can_be_left_out_by_a_reader,
 );
 
 async fn a_directory_that_fails_takes_its_replicas_along_and_not_the_broker(world: &World) {
@@ -117,4 +128,58 @@ async fn a_throttled_move_takes_its_time(world: &World) {
     // Never a bound from above: how fast a machine is when it may be is nobody's promise.
     let least = Duration::from_secs(1).mul_f64(f64::from(bytes - UNSEEN) / f64::from(RATE));
     assert!(took >= least, "{bytes} bytes in {took:?}");
+}
+
+/// Written at once, and how far apart: two megabytes a second, twice the rate.
+const PIECE: usize = 500_000;
+const APART: Duration = Duration::from_millis(250);
+/// Longer than the eleven seconds over which a quota is measured.
+const PIECES: usize = 60;
+
+async fn followers_in_sync_use_up_a_throttle(world: &World) {
+    let topic = world.topic(&[&[0, 1]]).await;
+    let partition = TopicPartition::new(&topic, 0);
+    world.fill(&partition).await;
+    // Of the leader's side alone: as a follower, a replica in sync is throttled whenever it lags for a moment.
+    let leader_only = BTreeMap::from([(THROTTLED[0].to_owned(), Change::Set("*".to_owned()))]);
+    world.configure(Resource::Topic(topic.clone()), leader_only).await;
+    world.throttle(&RATE.to_string()).await;
+    let write = async || {
+        for _ in 0..PIECES {
+            world.write(&partition, &[Bytes::from(vec![b'x'; PIECE])]).await;
+            sleep(APART).await;
+        }
+    };
+    write().await;
+    change(world, &topic, Target::Replicas(ids(&[0, 1, 2])), true).await.expect("a move");
+    write().await;
+    assert!(listed(world, &topic).await.is_some(), "nothing is left for it");
+    let copied = held(world, 2, &partition).await.pop().map_or(0, |(_, copy)| copy.bytes);
+    let whole = held(world, 0, &partition).await.pop().expect("the leader's").1.bytes;
+    assert!(copied < whole / 2, "{copied} of {whole} bytes came");
+    let seen = world.look(&topic).await.expect("the topic").partitions.remove(0);
+    assert_eq!(seen.in_sync, ids(&[0, 1]), "those in sync are not held up");
+    world.release(&topic).await;
+    finished(world, &topic).await;
+}
+
+async fn a_partition_that_nobody_leads_can_be_left_out_by_a_reader(world: &World) {
+    let topic = world.topic(&[&[0], &[1]]).await;
+    for index in 0..2 {
+        world.write(&TopicPartition::new(&topic, index), &[Bytes::from_static(b"v")]).await;
+    }
+    world.brokers.kill(1).await;
+    world.until(&topic, 1, "nobody leads", |one| one.leader.is_none()).await;
+    let open = async |gaps| {
+        // The strict one waits for as long as the client does.
+        let client = world.client.with_patience(Duration::from_secs(5));
+        TopicReader::open_with(client, &topic, &Start::Earliest, Until::End, Isolation::Committed, gaps).await
+    };
+    let refused = open(Gaps::Refuse).await.unwrap_err();
+    assert_eq!(refused.refusal().map(|refusal| refusal.code), Some(ErrorCode::LEADER_NOT_AVAILABLE), "{refused:?}");
+    let mut reader = open(Gaps::Tell).await.expect("a reader");
+    let read = reader.next().await.expect("records").expect("some");
+    assert_eq!(read.iter().map(|one| one.partition).collect::<Vec<_>>(), [0]);
+    assert!(reader.next().await.expect("the end").is_none());
+    assert_eq!(reader.gaps().keys().collect::<Vec<_>>(), [&1]);
 }

@@ -5,7 +5,7 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -21,6 +21,7 @@ use evenkeel_kafka::{
     connect::{Connector, Opening, Stream},
 };
 use evenkeel_testkit::real_kafka::Listener;
+use kafka_protocol::messages::ApiKey;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::world::{PATIENCE, World, eventually, ids};
@@ -38,10 +39,12 @@ const CAP: usize = 512 * 1024;
 async fn a_large_cluster_is_read_and_altered_in_small_requests(world: &World) {
     let (topics, partitions) =
         if world.brokers.are_real() { (REAL_TOPICS, REAL_PARTITIONS) } else { (TOPICS, PARTITIONS) };
-    let longest = Arc::new(AtomicUsize::new(0));
-    let metered = Arc::new(Metered { connector: world.brokers.connector(), longest: Arc::clone(&longest) });
+    let sent = Arc::new(Sent::default());
+    let metered = Arc::new(Metered { connector: world.brokers.connector(), sent: Arc::clone(&sent) });
     let bootstrap = world.brokers.bootstrap(Listener::Plaintext);
-    let settings = Settings { patience: PATIENCE, frame_cap: CAP, ..Settings::new(bootstrap) };
+    // Few enough at once that there are several pages and pieces in either arm.
+    let partitions_at_once = if world.brokers.are_real() { 25 } else { 1000 };
+    let settings = Settings { patience: PATIENCE, frame_cap: CAP, partitions_at_once, ..Settings::new(bootstrap) };
     let client = Client::new(metered, settings);
 
     for nth in 0..topics {
@@ -78,8 +81,18 @@ async fn a_large_cluster_is_read_and_altered_in_small_requests(world: &World) {
     let held: usize = dirs.dirs.values().flatten().map(|dir| dir.replicas.len()).sum();
     assert_eq!(held, all.len());
 
-    let longest = longest.load(Ordering::Relaxed);
+    let longest = sent.longest.load(Ordering::Relaxed);
     assert!(longest <= CAP, "a request of {longest} bytes");
+    for call in [
+        ApiKey::DescribeTopicPartitions,
+        ApiKey::AlterPartitionReassignments,
+        ApiKey::ListPartitionReassignments,
+        ApiKey::ElectLeaders,
+        ApiKey::DescribeLogDirs,
+    ] {
+        let requests = sent.requests.lock().unwrap().get(&(call as i16)).copied().unwrap_or(0);
+        assert!(requests >= 4, "{call:?} in {requests} pieces");
+    }
 }
 
 /// All partitions, once they are all there and as they should be in the eyes of whoever is asked.
@@ -94,25 +107,41 @@ async fn everywhere(client: &Client, count: usize, holds: impl Fn(&Partition) ->
     .await
 }
 
-/// Knows the longest frame that was sent through it: the client writes each with one call.
+/// The longest frame that was sent, and how many requests of each kind: the client writes each with one call.
+#[derive(Debug, Default)]
+struct Sent {
+    longest: AtomicUsize,
+    requests: Mutex<BTreeMap<i16, usize>>,
+}
+
+impl Sent {
+    fn count(&self, frame: &[u8]) {
+        self.longest.fetch_max(frame.len(), Ordering::Relaxed);
+        // Behind the length.
+        if let Some(key) = frame.get(4..6).and_then(|bytes| bytes.first_chunk()) {
+            *self.requests.lock().unwrap().entry(i16::from_be_bytes(*key)).or_default() += 1;
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Metered {
     connector: Arc<dyn Connector>,
-    longest: Arc<AtomicUsize>,
+    sent: Arc<Sent>,
 }
 
 impl Connector for Metered {
     fn open<'a>(&'a self, address: &'a Address) -> Opening<'a> {
         Box::pin(async move {
             let stream = self.connector.open(address).await?;
-            Ok(Box::new(MeteredStream { stream, longest: Arc::clone(&self.longest) }) as Stream)
+            Ok(Box::new(MeteredStream { stream, sent: Arc::clone(&self.sent) }) as Stream)
         })
     }
 }
 
 struct MeteredStream {
     stream: Stream,
-    longest: Arc<AtomicUsize>,
+    sent: Arc<Sent>,
 }
 
 impl AsyncRead for MeteredStream {
@@ -123,7 +152,7 @@ impl AsyncRead for MeteredStream {
 
 impl AsyncWrite for MeteredStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.longest.fetch_max(bytes.len(), Ordering::Relaxed);
+        self.sent.count(bytes);
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -75,6 +75,7 @@ mod wire;
 mod world;
 
 mod bad_input;
+mod cluster_wide;
 mod compaction;
 mod configs;
 mod directories;

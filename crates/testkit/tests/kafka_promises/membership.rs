@@ -1,8 +1,14 @@
 //! Brokers that go and come back: what the cluster shows of them, and what may be asked of it meanwhile.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use evenkeel_kafka::{
     BrokerId, Error, ErrorCode,
-    calls::{cluster::Broker, reassignments::Target},
+    calls::{
+        cluster::Broker,
+        reassignments::Target,
+        topics::{Layout, NewTopic},
+    },
 };
 
 use crate::{
@@ -16,6 +22,8 @@ promises_on_own_brokers!(
     a_broker_that_dies_is_missed_after_a_while,
     moves_do_not_ask_whether_brokers_are_alive,
     brokers_join_and_are_struck_off,
+    a_running_broker_that_is_struck_off_lives_on_and_counts_for_nothing,
+    new_partitions_need_a_broker_that_is_alive,
 );
 
 async fn a_broker_that_stops_hands_over_and_comes_back(world: &World) {
@@ -100,6 +108,56 @@ async fn brokers_join_and_are_struck_off(world: &World) {
     broker(world, 7, |broker| !broker.fenced).await;
     world.until(&topic, 0, "its replica is back", |one| one.in_sync == ids(&[0, 7])).await;
 }
+
+async fn a_running_broker_that_is_struck_off_lives_on_and_counts_for_nothing(world: &World) {
+    world.brokers.add(7, "z").await;
+    broker(world, 7, |broker| !broker.fenced).await;
+    let shared = world.topic_with("shared", &[&[7, 0]], &[]).await;
+    let alone = world.topic_with("alone", &[&[7]], &[]).await;
+    world.client.unregister_broker(BrokerId(7)).await.expect("struck off");
+    world.until(&shared, 0, "another leads", |one| one.leader == Some(BrokerId(0)) && one.in_sync == ids(&[0])).await;
+    world.until(&alone, 0, "nobody leads", |one| one.leader.is_none() && one.in_sync.is_empty()).await;
+
+    // It does not register again by itself, however often it is told that nobody knows it.
+    tokio::time::sleep(THREE_SESSIONS).await;
+    let cluster = world.client.describe_cluster().await.expect("an answer");
+    assert!(cluster.brokers.iter().all(|broker| broker.id != BrokerId(7)), "{cluster:?}");
+    let seen = world.look(&shared).await.expect("the topic").partitions.remove(0);
+    assert_eq!((seen.leader, seen.replicas, seen.in_sync), (Some(BrokerId(0)), ids(&[7, 0]), ids(&[0])));
+    let refused = change(world, &shared, Target::Replicas(ids(&[7, 1])), false).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::INVALID_REPLICA_ASSIGNMENT);
+    // Its process lives, and answers who asks.
+    world.client_of(7).await.describe_cluster().await.expect("an answer");
+
+    // A process that is told to end would wait for a controller that does not know it.
+    world.brokers.kill(7).await;
+    world.brokers.start(7).await;
+    broker(world, 7, |broker| !broker.fenced).await;
+    world.until(&shared, 0, "it is back", |one| one.in_sync.len() == 2).await;
+    world.until(&alone, 0, "it leads again", |one| one.leader == Some(BrokerId(7))).await;
+}
+
+async fn new_partitions_need_a_broker_that_is_alive(world: &World) {
+    let topic = world.topic_with("grown", &[&[0]], &[]).await;
+    world.brokers.kill(2).await;
+    broker(world, 2, |broker| broker.fenced).await;
+    let words = |partition: i32| {
+        format!(
+            "All brokers specified in the manual partition assignment for partition {partition} are fenced or in controlled shutdown."
+        )
+    };
+    let refused = world.client.create_partitions(&topic, 2, Some(&[ids(&[2])])).await.unwrap_err();
+    let refusal = refused.refusal().expect("a refusal");
+    assert_eq!((refusal.code, refusal.message.clone()), (ErrorCode::INVALID_REPLICA_ASSIGNMENT, Some(words(1))));
+    let layout = Layout::Manual(vec![ids(&[0]), ids(&[2])]);
+    let topic = NewTopic { name: world.name("new"), layout, configs: BTreeMap::new() };
+    let answers = world.client.create_topics(std::slice::from_ref(&topic), false).await.whole().expect("an answer");
+    let refusal = answers[&topic.name].as_ref().unwrap_err();
+    assert_eq!((refusal.code, refusal.message.clone()), (ErrorCode::INVALID_REPLICA_ASSIGNMENT, Some(words(1))));
+}
+
+/// Brokers are fenced after two seconds of silence.
+const THREE_SESSIONS: Duration = Duration::from_secs(6);
 
 /// A broker, once it is as it should be in everybody's eyes.
 async fn broker(world: &World, id: i32, holds: impl Fn(&Broker) -> bool) -> Broker {

@@ -178,6 +178,13 @@ async fn the_number_of_replicas_changes_only_when_it_may(world: &World) {
     assert_eq!(refused.message.as_deref(), Some("The replication factor is changed from 2 to 3"));
     change(world, &topic, Target::Replicas(ids(&[0, 1, 2])), true).await.expect("a move");
     finished(world, &topic).await;
+
+    // While it moves, where it is going counts and not where it came from.
+    let topic = world.stalled_topic(&[&[0, 1]]).await;
+    change(world, &topic, Target::Replicas(ids(&[0, 1, 2])), true).await.expect("a move");
+    let refused = change(world, &topic, Target::Replicas(ids(&[0, 3])), false).await.unwrap_err();
+    assert_eq!(refused.message.as_deref(), Some("The replication factor is changed from 3 to 2"));
+    change(world, &topic, Target::Replicas(ids(&[0, 1, 3])), false).await.expect("a move");
 }
 
 async fn the_same_target_again_changes_nothing(world: &World) {

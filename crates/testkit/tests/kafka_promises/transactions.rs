@@ -102,13 +102,13 @@ async fn begin(world: &World, id: &str, partition: &TopicPartition) -> ProducerI
     producer
 }
 
-fn batch(ProducerIdentity { id, epoch }: ProducerIdentity, sequence: i32) -> Bytes {
+pub(crate) fn batch(ProducerIdentity { id, epoch }: ProducerIdentity, sequence: i32) -> Bytes {
     let record = Record { value: Some(Bytes::from_static(b"v")), ..Record::default() };
     let options = BatchOptions { producer: Producer { id, epoch, sequence }, transactional: true, ..plain() };
     records::encode_batch(&[record], &options).expect("a batch")
 }
 
-async fn end_of(world: &World, partition: &TopicPartition, isolation: Isolation) -> Option<i64> {
+pub(crate) async fn end_of(world: &World, partition: &TopicPartition, isolation: Isolation) -> Option<i64> {
     let places = BTreeMap::from([(partition.clone(), Place::Latest)]);
     let mut answers = world.client.list_offsets(&places, isolation).await.expect("an answer");
     answers.remove(partition).expect("the partition's").expect("an offset")

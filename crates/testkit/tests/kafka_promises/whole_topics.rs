@@ -64,7 +64,16 @@ async fn a_reader_goes_on_with_what_comes_later(world: &World) {
         }
         assert!(seen.iter().all(|one| one.stored.offset == i64::from(round)), "{seen:?}");
     }
-    let next = BTreeMap::from([(0, 3), (1, 3)]);
+    // A partition that is added is read from its beginning.
+    world.client.create_partitions(&topic, 3, None).await.expect("one more");
+    world.until(&topic, 2, "it is there", |one| one.leader.is_some()).await;
+    writer.write(&BTreeMap::from([(TopicPartition::new(&topic, 2), vec![record("k", 0)])])).await.expect("offsets");
+    let mut seen = Vec::new();
+    while seen.is_empty() {
+        seen.extend(reader.next().await.expect("records").expect("no end"));
+    }
+    assert_eq!((seen[0].partition, seen[0].stored.offset), (2, 0));
+    let next = BTreeMap::from([(0, 3), (1, 3), (2, 1)]);
     assert_eq!(reader.positions(), next);
     assert_eq!(read(world, &topic, Start::Offsets(next), Isolation::Committed).await, BTreeMap::new());
 }

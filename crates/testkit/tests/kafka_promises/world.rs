@@ -190,7 +190,7 @@ impl World {
     }
 
     /// A client that knows but one broker, and so asks it first.
-    async fn client_of(&self, broker: i32) -> Client {
+    pub(crate) async fn client_of(&self, broker: i32) -> Client {
         Client::new(self.brokers.connector(), settings(vec![self.brokers.address(broker).await]))
     }
 

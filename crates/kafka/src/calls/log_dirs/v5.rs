@@ -13,6 +13,7 @@ use kafka_protocol::{
 use crate::{
     frame,
     message::{self, MessageError},
+    varint::{first_unsigned, write_unsigned},
 };
 
 /// The first version that tells of cordons, and the last that the codec knows.
@@ -71,15 +72,9 @@ struct Body(Bytes);
 
 impl Body {
     fn varint(&mut self) -> Result<usize, Wrong> {
-        let mut number = 0;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.0.try_get_u8()?;
-            number |= usize::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        Ok(number)
+        let (number, length) = first_unsigned(&self.0)?;
+        self.0.advance(length);
+        Ok(number as usize)
     }
 
     fn take(&mut self, length: usize) -> Result<Bytes, Wrong> {
@@ -122,7 +117,7 @@ pub fn encode_response(
     out.put_u8(0);
     out.put_i32(answer.throttle_time_ms);
     out.put_i16(answer.error_code);
-    put_varint(&mut out, answer.results.len() + 1);
+    write_unsigned(&mut out, answer.results.len() as u64 + 1);
     let cordoned = cordoned.iter().copied().chain(std::iter::repeat(false));
     for (dir, cordoned) in answer.results.iter().zip(cordoned) {
         let mut plain = dir.clone();
@@ -135,14 +130,6 @@ pub fn encode_response(
     }
     out.put_u8(0);
     frame::finish(out).map_err(MessageError::TooLong)
-}
-
-fn put_varint(out: &mut BytesMut, mut number: usize) {
-    while number >= 0x80 {
-        out.put_u8(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.put_u8(number as u8);
 }
 
 #[cfg(test)]

@@ -207,6 +207,84 @@ async fn what_one_leader_has_written_is_told_though_another_is_lost() {
     assert!(matches!(error, Error::Call { .. }), "{error:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cluster_out_of_reach_is_not_called_leaderless() {
+    let there = TopicPartition::new("t", 0);
+    let client = client(&Memory::default(), 1);
+    let offsets = client.list_offsets(&BTreeMap::from([(there.clone(), Place::Latest)]), Isolation::Uncommitted).await;
+    let limits = crate::calls::fetch::FetchLimits::default();
+    let fetched = client.fetch(&BTreeMap::from([(there.clone(), 0)]), Isolation::Uncommitted, limits).await;
+    let batch = BTreeMap::from([(there, bytes::Bytes::from_static(b"batch"))]);
+    let written = client.produce(&batch, Writing::Plain).await;
+    for error in [offsets.unwrap_err(), fetched.unwrap_err(), written.unwrap_err()] {
+        assert!(matches!(error, Error::Connect { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_leader_says_is_told_though_another_is_silent() {
+    let memory = Memory::default();
+    for port in [1, 2] {
+        play(&memory, port, move |request| match key(request) {
+            ApiKey::Metadata => answer(request, metadata(&[(1, 1), (2, 2)], 1, &[("t", &[1, 2])])),
+            _ if port == 2 => Reply::Silence,
+            _ => answer(request, offsets(0, 5)),
+        });
+    }
+    let places = [0, 1].map(|index| (TopicPartition::new("t", index), Place::Latest));
+    let told = client(&memory, 1).list_offsets(&BTreeMap::from(places), Isolation::Uncommitted).await.unwrap();
+    assert_eq!(told[&TopicPartition::new("t", 0)], Ok(Some(5)));
+    let silent = told[&TopicPartition::new("t", 1)].as_ref().unwrap_err();
+    assert_eq!(silent.code, ErrorCode::REQUEST_TIMED_OUT);
+    assert!(silent.message.as_ref().is_some_and(|why| why.contains("no answer within")), "{silent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_whose_answer_was_lost_is_not_repeated() {
+    let memory = Memory::default();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    play(&memory, 1, move |request| match key(request) {
+        ApiKey::Metadata => answer(request, metadata(&[(1, 1)], 1, &[])),
+        _ => {
+            seen.fetch_add(1, Ordering::Relaxed);
+            Reply::Hangup
+        }
+    });
+    let cancel = BTreeMap::from([(TopicPartition::new("t", 0), Target::Cancel)]);
+    let told = client(&memory, 1).alter_reassignments(&cancel, false).await;
+    assert!(matches!(told.interrupted, Some(Error::Call { .. })), "{told:?}");
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_hangs_up_on_everybody_is_said_to_want_a_login() {
+    let memory = Memory::default();
+    play(&memory, 1, |_| Reply::Hangup);
+    let before = Instant::now();
+    let error = client(&memory, 1).describe_cluster().await.unwrap_err();
+    assert!(matches!(error, Error::Connect { source: ConnectError::LoginWanted, .. }), "{error:?}");
+    assert_eq!(error.remedy(), Remedy::AskUser);
+    assert!(before.elapsed() < Duration::from_secs(5), "not only when patience ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_broker_is_asked_after_a_picture_that_was_wrong() {
+    let memory = Memory::default();
+    // The first believes for ever that it leads.
+    for (port, leader) in [(1, 1), (2, 2)] {
+        play(&memory, port, move |request| match key(request) {
+            ApiKey::Metadata => answer(request, metadata(&[(1, 1), (2, 2)], 1, &[("t", &[leader])])),
+            _ if port == 1 => answer(request, offsets(ErrorCode::NOT_LEADER_OR_FOLLOWER.0, -1)),
+            _ => answer(request, offsets(0, 7)),
+        });
+    }
+    let there = TopicPartition::new("t", 0);
+    let places = BTreeMap::from([(there.clone(), Place::Latest)]);
+    let told = client(&memory, 1).list_offsets(&places, Isolation::Uncommitted).await.unwrap();
+    assert_eq!(told[&there], Ok(Some(7)));
+}
+
 #[test]
 fn no_two_clients_pause_alike_unless_told_to() {
     assert_ne!(Settings::new(vec![]).seed, Settings::new(vec![]).seed);
