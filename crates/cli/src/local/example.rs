@@ -53,7 +53,9 @@ impl Scale {
                 named("cargo", 120, 900_000.0),
                 named("tides", 12, 5_000.0),
             ],
-            Self::Medium => (0..200).map(|n| named(&format!("berth-{n}"), 100, 20_000.0 * f64::from(n % 7 + 1))).collect(),
+            Self::Medium => {
+                (0..200).map(|n| named(&format!("berth-{n}"), 100, 20_000.0 * f64::from(n % 7 + 1))).collect()
+            }
         }
     }
 }
@@ -69,7 +71,8 @@ pub(super) async fn apply(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
                 if pool.metadata.name.as_deref() == Some("brokers") {
                     pool.spec.replicas = scale.brokers();
                 }
-                apply_one(Api::<KafkaNodePool>::namespaced(stack.client(), NAMESPACE), serde_json::to_value(pool)?).await?;
+                apply_one(Api::<KafkaNodePool>::namespaced(stack.client(), NAMESPACE), serde_json::to_value(pool)?)
+                    .await?;
             }
             other => anyhow::bail!("the example has a {other}, which nobody applies"),
         }
@@ -91,7 +94,9 @@ where
 pub(super) async fn fill(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
     let wanted = usize::try_from(scale.brokers()).unwrap_or(0);
     let world = loop {
-        if let Some(world) = stack.world(NAMESPACE, CLUSTER) && running(&world) >= wanted {
+        if let Some(world) = stack.world(NAMESPACE, CLUSTER)
+            && running(&world) >= wanted
+        {
             break world;
         }
         tokio::time::sleep(GLANCE).await;

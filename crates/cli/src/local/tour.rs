@@ -33,9 +33,9 @@ impl Options {
         match self.chapter {
             None => Ok(TITLES.len()),
             Some(number) if (1..=TITLES.len()).contains(&number) => Ok(number),
-            Some(number) => Err(Misuse::Local {
-                what: format!("--chapter {number}: there are chapters 1 to {}", TITLES.len()),
-            }),
+            Some(number) => {
+                Err(Misuse::Local { what: format!("--chapter {number}: there are chapters 1 to {}", TITLES.len()) })
+            }
         }
     }
 

@@ -40,7 +40,8 @@ impl<W: Write> Guide<W> {
         let pods = self.api::<Pod>().list(&self.of_cluster()).await.context("could not list pods")?;
         let ready = pods.iter().filter(|pod| is_ready(pod)).count();
         let why = conditions(&kafka).iter().find(|it| it.type_ == NOT_READY).and_then(|it| it.message.clone());
-        let text = format!("pods ready: {ready} of {}{}", pods.items.len(), why.map_or(String::new(), |it| format!("; {it}")));
+        let text =
+            format!("pods ready: {ready} of {}{}", pods.items.len(), why.map_or(String::new(), |it| format!("; {it}")));
         let current = kafka.status.as_ref().and_then(|status| status.observed_generation) == kafka.metadata.generation;
         Ok(Standing::reached_if(current && conditions(&kafka).iter().any(|it| it.type_ == READY), text))
     }

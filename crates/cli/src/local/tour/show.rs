@@ -196,10 +196,7 @@ mod tests {
             show.settled()
         });
         let clear = "\r\u{1b}[2K";
-        assert_eq!(
-            text,
-            format!("{clear}    … waiting{clear}\u{1b}[2m    · something\u{1b}[0m\n    … waiting{clear}")
-        );
+        assert_eq!(text, format!("{clear}    … waiting{clear}\u{1b}[2m    · something\u{1b}[0m\n    … waiting{clear}"));
     }
 
     #[test]

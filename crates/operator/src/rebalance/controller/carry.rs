@@ -5,15 +5,14 @@
 
 use evenkeel_api::{KafkaRebalance, KafkaRebalanceStatus, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
 
 use super::error::Error;
 use super::observe::Sight;
 use crate::rebalance::{Decision, EventKind, Finalizer, FoundConfigMap, Order};
 use crate::seams::{Context, Happening, NAME};
-
 
 /// Makes all writes of a decision, and keeps `sight` true.
 pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &Decision) -> Result<(), Error> {

@@ -35,8 +35,12 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         .until("broker 3 has joined the cluster", Duration::from_secs(60), async |guide| {
             let up = guide.pod(&pod).await?.is_some_and(|pod| is_ready(&pod));
             let known = guide.pool(POOL).await?.status.is_some_and(|status| status.node_ids.contains(&3));
-            let registered = guide.kafka.describe_cluster().await.is_ok_and(|it| it.brokers.iter().any(|it| it.id.0 == 3));
-            Ok(Standing::reached_if(up && known && registered, format!("pod {pod}: {}", if up { "ready" } else { "starting" })))
+            let registered =
+                guide.kafka.describe_cluster().await.is_ok_and(|it| it.brokers.iter().any(|it| it.id.0 == 3));
+            Ok(Standing::reached_if(
+                up && known && registered,
+                format!("pod {pod}: {}", if up { "ready" } else { "starting" }),
+            ))
         })
         .await?;
     guide.until_ready().await?;

@@ -46,7 +46,11 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         .until("broker 3 is gone, and Kafka has forgotten it", Duration::from_secs(60), async |guide| {
             let gone = guide.pod(&pod).await?.is_none();
             let registered = guide.kafka.describe_cluster().await?.brokers.iter().any(|it| it.id.0 == 3);
-            let text = format!("pod {}, {}", if gone { "gone" } else { "there" }, if registered { "registered" } else { "forgotten" });
+            let text = format!(
+                "pod {}, {}",
+                if gone { "gone" } else { "there" },
+                if registered { "registered" } else { "forgotten" }
+            );
             Ok(Standing::reached_if(gone && !registered, text))
         })
         .await?;

@@ -52,7 +52,10 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
                 left += usize::from(guide.pod(pod).await?.is_some());
             }
             let registered = guide.kafka.describe_cluster().await?.brokers.len();
-            Ok(Standing::reached_if(left == 0 && registered == 3, format!("{left} pods left, {registered} brokers registered")))
+            Ok(Standing::reached_if(
+                left == 0 && registered == 3,
+                format!("{left} pods left, {registered} brokers registered"),
+            ))
         })
         .await?;
     idle(guide, "and rests again").await?;
@@ -65,7 +68,9 @@ async fn idle<W: Write>(guide: &mut Guide<W>, promise: &str) -> anyhow::Result<(
     guide
         .until(promise, Duration::from_secs(180), async |guide| {
             let status = guide.kafka_resource().await?.status.and_then(|status| status.auto_rebalance);
-            let Some(status) = status else { return Ok(Standing::Not("it does not rebalance by itself yet".into(), None)) };
+            let Some(status) = status else {
+                return Ok(Standing::Not("it does not rebalance by itself yet".into(), None));
+            };
             let resting = status.state == AutoRebalanceState::Idle && status.modes.is_empty();
             Ok(Standing::reached_if(resting, format!("{:?}", status.state)))
         })
