@@ -46,7 +46,7 @@ impl Reach {
     /// Asks again and again, and tells when the answer changes.
     pub(super) async fn watch(&self, client: &Client, readiness: &Readiness) {
         let [request, whole] = PATIENCE;
-        let client = client.with_patience(request, whole);
+        let client = client.apart(request, whole);
         let mut before: Option<bool> = None;
         loop {
             let why = client.describe_cluster().await.err().map(|error| chain(&error));

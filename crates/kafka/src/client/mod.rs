@@ -131,7 +131,7 @@ impl Client {
 
     /// Another client of the same cluster, with connections and patience of its own: for questions that are not to wait
     /// as long as the others do.
-    pub fn with_patience(&self, request: Duration, whole: Duration) -> Self {
+    pub fn apart(&self, request: Duration, whole: Duration) -> Self {
         let settings = Settings { request_patience: request, patience: whole, ..self.settings().clone() };
         Self::new(self.inner.pool.connector(), settings)
     }
