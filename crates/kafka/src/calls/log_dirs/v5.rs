@@ -1,7 +1,7 @@
 //! Version 5 of the answer to DescribeLogDirs, which tells whether a directory is cordoned. The
 //! codec ends at 4; this is 4 with one more byte for each directory.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
 use kafka_protocol::{
     messages::{
         DescribeLogDirsResponse, TopicName,
