@@ -38,10 +38,10 @@ async fn what_is_set_for_all_brokers_holds_for_topics(world: &World) {
     let told = |source| {
         move |seen: Option<&evenkeel_kafka::calls::configs::Setting>| seen.is_some_and(|one| one.source == source)
     };
-    let set = until(world, &Resource::Topic(other.clone()), LEAST_IN_SYNC, |seen| {
+    until(world, &Resource::Topic(other.clone()), LEAST_IN_SYNC, |seen| {
         told(Source::AllBrokers)(seen) && seen.and_then(|one| one.value.as_deref()) == Some("2")
-    });
-    set.await;
+    })
+    .await;
     until(world, &Resource::Topic(own.clone()), LEAST_IN_SYNC, told(Source::Topic)).await;
 
     world.brokers.stop(1).await;

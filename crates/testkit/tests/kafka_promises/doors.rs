@@ -1,6 +1,6 @@
 //! Who gets in, by which door, and what everybody else is told.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc};
 
 use evenkeel_kafka::{
     Client, Error, Remedy, Settings,
