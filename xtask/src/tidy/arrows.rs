@@ -26,11 +26,7 @@ const ALLOWED: [Arrows; 13] = [
     Arrows { from: "sim", to: &["kafka"], in_tests: &[] },
     Arrows { from: "engine", to: &["balancer", "kafka", "rest"], in_tests: &["apiserver", "sim", "testkit"] },
     // Its tests need an engine to speak to, over REST, and that one needs a cluster.
-    Arrows {
-        from: "operator",
-        to: &["api", "kafka", "rest"],
-        in_tests: &["apiserver", "engine", "sim", "testkit"],
-    },
+    Arrows { from: "operator", to: &["api", "kafka", "rest"], in_tests: &["apiserver", "engine", "sim", "testkit"] },
     Arrows { from: "node", to: &["engine", "sim"], in_tests: &["apiserver", "testkit"] },
     Arrows { from: "cli", to: EVERY, in_tests: &["testkit"] },
     Arrows { from: "testkit", to: EVERY, in_tests: &[] },

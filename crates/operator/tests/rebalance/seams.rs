@@ -191,8 +191,7 @@ impl Engines for Routed {
         let routed = self.clone();
         let service =
             service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
-                response
-                    .map(|body| body.map_err(|error| EngineError::from(BoxError::from(error))).boxed_unsync())
+                response.map(|body| body.map_err(|error| EngineError::from(BoxError::from(error))).boxed_unsync())
             });
         Box::pin(async move { Ok(EngineService::new(service)) })
     }
