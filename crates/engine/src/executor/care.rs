@@ -44,6 +44,8 @@ impl fmt::Display for Hold {
 
 /// A broker that is seen to be down for so long is: longer than brokers trail.
 const DOWN_AFTER: Millis = 5_000;
+/// Looks that are further apart are not in a row.
+const GAP: Millis = 30_000;
 /// A broker that nobody knows for so long is not coming back.
 const UNREGISTERED_AFTER: Millis = 10_000;
 
@@ -54,6 +56,8 @@ pub(super) struct Care {
     watched: BTreeSet<BrokerId>,
     down_since: BTreeMap<BrokerId, Millis>,
     unregistered_since: BTreeMap<BrokerId, Millis>,
+    /// When the last look was.
+    looked: Option<Millis>,
 }
 
 impl Care {
@@ -63,11 +67,18 @@ impl Care {
             watched: order.baseline.up.iter().chain(parts).copied().collect(),
             down_since: BTreeMap::new(),
             unregistered_since: BTreeMap::new(),
+            looked: None,
         }
     }
 
     /// Takes note of who is down, and whom nobody knows.
     pub(super) fn look(&mut self, sight: &Sight) {
+        let since_last = self.looked.replace(sight.now).map_or(0, |last| sight.now - last);
+        if since_last > GAP {
+            // Nobody knows how it was meanwhile; the cluster itself may just be coming back.
+            self.down_since.clear();
+            self.unregistered_since.clear();
+        }
         note(&mut self.down_since, &self.watched, &sight.up, sight.now);
         // Who does not name those that are down cannot tell them from those that are struck off.
         if sight.names_all {

@@ -12,6 +12,8 @@ use evenkeel_kafka::{
 
 use futures::future::join_all;
 
+use crate::clock::WallClock;
+
 use super::{
     hands::ONE_BROKER,
     machine::Execution,
@@ -42,8 +44,10 @@ impl Eyes {
     }
 
     /// What is to be seen now.
-    pub(crate) async fn look(&mut self, execution: &Execution, now: Millis) -> Result<Sight, Error> {
+    pub(crate) async fn look(&mut self, execution: &Execution, clock: &WallClock) -> Result<Sight, Error> {
         let cluster = self.client.describe_cluster().await?;
+        // An answer may have taken long, and says how it is now.
+        let now = clock.now();
         let up = cluster.brokers.iter().filter(|broker| !broker.fenced).map(|broker| broker.id).collect();
         let mut sight = Sight {
             now,

@@ -121,7 +121,7 @@ impl Runner {
         unrecorded: &mut BTreeSet<usize>,
         slow: &mut SlowTasks,
     ) -> Result<Option<Ending>, Error> {
-        let sight = eyes.look(execution, self.clock.now()).await?;
+        let sight = eyes.look(execution, &self.clock).await?;
         let before = (execution.throttling(), execution.is_stopping());
         let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
         let step = execution.step(&sight);
