@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::ObjectReference};
 use kube::{
     Api, Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
@@ -97,7 +97,13 @@ impl Context {
             reason: happened.reason.to_owned(),
             note: Some(happened.note.clone()),
             action: happened.reason.to_owned(),
-            secondary: None,
+            // Events that differ in nothing but their note are counted as one.
+            secondary: happened.pod.as_ref().map(|pod| ObjectReference {
+                kind: Some("Pod".to_owned()),
+                namespace: about.meta().namespace.clone(),
+                name: Some(pod.clone()),
+                ..ObjectReference::default()
+            }),
         };
         if let Err(error) = self.recorder.publish(&event, &about.object_ref(&())).await {
             tracing::warn!(%error, reason = happened.reason, note = happened.note, "an Event could not be written");
@@ -114,16 +120,24 @@ pub struct Happening {
     pub reason: &'static str,
     /// What happened, in a sentence.
     pub note: String,
+    /// The pod that it happened to, if it is about one.
+    pub pod: Option<String>,
 }
 
 impl Happening {
     /// Something as it should be.
     pub fn normal(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { is_warning: false, reason, note: note.into() }
+        Self { is_warning: false, reason, note: note.into(), pod: None }
     }
 
     /// Something that a person should look at.
     pub fn warning(reason: &'static str, note: impl Into<String>) -> Self {
-        Self { is_warning: true, reason, note: note.into() }
+        Self { is_warning: true, reason, note: note.into(), pod: None }
+    }
+
+    /// The same, about this pod.
+    #[must_use]
+    pub fn of_pod(self, pod: &str) -> Self {
+        Self { pod: Some(pod.to_owned()), ..self }
     }
 }

@@ -150,6 +150,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
         is_warning: event.is_warning,
         reason: event.reason,
         note: event.note,
+        pod: None,
     }));
     decision.deeds = issued.deeds();
     decision.deeds.extend(nodes.deeds(seen, &plan));

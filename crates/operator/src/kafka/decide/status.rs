@@ -215,7 +215,7 @@ pub(super) fn deeds_told(plan: &Plan, nodes: &Nodes) -> Vec<Happening> {
         }
     }
     if let Some((pod, why)) = nodes.restarted() {
-        told.push(Happening::normal("PodRestarted", format!("{pod} is restarted: {why}")));
+        told.push(Happening::normal("PodRestarted", format!("{pod} is restarted: {why}")).of_pod(pod));
     }
     told.extend(nodes.unregistered.iter().map(|id| {
         Happening::normal("BrokerUnregistered", format!("broker {id} is gone and is struck off Kafka's list"))
