@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use evenkeel_api::{StrimziPodSet, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use kube::ResourceExt;
 
 use super::{
     super::{
@@ -183,7 +184,9 @@ fn unregistered(seen: &Seen, plan: &Plan) -> Ids {
     let wanted = plan.assignment.desired_brokers();
     let registered = seen.metadata.known().into_iter().flat_map(|known| &known.registered);
     let has_pod = |id: i32| {
-        let names = seen.pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
+        // The engine's pods may end in any number.
+        let nodes = seen.pods.iter().filter(|pod| pod.labels().contains_key(labels::POOL_NAME));
+        let names = nodes.filter_map(|pod| pod.metadata.name.as_deref());
         names.filter_map(|name| name.rsplit_once('-')).any(|(_, number)| number.parse() == Ok(id))
     };
     let mixed = |id: i32| plan.model.nodes.contains_key(&id);
