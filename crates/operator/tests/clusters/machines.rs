@@ -19,12 +19,15 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
 
+/// Pods by name: their uid, and their broker if they are one.
+type Running = BTreeMap<String, (String, Option<i32>)>;
+
 /// Brokers of one cluster.
 #[derive(Clone)]
 pub(crate) struct Machines {
     pub(crate) world: World,
     pipes: Pipes,
-    running: Arc<Mutex<BTreeMap<String, (String, Option<i32>)>>>,
+    running: Arc<Mutex<Running>>,
     /// Pods that do not become ready.
     pub(crate) stuck: Arc<Mutex<Vec<String>>>,
 }
