@@ -9,6 +9,7 @@ use std::{
 
 use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, KafkaStatus, StrimziPodSet, conditions, labels};
 use futures::{StreamExt, future::join_all};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Pod, Secret},
@@ -51,6 +52,27 @@ struct Shell {
     context: Context,
     memory: Memory,
     failures: Mutex<BTreeMap<ClusterRef, u32>>,
+    /// Brokers that were seen to be empty, as the last decision left it. Who forgets it looks twice again.
+    empty: Mutex<BTreeMap<ClusterRef, BTreeMap<i32, Timestamp>>>,
+}
+
+impl Shell {
+    fn new(context: Context) -> Self {
+        Self { context, memory: Memory::default(), failures: Mutex::default(), empty: Mutex::default() }
+    }
+
+    fn empty_since(&self, of: &ClusterRef) -> BTreeMap<i32, Timestamp> {
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner).get(of).cloned().unwrap_or_default()
+    }
+
+    fn remember_empty(&self, of: &ClusterRef, found: BTreeMap<i32, Timestamp>) {
+        let mut empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.is_empty() {
+            empty.remove(of);
+        } else {
+            empty.insert(of.clone(), found);
+        }
+    }
 }
 
 /// Looks after the Kafkas of the operator's namespaces, until dropped.
@@ -77,7 +99,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
         .watches(context.api::<PartialObjectMeta<KafkaRebalance>>(namespace), all(), move |it| {
             of_rebalance(&kafkas, &it.metadata)
         })
-        .run(reconcile, pause, Arc::new(Shell { context, memory: Memory::default(), failures: Mutex::default() }))
+        .run(reconcile, pause, Arc::new(Shell::new(context)))
         .for_each(|ended| async move {
             if let Err(error) = ended {
                 tracing::debug!(error = told(&error), "a reconciliation of a Kafka failed");
@@ -121,7 +143,8 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error
         say_that_it_rests(context, &kafkas, kafka).await?;
         return Ok(Action::requeue(context.settings.reconciliation_interval));
     }
-    let (seen, decision) = look(context, Arc::new(kafka)).await?;
+    let (seen, decision) = look(context, Arc::new(kafka), shell.empty_since(&cluster)).await?;
+    shell.remember_empty(&cluster, decision.found_empty.clone());
     let hands = Hands { context, memory: &shell.memory, seen: &seen, names };
     hands.carry_out(&decision).await?;
     shell.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
@@ -129,18 +152,22 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error
 }
 
 /// Looks, and decides; a second time and closer, where the first look did not suffice.
-async fn look(context: &Context, kafka: Arc<Kafka>) -> Result<(Seen, Decision), Error> {
+async fn look(
+    context: &Context,
+    kafka: Arc<Kafka>,
+    empty_since: BTreeMap<i32, Timestamp>,
+) -> Result<(Seen, Decision), Error> {
     let given = Given {
         settings: &context.settings.clusters,
         operation_timeout: context.settings.operation_timeout,
         random: context.settings.random,
     };
-    let seen = observe::observe(context, &kafka, false).await?;
+    let seen = Seen { empty_since: empty_since.clone(), ..observe::observe(context, &kafka, false).await? };
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
-    let seen = observe::observe(context, &kafka, true).await?;
+    let seen = Seen { empty_since, ..observe::observe(context, &kafka, true).await? };
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }

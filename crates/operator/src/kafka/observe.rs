@@ -88,6 +88,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         rebalances: rebalances.items,
         further_users,
         metadata: Metadata::Nobody,
+        empty_since: Default::default(),
     })
 }
 

@@ -3,11 +3,19 @@
 //! A broker that holds data stays, whatever the spec says, and so do all others that were to go with it: the pools are
 //! read as if nobody had asked. Nothing of that is written into anybody's spec. Who could not be asked counts as
 //! holding data, but that is no reason to move any.
+//!
+//! What a broker knows of the cluster lags behind: a topic that was made a moment ago may not be seen yet. So a broker
+//! goes only if it was seen empty twice, some seconds apart, since somebody wants it gone.
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::{nodes::Ids, seen::Metadata};
 use crate::auto_rebalance::{Check, Generated, removal_is_held};
+
+/// How far the two looks are apart at least; brokers learn of changes within a second, usually.
+pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(5);
 
 /// What became of the wish to remove brokers, or their role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,10 +24,24 @@ pub struct Verdict {
     pub check: Check,
     /// Why they stay. None: they may go.
     pub kept_because: Option<String>,
+    /// Since when all of them are seen to be empty.
+    pub empty_since: Option<Timestamp>,
+}
+
+/// What is seen of the brokers' data.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// What Kafka says now.
+    pub metadata: &'a Metadata,
+    /// Since when brokers that are to go are known to be empty.
+    pub empty_since: &'a BTreeMap<i32, Timestamp>,
+    /// The present moment.
+    pub now: Timestamp,
 }
 
 /// Whether these may go. `unchecked`: the user wants no check.
-pub fn judge(leaving: &Ids, metadata: &Metadata, generated: &[Generated], unchecked: bool) -> Verdict {
+pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: bool) -> Verdict {
+    let metadata = look.metadata;
     let (check, mut kept_because) = match (leaving.is_empty() || unchecked, metadata.partitions()) {
         (true, _) => (Check::Clear, None),
         (false, None) => {
@@ -42,7 +64,16 @@ pub fn judge(leaving: &Ids, metadata: &Metadata, generated: &[Generated], unchec
     if kept_because.is_none() && !unchecked && removal_is_held(generated, leaving) {
         kept_because = Some("the rebalance that empties them has not come to its end".to_owned());
     }
-    Verdict { check, kept_because }
+    let is_empty = !leaving.is_empty() && !unchecked && check == Check::Clear;
+    let empty_since = is_empty.then(|| {
+        let all = leaving.iter().map(|id| look.empty_since.get(id).copied().unwrap_or(look.now));
+        all.max().unwrap_or(look.now)
+    });
+    let is_new = empty_since.is_some_and(|since| look.now.duration_since(since) < LOOKS_APART);
+    if kept_because.is_none() && is_new {
+        kept_because = Some("they were seen to be empty only just now, and are looked at once more".to_owned());
+    }
+    Verdict { check, kept_because, empty_since }
 }
 
 fn told(held: &BTreeMap<i32, usize>) -> String {
@@ -65,24 +96,50 @@ mod tests {
         Metadata::Known(Known { partitions, ..Known::default() })
     }
 
+    /// Looks at brokers 3 and 5, known to be empty for long.
+    fn judged(leaving: &Ids, metadata: &Metadata, generated: &[Generated], unchecked: bool) -> Verdict {
+        let now = Timestamp::UNIX_EPOCH + LOOKS_APART;
+        let empty_since = BTreeMap::from([3, 5].map(|id| (id, Timestamp::UNIX_EPOCH)));
+        judge(leaving, Look { metadata, empty_since: &empty_since, now }, generated, unchecked)
+    }
+
+    #[test]
+    fn a_broker_goes_only_when_it_was_seen_empty_twice() {
+        let (metadata, leaving) = (known(&[&[0, 1]]), [3, 4].into());
+        let second = |n: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(n);
+        let mut empty_since = BTreeMap::new();
+        for (now, goes) in [(0, false), (4, false), (5, true), (9, true)] {
+            let look = Look { metadata: &metadata, empty_since: &empty_since, now: second(now) };
+            let verdict = judge(&leaving, look, &[], false);
+            assert_eq!((verdict.check, verdict.kept_because.is_none()), (Check::Clear, goes), "at {now} s");
+            assert_eq!(verdict.empty_since, Some(second(0)));
+            empty_since.extend([3, 4].map(|id| (id, second(0))));
+        }
+        // One that joins the others is looked at anew, and one that holds data is not known to be empty.
+        let look = Look { metadata: &metadata, empty_since: &empty_since, now: second(9) };
+        assert!(judge(&[3, 5].into(), look, &[], false).kept_because.is_some());
+        let filled = known(&[&[0, 3]]);
+        assert_eq!(judge(&leaving, Look { metadata: &filled, ..look }, &[], false).empty_since, None);
+    }
+
     #[test]
     fn brokers_with_data_stay_and_are_named() {
         let metadata = known(&[&[0, 1], &[1, 3], &[3, 4], &[0, 2]]);
-        let verdict = judge(&[3, 4, 5].into(), &metadata, &[], false);
+        let verdict = judged(&[3, 4, 5].into(), &metadata, &[], false);
         assert_eq!(verdict.check, Check::HasData);
         let why = "broker 3 holds data of 2 partitions, broker 4 holds data of 1 partition";
         assert_eq!(verdict.kept_because.as_deref(), Some(why));
-        assert_eq!(judge(&[5].into(), &metadata, &[], false), Verdict::default());
-        assert_eq!(judge(&[3].into(), &metadata, &[], true), Verdict::default(), "nobody wanted to know");
+        assert_eq!(judged(&[5].into(), &metadata, &[], false).kept_because, None);
+        assert_eq!(judged(&[3].into(), &metadata, &[], true), Verdict::default(), "nobody wanted to know");
     }
 
     #[test]
     fn who_cannot_be_asked_keeps_everything() {
         for metadata in [Metadata::Nobody, Metadata::Unreachable("gone".into()), Metadata::Known(Known::default())] {
-            let verdict = judge(&[3].into(), &metadata, &[], false);
+            let verdict = judged(&[3].into(), &metadata, &[], false);
             assert_eq!(verdict.check, Check::Unknown);
             assert!(verdict.kept_because.is_some());
-            assert_eq!(judge(&Ids::new(), &metadata, &[], false), Verdict::default());
+            assert_eq!(judged(&Ids::new(), &metadata, &[], false), Verdict::default());
         }
     }
 
@@ -94,7 +151,7 @@ mod tests {
             state: RebalanceState::Rebalancing,
             ..Generated::default()
         };
-        let verdict = judge(&[3].into(), &known(&[&[0, 1]]), &[drain], false);
+        let verdict = judged(&[3].into(), &known(&[&[0, 1]]), &[drain], false);
         assert_eq!(verdict.check, Check::Clear);
         assert!(verdict.kept_because.is_some());
     }

@@ -32,6 +32,8 @@ pub struct Seen {
     pub further_users: Option<String>,
     /// What Kafka says.
     pub metadata: Metadata,
+    /// Brokers that somebody wants gone and that hold nothing: since when that is known.
+    pub empty_since: BTreeMap<i32, Timestamp>,
 }
 
 /// Objects as they are, by kind and name.

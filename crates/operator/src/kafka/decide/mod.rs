@@ -17,13 +17,15 @@ mod objects;
 mod plan;
 mod status;
 
+use std::collections::BTreeMap;
+
 use evenkeel_api::{Kafka, KafkaNodePoolStatus, KafkaStatus, annotations, kafka::AutoRebalanceMode};
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ApiResource;
 
 use super::{
     certificates::CertificateError, config::DynamicChange, desired::Desired, nodes::Ids, problem::Problem, roll::Roll,
-    seen::Seen, settings::Settings,
+    scale_down::LOOKS_APART, seen::Seen, settings::Settings,
 };
 use crate::{
     auto_rebalance::{self, TrackerWrite, remember_added, sort_rebalances},
@@ -60,6 +62,8 @@ pub struct Decision {
     pub look_closer: bool,
     /// When to look again if nothing happens before.
     pub look_again: Option<jiff::Timestamp>,
+    /// To be shown to the next decision as [`Seen::empty_since`].
+    pub found_empty: BTreeMap<i32, jiff::Timestamp>,
 }
 
 /// Something to do. None of them chooses anything; all of them may be done twice.
@@ -156,7 +160,9 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     decision.deeds.extend(engine.deeds);
     decision.tracker = auto.tracker;
     decision.acts = auto.acts;
-    decision.look_again = auto.look_again;
+    let second_look = plan.found_empty.values().map(|since| since.saturating_add(LOOKS_APART).unwrap_or(seen.now));
+    decision.look_again = auto.look_again.into_iter().chain(second_look.filter(|due| *due > seen.now)).min();
+    decision.found_empty = plan.found_empty;
     Ok(decision)
 }
 

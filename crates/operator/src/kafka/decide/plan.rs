@@ -1,13 +1,16 @@
 //! Which nodes there should be, once it is known who must stay.
 
+use std::collections::BTreeMap;
+
 use evenkeel_api::annotations;
+use jiff::Timestamp;
 
 use super::super::{
     model::Model,
     nodes::{Assignment, Ids, assign},
     pools::Pools,
     problem::{Problem, Remark},
-    scale_down::{self, Verdict},
+    scale_down::{self, Look, Verdict},
     seen::Seen,
     settings::Settings,
 };
@@ -26,6 +29,8 @@ pub(super) struct Plan {
     pub(super) check: Check,
     /// Why they stay, by pool.
     pub(super) kept: Vec<Remark>,
+    /// Those that somebody wants gone and that hold nothing, and since when that is known.
+    pub(super) found_empty: BTreeMap<i32, Timestamp>,
 }
 
 /// What the spec asks for, as far as it may be done now.
@@ -37,7 +42,8 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let (leaving, losing) = (assignment.removed_brokers(), assignment.used_to_be_brokers());
     let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
     let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
-    let judged = |ids: &Ids| scale_down::judge(ids, &seen.metadata, &generated, unchecked);
+    let look = Look { metadata: &seen.metadata, empty_since: &seen.empty_since, now: seen.now };
+    let judged = |ids: &Ids| scale_down::judge(ids, look, &generated, unchecked);
     let (going, role) = (judged(&leaving), judged(&losing));
     let mut kept = Vec::new();
     let mut pools = asked;
@@ -57,7 +63,10 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
         (Model::build(&seen.kafka, &seen.node_pools, &pools, &assignment, settings)?, assignment)
     };
     let added = assignment.added_brokers();
-    Ok(Plan { model, assignment, added, leaving, check: going.check, kept })
+    let found_empty = [(&leaving, going.empty_since), (&losing, role.empty_since)].into_iter();
+    let found_empty = found_empty.filter_map(|(ids, since)| Some((ids, since?)));
+    let found_empty = found_empty.flat_map(|(ids, since)| ids.iter().map(move |id| (*id, since))).collect();
+    Ok(Plan { model, assignment, added, leaving, check: going.check, kept, found_empty })
 }
 
 /// Nodes about whose data Kafka has to be asked.
