@@ -226,7 +226,7 @@ async fn paths_behind_which_nothing_is() {
         "/api/v1/nothings",
         "/api/v1/pods/a",
         "/api/v1/namespaces/default/nodes/a",
-        "/api/v1/namespaces/default/pods/a/log",
+        "/api/v1/namespaces/default/pods/a/exec",
         "/apis/apps/v1/namespaces/default/deployments/a/nothing",
     ] {
         let (status, body) = get(&shared, path).await;

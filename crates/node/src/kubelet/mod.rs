@@ -93,6 +93,7 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         registered: Watched::all(&client),
         workers: BTreeMap::new(),
         at_work: JoinSet::new(),
+        finished: BTreeSet::new(),
         stopping: watch::Sender::new(None),
         volumes: BTreeSet::new(),
     };
@@ -110,7 +111,10 @@ struct Kubelet {
     claims: Watched<PersistentVolumeClaim>,
     registered: Watched<Node>,
     workers: BTreeMap<Key, Assigned>,
-    at_work: JoinSet<()>,
+    /// Each returns the uid of its pod.
+    at_work: JoinSet<String>,
+    /// Uids of pods that have ended, and that the watch has not told to be gone: they get no second worker.
+    finished: BTreeSet<String>,
     stopping: watch::Sender<Option<Duration>>,
     /// Uids of claims that were seen and not yet discarded.
     volumes: BTreeSet<String>,
@@ -135,7 +139,10 @@ impl Kubelet {
                 () = self.secrets.news() => (),
                 () = self.claims.news() => (),
                 () = self.registered.news() => (),
-                () = next_ended(&mut self.at_work) => self.workers.retain(|_, worker| !worker.inputs.is_closed()),
+                ended = next_ended(&mut self.at_work) => {
+                    self.workers.retain(|_, worker| !worker.inputs.is_closed());
+                    self.finished.extend(ended);
+                }
             }
             self.assign();
         }
@@ -161,6 +168,10 @@ impl Kubelet {
         }
         let ours = |pod: &&Arc<Pod>| self.nodes.contains(node_of(pod));
         let pods: Vec<Arc<Pod>> = self.pods.iter().filter(ours).cloned().collect();
+        let there: BTreeSet<String> = pods.iter().filter_map(|pod| pod.uid()).collect();
+        self.finished.retain(|uid| there.contains(uid));
+        let unfinished = |pod: &&Arc<Pod>| pod.uid().is_none_or(|uid| !self.finished.contains(&uid));
+        let pods: Vec<Arc<Pod>> = pods.iter().filter(unfinished).cloned().collect();
         for pod in &pods {
             let found = self.found(pod);
             let claims = found.claims.values().filter_map(|claim| claim.uid());
@@ -175,8 +186,11 @@ impl Kubelet {
                     let (uid, claims) = (pod.uid().unwrap_or_default(), claims.collect());
                     let (inputs, receive) = watch::channel(Inputs { pod: Some(pod.clone()), found });
                     let worker = Worker::new(self.shared.clone(), pod.clone(), receive, self.stopping.subscribe());
-                    self.workers.insert(key(pod.as_ref()), Assigned { uid, inputs, claims });
-                    self.at_work.spawn(worker.run());
+                    self.workers.insert(key(pod.as_ref()), Assigned { uid: uid.clone(), inputs, claims });
+                    self.at_work.spawn(async move {
+                        worker.run().await;
+                        uid
+                    });
                 }
             }
         }
@@ -239,11 +253,14 @@ fn tell(inputs: &watch::Sender<Inputs>, pod: Option<Arc<Pod>>, found: Found) {
     });
 }
 
-/// Until a worker has ended. One that panicked counts: its pod gets another one.
-async fn next_ended(at_work: &mut JoinSet<()>) {
+/// Until a worker has ended: the uid of its pod. Nothing for one that panicked, whose pod gets another one.
+async fn next_ended(at_work: &mut JoinSet<String>) -> Option<String> {
     match at_work.join_next().await {
-        Some(Ok(())) => (),
-        Some(Err(error)) => tracing::error!(%error, "the worker of a pod broke off"),
+        Some(Ok(uid)) => Some(uid),
+        Some(Err(error)) => {
+            tracing::error!(%error, "the worker of a pod broke off");
+            None
+        }
         None => pending().await,
     }
 }
