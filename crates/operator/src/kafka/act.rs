@@ -43,7 +43,10 @@ use crate::{
 /// What was applied to which version of an object. An API server may write a value in other words than it was given
 /// (`0.5` as `500m`), and the object then never looks as it should; once is enough.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<BTreeMap<(String, String, String), (Value, Option<String>)>>);
+pub(super) struct Memory(Mutex<BTreeMap<Applied, (Value, Option<String>)>>);
+
+/// Namespace, kind and name of an object.
+type Applied = (String, String, String);
 
 /// Does what was decided about one cluster.
 pub(super) struct Hands<'a> {
