@@ -49,7 +49,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let directory = Directory::make(args.dir, "evenkeel-local-")?;
     let stack = Stack::start(args.listen, directory.path()).await?;
     let outcome = tokio::select! {
-        () = signals.one() => Ok(()),
+        () = signals.one() => if args.tour.tour { Err(anyhow::anyhow!("the tour was interrupted")) } else { Ok(()) },
         outcome = live(&stack, args.scale, &args.tour, last) => outcome,
     };
     stack.stop().await;
@@ -76,5 +76,6 @@ async fn live(stack: &Stack, scale: Scale, options: &tour::Options, last: usize)
     tokio::select! {
         outcome = played => outcome,
         failed = filled => failed,
+        ended = stack.ended() => ended,
     }
 }

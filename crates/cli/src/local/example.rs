@@ -17,8 +17,8 @@ use super::stack::Stack;
 /// Where it lives.
 pub(super) const NAMESPACE: &str = "default";
 /// What it is called.
-pub(super) const CLUSTER: &str = "harbour";
-const MANIFESTS: &str = include_str!("../../../../examples/local.yaml");
+pub(super) const CLUSTER: &str = "lagoon";
+const MANIFESTS: &str = include_str!("example.yaml");
 /// Who has applied the manifests, in the words of server-side apply.
 const MANAGER: &str = "evenkeel-local";
 /// How often it is looked whether the brokers are up.
@@ -68,7 +68,7 @@ pub(super) async fn apply(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
             "Kafka" => apply_one(Api::<Kafka>::namespaced(stack.client(), NAMESPACE), document).await?,
             "KafkaNodePool" => {
                 let mut pool = KafkaNodePool::deserialize(document)?;
-                if pool.metadata.name.as_deref() == Some("brokers") {
+                if pool.metadata.name.as_deref() == Some("quay") {
                     pool.spec.replicas = scale.brokers();
                 }
                 apply_one(Api::<KafkaNodePool>::namespaced(stack.client(), NAMESPACE), serde_json::to_value(pool)?)

@@ -21,7 +21,7 @@ pub(super) fn ready(stack: &Stack, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Paste the first line into another terminal, then try:")?;
     writeln!(out)?;
     writeln!(out, "  kubectl get kafka,kafkanodepool,strimzipodset,pod")?;
-    writeln!(out, "  kubectl scale kafkanodepool/brokers --replicas=4")?;
+    writeln!(out, "  kubectl scale kafkanodepool/quay --replicas=4")?;
     writeln!(out, "  kubectl get events --watch")?;
     writeln!(out, "  kubectl logs deployment/{CLUSTER}-cruise-control")?;
     out.flush()

@@ -34,6 +34,8 @@ use crate::kube::{client, install_crds, refused};
 
 /// The zones that pods are spread over.
 const ZONES: [&str; 3] = ["zone-0", "zone-1", "zone-2"];
+/// How often it is looked whether all parts still run.
+const GLANCE: Duration = Duration::from_millis(500);
 /// Nobody waits longer than this for pods at the end.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
@@ -79,7 +81,10 @@ impl Stack {
             stop_within: STOP_WITHIN,
         };
         let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), kubelet, until(stopped.clone())));
-        let context = Context::new(client.clone(), OperatorSettings::default());
+        let mut settings = OperatorSettings::default();
+        // People's clients dial the listeners of brokers where they really are.
+        settings.clusters.extra_names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let context = Context::new(client.clone(), settings);
         let context = context.finding(Arc::new(EndpointSlices(client.clone())));
         let operator = tokio::spawn(evenkeel_operator::process::run(context, None, until(stopped)));
         Ok(Self { server, client, kubeconfig, brokers, wires, table, stop, operator, node })
@@ -115,6 +120,16 @@ impl Stack {
         let host = format!("{}-kafka-bootstrap.{}.svc", example::CLUSTER, example::NAMESPACE);
         let all: Vec<String> = self.table.find(&host, 9092).iter().map(ToString::to_string).collect();
         all.join(",")
+    }
+
+    /// Comes back only if a part has ended that should not have.
+    pub(super) async fn ended(&self) -> anyhow::Result<()> {
+        loop {
+            for (part, ended) in [("operator", self.operator.is_finished()), ("node", self.node.is_finished())] {
+                anyhow::ensure!(!ended, "the {part} has ended by itself; RUST_LOG=info tells more of it");
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
     }
 
     /// Ends everything; nothing is left behind.

@@ -1,7 +1,7 @@
 //! Files and volumes in real directories, when the node has one.
 //!
 //! ```text
-//! <dir>/pods/<pod uid>/root/<container>/<absolute path>    files; volumes are links to their place
+//! <dir>/pods/<pod uid>/files/<container>/<absolute path>   files; volumes are links to their place
 //! <dir>/pods/<pod uid>/volumes/<volume id>                 empty directories, gone with the pod
 //! <dir>/volumes/<volume id>                                data of claims, gone with the claim
 //! ```
@@ -45,7 +45,7 @@ impl Layout {
         let mut placed = volumes.clone();
         let Some(dir) = &self.dir else { return Ok((None, placed)) };
         let pod = dir.join("pods").join(uid);
-        let root = pod.join("root").join(container);
+        let root = pod.join("files").join(container);
         remove(&root)?;
         private(&root)?;
         for (path, volume) in &mut placed {

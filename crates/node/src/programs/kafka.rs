@@ -84,6 +84,11 @@ impl Brokers {
         for listener in config.listeners.iter().filter(|listener| listener.audience != Audience::Controllers) {
             ports.push(self.open(&what, &hosted, &config, listener).await?);
         }
+        let (world, id) = (hosted.world().clone(), BrokerId(config.node_id));
+        // Whoever ran under this id is gone: there is one pod of a name. One that was killed is refused until the session
+        // of its life before is over.
+        world.with(|cluster| cluster.crash_broker(id));
+        world.until(|cluster| !cluster.session_lasts(id)).await;
         // From here on nothing is waited for: whoever drops this future drops ports, or gets a process.
         let numbers = ports.iter().map(|(at, port)| (*at, port.number())).collect();
         let ports = ports.into_iter().map(|(_, port)| port).collect();
@@ -227,8 +232,6 @@ impl Broker {
         let replaced = hosted.mount(&what.pod, id, &mounted);
         let world = hosted.world().clone();
         let epoch = world.with(|cluster| {
-            // Whoever ran under this id is gone: there is one pod of a name.
-            cluster.crash_broker(id);
             for path in &replaced {
                 cluster.wipe_dir(id, path);
             }

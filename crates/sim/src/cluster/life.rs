@@ -19,13 +19,13 @@ impl Cluster {
     /// duplicate until the session of its last life is over, tries again until then, and serves nobody meanwhile.
     pub fn start_broker(&mut self, id: BrokerId) {
         let epoch = self.next_metadata_offset();
+        let session_end = self.brokers.get(&id).and_then(|broker| self.session_end(broker));
         let Some(broker) = self.brokers.get_mut(&id) else { return };
         // Without a single directory that works a broker does not start.
         if broker.process != Process::Down || broker.dirs.iter().all(|dir| dir.failed) {
             return;
         }
-        let session_ends = broker.silent_since.map(|since| since + self.options.session_timeout);
-        if let Some(session_ends) = session_ends.filter(|ends| broker.is_active() && *ends > self.now) {
+        if let Some(session_ends) = session_end {
             if !std::mem::replace(&mut broker.waits_to_register, true) {
                 self.at(session_ends, Event::Start(id));
             }
@@ -106,6 +106,17 @@ impl Cluster {
     /// Whether the broker's process does not run.
     pub fn is_down(&self, id: BrokerId) -> bool {
         self.brokers.get(&id).is_none_or(|broker| broker.process == Process::Down)
+    }
+
+    /// Whether the controller still counts on a process of the broker that is gone.
+    pub fn session_lasts(&self, id: BrokerId) -> bool {
+        self.brokers.get(&id).and_then(|broker| self.session_end(broker)).is_some()
+    }
+
+    /// When the session of a process that is gone will be over.
+    fn session_end(&self, broker: &Broker) -> Option<Millis> {
+        let ends = broker.silent_since.filter(|_| broker.process == Process::Down)? + self.options.session_timeout;
+        (broker.is_active() && ends > self.now).then_some(ends)
     }
 
     /// Whether the broker runs, can be reached, and may lead and follow.

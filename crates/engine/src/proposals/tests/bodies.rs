@@ -49,7 +49,7 @@ fn expected(verbose: bool, disks: bool) -> Value {
         "topicReplicas":1,"potentialNwOut":0.1}"#;
     let extra = format!(
         r#""proposals":[{{"oldLeader":1,"oldReplicas":[1],"topicPartition":{{"hash":-5,"partition":0,"topic":"t"}},
-        "newReplicas":[2],"goal":"RackAwareGoal"}}],"loadBeforeOptimization":{load},"#
+        "newReplicas":[2],"goal":"RackAwareGoal","bytes":5}}],"loadBeforeOptimization":{load},"#
     );
     let text = format!(
         r#"{{"summary":{{"numIntraBrokerReplicaMovements":0,"numReplicaMovements":9,"onDemandBalancednessScoreAfter":88.0,

@@ -82,11 +82,16 @@ impl Nodes {
     /// a running broker is told is done before the file that remembers it is written.
     pub(super) fn deeds(&self, seen: &Seen, plan: &Plan) -> Vec<Deed> {
         let mut deeds: Vec<Deed> = self.around.iter().cloned().map(Deed::applying).collect();
-        deeds.extend(status::pools(seen, plan, &self.cluster_id));
+        // Who comes is remembered before its pod is made, and who goes until its pod is taken off the list: the pool's
+        // status is what tells the next round about whom Kafka has to be asked.
+        let (later, now): (Vec<_>, Vec<_>) =
+            status::pools(seen, plan, &self.cluster_id).into_iter().partition(|deed| loses_nodes(plan, deed));
+        deeds.extend(now);
         if !self.reconfigured.is_empty() {
             deeds.push(Deed::Reconfigure(self.reconfigured.clone()));
         }
         deeds.extend(self.config_maps.iter().chain(&self.pod_sets).cloned().map(Deed::applying));
+        deeds.extend(later);
         deeds.extend(self.obsolete.iter().cloned());
         // A pod whose description was only now written is restarted when that is seen.
         if let (Roll::Restart { pod, uid, .. }, true) = (&self.roll, self.pod_sets.is_empty()) {
@@ -103,6 +108,12 @@ impl Nodes {
             _ => None,
         }
     }
+}
+
+/// Whether this is the status of a pool that has nodes to lose.
+fn loses_nodes(plan: &Plan, deed: &Deed) -> bool {
+    let Deed::PoolStatus { pool, .. } = deed else { return false };
+    plan.assignment.pools.get(pool).is_some_and(|nodes| !nodes.removed.is_empty())
 }
 
 fn around(model: &Model) -> Vec<Desired> {

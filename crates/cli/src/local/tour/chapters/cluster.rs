@@ -21,7 +21,7 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         "A Kafka with three controllers and three brokers in three zones was applied. The operator writes pod sets, \
          certificates and configurations; the node runs the pods; the engine watches the cluster.",
     )?;
-    guide.command("kubectl wait kafka/harbour --for=condition=Ready")?;
+    guide.command("kubectl wait kafka/lagoon --for=condition=Ready")?;
     guide.until_ready().await?;
     let before = guide.picture().await?;
     guide.promise(before.0.len() == 3, "three brokers are up")?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::guide::Guide;
 
 /// The pool that the tour scales.
-const POOL: &str = "brokers";
+const POOL: &str = "quay";
 
 /// What the chapters are called.
 pub(crate) const TITLES: &[&str] = &[

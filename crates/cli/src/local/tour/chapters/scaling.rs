@@ -19,7 +19,7 @@ const TEMPLATE: &str = "even-out";
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("From now on scaling shall take the data along. One template says how, for both directions.")?;
-    guide.command("kubectl annotate … strimzi.io/rebalance-template=true; kubectl patch kafka/harbour --type merge -p '{spec: {cruiseControl: {autoRebalance: […]}}}'")?;
+    guide.command("kubectl annotate … strimzi.io/rebalance-template=true; kubectl patch kafka/lagoon --type merge -p '{spec: {cruiseControl: {autoRebalance: […]}}}'")?;
     let template = json!({
         "apiVersion": "kafka.strimzi.io/v1",
         "kind": "KafkaRebalance",
