@@ -155,13 +155,14 @@ fn seeds() -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn in_bad_weather_every_story_comes_to_its_end() {
-    let stories = [Story::Approve, Story::Automatic, Story::Stop, Story::Renew];
+    // The others depend on a run being seen while it moves, and in bad weather it may be over before.
+    let stories = [Story::Approve, Story::Automatic];
     let mut expected = Vec::new();
     for story in stories {
         expected.push(play(story, Fate::default()).await.0);
     }
     for seed in 0..seeds() {
-        let which = (seed % 4) as usize;
+        let which = (seed % 2) as usize;
         let (ending, made) = play(stories[which], Fate::in_bad_weather(seed)).await;
         assert_eq!(ending, expected[which], "seed {seed}, {:?}: {made:#?}", stories[which]);
     }
