@@ -63,7 +63,7 @@ async fn what_is_set_for_all_brokers_holds_for_topics(world: &World) {
 }
 
 async fn an_unclean_election_is_made_where_nobody_leads_and_loses_records(world: &World) {
-    let topic = world.topic(&[&[0, 1], &[2]]).await;
+    let topic = world.topic(&[&[0, 1], &[2, 1]]).await;
     let [lost, led] = [0, 1].map(|index| TopicPartition::new(&topic, index));
     world.write(&lost, &[Bytes::from_static(b"kept")]).await;
     world.brokers.stop(1).await;
