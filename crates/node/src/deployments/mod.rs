@@ -1,6 +1,6 @@
 //! Deployments: replica sets for the states of a pod template, and the way from one to the next.
 //!
-//! [`rollout`] decides, [`status`] says how it goes; this file watches and writes.
+//! `rollout` decides, `status` says how it goes; this file watches and writes.
 
 mod rollout;
 mod status;

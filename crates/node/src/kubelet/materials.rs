@@ -1,6 +1,6 @@
 //! What a container is started with: its command, environment, files and volumes, from what the API holds.
 //!
-//! Pure: [`wanted`] says which objects a pod needs, [`resolve`] makes the best of those that were found, or says what is
+//! Pure: `wanted` says which objects a pod needs, `resolve` makes the best of those that were found, or says what is
 //! missing in the words of the original. Volumes that only hold files are resolved to files; claims and empty
 //! directories to [`Volume`]s. Service environment variables (`enableServiceLinks`) are not made: nothing here needs
 //! them.
