@@ -8,7 +8,7 @@
 //! | `<c>-cruise-control-certs` | `cruise-control.crt`, `.key`, `keystore.pem` | the cluster's authority |
 //! | `<c>-cluster-operator-certs` | `cluster-operator.crt`, `.key`, `keystore.pem` | the cluster's authority |
 //!
-//! `keystore.pem` is key and chain in one file, which is how Kafka reads PEM. Keys are made in [`new_key`] and nowhere
+//! `keystore.pem` is key and chain in one file, which is how Kafka reads PEM. Keys are made in `new_key` and nowhere
 //! else; the present moment is handed in.
 
 use std::{collections::BTreeMap, fmt};

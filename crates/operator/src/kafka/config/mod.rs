@@ -1,6 +1,6 @@
 //! The configuration of a node: [`ServerConfig`], which becomes `server.config` in its ConfigMap.
 //!
-//! What Kafka can change while it runs ([`dynamic`]) is not part of the hash that rolls a pod, so such a change costs no
+//! What Kafka can change while it runs (`dynamic`) is not part of the hash that rolls a pod, so such a change costs no
 //! restart. One thing does: a setting that was *removed*. The process still has the value that it was started with, and
 //! Kafka cannot be told to forget it. So removed settings are remembered in a comment of the file, and are part of the
 //! hash.
