@@ -1,7 +1,7 @@
 //! The journal's topic in the managed Kafka itself.
 //!
 //! Opening it takes the transactional id over first and reads then: whoever had it before can write
-//! no more, and all it had decided is seen. [`super::owner`] says what becomes of one that is shut out.
+//! no more, and all it had decided is seen. `owner` says what becomes of one that is shut out.
 
 use std::{collections::BTreeMap, time::Duration};
 
