@@ -91,9 +91,10 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
     let now = stage.get(NAME).await;
     let data = stage.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap();
     let mut result = now.status.as_ref().unwrap().optimization_result.clone().unwrap();
-    // The name of a proposal is its own, and its estimate rests on what was measured at that very moment.
+    // The name of a proposal is its own, and its estimate rests on what was measured until that very moment.
     assert!(matches!(result.remove("proposalId"), Some(Value::String(_))));
     assert!(matches!(result.remove("estimatedMinutes"), Some(Value::Number(_))));
+    assert!(matches!(result.remove("recentWindows"), Some(Value::Number(_))));
     let stopped = matches!(story, Story::Stop);
     Ending {
         state: now.state(),
