@@ -28,7 +28,6 @@ enum Step {
     Clippy,
     Docs,
     Test,
-    Tour,
     RealKafka,
     RealKube,
 }
@@ -107,8 +106,6 @@ impl Step {
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
-            // What the tests built; the story that newcomers see, checked as they see it.
-            Self::Tour => process::run(&mut cargo(&["run", "--locked", "--", "local", "--tour"])),
             Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),
         }
@@ -133,7 +130,7 @@ mod tests {
     #[test]
     fn without_real_parts_everything_else_still_runs() {
         let options = Options { no_real: true, only: None };
-        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test, Step::Tour]);
+        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test]);
     }
 
     #[test]
