@@ -151,7 +151,7 @@ async fn a_renewed_run_comes_to_the_same_end() {
 
 /// How many seeds are tried: more of them by `EVENKEEL_SEEDS`, which a soak sets.
 fn seeds() -> u64 {
-    std::env::var("EVENKEEL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
+    std::env::var("EVENKEEL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
 }
 
 #[tokio::test(start_paused = true)]
