@@ -105,6 +105,22 @@ fn every_reason_of_a_condition_is_explained() {
     assert!(unexplained.is_empty(), "no row in docs/troubleshooting.md: {unexplained:?}");
 }
 
+#[test]
+fn every_key_that_the_engine_reads_is_explained() {
+    let page = text_of("docs/configuration.md");
+    let mut unexplained = BTreeSet::new();
+    for file in ["connection", "detectors", "settings", "store", "webserver"] {
+        let source = text_of(&format!("crates/engine/src/config/{file}.rs"));
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        // Between two quotes, dots and nothing but letters besides: no other code looks like that.
+        let keys = code.split('"').filter(|text| {
+            text.trim_end_matches('.').contains('.') && text.chars().all(|c| c.is_ascii_alphabetic() || c == '.')
+        });
+        unexplained.extend(keys.filter(|key| !page.contains(*key)).map(str::to_owned));
+    }
+    assert!(unexplained.is_empty(), "not in docs/configuration.md: {unexplained:?}");
+}
+
 /// What has to run beside a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
