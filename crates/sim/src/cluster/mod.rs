@@ -127,6 +127,8 @@ pub struct Cluster {
     process_changes: u64,
     /// When disks are looked at next: the sooner, the fuller they are.
     disks_due: Millis,
+    /// How much the fullest disk could take when they were looked at, less what has come since.
+    room: f64,
 }
 
 /// What happens by itself at a moment.
@@ -174,6 +176,7 @@ impl Cluster {
             shown_controller: None,
             process_changes: 0,
             disks_due: 0,
+            room: 0.0,
         };
         for spec in brokers {
             let id = spec.id;
