@@ -19,6 +19,9 @@ use crate::ending::{self, Signals};
 use crate::misuse::Misuse;
 use crate::plan::units;
 
+/// More than any Kafka cluster has; they take some gigabytes of memory.
+const MOST_PARTITIONS: u64 = 1_000_000;
+
 /// What the cluster is made of, and how clients get in.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -131,7 +134,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         Output::Json => format!("{}\n", doors.as_json(&bootstrap)),
         Output::Text => doors.greeting(&bootstrap),
     };
-    console::say(&greeting)?;
+    console::say(&greeting).await?;
     let console = Console::new(world, listener, args);
     tokio::select! {
         () = signals.one() => return Ok(()),
@@ -155,6 +158,15 @@ impl Args {
         if self.topics > 0 && factor > brokers {
             return Err(Misuse::Simulation {
                 what: format!("--replication-factor {factor} needs as many brokers, and --brokers is {brokers}"),
+            }
+            .into());
+        }
+        if u64::from(self.topics) * u64::from(self.partitions.unsigned_abs()) > MOST_PARTITIONS {
+            return Err(Misuse::Simulation {
+                what: format!(
+                    "--topics {} with --partitions {} are more than {MOST_PARTITIONS} partitions",
+                    self.topics, self.partitions
+                ),
             }
             .into());
         }

@@ -133,6 +133,8 @@ pub struct Cluster {
     disks_due: Millis,
     /// What is in memory of records that were really produced.
     held: records::Held,
+    /// How much the fullest disk could take when they were looked at, less what has come since.
+    room: f64,
 }
 
 /// What happens by itself at a moment.
@@ -181,6 +183,7 @@ impl Cluster {
             process_changes: 0,
             disks_due: 0,
             held: records::Held::NOTHING,
+            room: 0.0,
         };
         for spec in brokers {
             let id = spec.id;

@@ -119,6 +119,7 @@ impl Cluster {
         if batch.is_control() {
             return Err(Code::InvalidRecord.because("Clients must not write control batches."));
         }
+        batch.check_records()?;
         if compacted && !all_have_keys(&batch) {
             return Err(Code::InvalidRecord
                 .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
@@ -135,6 +136,7 @@ impl Cluster {
         let end_offset = topic.end_offset(tp.partition, now);
         let appended = Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) };
         self.count_written(tp, size);
+        self.look_at_disks_before(size);
         Ok(appended)
     }
 
