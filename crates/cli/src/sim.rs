@@ -85,6 +85,9 @@ pub(crate) struct Args {
     /// Directory for the authority's certificate and the client's settings [default: a temporary one, removed at the end]
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// What is kept in memory of records that clients really produce; beyond that brokers refuse them as a failed disk does.
+    #[arg(long, default_value = "1GB", value_parser = bytes)]
+    memory: f64,
     /// Brokers without the metrics reporter.
     #[arg(long)]
     no_metrics: bool,
@@ -177,6 +180,7 @@ impl Args {
             seed: self.seed,
             wall_start: i64::try_from(wall_clock.as_millis())?,
             reporter: (!self.no_metrics).then_some(reporter),
+            memory: self.memory as u64,
             ..Options::default()
         };
         let specs = (0..i32::from(self.brokers)).map(|id| self.spec(BrokerId(id), None));

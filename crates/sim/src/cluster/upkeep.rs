@@ -56,6 +56,7 @@ impl Cluster {
                 }
             }
         }
+        self.count_held();
         // What no broker shows any more need not be kept.
         let oldest = self.oldest_view();
         self.gone.retain(|(when, _)| *when >= oldest);

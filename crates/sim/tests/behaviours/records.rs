@@ -341,3 +341,25 @@ fn a_producer_at_the_end_of_its_epochs_gets_another_id() -> Result<(), Refusal> 
     assert_ne!(producer.0, first);
     Ok(())
 }
+
+#[test]
+fn no_more_is_kept_than_memory_is_given_for() -> Result<(), Refusal> {
+    let batch = plain("a");
+    let options = Options { memory: 3 * batch.len() as u64, ..Options::default() };
+    let mut cluster = Cluster::new(options, (0..2).map(BrokerSpec::new));
+    create(
+        &mut cluster,
+        &NewTopic::manual("t", &[&[0, 1]]).config("retention.ms", "60000").config("segment.ms", "1000"),
+    );
+    cluster.tick(1_000);
+    for offset in 0..3 {
+        assert_eq!(produce(&mut cluster, 0, batch.clone())?, offset);
+    }
+    let refused = produce(&mut cluster, 0, batch.clone()).unwrap_err();
+    assert_eq!(refused.code, Code::KafkaStorageError);
+    // The disk has not failed: what is there can be read, and once it has gone there is room again.
+    assert_eq!(read(&cluster, 0, 0, Isolation::ReadUncommitted)?, [0, 1, 2]);
+    cluster.tick(180_000);
+    assert_eq!(produce(&mut cluster, 0, batch)?, 3);
+    Ok(())
+}
