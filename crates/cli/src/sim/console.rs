@@ -101,7 +101,7 @@ fn next_free(ids: &[BrokerId]) -> i32 {
 /// A reader that has gone is noticed elsewhere, and no error. One that is there and does not read holds up the console
 /// and nothing else: brokers and signals have the other threads.
 pub(super) async fn say(text: &str) -> io::Result<()> {
-    let text = printable::lines(text);
+    let text = printable::lines(text).into_owned();
     let written = tokio::task::spawn_blocking(move || {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
