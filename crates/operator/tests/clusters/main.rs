@@ -1,9 +1,11 @@
 //! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
 //! a kubelet that does no more than saying that pods are ready.
 
+mod cordons;
 mod life;
 mod machines;
 mod pod_sets;
 mod processes;
 mod rights;
+mod scene;
 mod stage;
