@@ -16,6 +16,7 @@ mod printable;
 mod rack;
 mod sim;
 mod snapshot;
+mod status;
 mod usage;
 
 use std::io::Write;
@@ -54,6 +55,8 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
     Snapshot(snapshot::Args),
+    /// Show what rebalances are about and how far they are, and why a cluster was, or was not, rebalanced.
+    Status(status::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
+        Command::Status(args) => status::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

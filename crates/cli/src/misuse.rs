@@ -62,6 +62,12 @@ pub(crate) enum Misuse {
         /// Which option is wrong, and how.
         what: String,
     },
+    /// No such thing to look at.
+    #[error("{what}")]
+    Status {
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
     /// No such cluster can be simulated.
     #[error("{what}")]
     Simulation {
