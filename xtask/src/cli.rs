@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::{bench, check, generate, real, tidy, workspace::Workspace};
+use crate::{bench, check, generate, real, soak, tidy, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the Evenkeel repository")]
@@ -24,6 +24,8 @@ enum Chore {
     /// Numbers: ours beside the original, on this machine.
     #[command(subcommand)]
     Bench(Bench),
+    /// The suites in which chance plays a part, with many seeds.
+    Soak(soak::Options),
     /// Writes all generated files anew.
     Generate,
 }
@@ -64,6 +66,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
         Chore::Bench(Bench::Kafka(options)) => bench::kafka(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
+        Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
     }
 }

@@ -8,6 +8,7 @@ mod generate;
 mod metadata;
 mod process;
 mod real;
+mod soak;
 mod tidy;
 mod workspace;
 
