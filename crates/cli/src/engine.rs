@@ -59,6 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     webserver.port = args.port.unwrap_or(webserver.port);
     webserver.address = args.address.clone().unwrap_or_else(|| webserver.address.clone());
     if args.check {
+        files.open_all().map_err(|why| Misuse::Configuration { what: format!("{:#}", anyhow::Error::new(why)) })?;
         let text = check::explained(&args.config, &files);
         return Ok(std::io::stdout().lock().write_all(text.as_bytes())?);
     }

@@ -1,5 +1,6 @@
 //! `evenkeel local`: a Kubernetes API, a node, the operator, a Kafka cluster and its engine, in this process.
 
+mod data;
 mod example;
 mod greeting;
 mod logs;
@@ -8,6 +9,11 @@ mod tour;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use evenkeel_kafka::connect::Tcp;
+use evenkeel_kafka::{Client as Kafka, Settings as KafkaSettings};
 
 use self::example::Scale;
 use self::stack::Stack;
@@ -43,6 +49,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
+    let begun = Instant::now();
     // Before anything is started, so that no signal is missed.
     let mut signals = Signals::listen()?;
     let last = args.tour.last()?;
@@ -50,32 +57,32 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let stack = Stack::start(args.listen, directory.path()).await?;
     let outcome = tokio::select! {
         () = signals.one() => if args.tour.tour { Err(anyhow::anyhow!("the tour was interrupted")) } else { Ok(()) },
-        outcome = live(&stack, args.scale, &args.tour, last) => outcome,
+        outcome = live(&stack, begun, args.scale, &args.tour, last) => outcome,
+        ended = stack.ended() => ended,
     };
     stack.stop().await;
     outcome
 }
 
-async fn live(stack: &Stack, scale: Scale, options: &tour::Options, last: usize) -> anyhow::Result<()> {
+async fn live(stack: &Stack, begun: Instant, scale: Scale, options: &tour::Options, last: usize) -> anyhow::Result<()> {
     greeting::begin(stack, &mut std::io::stdout().lock())?;
     example::apply(stack, scale).await?;
     let mut guide = Guide::new(stack.client(), example::NAMESPACE, example::CLUSTER, stack.kafka(), tour::show());
     guide.pauses = options.pauses();
-    let played = async {
-        if options.tour {
-            return tour::play(&mut guide, last).await;
-        }
-        guide.until_ready().await?;
-        greeting::ready(stack, &mut std::io::stdout().lock())?;
-        std::future::pending().await
-    };
-    let filled = async {
-        example::fill(stack, scale).await?;
-        std::future::pending::<anyhow::Result<()>>().await
-    };
-    tokio::select! {
-        outcome = played => outcome,
-        failed = filled => failed,
-        ended = stack.ended() => ended,
+    guide.until_ready().await?;
+    guide.until_engine().await?;
+    let addresses = stack.bootstrap().await;
+    let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    greeting::ready(begun.elapsed(), &shown.join(","), &mut std::io::stdout().lock())?;
+    example::fill(stack, scale).await?;
+
+    // From here on Kafka is asked as people's own clients would, at the very address that was printed.
+    guide.kafka = Kafka::new(Arc::new(Tcp), KafkaSettings::new(addresses));
+    guide.bootstrap = shown.join(",");
+    guide.topics = scale.topics().into_iter().map(|(name, partitions, _)| (name, partitions)).collect();
+    if options.tour {
+        return tour::play(&mut guide, last).await;
     }
+    greeting::invite(&mut std::io::stdout().lock())?;
+    std::future::pending().await
 }

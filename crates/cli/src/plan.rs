@@ -3,6 +3,7 @@
 //! What is asked is put together in `request` and `what_if`, what is printed in `report`, `table`, `why` and
 //! `reassignment`; all of these are pure. Here is what touches files and the terminal.
 
+mod page;
 mod progress;
 mod reassignment;
 mod rebuild;
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// Where the answer goes: a file, compressed if its name ends in .gz, or - for standard output.
     #[arg(short = 'o', value_name = "FILE", default_value = "-")]
     file: PathBuf,
+    /// Also writes the plan as one page for a browser, with pictures; it needs no network.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Says on standard error how long each part took, and the most memory used.
     #[arg(long)]
     timings: bool,
@@ -78,6 +82,8 @@ enum Format {
     Reassignment,
     /// The cluster as it is after the plan, to plan on from there.
     Snapshot,
+    /// One page for a browser, with pictures; what `--report` writes.
+    Html,
 }
 
 /// Plans, and prints the plan. Nothing is printed unless there is a whole plan.
@@ -102,7 +108,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     check(&cluster, &asked, &outcome)?;
     clock.lap("inspect");
     let (notes, rollback) = (&snapshot.notes, args.rollback);
-    Answer { cluster: &cluster, notes, asked: &asked, outcome: &outcome, rollback }.write(args.output, &args.file)?;
+    let answer = Answer { cluster: &cluster, notes, asked: &asked, outcome: &outcome, rollback };
+    if let Some(file) = &args.report {
+        answer.write(Format::Html, file)?;
+    }
+    answer.write(args.output, &args.file)?;
     clock.lap("write");
     if args.timings {
         writeln!(io::stderr(), "{}", clock.report()).context("the timings could not be written")?;
@@ -168,6 +178,7 @@ impl Answer<'_> {
                 serde_json::to_writer_pretty(&mut *out, &reassignment::of(self.cluster, plan, self.rollback))?;
                 out.write_all(b"\n")?;
             }
+            Format::Html => out.write_all(page::render(&report()).as_bytes())?,
             Format::Snapshot => evenkeel_snapshot::write(&self.after()?, &mut *out)?,
         }
         Ok(out.flush()?)

@@ -19,6 +19,9 @@ use crate::ending::{self, Signals};
 use crate::misuse::Misuse;
 use crate::plan::units;
 
+/// More than any Kafka cluster has; they take some gigabytes of memory.
+const MOST_PARTITIONS: u64 = 1_000_000;
+
 /// What the cluster is made of, and how clients get in.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -82,6 +85,9 @@ pub(crate) struct Args {
     /// Directory for the authority's certificate and the client's settings [default: a temporary one, removed at the end]
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// What is kept in memory of records that clients really produce; beyond that brokers refuse them as a failed disk does.
+    #[arg(long, default_value = "1GB", value_parser = bytes)]
+    memory: f64,
     /// Brokers without the metrics reporter.
     #[arg(long)]
     no_metrics: bool,
@@ -128,7 +134,7 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         Output::Json => format!("{}\n", doors.as_json(&bootstrap)),
         Output::Text => doors.greeting(&bootstrap),
     };
-    console::say(&greeting)?;
+    console::say(&greeting).await?;
     let console = Console::new(world, listener, args);
     tokio::select! {
         () = signals.one() => return Ok(()),
@@ -155,6 +161,15 @@ impl Args {
             }
             .into());
         }
+        if u64::from(self.topics) * u64::from(self.partitions.unsigned_abs()) > MOST_PARTITIONS {
+            return Err(Misuse::Simulation {
+                what: format!(
+                    "--topics {} with --partitions {} are more than {MOST_PARTITIONS} partitions",
+                    self.topics, self.partitions
+                ),
+            }
+            .into());
+        }
         if self.port > 0 {
             self.port_of(i32::from(self.brokers) - 1)?;
         }
@@ -165,6 +180,7 @@ impl Args {
             seed: self.seed,
             wall_start: i64::try_from(wall_clock.as_millis())?,
             reporter: (!self.no_metrics).then_some(reporter),
+            memory: self.memory as u64,
             ..Options::default()
         };
         let specs = (0..i32::from(self.brokers)).map(|id| self.spec(BrokerId(id), None));

@@ -22,7 +22,7 @@ use crate::{
         Known,
         windows::{NotEnough, Requirement},
     },
-    proposals::{Ask, LEAST, Proposal, ask, make, not_enough, wanted},
+    proposals::{Ask, Proposal, ask, make, not_enough, wanted},
     serve::Steps,
 };
 
@@ -105,7 +105,7 @@ impl Planner {
     {
         // What is wrong with a request is wrong before anything is known.
         wanted(request, &self.shared.settings.goals)?;
-        let ask = self.ask(request, history, &*known(LEAST).await.map_err(|why| not_enough(&why))?)?;
+        let ask = self.ask(request, history, &*known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?)?;
         let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
         let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
         steps.begin(Step::WaitingForClusterModel);

@@ -188,6 +188,24 @@ async fn reporters_tell_of_processors_and_consumers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_broker_that_dies_with_part_of_the_reporters_topic_leaves_the_rest() {
+    let stage = Stage::new(Some(Reporter { interval: 20_000, partitions: 6, factor: 1, ..Reporter::default() }));
+    let monitor =
+        stage.monitor("metric.sampling.interval.ms=20000\nmetric.sampler.class=CruiseControlMetricsReporterSampler");
+    until(&monitor, "a window", |monitor| monitor.known(MOST).is_ok()).await;
+    stage.suffer(Fault::Crash(BrokerId(2)));
+    let down = |monitor: &Monitor| monitor.sighting().is_some_and(|seen| !seen.view.brokers[&2].up);
+    until(&monitor, "the broker to be seen down", down).await;
+    let generation = monitor.generation();
+    until(&monitor, "more samples", |monitor| monitor.generation() > generation + 3).await;
+    assert_eq!(monitor.trouble(), None);
+    // With all of them gone there is nothing to go by, and that is said.
+    stage.suffer(Fault::Crash(BrokerId(0)));
+    stage.suffer(Fault::Crash(BrokerId(1)));
+    until(&monitor, "trouble", |monitor| monitor.trouble().is_some()).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_the_reporter_will_do_if_so_set() {
     let stage = Stage::new(None);
     let monitor = stage.monitor("metric.sampler.class=CruiseControlMetricsReporterSampler");

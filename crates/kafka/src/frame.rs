@@ -93,8 +93,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         self.cap = cap;
     }
 
-    /// The next message, without its length; `None` if the stream ended between two frames.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+    /// How long the next message will be, as soon as that is announced; `None` if the stream ended between two frames.
+    pub async fn length(&mut self) -> Result<Option<usize>, FrameError> {
         while self.arrived.len() < PREFIX {
             if self.more(PREFIX).await? == 0 {
                 return match self.arrived.len() {
@@ -103,7 +103,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 };
             }
         }
-        let length = announced(self.arrived[..PREFIX].try_into().expect("four bytes have arrived"), self.cap)?;
+        announced(self.arrived[..PREFIX].try_into().expect("four bytes have arrived"), self.cap).map(Some)
+    }
+
+    /// The next message, without its length; `None` if the stream ended between two frames.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+        let Some(length) = self.length().await? else { return Ok(None) };
         let end = PREFIX + length;
         while self.arrived.len() < end {
             if self.more(end).await? == 0 {

@@ -53,6 +53,7 @@ pub(super) struct Renderer {
     row_object: RowObject,
     printer: Option<Printer>,
     go_list_type: String,
+    kind: String,
     list_kind: String,
     api_version: String,
 }
@@ -119,6 +120,7 @@ impl Renderer {
                 Origin::Builtin => format!("*{package}.{}", resource.list_kind),
                 Origin::Custom => "*unstructured.UnstructuredList".to_owned(),
             },
+            kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
             api_version: resource.api_version(&version.name),
         }
@@ -197,12 +199,22 @@ impl Renderer {
         let cells = self.printer.as_ref().map(|printer| printer.cells(&object, now)).unwrap_or_default();
         match self.row_object {
             RowObject::None => json!({"cells": cells, "object": null}),
-            RowObject::Whole => json!({"cells": cells, "object": object}),
+            RowObject::Whole => json!({"cells": cells, "object": self.named(object)}),
             RowObject::Metadata => {
                 let metadata = object.get("metadata").cloned().unwrap_or_default();
                 json!({"cells": cells, "object": partial(metadata, version)})
             }
         }
+    }
+
+    /// An object with its kind. In a list those of built-in kinds go without; in a row each stands for itself, and kubectl
+    /// sorts no others.
+    fn named(&self, mut object: Value) -> Value {
+        if let Value::Object(fields) = &mut object {
+            fields.entry("kind").or_insert_with(|| json!(self.kind));
+            fields.entry("apiVersion").or_insert_with(|| json!(self.api_version));
+        }
+        object
     }
 }
 

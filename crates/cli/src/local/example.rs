@@ -44,7 +44,7 @@ impl Scale {
     }
 
     /// Topics: name, partitions, and bytes written to each second.
-    fn topics(self) -> Vec<(String, i32, f64)> {
+    pub(super) fn topics(self) -> Vec<(String, i32, f64)> {
         let named = |name: &str, partitions, rate| (name.to_owned(), partitions, rate);
         match self {
             Self::Small => vec![

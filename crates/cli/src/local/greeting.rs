@@ -1,6 +1,7 @@
 //! What `evenkeel local` prints: how to look in, and what to try.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use super::example::CLUSTER;
 use super::stack::Stack;
@@ -14,9 +15,18 @@ pub(super) fn begin(stack: &Stack, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// When the cluster is ready.
-pub(super) fn ready(stack: &Stack, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "The Kafka cluster `{CLUSTER}` is ready. Kafka clients reach it at {}", stack.bootstrap())?;
+/// When the cluster is ready: after how long, and where clients find it.
+pub(super) fn ready(after: Duration, bootstrap: &str, out: &mut impl Write) -> io::Result<()> {
+    let seconds = after.as_secs_f64();
+    writeln!(
+        out,
+        "The Kafka cluster `{CLUSTER}` was ready after {seconds:.1} s. Kafka clients reach it at {bootstrap}"
+    )?;
+    out.flush()
+}
+
+/// What to try, for somebody who was left alone with it.
+pub(super) fn invite(out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     writeln!(out, "Paste the first line into another terminal, then try:")?;
     writeln!(out)?;

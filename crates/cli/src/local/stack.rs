@@ -115,11 +115,16 @@ impl Stack {
         Kafka::new(connector, KafkaSettings::new(vec![Address { host, port: 9092 }]))
     }
 
-    /// Where people point their own clients: the plain listeners, as they are on this machine.
-    pub(super) fn bootstrap(&self) -> String {
+    /// Where people point their own clients: the plain listeners, as they are on this machine. Waits until there is one.
+    pub(super) async fn bootstrap(&self) -> Vec<Address> {
         let host = format!("{}-kafka-bootstrap.{}.svc", example::CLUSTER, example::NAMESPACE);
-        let all: Vec<String> = self.table.find(&host, 9092).iter().map(ToString::to_string).collect();
-        all.join(",")
+        loop {
+            let found = self.table.find(&host, 9092);
+            if !found.is_empty() {
+                return found.iter().map(|it| Address { host: it.ip().to_string(), port: it.port() }).collect();
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
     }
 
     /// Comes back only if a part has ended that should not have.

@@ -46,7 +46,8 @@ impl Options {
 
 /// Where the tour is shown: standard output, lively if that is a terminal and nobody asked for plain text.
 pub(crate) fn show() -> Show<Stdout> {
-    let lively = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let plain = std::env::var_os("NO_COLOR").is_some() || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let lively = io::stdout().is_terminal() && !plain;
     Show::new(io::stdout(), lively)
 }
 

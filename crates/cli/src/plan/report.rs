@@ -7,7 +7,7 @@ use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Status, Verdict};
 use evenkeel_balancer::statistics::Spread;
 use serde::Serialize;
-use serde::ser::{SerializeSeq, Serializer};
+use serde::ser::Serializer;
 
 use super::request::Asked;
 use super::why::Explainer;
@@ -259,23 +259,24 @@ pub(super) struct Changes<'a> {
     pub(super) explainer: Explainer<'a>,
 }
 
+/// What happens to one partition, and why.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ChangeLine<'a> {
-    topic: &'a str,
-    partition: i32,
-    old_replicas: Vec<i32>,
-    new_replicas: Vec<i32>,
+pub(super) struct ChangeLine<'a> {
+    pub(super) topic: &'a str,
+    pub(super) partition: i32,
+    pub(super) old_replicas: Vec<i32>,
+    pub(super) new_replicas: Vec<i32>,
     moves: Vec<MoveLine>,
-    old_leader: i32,
-    new_leader: i32,
+    pub(super) old_leader: i32,
+    pub(super) new_leader: i32,
     #[serde(rename = "dataToMoveMB")]
-    data_to_move: f64,
+    pub(super) data_to_move: f64,
     #[serde(rename = "intraBrokerDataToMoveMB")]
-    intra_broker_data_to_move: f64,
+    pub(super) intra_broker_data_to_move: f64,
     disks: Vec<DiskLine<'a>>,
     reasons: Vec<ReasonLine>,
-    why: String,
+    pub(super) why: String,
 }
 
 #[derive(Serialize)]
@@ -313,15 +314,15 @@ struct MoveLine {
 
 impl Serialize for Changes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.all.len()))?;
-        for change in self.all {
-            list.serialize_element(&self.line(change))?;
-        }
-        list.end()
+        serializer.collect_seq(self.lines())
     }
 }
 
 impl Changes<'_> {
+    pub(super) fn lines(&self) -> impl ExactSizeIterator<Item = ChangeLine<'_>> {
+        self.all.iter().map(|change| self.line(change))
+    }
+
     fn line<'c>(&self, change: &'c Change) -> ChangeLine<'c> {
         ChangeLine {
             topic: &change.topic,

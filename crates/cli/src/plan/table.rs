@@ -117,7 +117,8 @@ fn goals(report: &Report<'_>) -> String {
     text
 }
 
-fn how(goal: &GoalLine) -> String {
+/// By how much a goal is missed before and after, and what stood in its way.
+pub(super) fn how(goal: &GoalLine) -> String {
     if goal.miss_before == 0.0 && goal.miss_after == 0.0 {
         return String::new();
     }

@@ -182,7 +182,9 @@ impl<'a> Words<'a> {
         let rack = self.words.next().map(str::to_owned);
         match (first.parse::<i32>(), rack) {
             (Ok(id), rack) if id >= 0 => Ok(Command::Add { id: Some(BrokerId(id)), rack }),
-            (Err(_), None) => Ok(Command::Add { id: None, rack: Some(first.to_owned()) }),
+            (Err(_), None) if !first.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Ok(Command::Add { id: None, rack: Some(first.to_owned()) })
+            }
             _ => Err(self.complain(format!("{first} is not a broker's id"))),
         }
     }
@@ -261,12 +263,15 @@ impl<'a> Words<'a> {
     }
 }
 
+/// No cluster takes in a petabyte a second, and what comes of much more cannot be counted.
+const FASTEST: f64 = 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0;
+
 /// A rate in bytes per second: `5MB/s`, or 0.
 pub(super) fn bytes_per_second(text: &str) -> Option<f64> {
     if text == "0" {
         return Some(0.0);
     }
-    units::rate(text).map(|kilobytes| kilobytes * 1024.0)
+    units::rate(text).map(|kilobytes| kilobytes * 1024.0).filter(|rate| *rate <= FASTEST)
 }
 
 /// A percentage as a part of 1: `50` and `50%` are a half.
@@ -367,6 +372,7 @@ mod tests {
             "move t 0 a,b",
             "move t -1 1",
             "load t 5",
+            "load t 1025TB/s",
             "swing t 101",
             "hot t 0 0.5",
             "hot t 0 NaN",
@@ -375,6 +381,7 @@ mod tests {
             "lose-answer 1 Nope",
             "lose-answer 1 99",
             "add -1",
+            "add 2147483648",
             "quit now",
             "add x y z",
         ] {

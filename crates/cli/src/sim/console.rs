@@ -40,7 +40,7 @@ impl Console {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         loop {
             if at_a_terminal {
-                say("> ")?;
+                say("> ").await?;
             }
             let line = match lines.next_line().await {
                 Ok(Some(line)) => line,
@@ -48,7 +48,7 @@ impl Console {
                 Ok(None) => return Ok(Ending::InputOver),
                 // Not text: the line is lost, the next may be better.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    say("that was not text; help lists the commands\n")?;
+                    say("that was not text; help lists the commands\n").await?;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -59,7 +59,7 @@ impl Console {
                 Ok(Some(command)) => self.obey(command).await,
                 Err(complaint) => Err(complaint.to_string()),
             };
-            say(&answer.unwrap_or_else(|refusal| refusal + "\n"))?;
+            say(&answer.unwrap_or_else(|refusal| refusal + "\n")).await?;
         }
     }
 
@@ -98,10 +98,15 @@ fn next_free(ids: &[BrokerId]) -> i32 {
     after.unwrap_or_else(|| (0..).zip(ids).find(|(n, id)| *n != id.0).map_or(0, |(n, _)| n))
 }
 
-/// A reader that has gone is noticed elsewhere, and no error.
-pub(super) fn say(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(printable::lines(text).as_bytes()).and_then(|()| out.flush()) {
+/// A reader that has gone is noticed elsewhere, and no error. One that is there and does not read holds up the console
+/// and nothing else: brokers and signals have the other threads.
+pub(super) async fn say(text: &str) -> io::Result<()> {
+    let text = printable::lines(text).into_owned();
+    let written = tokio::task::spawn_blocking(move || {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    });
+    match written.await.map_err(io::Error::other)? {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome,
     }

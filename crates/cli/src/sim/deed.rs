@@ -29,9 +29,13 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
             if !cluster.is_down(*id) {
                 return Err(format!("broker {id} is up; stop or kill it first"));
             }
-            cluster.suffer(&Fault::Return(*id));
-            if cluster.is_down(*id) {
+            let waits = cluster.session_lasts(*id);
+            if !works(cluster, *id) {
                 return Err(format!("broker {id} has no directory that works; mend-dir {id} 0 mends one"));
+            }
+            cluster.suffer(&Fault::Return(*id));
+            if waits {
+                return Ok(format!("broker {id} starts when the session of its last life is over\n"));
             }
         }
         Command::Remove(id) => {
@@ -59,6 +63,9 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
         }
         Command::MendDir { broker, dir } => {
             let dir = disk(cluster, *broker, dir)?;
+            if !failed(cluster, *broker).get(dir).copied().unwrap_or_default() {
+                return Err(format!("directory {dir} of broker {broker} works"));
+            }
             cluster.suffer(&Fault::MendedDir(*broker, dir));
         }
         Command::SlowLink { broker, pace } => {
@@ -121,6 +128,18 @@ pub(super) fn known(cluster: &Cluster, id: BrokerId) -> Result<BrokerState, Stri
 fn up(cluster: &Cluster, id: BrokerId) -> Result<(), String> {
     known(cluster, id)?;
     if cluster.is_down(id) { Err(format!("broker {id} is down already; start {id} starts it")) } else { Ok(()) }
+}
+
+/// Of each directory of a broker whether it has failed.
+fn failed(cluster: &Cluster, id: BrokerId) -> Vec<bool> {
+    let brokers = cluster.broker_status();
+    let dirs = brokers.iter().find(|broker| broker.id == id).map_or(&[][..], |broker| &broker.dirs);
+    dirs.iter().map(|dir| dir.failed).collect()
+}
+
+/// Whether a broker has a directory to start with.
+fn works(cluster: &Cluster, id: BrokerId) -> bool {
+    failed(cluster, id).contains(&false)
 }
 
 /// The number of a broker's directory.
@@ -200,6 +219,7 @@ mod tests {
             (Command::Kill(id(9)), "there is no broker 9; there are 0, 1, 2"),
             (Command::Start(id(1)), "broker 1 is up; stop or kill it first"),
             (Command::Mend(id(1)), "the link of broker 1 is not cut"),
+            (Command::MendDir { broker: id(1), dir: Dir::Number(0) }, "directory 0 of broker 1 works"),
             (Command::LoseRack("z".to_owned()), "there is no rack z; there are a, b, c"),
             (
                 Command::FailDir { broker: id(0), dir: Dir::Number(1) },
@@ -251,6 +271,18 @@ mod tests {
         assert_eq!(cluster.load_of("t"), Some(&load));
         assert!(obey(&mut cluster, &Command::Hot { topic: topic(), partition: 0, times: 1.0 }).is_ok());
         assert_eq!(cluster.load_of("t").map(|load| load.hot.len()), Some(0));
+    }
+
+    #[test]
+    fn a_broker_that_was_killed_starts_when_its_session_is_over() {
+        let (mut cluster, id) = (cluster(), BrokerId(2));
+        cluster.tick(5_000);
+        assert!(obey(&mut cluster, &Command::Kill(id)).is_ok());
+        let said = obey(&mut cluster, &Command::Start(id)).expect("it will start");
+        assert_eq!(said, "broker 2 starts when the session of its last life is over\n");
+        assert!(cluster.is_down(id));
+        cluster.tick(20_000);
+        assert!(cluster.is_serving(id));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::Engine;
 use crate::{
     answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
     metrics::{self, Page},
+    monitor::windows::Requirement,
     proposals::{self, not_enough},
     said::chain,
     serve::{Answered, Asked, Desk, Steps},
@@ -180,7 +181,7 @@ impl Engine {
         let known = match self.known(requirement).await {
             Ok(known) => known,
             Err(why) => {
-                let some = self.known(proposals::LEAST).await.ok().filter(|known| known.loads.coverage > 0.0);
+                let some = self.known(Requirement::LEAST).await.ok().filter(|known| known.loads.coverage > 0.0);
                 some.ok_or_else(|| not_enough(&why))?
             }
         };

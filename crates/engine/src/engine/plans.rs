@@ -1,6 +1,6 @@
 //! From a request for a plan to its answer, and to its being carried out.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use evenkeel_kafka::BrokerId;
 use evenkeel_rest::{
@@ -8,6 +8,7 @@ use evenkeel_rest::{
     body::{Body as _, Step, state::Trigger},
     text::load_heading,
 };
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::Engine;
@@ -18,12 +19,20 @@ use crate::{
         Known,
         windows::{NotEnough, Requirement},
     },
-    proposals::{self, LEAST, Proposal, not_enough},
+    proposals::{self, Proposal, not_enough},
     serve::{Answered, Asked, Steps},
+    watch::Sighting,
 };
 
 /// A look that is older than this is taken anew before a plan is made, in milliseconds.
 const FRESH: i64 = 1_000;
+/// For so long after an execution brokers may show what was before its last moves were over, in milliseconds.
+const QUIET: i64 = 1_000;
+/// How long it is waited until brokers show what is, how long for copies that are on their way to brokers which are to
+/// be emptied, and how often that is looked at.
+const SETTLES_WITHIN: Duration = Duration::from_secs(6);
+const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Who wants a plan carried out, and what becomes of it on record.
 pub(super) struct Client<'a> {
@@ -58,6 +67,8 @@ impl Engine {
     ) -> Result<(Arc<Proposal>, bool), Failure> {
         let executor = &self.acting()?.executor;
         let Some(run) = request.run().filter(|run| !run.dryrun) else {
+            steps.begin(Step::AggregatingMetrics);
+            self.look_if_stale().await?;
             return Ok((self.propose(request, &executor.history(), steps).await?, false));
         };
         if run.stop_ongoing_execution {
@@ -69,11 +80,12 @@ impl Engine {
         proposals::wanted(request, &self.settings.goals)?;
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = executor.reserve(client.trigger())?;
-        if reservation.clear_the_way(self.settings.executor.stops_others).await? {
-            self.look().await?;
-        }
+        reservation.clear_the_way(self.settings.executor.stops_others).await?;
+        steps.begin(Step::AggregatingMetrics);
+        // What is not seen to lie somewhere is not moved away from there: so this look is the one that the plan rests on.
+        let sighting = self.look_settled(&emptied(request)).await?;
         let proposal = match &run.proposal_id {
-            Some(id) => self.approved(id, request, &executor.history()).await?,
+            Some(id) => self.approved(id, request, &executor.history(), &sighting).await?,
             None => self.propose(request, &executor.history(), steps).await?,
         };
         if proposal.outcome.plan.changes.is_empty() {
@@ -97,8 +109,6 @@ impl Engine {
     }
 
     async fn propose(&self, request: &Request, history: &History, steps: &Steps) -> Result<Arc<Proposal>, Failure> {
-        steps.begin(Step::AggregatingMetrics);
-        self.look_if_stale().await?;
         self.planner.propose(request, history, steps, |requirement| self.known(requirement)).await
     }
 
@@ -110,20 +120,53 @@ impl Engine {
     }
 
     /// The plan that somebody has seen and approved, if it still fits.
-    async fn approved(&self, id: &str, request: &Request, history: &History) -> Result<Arc<Proposal>, Failure> {
-        let sighting = self.look().await?;
-        let known = self.known(LEAST).await.map_err(|why| not_enough(&why))?;
+    async fn approved(
+        &self,
+        id: &str,
+        request: &Request,
+        history: &History,
+        sighting: &Sighting,
+    ) -> Result<Arc<Proposal>, Failure> {
+        let known = self.known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
         let proposal = self.planner.by_id(id, request, history, &known)?;
         proposals::fits(&proposal, &sighting.view).map_err(|why| Failure::proposal_outdated(id, why))?;
         Ok(proposal)
     }
 
+    /// Makes sure that what is seen is not old, and shows nothing that is over.
     async fn look_if_stale(&self) -> Result<(), Failure> {
-        let seen_at = self.monitor.sighting().map(|sighting| sighting.at);
-        if seen_at.is_none_or(|at| self.clock.now() - at > FRESH) {
-            self.look().await?;
+        let ended = self.acting()?.executor.ended_at();
+        let is_fresh = |seen: Arc<Sighting>| {
+            let settled = seen.moving.is_empty() && ended.is_none_or(|ended| seen.at - ended >= QUIET);
+            settled && self.clock.now() - seen.at <= FRESH
+        };
+        if !self.monitor.sighting().is_some_and(is_fresh) {
+            self.look_settled(&BTreeSet::new()).await?;
         }
         Ok(())
+    }
+
+    /// A new look that shows every partition where it is, and not where it was before its last move was over; and nothing
+    /// on its way to brokers that are to be emptied. Such a copy is no replica yet, so no plan could move it away.
+    async fn look_settled(&self, emptied: &BTreeSet<i32>) -> Result<Arc<Sighting>, Failure> {
+        let ended = self.acting()?.executor.ended_at();
+        let wait = ended.map_or(0, |ended| (ended + QUIET - self.clock.now()).clamp(0, QUIET));
+        sleep(Duration::from_millis(wait.unsigned_abs())).await;
+        let began = Instant::now();
+        loop {
+            let seen = self.look().await?;
+            let coming = seen.coming_to(emptied);
+            let settled = !seen.trails() || began.elapsed() >= SETTLES_WITHIN;
+            match coming {
+                None if settled => return Ok(seen),
+                Some((partition, broker)) if began.elapsed() >= ARRIVES_WITHIN => {
+                    return Err(Failure::illegal_state(format_args!(
+                        "partition {partition} is still being copied to broker {broker}, which is to be emptied"
+                    )));
+                }
+                _ => sleep(LOOK_AGAIN).await,
+            }
+        }
     }
 
     fn shown(&self, asked: &Asked, proposal: &Proposal) -> Answered {
@@ -140,6 +183,14 @@ impl Client<'_> {
             Whose::Anomaly(id) => trigger.triggered_self_healing_task_id = id.to_string(),
         }
         trigger
+    }
+}
+
+/// Brokers that nothing is to be left on.
+fn emptied(request: &Request) -> BTreeSet<i32> {
+    match request {
+        Request::RemoveBroker(it) => it.brokerid.clone(),
+        _ => BTreeSet::new(),
     }
 }
 

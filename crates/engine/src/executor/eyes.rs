@@ -12,7 +12,10 @@ use evenkeel_kafka::{
 
 use futures::future::join_all;
 
-use crate::clock::WallClock;
+use crate::{
+    clock::WallClock,
+    watch::{MIN_IN_SYNC, assemble::minimums},
+};
 
 use super::{
     hands::ONE_BROKER,
@@ -22,7 +25,6 @@ use super::{
     task::Kind,
 };
 
-const MIN_IN_SYNC: &str = "min.insync.replicas";
 /// How often the whole cluster is looked through for partitions in trouble.
 const LOOK_AROUND_EVERY: Millis = 5_000;
 /// How often topics are asked what their minimum is.
@@ -102,11 +104,7 @@ impl Eyes {
         if unasked || due(self.minimums.0, ASK_MINIMUM_EVERY) {
             let resources: Vec<Resource> = all.keys().cloned().map(Resource::Topic).collect();
             let told = self.client.describe_configs(&resources, Some(&[MIN_IN_SYNC])).await.whole()?;
-            for (resource, settings) in told {
-                let (Resource::Topic(topic), Ok(settings)) = (resource, settings) else { continue };
-                let minimum = settings.get(MIN_IN_SYNC).and_then(|setting| setting.value.as_ref()?.parse().ok());
-                self.minimums.1.insert(topic, minimum.unwrap_or(1));
-            }
+            self.minimums.1.extend(minimums(told));
             self.minimums.0 = Some(now);
         }
         let partitions = all.values().flatten().flat_map(|topic| self.partitions(topic));

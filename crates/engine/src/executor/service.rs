@@ -92,6 +92,7 @@ impl Executor {
                     tally: Tally::default(),
                     reservations: 0,
                     endings: VecDeque::new(),
+                    ended_at: None,
                 }),
                 changing_history: tokio::sync::Mutex::new(()),
                 ended: broadcast::Sender::new(ENDINGS),
@@ -273,6 +274,11 @@ impl Executor {
         self.shared.state().endings.iter().copied().collect()
     }
 
+    /// When the last run ended that this process has seen, in milliseconds since 1970.
+    pub fn ended_at(&self) -> Option<Millis> {
+        self.shared.state().ended_at
+    }
+
     /// Tells of every run that ends from now on.
     pub fn ended(&self) -> broadcast::Receiver<Ended> {
         self.shared.ended.subscribe()
@@ -293,8 +299,8 @@ pub struct Reservation {
 
 impl Reservation {
     /// Makes sure that nobody else moves anything, before a plan is made that is to be carried out. What others move is
-    /// taken back, if they may be stopped; this returns when the brokers no longer show it, and tells whether there was any.
-    pub async fn clear_the_way(&self, stops_others: bool) -> Result<bool, NotBegun> {
+    /// taken back, if they may be stopped; this returns when the brokers no longer show it.
+    pub async fn clear_the_way(&self, stops_others: bool) -> Result<(), NotBegun> {
         self.check()?;
         self.shared.clear_the_way(stops_others).await
     }

@@ -13,7 +13,7 @@ use evenkeel_kafka::{
 };
 
 use super::topic::TOPIC;
-use crate::said::chain;
+use crate::{said::chain, watch::MIN_IN_SYNC};
 
 /// As many replicas as there are brokers for, up to this.
 const REPLICAS: usize = 3;
@@ -21,7 +21,6 @@ const REPLICAS: usize = 3;
 const MESSAGE_BYTES: usize = 2 * 1024 * 1024;
 
 const POLICY: &str = "cleanup.policy";
-const MIN_IN_SYNC: &str = "min.insync.replicas";
 const LARGEST: &str = "max.message.bytes";
 
 /// What has to change about the topic.

@@ -93,7 +93,10 @@ pub enum NoModel {
     #[error("the capacity of broker {0} is not known: give it, or a default, in the capacity file")]
     UnknownCapacity(i32),
     /// It is only estimated, and that is not wanted.
-    #[error("the capacity of broker {0} is an estimate, and the request does not allow estimates")]
+    #[error(
+        "the capacity of broker {0} is an estimate, and the request does not allow estimates: list the broker in the \
+             capacity file, or ask with allow_capacity_estimation=true"
+    )]
     EstimatedCapacity(i32),
     /// What was seen cannot be.
     #[error("the cluster cannot be modelled")]

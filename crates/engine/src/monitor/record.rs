@@ -17,8 +17,6 @@ use crate::{
 
 /// One window, which counts while it is being filled.
 const LAYOUT: Layout = Layout { length: 3_600_000, kept: 1, enough: 1, may_be_stretched: 0, early: true };
-/// Whatever is known.
-const ANYTHING: Requirement = Requirement { windows: 1, ratio: 0.0 };
 
 /// Why there is no recording.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +58,6 @@ pub async fn record(
     for sample in &sampled.partitions {
         windows.add(sample);
     }
-    let loads = windows.aggregate(sighting.view.partitions.keys(), ANYTHING, clock.now())?;
+    let loads = windows.aggregate(sighting.view.partitions.keys(), Requirement::LEAST, clock.now())?;
     Ok((sighting, loads))
 }

@@ -43,6 +43,11 @@ pub struct Requirement {
     pub ratio: f64,
 }
 
+impl Requirement {
+    /// The least that can be known: one window, whatever is in it.
+    pub const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
+}
+
 /// Why there is nothing to plan on yet.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotEnough {

@@ -1,11 +1,12 @@
 //! Whether a plan can still be carried out as it was approved.
 //!
 //! It can if every partition that it moves has the replicas it had, in whatever order, and
-//! everything that it moves to is alive. What else has changed makes it a little worse, not wrong.
+//! everything that it moves to is alive; and if nothing has come to brokers that it is to empty.
+//! What else has changed makes it a little worse, not wrong.
 
 use std::{collections::BTreeSet, fmt};
 
-use evenkeel_balancer::{cluster::BrokerId, plan::Change};
+use evenkeel_balancer::{cluster::BrokerId, options::Operation, plan::Change};
 use evenkeel_kafka::TopicPartition;
 
 use super::Proposal;
@@ -37,6 +38,7 @@ pub fn fits(proposal: &Proposal, now: &View) -> Result<(), Changed> {
         replicas(change, now, &mut changed);
         targets(change, now, &mut changed);
     }
+    newcomers(proposal, now, &mut changed);
     if changed.is_empty() { Ok(()) } else { Err(Changed(changed)) }
 }
 
@@ -50,6 +52,20 @@ fn replicas(change: &Change, now: &View, changed: &mut BTreeSet<String>) {
     let new: BTreeSet<i32> = seen.replicas.iter().copied().collect();
     if old != new {
         changed.insert(format!("partition {partition} lay on brokers {old:?} and now lies on {new:?}"));
+    }
+}
+
+/// What lies on brokers that are to be emptied, or is on its way there, and was not when the plan was made.
+fn newcomers(proposal: &Proposal, now: &View, changed: &mut BTreeSet<String>) {
+    let Operation::RemoveBrokers(emptied) = &proposal.ask.request.operation else { return };
+    let changes = &proposal.outcome.plan.changes;
+    let moved: BTreeSet<(&str, i32)> = changes.iter().map(|change| (change.topic.as_str(), change.partition)).collect();
+    for (partition, seen) in &now.partitions {
+        let mut there = seen.replicas.iter().chain(&seen.adding).filter(|id| emptied.contains(&BrokerId(**id)));
+        let Some(id) = there.next() else { continue };
+        if !moved.contains(&(partition.topic.as_str(), partition.partition)) && !proposal.left.contains(partition) {
+            changed.insert(format!("partition {partition} has come to broker {id}"));
+        }
     }
 }
 

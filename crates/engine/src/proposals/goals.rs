@@ -15,9 +15,6 @@ use crate::{config::settings, monitor::windows::Requirement};
 /// The two goals of the Kafka assigner tool, which are not built.
 const ASSIGNER: [&str; 2] = ["KafkaAssignerEvenRackAwareGoal", "KafkaAssignerDiskUsageDistributionGoal"];
 
-/// The least that can be known.
-pub const LEAST: Requirement = Requirement { windows: 1, ratio: 0.0 };
-
 /// The goals that a request is about, whatever is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -132,7 +129,7 @@ impl Wanted {
 
 /// What has to be known for all of these goals.
 pub fn requirement(goals: &[Goal], settings: &settings::Monitor) -> Requirement {
-    goals.iter().fold(LEAST, |whole, goal| {
+    goals.iter().fold(Requirement::LEAST, |whole, goal| {
         let own = need(*goal, settings);
         Requirement { windows: whole.windows.max(own.windows), ratio: whole.ratio.max(own.ratio) }
     })
@@ -163,7 +160,7 @@ fn need(goal: Goal, settings: &settings::Monitor) -> Requirement {
         | Goal::ReplicaDistribution
         | Goal::TopicReplicaDistribution
         | Goal::LeaderReplicaDistribution
-        | Goal::PreferredLeaderElection => LEAST,
+        | Goal::PreferredLeaderElection => Requirement::LEAST,
     }
 }
 

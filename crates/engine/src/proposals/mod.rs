@@ -26,7 +26,7 @@ mod tests;
 
 pub use ask::{Ask, ask};
 pub use fits::{Changed, fits};
-pub use goals::{LEAST, Wanted, requirement, wanted};
+pub use goals::{Wanted, requirement, wanted};
 pub use known::not_enough;
 pub use loads::{load, partition_load, partition_requirement};
 pub use order::order;

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use evenkeel_balancer::{
     after::after,
     cluster::{Cluster, ClusterBuilder, Invalid, ReplicaSpec},
+    options::Operation,
     plan::Change,
     planner::{Outcome, Refused, Status, plan},
     rules::BadRequest,
 };
+use evenkeel_kafka::TopicPartition;
 use evenkeel_rest::{
     Endpoint, Failure,
     body::{ClusterModelStats, Step},
@@ -49,6 +51,8 @@ pub struct Proposal {
     pub windows: usize,
     /// The share of partitions of which loads are known.
     pub coverage: f64,
+    /// What the plan leaves on brokers that it is to empty: its budget, or somebody else's move, does not let it.
+    pub(super) left: BTreeSet<TopicPartition>,
     /// What was wrong already.
     pub baseline: Baseline,
     /// Of what was known.
@@ -99,6 +103,7 @@ pub fn make(
         excluded_topics: cluster.topics().iter().filter(excluded).cloned().collect(),
         windows: known.loads.windows.len(),
         coverage: known.loads.coverage,
+        left: left(&ask, &cluster, &outcome.plan.changes),
         baseline: baseline(&known.sighting),
         generation: known.generation,
         seen_at: known.sighting.at,
@@ -113,6 +118,15 @@ impl Proposal {
     pub fn is_for(&self, ask: &Ask) -> bool {
         self.ask.request.operation == ask.request.operation && self.ask.demoted_dirs == ask.demoted_dirs
     }
+}
+
+/// Partitions that are on brokers which are to be emptied, and that the plan does not move.
+fn left(ask: &Ask, cluster: &Cluster, changes: &[Change]) -> BTreeSet<TopicPartition> {
+    let Operation::RemoveBrokers(emptied) = &ask.request.operation else { return BTreeSet::new() };
+    let moved: BTreeSet<(&str, i32)> = changes.iter().map(|change| (change.topic.as_str(), change.partition)).collect();
+    let there = cluster.partitions().filter(|it| it.replicas().any(|replica| emptied.contains(&replica.broker)));
+    let left = there.filter(|it| !moved.contains(&(it.topic(), it.number())));
+    left.map(|it| TopicPartition::new(it.topic(), it.number())).collect()
 }
 
 /// The cluster without what lies on it.

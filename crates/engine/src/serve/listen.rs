@@ -269,7 +269,7 @@ impl WayIn {
 }
 
 /// TLS with the key and the certificates of a PEM file.
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, NoListener> {
+pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, NoListener> {
     let path = || tls.keystore.clone();
     let bytes = std::fs::read(&tls.keystore).map_err(|source| NoListener::Read { path: path(), source })?;
     // Whatever type was given: what it is shows in the file.

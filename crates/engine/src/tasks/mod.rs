@@ -16,6 +16,10 @@ mod tests;
 /// Milliseconds since 1970.
 pub type Millis = i64;
 
+/// What answers of tasks that are over may weigh together: one about a large cluster has some ten megabytes, and hundreds of
+/// them may be kept by number.
+const KEPT_BYTES: usize = 64 * 1024 * 1024;
+
 /// What was asked, in a form in which the same question is equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Question {
@@ -262,6 +266,21 @@ impl UserTasks {
         tasks
     }
 
+    /// Tasks that are over and for whose answers there is no room; the latest answer always has some.
+    fn too_heavy(&self) -> Vec<Uuid> {
+        let mut weight = 0;
+        let over = self.latest_first().into_iter().filter_map(|(id, task)| match &task.status {
+            Status::Completed(answer) | Status::CompletedWithError(answer) => Some((id, answer.body.len())),
+            Status::Active | Status::InExecution(_) => None,
+        });
+        let heavy = over.skip_while(|(_, bytes)| {
+            let fits = weight == 0 || weight + bytes <= KEPT_BYTES;
+            weight += bytes;
+            fits
+        });
+        heavy.map(|(id, _)| id).collect()
+    }
+
     /// Forgets what has been kept long enough; says what, for whoever keeps a record of it.
     pub fn forget(&mut self, now: Millis) -> Vec<(Uuid, UserTask)> {
         let mut gone = Vec::new();
@@ -282,7 +301,10 @@ impl UserTasks {
                     .map(|(_, (_, id))| *id),
             );
         }
-        let gone = gone.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))).collect();
+        let mut gone: Vec<(Uuid, UserTask)> =
+            gone.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))).collect();
+        let too_heavy = self.too_heavy();
+        gone.extend(too_heavy.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))));
         let (tasks, session) = (&self.tasks, self.limits.session);
         self.sessions.retain(|_, (id, last)| now - *last <= session && tasks.contains_key(id));
         gone

@@ -134,3 +134,25 @@ fn what_is_over_before_its_answer_is_noted_is_over() {
     tasks.answered(id(1), fine(), true);
     assert_eq!(tasks.get(id(1)).unwrap().status, Status::Completed(fine()));
 }
+
+#[test]
+fn answers_are_kept_as_far_as_there_is_room_the_latest_first() {
+    let mut tasks = tasks();
+    let long = |bytes: usize| Answer { code: 200, body: "x".repeat(bytes) };
+    let mut ask = |number: u128, bytes: usize, executes: bool| {
+        tasks.admit(asked("rebalance", &[], number as i64), None, &number.to_string(), id(number)).unwrap();
+        tasks.answered(id(number), long(bytes), executes);
+    };
+    ask(1, KEPT_BYTES, true);
+    ask(2, 10, false);
+    ask(3, KEPT_BYTES, false);
+    ask(4, 10, false);
+    let gone: Vec<Uuid> = tasks.forget(100).into_iter().map(|(gone, _)| gone).collect();
+    assert_eq!(gone, [id(3), id(2)], "the latest stays, and what is being carried out does");
+    assert_eq!(tasks.forget(100), []);
+    // One that is too long alone is there until the next.
+    tasks.admit(asked("rebalance", &[], 5), None, "5", id(5)).unwrap();
+    tasks.answered(id(5), long(KEPT_BYTES + 1), false);
+    assert_eq!(tasks.forget(100).len(), 1);
+    assert!(tasks.get(id(5)).is_some());
+}

@@ -19,18 +19,25 @@ use crate::model::{BrokerView, PartitionView};
 /// Brokers may show a move for so long after it was over, in milliseconds.
 const TRAIL: i64 = 5_000;
 
+/// What was listed before the metadata was asked for, and after that.
+pub(super) struct Listed {
+    pub(super) before: BTreeMap<TopicPartition, Reassignment>,
+    pub(super) after: BTreeMap<TopicPartition, Reassignment>,
+}
+
 /// The moves that are listed, and those that were until a moment ago.
-pub(super) fn moving(
-    at: i64,
-    listed: BTreeMap<TopicPartition, Reassignment>,
-    before: Option<&Sighting>,
-) -> BTreeMap<TopicPartition, Moving> {
+pub(super) fn moving(at: i64, listed: Listed, last: Option<&Sighting>) -> BTreeMap<TopicPartition, Moving> {
     let ids = |ids: &[BrokerId]| ids.iter().map(|id| id.0).collect();
-    let listed = listed.into_iter().map(|(partition, it)| {
-        (partition, Moving { everybody: ids(&it.replicas), adding: ids(&it.adding), listed: at })
-    });
-    let past = before.into_iter().flat_map(|before| &before.moving).filter(|(_, it)| at - it.listed < TRAIL);
-    past.map(|(partition, it)| (partition.clone(), it.clone())).chain(listed).collect()
+    let moving = |listed: BTreeMap<TopicPartition, Reassignment>, at: i64| {
+        listed.into_iter().map(move |(partition, it)| {
+            let (everybody, adding) = (ids(&it.replicas), ids(&it.adding));
+            (partition, Moving { everybody, adding, removes: !it.removing.is_empty(), listed: at })
+        })
+    };
+    let past = last.into_iter().flat_map(|last| &last.moving).filter(|(_, it)| at - it.listed < TRAIL);
+    let past = past.map(|(partition, it)| (partition.clone(), it.clone()));
+    // What only the first list has was over before the second.
+    past.chain(moving(listed.before, at - 1)).chain(moving(listed.after, at)).collect()
 }
 
 /// All but the directories.
@@ -64,7 +71,7 @@ pub(super) fn sighting(
             if !lagging.is_empty() {
                 seen.lagging.insert(name.clone(), lagging);
             }
-            let view = view(&told, seen.moving.get(&name));
+            let view = view(&told, seen.moving.get(&name).filter(|it| it.listed == at || it.removes));
             seen.view.partitions.insert(name, view);
         }
     }
@@ -78,7 +85,7 @@ pub(super) fn sighting(
 }
 
 /// One partition. While it moves metadata shows old and new replicas alike; the new ones are none before they are all
-/// there.
+/// there. A move that took nothing away looks no different once it is over: who calls knows.
 fn view(told: &Partition, moving: Option<&Moving>) -> PartitionView {
     let shown: BTreeSet<i32> = told.replicas.iter().map(|id| id.0).collect();
     let is_added = |id: &i32| moving.is_some_and(|it| it.everybody == shown && it.adding.contains(id));
@@ -145,7 +152,7 @@ pub(super) fn remember_dirs(sighting: &mut Sighting, before: &Sighting, asked: &
 }
 
 /// What topics want in sync. One that does not say wants one.
-pub(super) fn minimums(told: BTreeMap<Resource, Result<Settings, Refusal>>) -> impl Iterator<Item = (String, usize)> {
+pub(crate) fn minimums(told: BTreeMap<Resource, Result<Settings, Refusal>>) -> impl Iterator<Item = (String, usize)> {
     told.into_iter().filter_map(|(resource, settings)| {
         let (Resource::Topic(topic), Ok(settings)) = (resource, settings) else { return None };
         let minimum = settings.get(MIN_IN_SYNC).and_then(|setting| setting.value.as_ref()?.parse().ok());

@@ -4,7 +4,7 @@
 //! the answers and asks nobody. A broker that says nothing about its directories spoils nothing: what
 //! it said last still stands, and it is named in [`Sighting::silent`].
 
-mod assemble;
+pub(crate) mod assemble;
 #[cfg(test)]
 mod tests;
 
@@ -28,14 +28,16 @@ use tokio::time::timeout;
 use crate::{
     clock::WallClock,
     config::capacity::{Capacities, Disk},
-    model::View,
+    model::{PartitionView, View},
 };
 
-const MIN_IN_SYNC: &str = "min.insync.replicas";
+/// The setting that says how many replicas must be in sync.
+pub(crate) const MIN_IN_SYNC: &str = "min.insync.replicas";
 /// How often all topics are asked what their minimum is; new ones are asked at once.
 const ASK_MINIMUMS_EVERY: i64 = 300_000;
-/// How long a broker may take to tell of its directories.
-const DIRS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a broker may take to tell of its directories, for sizes and while a plan waits for it.
+const SIZES_PATIENCE: Duration = Duration::from_secs(5);
+const DIRS_PATIENCE: Duration = Duration::from_secs(2);
 /// Brokers asked at the same time: an answer about some ten thousand replicas is large.
 const AT_ONCE: usize = 8;
 
@@ -71,6 +73,8 @@ pub struct Moving {
     pub everybody: BTreeSet<i32>,
     /// Who is getting a copy.
     pub adding: BTreeSet<i32>,
+    /// Whether somebody is to give its own up.
+    pub removes: bool,
     /// When it was listed last, in milliseconds since 1970.
     pub listed: i64,
 }
@@ -103,6 +107,18 @@ impl Sighting {
             let replicas = self.view.partitions.get(*partition).map_or(0, |seen| seen.replicas.len());
             self.in_sync(partition).len() < self.min_in_sync(&partition.topic).min(replicas)
         })
+    }
+
+    /// Whether brokers still show a move that is over: where its partition lies now is not to be seen yet.
+    pub fn trails(&self) -> bool {
+        let shown = |partition| self.view.partitions.get(partition).is_some_and(|seen| !seen.adding.is_empty());
+        self.moving.iter().any(|(partition, it)| it.listed < self.at && shown(partition))
+    }
+
+    /// A partition of which one of these brokers is getting a copy.
+    pub fn coming_to(&self, brokers: &BTreeSet<i32>) -> Option<(&TopicPartition, i32)> {
+        let coming = |seen: &PartitionView| seen.adding.iter().copied().find(|id| brokers.contains(id));
+        self.view.partitions.iter().find_map(|(partition, seen)| Some((partition, coming(seen)?)))
     }
 
     /// Brokers that are up.
@@ -155,9 +171,10 @@ impl Watcher {
     pub async fn look(&mut self, dirs: Dirs, before: Option<&Sighting>) -> Result<(Sighting, Sizes), Error> {
         let at = self.clock.now();
         let cluster = self.client.describe_cluster().await?;
+        // Both before the metadata and after: what has ended in between, and what has begun, is not taken for settled.
+        let first = self.client.list_reassignments(None).await?;
         let topics = self.client.topics(Which::All).await?;
-        // The listing after the metadata: what has begun in between is not shown as anything else yet.
-        let listed = self.client.list_reassignments(None).await?;
+        let listed = assemble::Listed { before: first, after: self.client.list_reassignments(None).await? };
         self.learn_minimums(&topics, at).await;
         let moving = assemble::moving(at, listed, before);
         let mut sighting = assemble::sighting(at, cluster, topics, &self.minimums.1, moving);
@@ -165,7 +182,8 @@ impl Watcher {
         let asked: Vec<i32> =
             sighting.up().filter(|id| dirs == Dirs::All || matter_on(&self.capacities, *id)).collect();
         let client = &self.client;
-        let questions: Vec<_> = asked.iter().map(|id| ask(client, *id)).collect();
+        let patience = if dirs == Dirs::All { SIZES_PATIENCE } else { DIRS_PATIENCE };
+        let questions: Vec<_> = asked.iter().map(|id| ask(client, *id, patience)).collect();
         let mut answers = stream::iter(questions).buffer_unordered(AT_ONCE);
         while let Some((id, answer)) = answers.next().await {
             match answer {
@@ -208,8 +226,8 @@ fn matter_on(capacities: &Capacities, broker: i32) -> bool {
 }
 
 /// One broker's directories, unless it takes too long or cannot.
-async fn ask(client: &Client, broker: i32) -> (i32, Option<LogDirs>) {
-    let told = match timeout(DIRS_PATIENCE, client.describe_log_dirs(BrokerId(broker), None)).await {
+async fn ask(client: &Client, broker: i32, patience: Duration) -> (i32, Option<LogDirs>) {
+    let told = match timeout(patience, client.describe_log_dirs(BrokerId(broker), None)).await {
         Ok(Ok(told)) => Some(told),
         Ok(Err(error)) => {
             tracing::debug!(broker, %error, "a broker did not tell of its log directories");

@@ -35,6 +35,10 @@ fn seen() -> Sighting {
 }
 
 fn seen_with(moving: BTreeMap<TopicPartition, Moving>) -> Sighting {
+    seen_at(5, moving)
+}
+
+fn seen_at(at: i64, moving: BTreeMap<TopicPartition, Moving>) -> Sighting {
     let cluster = Cluster {
         id: "c".to_owned(),
         controller: Some(BrokerId(1)),
@@ -55,7 +59,7 @@ fn seen_with(moving: BTreeMap<TopicPartition, Moving>) -> Sighting {
     let gone = Refusal { code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, message: None };
     let topics =
         BTreeMap::from([("t".to_owned(), Ok(topic)), ("__o".to_owned(), Ok(own)), ("x".to_owned(), Err(gone))]);
-    assemble::sighting(5, cluster, topics, &BTreeMap::from([("t".to_owned(), 2)]), moving)
+    assemble::sighting(at, cluster, topics, &BTreeMap::from([("t".to_owned(), 2)]), moving)
 }
 
 fn t(index: i32) -> TopicPartition {
@@ -158,20 +162,49 @@ fn directories_matter_where_the_capacity_is_by_directory() {
 
 #[test]
 fn who_is_getting_a_copy_is_no_replica_yet() {
-    let listed = |everybody: &[i32], adding: &[i32]| {
-        let of = Reassignment { replicas: ids(everybody), adding: ids(adding), removing: ids(&[1]) };
-        BTreeMap::from([(t(0), of)])
-    };
-    let seen = seen_with(assemble::moving(5, listed(&[0, 1], &[0]), None));
+    let seen = seen_with(assemble::moving(5, listed(&[0, 1], &[0], &[1]), None));
     let view = &seen.view.partitions[&t(0)];
     assert_eq!((&view.replicas[..], &view.adding[..]), (&[1][..], &[0][..]));
     assert_eq!(seen.in_sync(&t(0)), [1, 0]);
+    assert!(!seen.trails(), "it is under way");
+    assert_eq!(seen.coming_to(&[0, 2].into()), Some((&t(0), 0)));
+    assert_eq!(seen.coming_to(&[1, 2].into()), None);
     // It is over, and brokers still show it: for a moment that is no reason to take the new ones for replicas.
-    let trailing = assemble::moving(4_000, BTreeMap::new(), Some(&seen));
-    assert_eq!(seen_with(trailing).view.partitions[&t(0)].replicas, [1]);
-    let settled = assemble::moving(6_000, BTreeMap::new(), Some(&seen));
-    assert_eq!(seen_with(settled).view.partitions[&t(0)].replicas, [0, 1]);
+    let trailing = seen_at(4_000, assemble::moving(4_000, nothing(), Some(&seen)));
+    assert_eq!(trailing.view.partitions[&t(0)].replicas, [1]);
+    assert!(trailing.trails());
+    let settled = seen_at(6_000, assemble::moving(6_000, nothing(), Some(&seen)));
+    assert_eq!(settled.view.partitions[&t(0)].replicas, [0, 1]);
+    assert!(!settled.trails());
     // What metadata does not show to be moving is as it shows it.
-    let over = seen_with(assemble::moving(5, listed(&[0, 2, 1], &[0, 2]), None));
+    let over = seen_with(assemble::moving(5, listed(&[0, 2, 1], &[0, 2], &[1]), None));
     assert_eq!(over.view.partitions[&t(0)].replicas, [0, 1]);
+    assert!(!over.trails());
+}
+
+#[test]
+fn a_move_that_ends_while_it_is_looked_at_is_not_taken_for_settled() {
+    let ended = assemble::Listed { before: listed(&[0, 1], &[0], &[1]).after, after: BTreeMap::new() };
+    let seen = seen_with(assemble::moving(5, ended, None));
+    assert_eq!(seen.view.partitions[&t(0)].replicas, [1]);
+    assert!(seen.trails());
+}
+
+#[test]
+fn a_move_that_takes_nothing_away_is_over_as_soon_as_it_is_not_listed() {
+    let seen = seen_with(assemble::moving(5, listed(&[0, 1], &[0], &[]), None));
+    assert_eq!(seen.view.partitions[&t(0)].adding, [0]);
+    let over = seen_at(1_000, assemble::moving(1_000, nothing(), Some(&seen)));
+    assert_eq!(over.view.partitions[&t(0)].replicas, [0, 1]);
+    assert!(!over.trails());
+}
+
+/// `t-0` is listed.
+fn listed(everybody: &[i32], adding: &[i32], removing: &[i32]) -> assemble::Listed {
+    let of = Reassignment { replicas: ids(everybody), adding: ids(adding), removing: ids(removing) };
+    assemble::Listed { before: BTreeMap::new(), after: BTreeMap::from([(t(0), of)]) }
+}
+
+fn nothing() -> assemble::Listed {
+    assemble::Listed { before: BTreeMap::new(), after: BTreeMap::new() }
 }

@@ -16,7 +16,7 @@ use evenkeel_rest::{
     body::{OptimizationResult, state::Phase},
     client::{Client, Reply},
     parameter::TaskStatus,
-    request::{self, Rebalance, RemoveBroker},
+    request::{self, AddBroker, Rebalance, RemoveBroker},
 };
 use http_body_util::BodyExt;
 use tower::ServiceExt;
@@ -132,6 +132,15 @@ pub fn executing(proposal: Option<String>) -> Rebalance {
 /// Empties a broker.
 pub fn removing(broker: i32) -> RemoveBroker {
     let mut asked = RemoveBroker { brokerid: [broker].into(), ..RemoveBroker::default() };
+    asked.goal_options.goals = spread().goal_options.goals;
+    asked.execution.skip_hard_goal_check = true;
+    asked.execution.run.dryrun = false;
+    asked
+}
+
+/// Fills brokers that hold little.
+pub fn adding(brokers: &[i32]) -> AddBroker {
+    let mut asked = AddBroker { brokerid: brokers.iter().copied().collect(), ..AddBroker::default() };
     asked.goal_options.goals = spread().goal_options.goals;
     asked.execution.skip_hard_goal_check = true;
     asked.execution.run.dryrun = false;

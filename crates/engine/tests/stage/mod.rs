@@ -75,7 +75,10 @@ impl Stage {
     }
 
     pub fn on(brokers: impl IntoIterator<Item = BrokerSpec>, moves: Vec<Move>, session_timeout: i64) -> Stage {
-        let options = Options { session_timeout, ..Options::default() };
+        Stage::with(Options { session_timeout, ..Options::default() }, brokers, moves)
+    }
+
+    pub fn with(options: Options, brokers: impl IntoIterator<Item = BrokerSpec>, moves: Vec<Move>) -> Stage {
         let mut cluster = Cluster::new(options, brokers);
         let lists: Vec<Vec<i32>> = moves.iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
         let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();

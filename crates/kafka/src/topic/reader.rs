@@ -213,6 +213,12 @@ impl TopicReader {
         &self.gaps
     }
 
+    /// Why there is nothing to read at all, if every partition is left out.
+    pub fn nothing_read(self) -> Option<Error> {
+        let all_left_out = self.ends.keys().all(|partition| self.gaps.contains_key(&partition.partition));
+        self.gaps.into_values().next().filter(|_| all_left_out)
+    }
+
     /// The next records, in order within each partition; `None` at the end. A reader that reads for
     /// ever returns nothing now and then, when nothing has come.
     ///

@@ -11,11 +11,17 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{nodes::Ids, seen::Metadata};
+use super::{
+    nodes::Ids,
+    seen::{Metadata, Partition},
+};
 use crate::auto_rebalance::{Check, Generated, removal_is_held};
 
 /// How far the two looks are apart at least; brokers learn of changes within a second, usually.
 pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(5);
+
+/// How many partitions that are left are named.
+const MOST_NAMED: usize = 3;
 
 /// What became of the wish to remove brokers, or their role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,13 +58,9 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
             (Check::Unknown, Some(why))
         }
         (false, Some(partitions)) => {
-            let mut held: BTreeMap<i32, usize> = BTreeMap::new();
-            for partition in partitions {
-                for id in partition.replicas.intersection(leaving) {
-                    *held.entry(*id).or_default() += 1;
-                }
-            }
-            if held.is_empty() { (Check::Clear, None) } else { (Check::HasData, Some(told(&held))) }
+            let left: Vec<&Partition> =
+                partitions.iter().filter(|partition| !partition.replicas.is_disjoint(leaving)).collect();
+            if left.is_empty() { (Check::Clear, None) } else { (Check::HasData, Some(told(leaving, &left))) }
         }
     };
     if kept_because.is_none() && !unchecked && removal_is_held(generated, leaving) {
@@ -76,11 +78,17 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
     Verdict { check, kept_because, empty_since }
 }
 
-fn told(held: &BTreeMap<i32, usize>) -> String {
+/// Who holds how much, and some of what is left: a drain that ends with data left is understood by that alone.
+fn told(leaving: &Ids, left: &[&Partition]) -> String {
     let plural = |many: usize| if many == 1 { "" } else { "s" };
+    let held = |id: &i32| left.iter().filter(|partition| partition.replicas.contains(id)).count();
+    let holders = leaving.iter().map(|id| (id, held(id))).filter(|(_, many)| *many > 0);
     let each: Vec<String> =
-        held.iter().map(|(id, many)| format!("broker {id} holds data of {many} partition{}", plural(*many))).collect();
-    each.join(", ")
+        holders.map(|(id, many)| format!("broker {id} holds data of {many} partition{}", plural(many))).collect();
+    let named: Vec<&str> = left.iter().take(MOST_NAMED).map(|partition| partition.name.as_str()).collect();
+    let rest = left.len() - named.len();
+    let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    format!("{} ({}{rest})", each.join(", "), named.join(", "))
 }
 
 #[cfg(test)]
@@ -88,11 +96,15 @@ mod tests {
     use evenkeel_api::{kafka::AutoRebalanceMode, rebalance::RebalanceState};
 
     use super::*;
-    use crate::kafka::seen::{Known, Partition};
+    use crate::kafka::seen::Known;
 
     fn known(replicas: &[&[i32]]) -> Metadata {
-        let partition = |ids: &&[i32]| Partition { replicas: ids.iter().copied().collect(), ..Partition::default() };
-        let partitions = Some(replicas.iter().map(partition).collect());
+        let partition = |(index, ids): (usize, &&[i32])| Partition {
+            name: format!("t-{index}"),
+            replicas: ids.iter().copied().collect(),
+            ..Partition::default()
+        };
+        let partitions = Some(replicas.iter().enumerate().map(partition).collect());
         Metadata::Known(Known { partitions, ..Known::default() })
     }
 
@@ -127,9 +139,11 @@ mod tests {
         let metadata = known(&[&[0, 1], &[1, 3], &[3, 4], &[0, 2]]);
         let verdict = judged(&[3, 4, 5].into(), &metadata, &[], false);
         assert_eq!(verdict.check, Check::HasData);
-        let why = "broker 3 holds data of 2 partitions, broker 4 holds data of 1 partition";
+        let why = "broker 3 holds data of 2 partitions, broker 4 holds data of 1 partition (t-1, t-2)";
         assert_eq!(verdict.kept_because.as_deref(), Some(why));
         assert_eq!(judged(&[5].into(), &metadata, &[], false).kept_because, None);
+        let many = judged(&[3].into(), &known(&[&[3][..]; 5]), &[], false).kept_because;
+        assert_eq!(many.as_deref(), Some("broker 3 holds data of 5 partitions (t-0, t-1, t-2 and 2 more)"));
         assert_eq!(judged(&[3].into(), &metadata, &[], true), Verdict::default(), "nobody wanted to know");
     }
 

@@ -20,8 +20,9 @@ pub struct Settings {
     pub operator_namespace: Option<String>,
 }
 
-/// The version of Kafka that is taken without a choice.
-pub const DEFAULT_KAFKA_VERSION: &str = "4.1.0";
+/// The version of Kafka that is taken without a choice: the newest that is tried, and the one that simulated brokers
+/// speak like.
+pub const DEFAULT_KAFKA_VERSION: &str = "4.3.1";
 
 impl Default for Settings {
     fn default() -> Self {

@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use crate::engine_room::EngineRoom;
 use crate::machines::Machines;
 use crate::rights;
+use crate::scene::pool;
 use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
 
 const ADD: &str = "my-cluster-auto-rebalancing-add-brokers";
@@ -45,13 +46,6 @@ async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
     );
 }
 
-fn pool(name: &str, replicas: i32, role: &str, notes: Value) -> Value {
-    json!({
-        "metadata": {"name": name, "labels": {"strimzi.io/cluster": CLUSTER}, "annotations": notes},
-        "spec": {"replicas": replicas, "roles": [role], "storage": {"type": "ephemeral"}},
-    })
-}
-
 /// A mode that only counts replicas, so that every run is the same.
 fn mode(name: &str) -> Value {
     json!({"mode": name, "template": {"name": "even"}})
@@ -69,7 +63,7 @@ impl Play {
     }
 
     async fn placed(replicas: i32, engine: Value, on: &[i32]) -> Self {
-        Self::stored(pool("brokers", replicas, "broker", json!({})), engine, on).await
+        Self::stored(pool("brokers", replicas, &["broker"], json!({})), engine, on).await
     }
 
     async fn stored(brokers: Value, engine: Value, on: &[i32]) -> Self {
@@ -82,7 +76,7 @@ impl Play {
         tokio::spawn(room.clone().run());
         let operator = tokio::spawn(operator(stage.context.clone(), machines.clone(), room.clone()));
         let pools = stage.api::<KafkaNodePool>();
-        create(&pools, pool("controllers", 1, "controller", json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
+        create(&pools, pool("controllers", 1, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
         create(&pools, brokers).await;
         let template = json!({
             "metadata": {"name": "even", "annotations": {"strimzi.io/rebalance-template": "true"}},
@@ -240,7 +234,7 @@ async fn brokers_that_go_are_emptied_first_and_stay_until_then() {
 #[tokio::test(start_paused = true)]
 async fn what_comes_waits_for_what_goes() {
     let play = Play::placed(4, scaling(), &[0, 1, 2, 3]).await;
-    create(&play.stage.api::<KafkaNodePool>(), pool("more", 1, "broker", json!({}))).await;
+    create(&play.stage.api::<KafkaNodePool>(), pool("more", 1, &["broker"], json!({}))).await;
     play.scale(3).await;
     play.until("the drain runs", async |play| play.is_moving(REMOVE).await).await;
     let auto = play.status().await.auto_rebalance.unwrap();
@@ -368,7 +362,7 @@ async fn a_namespace_that_goes_mid_run_takes_everything_with_it() {
 #[tokio::test(start_paused = true)]
 async fn the_role_lists_what_is_used_and_nothing_else() {
     let engine = json!({"autoRebalance": [mode("add-brokers"), mode("remove-brokers"), {"mode": "imbalance"}]});
-    let mut storage = pool("brokers", 4, "broker", json!({}));
+    let mut storage = pool("brokers", 4, &["broker"], json!({}));
     storage["spec"]["storage"] = json!({"type": "persistent-claim", "size": "1Gi", "deleteClaim": true});
     let play = Play::stored(storage, engine, &[0, 1]).await;
     // An empty one goes, with its claim; one that lost its owner gets it back.

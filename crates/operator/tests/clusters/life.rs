@@ -1,93 +1,22 @@
 //! The life of a cluster: it is made, grows, does not shrink while that would lose data, and shrinks.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_api::kafka::KafkaStatus;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
-use evenkeel_operator::seams::Context;
-use evenkeel_sim::BrokerId;
 use evenkeel_sim::cluster::NewTopic;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
-use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::machines::Machines;
 use crate::rights;
-use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
-
-fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
-    json!({
-        "metadata": {"name": name, "labels": {"strimzi.io/cluster": CLUSTER}, "annotations": notes},
-        "spec": {"replicas": replicas, "roles": roles, "storage": {"type": "ephemeral"}},
-    })
-}
-
-/// Three controllers, three brokers, an engine.
-async fn cluster(stage: &Stage, spec: Value) -> Machines {
-    cluster_with(stage, spec).await.0
-}
-
-/// The controllers that are tested here, until dropped.
-async fn operator(mut context: Context, machines: Machines) {
-    context.kafkas = Arc::new(machines);
-    tokio::join!(evenkeel_operator::pod_set::run(context.clone()), evenkeel_operator::kafka::run(context));
-}
-
-async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinHandle<()>) {
-    let machines = Machines::new();
-    let clock = stage.context.clock;
-    let (running, client) = (machines.clone(), stage.client.clone());
-    tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-    let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
-    let pools = stage.api::<KafkaNodePool>();
-    create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
-    create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
-    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
-    (machines, operator)
-}
-
-fn usual() -> Value {
-    json!({
-        "kafka": {"listeners": [{"name": "plain", "port": 9092, "type": "internal", "tls": false}]},
-        "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]},
-    })
-}
-
-async fn status(stage: &Stage) -> KafkaStatus {
-    stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap_or_default()
-}
-
-async fn is_ready(stage: &Stage) -> bool {
-    status(stage).await.conditions.first().is_some_and(|state| state.type_ == "Ready")
-}
-
-async fn warning(stage: &Stage, reason: &str) -> Option<String> {
-    let found = status(stage).await.conditions.into_iter().find(|it| it.reason.as_deref() == Some(reason));
-    found.and_then(|it| it.message)
-}
-
-async fn node_ids(stage: &Stage, pool: &str) -> Vec<i32> {
-    stage.api::<KafkaNodePool>().get(pool).await.unwrap().status.unwrap_or_default().node_ids
-}
-
-async fn scale(stage: &Stage, replicas: i32) {
-    patch(&stage.api::<KafkaNodePool>(), "brokers", json!({"spec": {"replicas": replicas}})).await;
-}
-
-async fn brokers(stage: &Stage) -> Vec<String> {
-    stage.pods().await.into_iter().filter(|pod| pod.contains("-brokers-")).collect()
-}
-
-async fn events(stage: &Stage, reason: &str) -> Vec<String> {
-    let found = stage.api::<Event>().list(&Default::default()).await.unwrap().items;
-    found.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
-}
+use crate::scene::{
+    brokers, cluster, cluster_with, events, is_ready, is_registered, node_ids, operator, pool, scale, status, usual,
+    warning,
+};
+use crate::stage::{CLUSTER, Death, Stage, a_while, create, patch, until};
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_is_made_and_then_left_alone() {
@@ -167,12 +96,7 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
     scale(&stage, 3).await;
     until("it goes", || async { brokers(&stage).await.len() == 3 }).await;
     assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2]);
-    until("it is unregistered", || async {
-        machines
-            .world
-            .look(|cluster| !cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(3)))
-    })
-    .await;
+    until("it is unregistered", || async { !is_registered(&machines, 3) }).await;
     until("its files go", || async {
         stage.api::<ConfigMap>().get_opt("my-cluster-brokers-3").await.unwrap().is_none()
     })

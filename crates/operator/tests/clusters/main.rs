@@ -2,10 +2,12 @@
 //! a kubelet that does no more than saying that pods are ready.
 
 mod automatic;
+mod cordons;
 mod engine_room;
 mod life;
 mod machines;
 mod pod_sets;
 mod processes;
 mod rights;
+mod scene;
 mod stage;

@@ -50,7 +50,7 @@ impl Cluster {
         let Some(topic) = self.topics.get_mut(&tp.topic) else { return };
         topic.weights = None;
         let extent = topic.extent(tp.partition, now);
-        let start_offset = topic.start_offset(tp.partition, now);
+        let (start_offset, end_offset) = (topic.start_offset(tp.partition, now), topic.end_offset(tp.partition, now));
         let Some((history, partition)) = topic.with_history(tp.partition) else { return };
 
         let before = std::mem::replace(&mut partition.registration, next);
@@ -81,6 +81,15 @@ impl Cluster {
             partition.replicas.push(Replica { broker: *new, dir, progress, appears_at, future: None });
         }
 
+        // Whoever was chosen while nobody could reach it has led nothing. Now that another leads it is behind, as it was.
+        if let Some(former) = before.leader.filter(|former| after.leader != Some(*former))
+            && let Some(broker) = self.brokers.get_mut(&former).filter(|broker| !broker.is_running())
+            && let Some(replica) = partition.replica_mut(former)
+            && replica.progress == Progress::Following
+        {
+            replica.progress = Progress::Behind(Lag::at(extent.end, end_offset, now));
+            broker.behind.insert(tp.clone());
+        }
         if let Some(leader) = after.leader
             && let Some(replica) = partition.replica_mut(leader)
             && let Progress::Behind(lag) = replica.progress

@@ -134,6 +134,47 @@ const TOPIC_KEYS: [(&str, &str, i8); 31] = [
     ("unclean.leader.election.enable", "false", BOOLEAN),
 ];
 
+/// The least that a topic's number may be, where not every number will do.
+const TOPIC_LEASTS: [(&str, i64); 18] = [
+    ("delete.retention.ms", 0),
+    ("file.delete.delay.ms", 0),
+    ("flush.messages", 1),
+    ("flush.ms", 0),
+    ("index.interval.bytes", 0),
+    ("local.retention.bytes", -2),
+    ("local.retention.ms", -2),
+    ("max.compaction.lag.ms", 1),
+    ("max.message.bytes", 0),
+    ("message.timestamp.after.max.ms", 0),
+    ("message.timestamp.before.max.ms", 0),
+    ("min.compaction.lag.ms", 0),
+    ("min.insync.replicas", 1),
+    ("retention.ms", -1),
+    ("segment.bytes", 1_048_576),
+    ("segment.index.bytes", 4),
+    ("segment.jitter.ms", 0),
+    ("segment.ms", 1),
+];
+
+/// The words that a topic's setting may be.
+const TOPIC_WORDS: [(&str, &[&str]); 2] = [
+    ("compression.type", &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
+    ("message.timestamp.type", &["CreateTime", "LogAppendTime"]),
+];
+
+/// The least that a broker's number may be.
+const BROKER_LEASTS: [(&str, i64); 9] = [
+    (LEADER_RATE, 0),
+    (FOLLOWER_RATE, 0),
+    (DIR_RATE, 0),
+    ("background.threads", 1),
+    ("log.retention.ms", -1),
+    ("message.max.bytes", 0),
+    ("num.io.threads", 1),
+    ("num.network.threads", 1),
+    ("num.replica.fetchers", 1),
+];
+
 /// A broker's keys that are always shown: name, default, type, read-only.
 const BROKER_KEYS: [(&str, &str, i8, bool); 14] = [
     ("auto.create.topics.enable", "false", BOOLEAN, true),
@@ -402,19 +443,31 @@ fn check_values(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
         let wrong = |what: &str| {
             Err(Code::InvalidRequest.because(format!("Invalid value {value} for configuration {key}: {what}")))
         };
-        let is_rate = [LEADER_RATE, FOLLOWER_RATE, DIR_RATE].contains(&key.as_str());
-        match kind_of(key, false) {
-            Some(INT) if value.parse::<i32>().is_err() => return wrong("Not a number of type INT"),
-            Some(LONG) if !value.parse::<i64>().is_ok_and(|number| !is_rate || number >= 0) => {
-                return wrong("Not a number of type LONG");
-            }
-            Some(BOOLEAN) if value.parse::<bool>().is_err() => {
-                return wrong("Expected value to be either true or false");
-            }
-            _ => {}
+        if let Some(what) = kind_of(key, false).and_then(|kind| not_of(kind, value)) {
+            return wrong(what);
+        }
+        if let Some(least) = too_small(&BROKER_LEASTS, key, value) {
+            return wrong(&format!("Value must be at least {least}"));
         }
     }
     Ok(())
+}
+
+/// What is wrong with a value of this type.
+fn not_of(kind: i8, value: &str) -> Option<&'static str> {
+    match kind {
+        INT if value.parse::<i32>().is_err() => Some("Not a number of type INT"),
+        LONG if value.parse::<i64>().is_err() => Some("Not a number of type LONG"),
+        DOUBLE if value.parse::<f64>().is_err() => Some("Not a number of type DOUBLE"),
+        BOOLEAN if value.parse::<bool>().is_err() => Some("Expected value to be either true or false"),
+        _ => None,
+    }
+}
+
+/// The least that a number may be, if it is less.
+fn too_small(leasts: &[(&str, i64)], key: &str, value: &str) -> Option<i64> {
+    let least = leasts.iter().find(|(name, _)| *name == key)?.1;
+    value.parse::<i64>().is_ok_and(|number| number < least).then_some(least)
 }
 
 /// What a topic's settings come to, with what brokers say where the topic says nothing; refuses keys and values
@@ -426,15 +479,19 @@ pub(super) fn topic_rules(
     for (name, value) in configs {
         let bad = |why: String| Err(Code::InvalidConfig.because(why));
         let wrong = |what: &str| bad(format!("Invalid value {value} for configuration {name}: {what}"));
-        match kind_of(name, true) {
-            None => return bad(format!("Unknown topic config name: {name}")),
-            Some(INT) if value.parse::<i32>().is_err() => return wrong("Not a number of type INT"),
-            Some(LONG) if value.parse::<i64>().is_err() => return wrong("Not a number of type LONG"),
-            Some(DOUBLE) if value.parse::<f64>().is_err() => return wrong("Not a number of type DOUBLE"),
-            Some(BOOLEAN) if value.parse::<bool>().is_err() => {
-                return wrong("Expected value to be either true or false");
-            }
-            _ => {}
+        let Some(kind) = kind_of(name, true) else { return bad(format!("Unknown topic config name: {name}")) };
+        if let Some(what) = not_of(kind, value) {
+            return wrong(what);
+        }
+        if let Some(least) = too_small(&TOPIC_LEASTS, name, value) {
+            return wrong(&format!("Value must be at least {least}"));
+        }
+        let words = TOPIC_WORDS.iter().find(|(key, _)| key == name).map(|(_, words)| *words);
+        if let Some(words) = words.filter(|words| !words.contains(&value.as_str())) {
+            return wrong(&format!("String must be one of: {}", words.join(", ")));
+        }
+        if kind == DOUBLE && !value.parse::<f64>().is_ok_and(|ratio| (0.0..=1.0).contains(&ratio)) {
+            return wrong("Value must be between 0 and 1");
         }
     }
     let text = |name: &str| {
@@ -456,12 +513,6 @@ pub(super) fn topic_rules(
             "Invalid value {unknown} for configuration cleanup.policy: String must be one of: compact, delete"
         )));
     }
-    if number("min.insync.replicas") < 1 {
-        return Err(Code::InvalidConfig.because(format!(
-            "Invalid value {} for configuration min.insync.replicas: Value must be at least 1",
-            number("min.insync.replicas")
-        )));
-    }
     let deletes = policies.contains(&"delete");
     let limit = |name: &str| Some(number(name)).filter(|limit| deletes && *limit >= 0);
     Ok(Rules {
@@ -477,7 +528,7 @@ pub(super) fn topic_rules(
             least_lag: number("min.compaction.lag.ms"),
             most_lag: number("max.compaction.lag.ms"),
         },
-        min_isr: number("min.insync.replicas") as usize,
+        min_isr: usize::try_from(number("min.insync.replicas")).unwrap_or(1),
         unclean: text("unclean.leader.election.enable") == "true",
         max_message: usize::try_from(number("max.message.bytes")).unwrap_or(0),
         leader_throttled: throttled("leader.replication.throttled.replicas")?,

@@ -79,6 +79,9 @@ pub struct Options {
     pub wall_start: i64,
     /// The metrics reporter that every broker has, if they have one.
     pub reporter: Option<Reporter>,
+    /// How many bytes of records that were really produced are kept, whatever disks would hold: these are in memory. Beyond
+    /// that nothing is taken, as if the disk had failed.
+    pub memory: u64,
 }
 
 impl Default for Options {
@@ -92,6 +95,7 @@ impl Default for Options {
             eligible_leader_replicas: true,
             wall_start: 1_767_225_600_000,
             reporter: None,
+            memory: 1 << 30,
         }
     }
 }
@@ -127,6 +131,10 @@ pub struct Cluster {
     process_changes: u64,
     /// When disks are looked at next: the sooner, the fuller they are.
     disks_due: Millis,
+    /// What is in memory of records that were really produced.
+    held: records::Held,
+    /// How much the fullest disk could take when they were looked at, less what has come since.
+    room: f64,
 }
 
 /// What happens by itself at a moment.
@@ -174,6 +182,8 @@ impl Cluster {
             shown_controller: None,
             process_changes: 0,
             disks_due: 0,
+            held: records::Held::NOTHING,
+            room: 0.0,
         };
         for spec in brokers {
             let id = spec.id;

@@ -5,8 +5,24 @@ use bytes::Bytes;
 use super::Cluster;
 use super::topic::{Partition, Topic};
 use crate::code::{Code, Refusal};
-use crate::ids::{BrokerId, TopicPartition};
-use crate::log::{Aborted, Batch, all_have_keys};
+use crate::ids::{BrokerId, Millis, TopicPartition};
+use crate::log::{Aborted, Batch, Log, all_have_keys};
+
+/// How soon it is looked again whether retention has made room in memory.
+const COUNT_AGAIN_AFTER: Millis = 1_000;
+
+/// Bytes of real records, at least as many as there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    bytes: u64,
+    /// When they were counted.
+    counted: Millis,
+}
+
+impl Held {
+    /// Before anything was produced.
+    pub(super) const NOTHING: Held = Held { bytes: 0, counted: Millis::MIN / 2 };
+}
 
 /// What became of a produced batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +119,7 @@ impl Cluster {
         if batch.is_control() {
             return Err(Code::InvalidRecord.because("Clients must not write control batches."));
         }
+        batch.check_records()?;
         if compacted && !all_have_keys(&batch) {
             return Err(Code::InvalidRecord
                 .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
@@ -110,6 +127,7 @@ impl Cluster {
         if batch.is_transactional() {
             self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
         }
+        self.make_room(size)?;
         let now = self.now;
         let unknown = || Code::UnknownTopicOrPartition.plain();
         let topic = self.topics.get_mut(&tp.topic).ok_or_else(unknown)?;
@@ -118,7 +136,30 @@ impl Cluster {
         let end_offset = topic.end_offset(tp.partition, now);
         let appended = Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) };
         self.count_written(tp, size);
+        self.look_at_disks_before(size);
         Ok(appended)
+    }
+
+    /// Refuses what does not fit into memory any more. What is held is only counted when it may be too much, and then not
+    /// again at once: until that time it is counted as if nothing ever went.
+    fn make_room(&mut self, size: usize) -> Result<(), Refusal> {
+        let size = size as u64;
+        if self.held.bytes + size > self.options.memory && self.held.counted + COUNT_AGAIN_AFTER <= self.now {
+            self.count_held();
+        }
+        if self.held.bytes + size > self.options.memory {
+            return Err(Code::KafkaStorageError.because(format!(
+                "The simulation keeps {} bytes of records in memory, and may keep no more than {}",
+                self.held.bytes, self.options.memory
+            )));
+        }
+        self.held.bytes += size;
+        Ok(())
+    }
+
+    pub(super) fn count_held(&mut self) {
+        let logs = self.topics.values().flat_map(|topic| &topic.partitions).map(|partition| &partition.log);
+        self.held = Held { bytes: logs.map(Log::held_bytes).sum(), counted: self.now };
     }
 
     /// How far all replicas in sync are.

@@ -140,6 +140,9 @@ impl Cluster {
             let extent = topic.extent(number, self.now);
             extent.size_up_to(extent.end)
         };
+        let records = |number: i32| {
+            topic.end_offset(number, self.now).saturating_sub(topic.start_offset(number, self.now))
+        };
         let registrations = || topic.partitions.iter().map(|it| &it.registration);
         TopicStatus {
             name: topic.name.to_string(),
@@ -147,7 +150,7 @@ impl Cluster {
             factor: registrations().next().map_or(0, |it| it.replicas.len()),
             bytes: numbers().map(size).sum(),
             bytes_in: topic.load().rate(self.now),
-            records: numbers().map(|number| topic.end_offset(number, self.now)).sum(),
+            records: numbers().map(records).fold(0, i64::saturating_add),
             under_replicated: registrations().filter(|it| it.isr.len() < it.replicas.len()).count(),
             leaderless: registrations().filter(|it| it.leader.is_none()).count(),
         }

@@ -56,6 +56,7 @@ impl Cluster {
                 }
             }
         }
+        self.count_held();
         // What no broker shows any more need not be kept.
         let oldest = self.oldest_view();
         self.gone.retain(|(when, _)| *when >= oldest);
@@ -66,6 +67,7 @@ impl Cluster {
     pub(super) fn look_at_disks(&mut self) {
         let loads = self.loads();
         let mut again = DISKS_WITH_ROOM;
+        self.room = f64::INFINITY;
         for ((id, dir), used) in self.used_bytes() {
             let Some(broker) = self.brokers.get(&id).filter(|broker| broker.process != Process::Down) else { continue };
             let it = &broker.dirs[dir];
@@ -77,7 +79,8 @@ impl Cluster {
                 self.fail_dir(id, dir);
                 continue;
             }
-            // What is produced comes at any speed, and copies as fast as the disk writes.
+            self.room = self.room.min(room);
+            // What is simulated has its rate, and copies come as fast as the disk writes.
             let produced = loads.get(&id).map_or(0.0, |load| load.bytes_in + load.replication_in);
             if room < (produced + it.spec.disk_bytes) * DISKS_WITH_ROOM as f64 / 1_000.0 {
                 again = DISKS_NEARLY_FULL;
@@ -89,6 +92,14 @@ impl Cluster {
     pub(super) fn look_at_disks_in(&mut self, millis: Millis) {
         self.disks_due = self.now + millis;
         self.at(self.disks_due, Event::LookAtDisks);
+    }
+
+    /// So much was written for real. It may all be on the fullest disk.
+    pub(super) fn look_at_disks_before(&mut self, bytes: usize) {
+        self.room -= bytes as f64;
+        if self.room <= 0.0 {
+            self.look_at_disks_soon();
+        }
     }
 
     /// More may be written from now on than when disks were looked at last.

@@ -110,6 +110,24 @@ impl Batch {
         Self::read(&mut marker.map_err(|error| refusal(&error))?)
     }
 
+    /// Refuses a batch whose records are not what its head says of them, as a broker does before it keeps them: whoever
+    /// read it later could read nothing behind it either.
+    pub(crate) fn check_records(&self) -> Result<(), Refusal> {
+        let mut announced = self.last_offset - self.base_offset + 1;
+        for opened in open_batches(self.bytes.clone()) {
+            // What cannot be decompressed is an error that Kafka has no code for.
+            let opened = opened.map_err(|error| Code::UnknownServerError.because(error.to_string()))?;
+            for stored in opened.records {
+                stored.map_err(|error| Code::InvalidRecord.because(error.to_string()))?;
+                announced -= 1;
+            }
+        }
+        match announced {
+            0 => Ok(()),
+            _ => Err(Code::InvalidRecord.because("A record batch has another number of records than it announces.")),
+        }
+    }
+
     /// Timestamp and offset of the first record at or after `timestamp`. What cannot be opened is taken
     /// from its beginning, so that a reader starts early and misses nothing.
     pub(crate) fn find(&self, timestamp: i64) -> (i64, i64) {
@@ -188,6 +206,30 @@ mod tests {
             bad[8..12].copy_from_slice(&length.to_be_bytes());
             assert!(Batch::read_all(bad.freeze()).is_err(), "length {length}");
         }
+    }
+
+    #[test]
+    fn records_that_are_not_what_the_head_says_are_refused() -> Result<(), Refusal> {
+        let records = [(text("k"), text("v")), (text("k"), text("v"))];
+        let good = Batch::of_records(7, &records);
+        Batch::read_all(good.clone())?[0].check_records()?;
+        let with = |change: &dyn Fn(&mut BytesMut)| {
+            let mut bad = BytesMut::from(&good[..]);
+            change(&mut bad);
+            let sum = crc32c::crc32c(&bad[CHECKED..]);
+            bad[CHECKED - 4..CHECKED].copy_from_slice(&sum.to_be_bytes());
+            Batch::read_all(bad.freeze()).and_then(|batches| batches[0].check_records())
+        };
+        let promising = |bytes: &mut BytesMut| {
+            bytes[23..27].copy_from_slice(&(i32::MAX - 1).to_be_bytes());
+            bytes[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
+        };
+        assert!(with(&promising).is_err(), "more records announced than there are");
+        assert!(with(&|bytes| bytes[61..].fill(0xff)).is_err(), "no records at all");
+        for compression in 1..=4 {
+            assert!(with(&|bytes| bytes[22] = compression).is_err(), "not compressed by {compression}");
+        }
+        Ok(())
     }
 
     #[test]

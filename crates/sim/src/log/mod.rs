@@ -103,6 +103,11 @@ impl Log {
         self.trimmed_bytes
     }
 
+    /// Those that are there.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.appended_bytes.saturating_sub(self.trimmed_bytes)
+    }
+
     /// Appends a batch; answers its offset. A batch sent twice is answered as the first time.
     pub(crate) fn append(&mut self, batch: Batch, place: Place) -> Result<i64, Refusal> {
         if let Some(offset) = self.check_producer(&batch)? {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel_kafka::connect::{Address, Memory};
-use evenkeel_kafka::frame::FrameReader;
+use evenkeel_kafka::frame::{FrameError, FrameReader};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -25,6 +25,10 @@ use crate::ids::BrokerId;
 
 /// What a client may send before it has logged in.
 const STRANGERS_CAP: usize = 64 * 1024;
+/// A request that is longer waits for room before it is read: anybody may announce 100 MB.
+const SHORT: usize = 64 * 1024;
+/// How long such a request may take to arrive, once there is room for it.
+const ARRIVAL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -126,6 +130,10 @@ impl Listener {
     }
 
     async fn accepted(self, broker: BrokerId, stream: TcpStream) {
+        let Ok(_place) = Arc::clone(&self.world.0.connections).try_acquire_owned() else {
+            tracing::debug!(%broker, "a client came when there were too many");
+            return;
+        };
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it began");
             return;
@@ -172,8 +180,8 @@ impl Listener {
         let cap = if login.is_some() { STRANGERS_CAP } else { evenkeel_kafka::frame::DEFAULT_CAP };
         let mut frames = FrameReader::with_cap(reader, cap);
         loop {
-            let frame = match frames.next().await {
-                Ok(Some(frame)) => frame,
+            let (frame, _room) = match self.arriving(&mut frames).await {
+                Ok(Some(arrived)) => arrived,
                 Ok(None) => return,
                 Err(error) => {
                     tracing::debug!(%broker, error = &error as &dyn std::error::Error, "a client sent no frame");
@@ -219,6 +227,22 @@ impl Listener {
                 _ => return,
             }
         }
+    }
+
+    /// The next request, and the room that it takes until it is handled; `None` at the end of the stream.
+    async fn arriving<R: AsyncRead + Unpin>(
+        &self,
+        frames: &mut FrameReader<R>,
+    ) -> Result<Option<(Bytes, Option<OwnedSemaphorePermit>)>, FrameError> {
+        let Some(length) = frames.length().await? else { return Ok(None) };
+        if length <= SHORT {
+            return Ok(frames.next().await?.map(|frame| (frame, None)));
+        }
+        let kilobytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
+        // Fails only if the semaphore is closed, which nobody does.
+        let room = Arc::clone(&self.world.0.room).acquire_many_owned(kilobytes).await.ok();
+        let arrived = timeout(ARRIVAL_PATIENCE, frames.next()).await.map_err(io::Error::from)?;
+        Ok(arrived?.map(|frame| (frame, room)))
     }
 
     fn handle(&self, broker: BrokerId, frame: Bytes) -> Reply {

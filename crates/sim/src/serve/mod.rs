@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 pub use listen::{ListenError, Listener, Port};
@@ -23,6 +23,11 @@ use crate::ids::{BrokerId, Millis};
 
 /// What waits looks this often even if nothing was reported: copies go on by themselves.
 const LOOK_AGAIN: Millis = 50;
+
+/// More connections than this are not let in.
+const CONNECTIONS: usize = 10_000;
+/// What long requests may take together before they are handled, in kilobytes.
+const ROOM: usize = 512 * 1024;
 
 /// A cluster in tokio's time, shared by all that serve it or tamper with it.
 #[derive(Clone, Debug)]
@@ -39,6 +44,10 @@ struct Inner {
     changes: watch::Sender<u64>,
     /// Answers to be lost after the deed: whose, and to which call.
     losses: Mutex<VecDeque<(BrokerId, i16)>>,
+    /// Connections that may still be opened over sockets.
+    connections: Arc<Semaphore>,
+    /// Kilobytes that long requests may still take while they arrive.
+    room: Arc<Semaphore>,
 }
 
 impl World {
@@ -59,6 +68,8 @@ impl World {
             speed,
             changes,
             losses: Mutex::default(),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            room: Arc::new(Semaphore::new(ROOM)),
         }))
     }
 

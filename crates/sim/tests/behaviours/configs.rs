@@ -48,9 +48,19 @@ fn a_brokers_unknown_key_is_accepted_and_shown_as_a_secret() {
 #[test]
 fn a_topics_unknown_key_and_bad_values_are_refused_and_nothing_is_altered() {
     let mut cluster = with_partition(3, &[0, 1]);
-    for bad in
-        [set("nobody.knows", "x"), set("retention.ms", "soon"), set("leader.replication.throttled.replicas", "0")]
-    {
+    for bad in [
+        set("nobody.knows", "x"),
+        set("retention.ms", "soon"),
+        set("retention.ms", "-5"),
+        set("segment.bytes", "10"),
+        set("segment.ms", "0"),
+        set("compression.type", "rar"),
+        set("message.timestamp.type", "Foo"),
+        set("max.message.bytes", "-1"),
+        set("min.cleanable.dirty.ratio", "7"),
+        set("min.insync.replicas", "0"),
+        set("leader.replication.throttled.replicas", "0"),
+    ] {
         let refusal = alter(&mut cluster, &topic(), &[set("retention.bytes", "5"), bad]).expect_err("refused");
         assert_eq!(refusal.code.number(), 40);
     }

@@ -168,3 +168,21 @@ fn a_lost_rack_returns_broker_by_broker() {
     assert_eq!(now(&cluster).isr, ids(&[0, 1, 2]));
     assert!(cluster.is_down(BrokerId(3)));
 }
+
+#[test]
+fn when_all_were_cut_off_and_are_back_everybody_is_in_sync_again() {
+    let mut cluster = cluster(4);
+    let lists: [&[i32]; 5] = [&[0, 1, 2], &[1, 2, 3], &[3, 2, 1], &[2, 0, 3], &[0, 3]];
+    create(&mut cluster, &NewTopic::manual("t", &lists));
+    cluster.tick(1_000);
+    let everybody = || (0..4).map(BrokerId);
+    everybody().for_each(|id| cluster.suffer(&Fault::CutLink(id)));
+    cluster.tick(60_000);
+    everybody().for_each(|id| cluster.suffer(&Fault::MendedLink(id)));
+    cluster.tick(60_000);
+    for (number, list) in (0..).zip(lists) {
+        let record = cluster.registration("t", number).expect("a partition");
+        assert!(record.leader.is_some(), "t-{number}");
+        assert_eq!(record.isr.len(), list.len(), "t-{number}: {record:?}");
+    }
+}

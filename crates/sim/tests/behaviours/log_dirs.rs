@@ -136,6 +136,24 @@ fn a_directory_fails_when_it_is_full_and_not_a_minute_later() {
 }
 
 #[test]
+fn a_directory_that_clients_fill_fails_too() {
+    let mut spec = broker(0);
+    spec.dirs[0].capacity = 5_000;
+    let mut cluster = Cluster::new(Options::default(), [spec, broker(1)]);
+    create(&mut cluster, &NewTopic::manual("t", &[&[0, 1]]));
+    cluster.tick(1_000);
+    let error = |cluster: &Cluster| cluster.describe_log_dirs(BrokerId(0), None)[0].error;
+    let value = Some(bytes::Bytes::from(vec![7; 1_000]));
+    for _ in 0..6 {
+        assert_eq!(error(&cluster), None);
+        let records = evenkeel_sim::log::Batch::of_records(1, &[(None, value.clone())]);
+        cluster.produce(BrokerId(0), &t0(), records, false, None).expect("there is room");
+    }
+    cluster.tick(2_000);
+    assert_eq!(error(&cluster), Some(Code::KafkaStorageError));
+}
+
+#[test]
 fn a_directory_that_had_room_is_watched_again_when_the_load_grows() {
     let mut spec = broker(0);
     spec.dirs[0].capacity = 1_000_000_000_000;

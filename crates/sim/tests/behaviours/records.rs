@@ -274,29 +274,31 @@ fn an_open_transaction_holds_back_readers_of_committed_records_though_the_load_g
     Ok(())
 }
 
-fn pair(key: &'static str, value: Option<&'static str>) -> Bytes {
+/// A record with a key, so many milliseconds after the first.
+fn pair(after: i64, key: &'static str, value: Option<&'static str>) -> Bytes {
     let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
-    Batch::of_records(STAMP, &[(Some(bytes(key)), value.map(bytes))])
+    Batch::of_records(STAMP + after, &[(Some(bytes(key)), value.map(bytes))])
 }
 
 #[test]
 fn a_compacted_topic_keeps_the_last_record_of_each_key() -> Result<(), Refusal> {
     let mut cluster = cluster(3);
-    let settings = [("cleanup.policy", "compact"), ("segment.bytes", "100"), ("delete.retention.ms", "100000")];
+    let settings = [("cleanup.policy", "compact"), ("segment.ms", "1"), ("delete.retention.ms", "100000")];
     let topic = settings.iter().fold(NewTopic::manual("t", &[&[0, 1]]), |topic, (key, value)| topic.config(key, value));
     create(&mut cluster, &topic);
-    for (key, value) in [("a", Some("1")), ("b", Some("1")), ("a", Some("2")), ("b", None), ("x", Some("."))] {
-        produce(&mut cluster, 0, pair(key, value))?;
+    let records = [("a", Some("1")), ("b", Some("1")), ("a", Some("2")), ("b", None), ("x", Some("."))];
+    for (after, (key, value)) in (0..).step_by(10).zip(records) {
+        produce(&mut cluster, 0, pair(after, key, value))?;
     }
     let refused = produce(&mut cluster, 0, plain("no key")).expect_err("a compacted topic wants keys");
     assert_eq!(refused.code, Code::InvalidRecord);
     cluster.tick(60_000);
     let there = |cluster: &Cluster| Ok::<_, Refusal>(batches(cluster, 0)?.iter().map(|it| it.0).collect::<Vec<_>>());
     assert_eq!(there(&cluster)?, [2, 3, 4], "the tombstone stays for a while");
-    produce(&mut cluster, 0, pair("x", Some(".")))?;
+    produce(&mut cluster, 0, pair(50, "x", Some(".")))?;
     cluster.tick(120_000);
-    produce(&mut cluster, 0, pair("x", Some(".")))?;
-    produce(&mut cluster, 0, pair("x", Some(".")))?;
+    produce(&mut cluster, 0, pair(60, "x", Some(".")))?;
+    produce(&mut cluster, 0, pair(70, "x", Some(".")))?;
     cluster.tick(60_000);
     let left = there(&cluster)?;
     assert!(left.starts_with(&[2]) && !left.contains(&3), "{left:?}");
@@ -308,7 +310,7 @@ fn a_compacted_topic_keeps_the_last_record_of_each_key() -> Result<(), Refusal> 
 #[test]
 fn retention_deletes_real_records_by_segments() -> Result<(), Refusal> {
     let mut cluster = cluster(3);
-    let topic = NewTopic::manual("t", &[&[0, 1]]).config("retention.ms", "90000").config("segment.bytes", "100");
+    let topic = NewTopic::manual("t", &[&[0, 1]]).config("retention.ms", "90000").config("segment.ms", "1");
     create(&mut cluster, &topic);
     produce(&mut cluster, 0, plain("old"))?;
     cluster.tick(60_000);
@@ -337,5 +339,27 @@ fn a_producer_at_the_end_of_its_epochs_gets_another_id() -> Result<(), Refusal> 
         producer = cluster.init_producer_id(Some("id"), 1_000, None)?;
     }
     assert_ne!(producer.0, first);
+    Ok(())
+}
+
+#[test]
+fn no_more_is_kept_than_memory_is_given_for() -> Result<(), Refusal> {
+    let batch = plain("a");
+    let options = Options { memory: 3 * batch.len() as u64, ..Options::default() };
+    let mut cluster = Cluster::new(options, (0..2).map(BrokerSpec::new));
+    create(
+        &mut cluster,
+        &NewTopic::manual("t", &[&[0, 1]]).config("retention.ms", "60000").config("segment.ms", "1000"),
+    );
+    cluster.tick(1_000);
+    for offset in 0..3 {
+        assert_eq!(produce(&mut cluster, 0, batch.clone())?, offset);
+    }
+    let refused = produce(&mut cluster, 0, batch.clone()).unwrap_err();
+    assert_eq!(refused.code, Code::KafkaStorageError);
+    // The disk has not failed: what is there can be read, and once it has gone there is room again.
+    assert_eq!(read(&cluster, 0, 0, Isolation::ReadUncommitted)?, [0, 1, 2]);
+    cluster.tick(180_000);
+    assert_eq!(produce(&mut cluster, 0, batch)?, 3);
     Ok(())
 }

@@ -491,3 +491,32 @@ proptest! {
         drop(handle(&mut cluster, B0, &addresses(), frame.freeze()));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_announces_much_and_sends_nothing_holds_up_long_requests_for_a_while_and_short_ones_never() {
+    let world = World::new(cluster());
+    let announce = async |kilobytes: u32| {
+        let mut peer = Peer::new(&world);
+        peer.writer.write_all(&(kilobytes * 1024).to_be_bytes()).await.expect("four bytes");
+        peer
+    };
+    // All the room there is.
+    let mut silent = Vec::new();
+    for kilobytes in [100 * 1024, 100 * 1024, 100 * 1024, 100 * 1024, 100 * 1024, 12 * 1024] {
+        silent.push(announce(kilobytes).await);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let start = Instant::now();
+    let mut peer = Peer::new(&world);
+    assert!(peer.call(&MetadataRequest::default(), 12).await.is_some());
+    assert_eq!(start.elapsed().as_millis(), 0);
+    let long = Bytes::from(vec![0; 100_000]);
+    let records = Batch::of_records(1_767_225_600_000, &[(None, Some(long))]);
+    let partition = PartitionProduceData::default().with_records(Some(records));
+    let topic = TopicProduceData::default().with_name(name("t")).with_partition_data(vec![partition]);
+    let request = ProduceRequest::default().with_acks(1).with_timeout_ms(30_000).with_topic_data(vec![topic]);
+    let answer = peer.call(&request, 11).await.expect("an answer");
+    assert_eq!(answer.responses[0].partition_responses[0].error_code, 0);
+    assert_eq!(start.elapsed().as_secs(), 59);
+    assert!(silent.pop().expect("one of them").frames.next().await.is_ok_and(|frame| frame.is_none()), "cut off");
+}

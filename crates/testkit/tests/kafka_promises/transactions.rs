@@ -23,6 +23,7 @@ promises!(
     an_aborted_transaction_is_told_to_readers,
     a_newer_producer_fences_the_older_one,
     a_newer_producer_ends_what_the_older_one_left_open,
+    a_producer_that_did_not_hear_its_new_epoch_may_ask_again,
 );
 
 const A_MINUTE: Duration = Duration::from_secs(60);
@@ -93,6 +94,19 @@ async fn a_newer_producer_ends_what_the_older_one_left_open(world: &World) {
         (end_of(world, &partition, Isolation::Committed).await == Some(2)).then_some(())
     })
     .await;
+}
+
+async fn a_producer_that_did_not_hear_its_new_epoch_may_ask_again(world: &World) {
+    let id = world.name("id");
+    let first = world.client.init_transactional(&id, A_MINUTE).await.expect("a producer id");
+    let renewed = world.client.renew_transactional(&id, A_MINUTE, first).await.expect("a new epoch");
+    assert!(renewed.id == first.id && renewed.epoch > first.epoch, "{renewed:?} after {first:?}");
+    // The answer was lost on its way: whoever asks knows no more than before.
+    assert_eq!(world.client.renew_transactional(&id, A_MINUTE, first).await.expect("the same epoch"), renewed);
+    let newest = world.client.renew_transactional(&id, A_MINUTE, renewed).await.expect("a newer epoch");
+    assert!(newest.epoch > renewed.epoch, "{newest:?} after {renewed:?}");
+    let fenced = world.client.renew_transactional(&id, A_MINUTE, first).await.unwrap_err();
+    assert!(matches!(fenced, Error::Fenced { .. }), "{fenced}");
 }
 
 /// A producer with an open transaction over one partition.

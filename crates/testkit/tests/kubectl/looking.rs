@@ -7,6 +7,7 @@ scenes!(
     get_prints_wide_and_other_forms,
     get_watches,
     get_selects,
+    get_sorts,
     describe_shows_fields_and_events,
     wait_for_a_condition_a_value_and_a_deletion,
     what_is_missing_is_said,
@@ -70,6 +71,19 @@ fn get_selects(terminal: &Terminal) {
     assert_eq!(table(&terminal.run(&["get", "widgets", "-L", "tier"]).ok())[0], "NAME SIZE READY TIER");
     let none = terminal.run(&["get", "widgets", "-l", "tier=none"]);
     assert!(none.err.contains(&format!("No resources found in {} namespace.", terminal.namespace())), "{none:?}");
+}
+
+fn get_sorts(terminal: &Terminal) {
+    for (name, size) in [("a", "small"), ("b", "large")] {
+        make(terminal, name, &format!("{{size: {size}}}"));
+        terminal.run(&["create", "secret", "generic", name, &format!("--from-literal=size={size}")]).ok();
+    }
+    let widgets = table(&terminal.run(&["get", "widgets", "--sort-by=.spec.size"]).ok());
+    assert_eq!(widgets, ["NAME SIZE READY", "b large", "a small"]);
+    // Of a built-in kind; as base64 the order is the same.
+    let secrets = table(&terminal.run(&["get", "secrets", "--sort-by=.data.size", "--no-headers"]).ok());
+    let names: Vec<&str> = secrets.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["b", "a"], "{secrets:?}");
 }
 
 fn describe_shows_fields_and_events(terminal: &Terminal) {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_kafka::{BrokerId, Client, calls::topics::Which};
+use evenkeel_kafka::calls::topics::{Partition, Which};
+use evenkeel_kafka::{BrokerId, Client, TopicPartition};
 
 use super::show::bar;
 use crate::columns::columns;
@@ -59,6 +60,45 @@ impl Brokers {
     }
 }
 
+/// Where every partition is, and who has all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placement(BTreeMap<TopicPartition, Partition>);
+
+impl Placement {
+    /// Asks Kafka.
+    pub(crate) async fn look(kafka: &Client) -> Result<Self, evenkeel_kafka::Error> {
+        let mut all = BTreeMap::new();
+        for topic in kafka.topics(Which::All).await?.into_values().flatten() {
+            for partition in topic.partitions {
+                all.insert(TopicPartition::new(topic.name.clone(), partition.index), partition);
+            }
+        }
+        Ok(Self(all))
+    }
+
+    /// How many partitions of this topic there are.
+    pub(crate) fn of_topic(&self, name: &str) -> usize {
+        self.0.keys().filter(|it| it.topic == name).count()
+    }
+
+    /// How many partitions have a replica that does not have all of it.
+    pub(crate) fn short(&self) -> usize {
+        let is_short = |it: &&Partition| it.leader.is_none() || it.in_sync.len() < it.replicas.len();
+        self.0.values().filter(is_short).count()
+    }
+
+    /// How many of the partitions that were there before are held by others now.
+    pub(crate) fn moved_since(&self, before: &Self) -> usize {
+        let moved = before.0.iter().filter(|(name, was)| self.0.get(name).is_none_or(|it| it.replicas != was.replicas));
+        moved.count()
+    }
+
+    /// How many replicas are on these brokers.
+    pub(crate) fn held_by(&self, brokers: &[i32]) -> usize {
+        self.0.values().flat_map(|it| &it.replicas).filter(|it| brokers.contains(&it.0)).count()
+    }
+}
+
 fn count(brokers: &mut BTreeMap<i32, Broker>, of: BrokerId, change: impl FnOnce(&mut Broker)) {
     if let Some(broker) = brokers.get_mut(&of.0) {
         change(broker);
@@ -68,6 +108,28 @@ fn count(brokers: &mut BTreeMap<i32, Broker>, of: BrokerId, change: impl FnOnce(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_moved_and_what_is_short_is_counted() {
+        let partition = |index, replicas: &[i32], in_sync: &[i32]| {
+            let ids = |all: &[i32]| all.iter().copied().map(BrokerId).collect::<Vec<_>>();
+            let of = Partition {
+                index,
+                leader: ids(in_sync).first().copied(),
+                leader_epoch: 0,
+                replicas: ids(replicas),
+                in_sync: ids(in_sync),
+                offline: Vec::new(),
+            };
+            (TopicPartition::new("tides", index), of)
+        };
+        let before = Placement(BTreeMap::from([partition(0, &[0, 1], &[0, 1]), partition(1, &[1, 2], &[1])]));
+        let after = Placement(BTreeMap::from([partition(0, &[0, 3], &[0, 3]), partition(2, &[3, 4], &[])]));
+        assert_eq!((before.short(), after.short()), (1, 1));
+        assert_eq!((before.moved_since(&before), after.moved_since(&before)), (0, 2), "one moved, one is gone");
+        assert_eq!((after.held_by(&[3, 4]), after.held_by(&[1])), (3, 0));
+        assert_eq!((after.of_topic("tides"), after.of_topic("cargo")), (2, 0));
+    }
 
     #[test]
     fn the_fullest_broker_has_the_longest_bar() {

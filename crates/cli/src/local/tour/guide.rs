@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_kafka::Client as Kafka;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::brokers::Brokers;
@@ -22,6 +23,10 @@ use super::show::Show;
 
 /// How often the API is asked while something is waited for.
 const GLANCE: Duration = Duration::from_millis(200);
+/// When waiting is given up. Nothing takes nearly as long; it is there so that a tour comes to an end on any machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// For how long something must stay as it is to be called lasting.
+const LASTING: Duration = Duration::from_secs(3);
 
 /// What is seen of something that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub(crate) enum Standing {
     Reached,
     /// Not yet: where it stands, and how far in percent if that can be told.
     Not(String, Option<u8>),
+    /// Not, and waiting will not change it: why.
+    Never(String),
 }
 
 impl Standing {
@@ -37,6 +44,22 @@ impl Standing {
     pub(crate) fn reached_if(reached: bool, otherwise: impl Into<String>) -> Self {
         if reached { Self::Reached } else { Self::Not(otherwise.into(), None) }
     }
+}
+
+/// Kinds that the tour makes and changes.
+pub(crate) trait Told:
+    Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Serialize + Debug
+{
+}
+
+impl<K> Told for K where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned + Serialize + Debug
+{
+}
+
+/// What kubectl takes for the resource.
+fn called<K: Told>(name: &str) -> String {
+    format!("{}/{name}", K::kind(&()).to_lowercase())
 }
 
 /// A promise that was not kept ends the tour.
@@ -51,6 +74,10 @@ pub(crate) struct Guide<W> {
     pub(crate) cluster: String,
     /// Kafka as clients of the cluster reach it: through its plain listener.
     pub(crate) kafka: Kafka,
+    /// The address that people point their clients at.
+    pub(crate) bootstrap: String,
+    /// The topics that the cluster was given, and how many partitions each has.
+    pub(crate) topics: Vec<(String, i32)>,
     show: Show<W>,
     /// Wait for a key before every chapter.
     pub(crate) pauses: bool,
@@ -65,6 +92,8 @@ impl<W: Write> Guide<W> {
             namespace: namespace.to_owned(),
             cluster: cluster.to_owned(),
             kafka,
+            bootstrap: String::new(),
+            topics: Vec::new(),
             show,
             pauses: false,
             seen_events: BTreeSet::new(),
@@ -80,7 +109,7 @@ impl<W: Write> Guide<W> {
     /// The resources of a kind in the namespace of the tour.
     pub(crate) fn api<K>(&self) -> Api<K>
     where
-        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.kube.clone(), &self.namespace)
     }
@@ -99,7 +128,7 @@ impl<W: Write> Guide<W> {
         self.show.tell(text)
     }
 
-    /// Shows what a person would type.
+    /// Shows what a person would type; what is done by the API itself has its own word below, which shows what it does.
     pub(crate) fn command(&mut self, text: &str) -> io::Result<()> {
         self.show.command(text)
     }
@@ -114,45 +143,97 @@ impl<W: Write> Guide<W> {
         Ok(())
     }
 
-    /// Merges `patch` into a resource, as `kubectl patch --type merge` does.
-    pub(crate) async fn patch<K>(&self, name: &str, patch: &Value) -> anyhow::Result<K>
-    where
-        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + DeserializeOwned
-            + Serialize
-            + Debug,
-    {
-        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        patched.with_context(|| format!("could not patch {name}"))
+    /// Makes what a manifest says, as `kubectl create` does.
+    pub(crate) async fn create<K: Told>(&mut self, manifest: &str) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl create -f - <<'END'\n{}\nEND", manifest.trim()))?;
+        let wanted: K = serde_saphyr::from_str(manifest).context("a manifest of the tour is no YAML")?;
+        let made = self.api::<K>().create(&PostParams::default(), &wanted).await;
+        made.with_context(|| format!("could not make {}", wanted.name_any()))?;
+        Ok(())
     }
 
-    /// Looks again and again until what is promised has come true, and tells what happens meanwhile.
-    pub(crate) async fn until<F>(&mut self, promise: &str, within: Duration, mut look: F) -> anyhow::Result<()>
+    /// Merges `patch` into a resource, as `kubectl patch --type merge` does.
+    pub(crate) async fn patch<K: Told>(&mut self, name: &str, patch: &Value) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl patch {} --type merge -p '{patch}'", called::<K>(name)))?;
+        self.merge::<K>(name, patch).await
+    }
+
+    /// Sets an annotation, as `kubectl annotate` does.
+    pub(crate) async fn annotate<K: Told>(&mut self, name: &str, key: &str, value: &str) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl annotate {} {key}={value}", called::<K>(name)))?;
+        self.merge::<K>(name, &json!({"metadata": {"annotations": {key: value}}})).await
+    }
+
+    /// Sets how many there are to be, as `kubectl scale` does.
+    pub(crate) async fn scale<K: Told>(&mut self, name: &str, replicas: i32) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl scale {} --replicas={replicas}", called::<K>(name)))?;
+        let patch = json!({"spec": {"replicas": replicas}});
+        let scaled = self.api::<K>().patch_scale(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        scaled.with_context(|| format!("could not scale {name}"))?;
+        Ok(())
+    }
+
+    async fn merge<K: Told>(&self, name: &str, patch: &Value) -> anyhow::Result<()> {
+        let patched = self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.with_context(|| format!("could not patch {name}"))?;
+        Ok(())
+    }
+
+    /// Looks again and again until what is promised has come true, and tells what happens meanwhile. A look that fails
+    /// is no verdict: a broker that goes may take an answer with it.
+    pub(crate) async fn until<F>(&mut self, promise: &str, mut look: F) -> anyhow::Result<()>
     where
         F: AsyncFnMut(&Self) -> anyhow::Result<Standing>,
     {
-        let end = Instant::now() + within;
+        let end = Instant::now() + PATIENCE;
         loop {
             self.tell_events().await?;
-            let Standing::Not(text, percent) = look(self).await? else {
-                self.show.settled()?;
-                return self.promise(true, promise);
+            let (text, percent) = match look(self).await {
+                Ok(Standing::Reached) => {
+                    self.show.settled()?;
+                    return self.promise(true, promise);
+                }
+                Ok(Standing::Never(why)) => {
+                    self.show.settled()?;
+                    return self.promise(false, &format!("{promise}: {why}"));
+                }
+                Ok(Standing::Not(text, percent)) => (text, percent),
+                Err(error) => (format!("{error:#}"), None),
             };
             self.show.status(&text, percent)?;
             if Instant::now() >= end {
                 self.show.settled()?;
-                let seconds = within.as_secs();
+                let seconds = PATIENCE.as_secs();
                 return self.promise(false, &format!("{promise}: not within {seconds} s; it stands at: {text}"));
             }
             tokio::time::sleep(GLANCE).await;
         }
     }
 
+    /// Looks again and again for a while: what is promised must be so each time. A look that fails sees nothing.
+    pub(crate) async fn throughout<F>(&mut self, promise: &str, mut look: F) -> anyhow::Result<()>
+    where
+        F: AsyncFnMut(&Self) -> anyhow::Result<bool>,
+    {
+        let end = Instant::now() + LASTING;
+        let mut seen = false;
+        while Instant::now() < end || !seen {
+            self.tell_events().await?;
+            match look(self).await {
+                Ok(true) => seen = true,
+                Ok(false) => return self.promise(false, promise),
+                Err(error) => self.show.status(&format!("{error:#}"), None)?,
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+        self.show.settled()?;
+        self.promise(seen, promise)
+    }
+
     /// Tells of the events that came since the last time.
-    async fn tell_events(&mut self) -> anyhow::Result<()> {
-        let events = self.api::<Event>().list(&ListParams::default()).await.context("could not list events")?;
-        for event in events {
+    async fn tell_events(&mut self) -> io::Result<()> {
+        // Those that could not be listed now will be told the next time.
+        for event in self.api::<Event>().list(&ListParams::default()).await.into_iter().flatten() {
             let mark = format!("{}/{}", event.name_any(), event.resource_version().unwrap_or_default());
             if !self.seen_events.insert(mark) {
                 continue;
@@ -169,9 +250,22 @@ impl<W: Write> Guide<W> {
 
     /// Shows the brokers as they are now.
     pub(crate) async fn picture(&mut self) -> anyhow::Result<Brokers> {
-        let brokers = Brokers::look(&self.kafka).await.context("could not ask Kafka")?;
+        let brokers = self.brokers().await?;
         self.show.picture(&brokers.table())?;
         Ok(brokers)
+    }
+
+    /// The brokers as they are now. Kafka is asked until it answers: one of them may just be going.
+    async fn brokers(&mut self) -> anyhow::Result<Brokers> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match Brokers::look(&self.kafka).await {
+                Ok(brokers) => return Ok(brokers),
+                Err(error) if Instant::now() >= end => return Err(error).context("could not ask Kafka"),
+                Err(error) => self.show.status(&format!("could not ask Kafka: {error}"), None)?,
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
     }
 
     /// Shows a text as it is.

@@ -1,19 +1,18 @@
 //! What the tour reads of the resources, in the words that it tells.
 
 use std::io::Write;
-use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_api::conditions::{NOT_READY, READY};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, Reason};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 
+use super::brokers::Placement;
 use super::guide::{Guide, Standing};
 
-/// How long a cluster may take to come to rest.
-const READY_WITHIN: Duration = Duration::from_secs(90);
 /// The key of the ConfigMap beside a KafkaRebalance that says how much was moved.
 const PERCENT_DONE: &str = "completedByteMovementPercentage";
 
@@ -34,24 +33,48 @@ impl<W: Write> Guide<W> {
         self.api::<Pod>().get_opt(name).await.with_context(|| format!("could not read the pod {name}"))
     }
 
-    /// Whether the Kafka is Ready, and where it stands if not.
+    /// Whether the Kafka is Ready, as it and its pools were last asked for, and where it stands if not.
     pub(crate) async fn readiness(&self) -> anyhow::Result<Standing> {
         let kafka = self.kafka_resource().await?;
+        let pools = self.api::<KafkaNodePool>().list(&self.of_cluster()).await.context("could not list node pools")?;
         let pods = self.api::<Pod>().list(&self.of_cluster()).await.context("could not list pods")?;
         let ready = pods.iter().filter(|pod| is_ready(pod)).count();
         let why = conditions(&kafka).iter().find(|it| it.type_ == NOT_READY).and_then(|it| it.message.clone());
         let text =
             format!("pods ready: {ready} of {}{}", pods.items.len(), why.map_or(String::new(), |it| format!("; {it}")));
-        let current = kafka.status.as_ref().and_then(|status| status.observed_generation) == kafka.metadata.generation;
+        let observed = kafka.status.as_ref().and_then(|status| status.observed_generation);
+        let current = observed == kafka.metadata.generation && pools.iter().all(is_observed);
         Ok(Standing::reached_if(current && conditions(&kafka).iter().any(|it| it.type_ == READY), text))
     }
 
     /// Waits until the Kafka is Ready.
     pub(crate) async fn until_ready(&mut self) -> anyhow::Result<()> {
-        self.until("the Kafka is Ready", READY_WITHIN, async |guide| guide.readiness().await).await
+        self.until("the Kafka is Ready", async |guide| guide.readiness().await).await
     }
 
-    /// The warning of this reason on the Kafka.
+    /// Waits until the engine of the cluster serves.
+    pub(crate) async fn until_engine(&mut self) -> anyhow::Result<()> {
+        let name = format!("{}-cruise-control", self.cluster);
+        self.until("its engine is up", async |guide| {
+            let found = guide.api::<Deployment>().get(&name).await.context("could not read the engine's deployment")?;
+            let status = found.status.unwrap_or_default();
+            let current = status.observed_generation >= found.metadata.generation;
+            let up = current && status.available_replicas == Some(1) && status.updated_replicas == Some(1);
+            Ok(Standing::reached_if(up, format!("{name} is starting")))
+        })
+        .await
+    }
+
+    /// Waits until no partition lacks a replica, so that nothing was lost on the way.
+    pub(crate) async fn until_whole(&mut self) -> anyhow::Result<()> {
+        self.until("no partition lacks a replica", async |guide| {
+            let short = Placement::look(&guide.kafka).await?.short();
+            Ok(Standing::reached_if(short == 0, format!("{short} partitions lack a replica")))
+        })
+        .await
+    }
+
+    /// What the warning of this reason on the Kafka says.
     pub(crate) async fn warning(&self, reason: Reason) -> anyhow::Result<Option<String>> {
         let kafka = self.kafka_resource().await?;
         let found = conditions(&kafka).iter().find(|it| it.is_warning() && it.has_reason(reason));
@@ -77,6 +100,11 @@ pub(crate) fn told(rebalance: &KafkaRebalance) -> String {
     let troubles = all.filter(|it| failed || it.is_warning()).filter_map(|it| it.message.clone());
     let parts = [format!("{} is {}", rebalance.name_any(), rebalance.state())].into_iter().chain(troubles);
     parts.collect::<Vec<_>>().join("; ")
+}
+
+/// Whether the operator has looked at what a pool asks for now.
+fn is_observed(pool: &KafkaNodePool) -> bool {
+    pool.status.as_ref().and_then(|status| status.observed_generation) == pool.metadata.generation
 }
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {

@@ -62,10 +62,12 @@ impl<W: Write> Show<W> {
         Ok(())
     }
 
-    /// A command that does what is done now.
+    /// A command that does what is done now. What it reads stands below it as it is, so that it can be pasted.
     pub(crate) fn command(&mut self, text: &str) -> io::Result<()> {
-        for line in text.lines() {
-            self.line(Look::Command, &format!("  $ {line}"))?;
+        let mut lines = text.lines();
+        self.line(Look::Command, &format!("  $ {}", lines.next().unwrap_or_default()))?;
+        for line in lines {
+            self.line(Look::Command, line)?;
         }
         Ok(())
     }
@@ -98,6 +100,8 @@ impl<W: Write> Show<W> {
             Some(percent) => format!("    … {text} {} %", percent / 10 * 10),
             None => format!("    … {text}"),
         };
+        // A changing line must be one line: what a terminal wraps it does not take back.
+        let said = if self.lively { cut(&said, WIDTH) } else { said };
         if said == self.status {
             return Ok(());
         }
@@ -139,6 +143,15 @@ impl<W: Write> Show<W> {
 pub(crate) fn bar(percent: u8) -> String {
     let full = usize::from(percent.min(100)) * BAR / 100;
     format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
+}
+
+/// The first line of the text, no longer than this.
+fn cut(text: &str, width: usize) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    if first.chars().count() <= width && first.len() == text.len() {
+        return first.to_owned();
+    }
+    first.chars().take(width - 1).chain(['…']).collect()
 }
 
 /// The text in lines of at most so many characters; what stands in one word stays whole.
@@ -197,6 +210,19 @@ mod tests {
         });
         let clear = "\r\u{1b}[2K";
         assert_eq!(text, format!("{clear}    … waiting{clear}\u{1b}[2m    · something\u{1b}[0m\n    … waiting{clear}"));
+    }
+
+    #[test]
+    fn a_changing_line_is_cut_to_one() {
+        let text = shown(true, |show| show.status(&format!("{}\nmore", "x".repeat(300)), None));
+        assert_eq!(text, format!("\r\u{1b}[2K    … {}…", "x".repeat(WIDTH - 7)));
+        assert_eq!((cut("short", 9), cut("", 9), cut("two\nlines", 9)), ("short".into(), "".into(), "two…".into()));
+    }
+
+    #[test]
+    fn what_a_command_reads_stands_below_it_as_it_is() {
+        let text = shown(false, |show| show.command("kubectl create -f - <<'END'\nkind: Kafka\nEND"));
+        assert_eq!(text, "  $ kubectl create -f - <<'END'\nkind: Kafka\nEND\n");
     }
 
     #[test]

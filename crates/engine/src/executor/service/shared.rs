@@ -58,6 +58,8 @@ pub(super) struct State {
     pub(super) reservations: u64,
     /// The last runs that ended.
     pub(super) endings: VecDeque<Ended>,
+    /// When the last of them did.
+    pub(super) ended_at: Option<Millis>,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,7 @@ impl Shared {
                     state.leftover = left;
                 }
                 state.at = At::Idle;
+                state.ended_at = Some(self.clock.now());
                 match ending {
                     Ending::Completed => {}
                     Ending::Incomplete => state.tally.incomplete += 1,
@@ -214,14 +217,14 @@ impl Shared {
 
     /// Takes back all moves there are, and waits until nobody shows them any more. The journal's own topic does not
     /// count: this engine gives it replicas by itself.
-    pub(super) async fn clear_the_way(&self, stops_others: bool) -> Result<bool, NotBegun> {
+    pub(super) async fn clear_the_way(&self, stops_others: bool) -> Result<(), NotBegun> {
         let deadline = Instant::now() + CLEARED_WITHIN;
         let mut cleared: BTreeMap<TopicPartition, Vec<BrokerId>> = BTreeMap::new();
         loop {
             let mut listed = self.client.list_reassignments(None).await?;
             listed.retain(|partition, _| partition.topic != TOPIC);
             if listed.is_empty() && !self.shows_any(&cleared).await? {
-                return Ok(!cleared.is_empty());
+                return Ok(());
             }
             if !stops_others {
                 return Err(NotBegun::OthersMove(listed.len()));

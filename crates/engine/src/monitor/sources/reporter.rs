@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use evenkeel_kafka::{
     Error,
     calls::offsets::Isolation,
-    topic::{Start, TopicReader, Until},
+    topic::{Gaps, Start, TopicReader, Until},
 };
 
 use super::{Ground, Sampled, Sampling, Scene, Source};
@@ -59,9 +59,11 @@ impl Reporter {
             Some((offsets, read_at)) if now - read_at <= STALE_AFTER * interval => Start::Offsets(offsets),
             _ => Start::AtOrAfter(now - interval.max(FIRST_READ)),
         };
-        let client = self.ground.client.clone();
+        let (client, topic) = (self.ground.client.clone(), &self.ground.topic);
+        // The topic may have a single replica of each partition: a broker that dies takes some of the metrics along, and
+        // must not take all of them.
         let mut reader =
-            TopicReader::open(client, &self.ground.topic, &start, Until::End, Isolation::Uncommitted).await?;
+            TopicReader::open_with(client, topic, &start, Until::End, Isolation::Uncommitted, Gaps::Tell).await?;
         let mut metrics = Vec::new();
         let mut unreadable = 0_u64;
         while let Some(records) = reader.next().await? {
@@ -77,9 +79,17 @@ impl Reporter {
             }
         }
         if unreadable > 0 {
-            tracing::warn!(unreadable, topic = self.ground.topic, "some records cannot be read");
+            tracing::warn!(unreadable, topic, "some records cannot be read");
         }
-        self.next = Some((reader.positions(), now));
+        if !reader.gaps().is_empty() {
+            let partitions: Vec<i32> = reader.gaps().keys().copied().collect();
+            tracing::warn!(?partitions, topic, "nobody can be asked for these partitions of the reporters' topic");
+        }
+        let positions = reader.positions();
+        if let Some(error) = reader.nothing_read() {
+            return Err(error);
+        }
+        self.next = Some((positions, now));
         Ok(metrics)
     }
 }

@@ -274,6 +274,9 @@ impl<'a> Draft<'a> {
             let note = format!("from {} to {}{brokers}", state_name(self.recorded.state), state_name(record.state));
             self.event(false, "AutoRebalance", note);
         }
+        // Whoever is to go takes nothing new until it is gone, emptied or found empty.
+        let drains = self.configured().has(AutoRebalanceMode::RemoveBrokers);
+        let cordoned = if drains { self.seen.brokers.leaving.clone() } else { record.removals.clone() };
         let data = self.tracker.written();
         let unchanged = match &self.seen.tracker {
             Some(before) => *before == data,
@@ -283,7 +286,7 @@ impl<'a> Draft<'a> {
             tracker: if unchanged { TrackerWrite::Keep } else { TrackerWrite::Write(data) },
             status: Some(record.written(self.seen.recorded.as_ref(), self.seen.now)),
             warnings: self.warnings(),
-            cordoned: record.removals,
+            cordoned,
             acts: self.acts,
             events: self.events,
             look_again: self.look_again,

@@ -60,7 +60,8 @@ impl Draft<'_> {
                 return Some(AutoRebalanceMode::AddBrokers);
             }
         }
-        let scaling = !self.queue.removals.is_empty() || !self.queue.additions.is_empty();
+        // Who leaves counts, also while it is only looked at once more: a rebalance would put data on it again.
+        let scaling = !self.seen.brokers.leaving.is_empty() || !self.queue.additions.is_empty();
         if imbalance_too && !scaling && self.imbalance_is_due() {
             return Some(AutoRebalanceMode::Imbalance);
         }
@@ -127,6 +128,16 @@ impl Draft<'_> {
         let absent = &targets - &self.seen.brokers.ready;
         if !absent.is_empty() {
             self.waiting(format!("the rebalance after scaling up waits until brokers {} are ready", listed(&absent)));
+            return false;
+        }
+        let leaving = &self.seen.brokers.leaving;
+        if !leaving.is_empty() && self.seen.brokers.check != Check::HasData {
+            // They are about to go, and the engine rolls with them: what begins now would be cut.
+            let text = format!(
+                "the rebalance after scaling up waits until it is settled whether brokers {} go",
+                listed(leaving)
+            );
+            self.waiting(text);
             return false;
         }
         let attempts = &self.tracker.addition;

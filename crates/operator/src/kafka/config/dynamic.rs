@@ -123,6 +123,11 @@ pub fn changes(before: &ServerConfig, after: &ServerConfig) -> Changes {
             },
         }
     }
+    if before.unsettled && before.entries.get(CORDONED) == after.entries.get(CORDONED) {
+        // Taken back, not set: the file of one that is new says how it is.
+        let value = after.entries.get(CORDONED).cloned();
+        changes.dynamic.push(DynamicChange { scope: Scope::Broker, key: CORDONED.to_owned(), value });
+    }
     changes
 }
 

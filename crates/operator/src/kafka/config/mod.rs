@@ -4,6 +4,9 @@
 //! restart. One thing does: a setting that was *removed*. The process still has the value that it was started with, and
 //! Kafka cannot be told to forget it. So removed settings are remembered in a comment of the file, and are part of the
 //! hash.
+//!
+//! And Kafka forgets nothing: settings of a single broker outlive it, and hold for the next one with its id. A broker
+//! that went was cordoned, so a new one is told once that it is not; that this is still to be done is a comment, too.
 
 mod dynamic;
 mod server;
@@ -13,7 +16,9 @@ use std::collections::BTreeSet;
 
 use super::{
     hash,
+    model::{Model, Node},
     properties::{self, Properties},
+    settings::at_least,
 };
 
 pub use dynamic::{Changes, DynamicChange, Scope, changes};
@@ -36,6 +41,7 @@ pub const RACK: (&str, &str) = ("/opt/kafka/init", "rack.id");
 pub const CORDONED: &str = "cordoned.log.dirs";
 
 const REMOVED: &str = "# removed while running: ";
+const UNSETTLED: &str = "# not told yet: ";
 
 /// The configuration of one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +50,8 @@ pub struct ServerConfig {
     pub entries: Properties,
     /// Settings that Kafka can change while it runs, and that stood here once.
     pub removed: BTreeSet<String>,
+    /// Whether Kafka may still remember a cordon of an earlier broker with this id.
+    pub unsettled: bool,
 }
 
 impl ServerConfig {
@@ -51,7 +59,8 @@ impl ServerConfig {
     pub fn read(text: &str) -> Self {
         let removed = text.lines().find_map(|line| line.strip_prefix(REMOVED)).unwrap_or_default();
         let removed = removed.split(',').filter(|key| !key.is_empty()).map(str::to_owned).collect();
-        Self { entries: properties::read(text), removed }
+        let unsettled = text.lines().any(|line| line.starts_with(UNSETTLED));
+        Self { entries: properties::read(text), removed, unsettled }
     }
 
     /// The text for the ConfigMap.
@@ -62,6 +71,9 @@ impl ServerConfig {
             text.push_str(REMOVED);
             text.push_str(&removed.join(","));
             text.push('\n');
+        }
+        if self.unsettled {
+            text.push_str(&format!("{UNSETTLED}{CORDONED}\n"));
         }
         text + &properties::text(&self.entries)
     }
@@ -84,6 +96,16 @@ impl ServerConfig {
         let fixed = fixed.flat_map(|(key, value)| [key.as_bytes(), value.as_bytes()]);
         hash::of(fixed.chain(self.removed.iter().map(String::as_bytes)))
     }
+}
+
+/// Whether Kafka may hold a cordon against a node that is new, because an earlier one had its id.
+pub(super) fn may_inherit_a_cordon(model: &Model, node: &Node) -> bool {
+    node.roles.broker && knows_cordons(model)
+}
+
+/// Whether brokers of this version can be cordoned.
+fn knows_cordons(model: &Model) -> bool {
+    at_least(&model.version, 4, 3)
 }
 
 #[cfg(test)]

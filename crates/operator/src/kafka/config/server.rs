@@ -1,10 +1,9 @@
 //! `server.config`, key by key.
 
-use super::{CLIENTS_TRUST, CLUSTER_TRUST, CORDONED, KEYSTORE, RACK, ServerConfig};
+use super::{CLIENTS_TRUST, CLUSTER_TRUST, CORDONED, KEYSTORE, RACK, ServerConfig, knows_cordons};
 use crate::kafka::{
     listeners::{CONTROL_PLANE, REPLICATION},
     model::{Model, Node},
-    settings,
 };
 
 const CONTROL_PLANE_NAME: &str = "CONTROLPLANE-9090";
@@ -24,7 +23,7 @@ impl ServerConfig {
         if node.roles.broker {
             config.rack(model);
             config.reporter(model);
-            if cordoned && settings::at_least(&model.version, 4, 3) {
+            if cordoned && knows_cordons(model) {
                 config.set(CORDONED, "*");
             }
         }

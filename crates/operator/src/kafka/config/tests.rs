@@ -81,6 +81,22 @@ fn brokers_are_cordoned_where_kafka_knows_how() {
 }
 
 #[test]
+fn a_new_broker_is_told_once_that_it_is_not_cordoned() {
+    let model = harbour().with("/spec/kafka/version", json!("4.3.0")).model();
+    let of = |id: i32, cordoned: bool| ServerConfig::of(&model, &model.nodes[&id], cordoned);
+    assert!(may_inherit_a_cordon(&model, &model.nodes[&0]) && !may_inherit_a_cordon(&model, &model.nodes[&100]));
+    let old = harbour().model();
+    assert!(!may_inherit_a_cordon(&old, &old.nodes[&0]));
+
+    let newcomer = ServerConfig { unsettled: true, ..of(0, false) };
+    assert_eq!(ServerConfig::read(&newcomer.text()), newcomer);
+    assert_eq!(newcomer.hash(), of(0, false).hash(), "that restarts nobody");
+    let told = |to: &ServerConfig| changes(&newcomer, to).dynamic.into_iter().map(|it| it.value).collect::<Vec<_>>();
+    assert_eq!(told(&of(0, false)), [None], "taken back");
+    assert_eq!(told(&of(0, true)), [Some("*".to_owned())], "it is to go already");
+}
+
+#[test]
 fn only_what_kafka_cannot_change_while_it_runs_changes_the_hash() {
     let before = config(&harbour(), 0);
     let changed = config(&harbour().with("/spec/kafka/config/min.insync.replicas", json!(1)), 0);

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use super::{
     super::{
-        config::{DynamicChange, SERVER_CONFIG, Scope, ServerConfig, changes},
+        config::{CORDONED, DynamicChange, SERVER_CONFIG, Scope, ServerConfig, changes, may_inherit_a_cordon},
         desired::{Desired, goes_with_its_node},
         model::{Model, Node},
         nodes::Ids,
@@ -134,13 +134,16 @@ fn around(model: &Model) -> Vec<Desired> {
 fn configured(seen: &Seen, model: &Model, node: &Node, cordoned: bool) -> (ServerConfig, Vec<DynamicChange>) {
     let before = seen.live.data(&node.pod).and_then(|data| Some(ServerConfig::read(data.get(SERVER_CONFIG)?)));
     let mut config = ServerConfig::of(model, node, cordoned);
-    let Some(before) = before else { return (config, Vec::new()) };
+    let unsettled = may_inherit_a_cordon(model, node);
+    let Some(mut before) = before else { return (ServerConfig { unsettled, ..config }, Vec::new()) };
+    before.unsettled &= unsettled;
     let answers = matches!(seen.metadata, Metadata::Known(_));
     let is_told = |change: &DynamicChange| match change.scope {
         Scope::Cluster => answers,
-        Scope::Broker => answers && seen.is_ready(&node.pod),
+        Scope::Broker => seen.is_ready(&node.pod) && seen.metadata.alive().contains(&node.id),
     };
     let (told, untold): (Vec<_>, Vec<_>) = changes(&before, &config).dynamic.into_iter().partition(is_told);
+    config.unsettled = before.unsettled && !told.iter().any(|change| change.key == CORDONED);
     for change in untold {
         match before.entries.get(&change.key) {
             Some(value) => drop(config.entries.insert(change.key, value.clone())),

@@ -6,12 +6,7 @@ mod scaling;
 
 use std::io::Write;
 
-use anyhow::Context;
-use evenkeel_api::KafkaNodePool;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
-
-use super::guide::Guide;
+use super::guide::{Guide, Standing};
 
 /// The pool that the tour scales.
 const POOL: &str = "quay";
@@ -33,16 +28,26 @@ pub(crate) async fn play<W: Write>(number: usize, guide: &mut Guide<W>) -> anyho
     }
 }
 
-/// Scales the brokers, as `kubectl scale` does.
-async fn scale<W: Write>(guide: &mut Guide<W>, replicas: i32) -> anyhow::Result<()> {
-    guide.command(&format!("kubectl scale kafkanodepool/{POOL} --replicas={replicas}"))?;
-    let patch = json!({"spec": {"replicas": replicas}});
-    let api = guide.api::<KafkaNodePool>();
-    api.patch_scale(POOL, &PatchParams::default(), &Patch::Merge(&patch)).await.context("could not scale the pool")?;
-    Ok(())
-}
-
 /// The name of the pod of a broker.
 fn pod_of<W>(guide: &Guide<W>, id: i32) -> String {
     format!("{}-{POOL}-{id}", guide.cluster)
+}
+
+/// Waits until brokers are gone, and Kafka has forgotten them.
+async fn gone<W: Write>(guide: &mut Guide<W>, ids: &[i32]) -> anyhow::Result<()> {
+    let promise = match ids {
+        [one] => format!("broker {one} is gone, and Kafka has forgotten it"),
+        _ => format!("the brokers {ids:?} are gone, and Kafka has forgotten them"),
+    };
+    guide
+        .until(&promise, async |guide| {
+            let mut pods = 0;
+            for id in ids {
+                pods += usize::from(guide.pod(&pod_of(guide, *id)).await?.is_some());
+            }
+            let known = guide.kafka.describe_cluster().await?;
+            let known = known.brokers.iter().filter(|it| ids.contains(&it.id.0)).count();
+            Ok(Standing::reached_if(pods + known == 0, format!("{pods} pods left, {known} registered")))
+        })
+        .await
 }

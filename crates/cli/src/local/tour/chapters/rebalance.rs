@@ -1,77 +1,81 @@
 //! Chapter 2: a rebalance that a person asks for, looks at, approves and follows; here to empty a broker.
 
 use std::io::Write;
-use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{KafkaRebalance, annotations, labels};
-use kube::api::PostParams;
-use serde_json::{Value, json};
+use evenkeel_api::{KafkaNodePool, KafkaRebalance, annotations};
+use serde_json::Value;
 
+use super::super::brokers::Placement;
 use super::super::guide::{Guide, Standing};
 use super::super::seen::told;
-use super::{pod_of, scale};
+use super::{POOL, gone};
 
 /// The rebalance of this chapter.
 const NAME: &str = "empty-broker-3";
+const MANIFEST: &str = "
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaRebalance
+metadata:
+  name: empty-broker-3
+  labels:
+    strimzi.io/cluster: lagoon
+spec:
+  mode: remove-brokers
+  brokers: [3]
+";
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("Broker 3 is to go after all, so somebody asks for its data to be moved away first.")?;
-    guide.command("kubectl apply -f - <<< '{kind: KafkaRebalance, spec: {mode: remove-brokers, brokers: [3]}, …}'")?;
-    let rebalance = json!({
-        "apiVersion": "kafka.strimzi.io/v1",
-        "kind": "KafkaRebalance",
-        "metadata": {"name": NAME, "labels": {labels::CLUSTER: guide.cluster}},
-        "spec": {"mode": "remove-brokers", "brokers": [3]},
-    });
-    let rebalance: KafkaRebalance = serde_json::from_value(rebalance)?;
-    guide.api::<KafkaRebalance>().create(&PostParams::default(), &rebalance).await.context("could not ask")?;
-    reach(guide, NAME, RebalanceState::ProposalReady, "a proposal is there, and nothing has moved").await?;
+    let before = Placement::look(&guide.kafka).await?;
+    guide.create::<KafkaRebalance>(MANIFEST).await?;
+    reach(guide, NAME, RebalanceState::ProposalReady, "a proposal is there").await?;
     let proposal = proposal(guide).await?;
     guide.print(&proposal)?;
-
-    guide.tell("It looks good, and is approved: exactly this plan is carried out.")?;
-    guide.command(&format!("kubectl annotate kafkarebalance/{NAME} strimzi.io/rebalance=approve"))?;
-    let approval = json!({"metadata": {"annotations": {annotations::REBALANCE: "approve"}}});
-    guide.patch::<KafkaRebalance>(NAME, &approval).await?;
-    reach(guide, NAME, RebalanceState::Ready, "the data has moved").await?;
-    let brokers = guide.picture().await?;
-    guide.promise(brokers.0.get(&3).is_some_and(|it| it.replicas == 0), "broker 3 is empty")?;
-
-    guide.tell("Now there is nothing against one broker less.")?;
-    scale(guide, 3).await?;
-    let pod = pod_of(guide, 3);
     guide
-        .until("broker 3 is gone, and Kafka has forgotten it", Duration::from_secs(60), async |guide| {
-            let gone = guide.pod(&pod).await?.is_none();
-            let registered = guide.kafka.describe_cluster().await?.brokers.iter().any(|it| it.id.0 == 3);
-            let text = format!(
-                "pod {}, {}",
-                if gone { "gone" } else { "there" },
-                if registered { "registered" } else { "forgotten" }
-            );
-            Ok(Standing::reached_if(gone && !registered, text))
+        .throughout("nothing moves before it is approved", async |guide| {
+            Ok(Placement::look(&guide.kafka).await?.moved_since(&before) == 0)
         })
         .await?;
-    guide.until_ready().await
+
+    guide.tell("It looks good, and is approved: exactly this plan is carried out.")?;
+    guide.annotate::<KafkaRebalance>(NAME, annotations::REBALANCE, "approve").await?;
+    reach(guide, NAME, RebalanceState::Ready, "the data has moved").await?;
+    guide.picture().await?;
+    guide
+        .until("broker 3 is empty", async |guide| {
+            let held = Placement::look(&guide.kafka).await?.held_by(&[3]);
+            Ok(Standing::reached_if(held == 0, format!("it holds {held} replicas")))
+        })
+        .await?;
+
+    guide.tell("Now there is nothing against one broker less.")?;
+    guide.scale::<KafkaNodePool>(POOL, 3).await?;
+    gone(guide, &[3]).await?;
+    guide.until_ready().await?;
+    guide.until_whole().await
 }
 
 /// Waits until a rebalance has come to a state, and shows the way there. One that ends elsewhere is not waited for.
-async fn reach<W: Write>(
+pub(super) async fn reach<W: Write>(
     guide: &mut Guide<W>,
     name: &str,
     wanted: RebalanceState,
     promise: &str,
 ) -> anyhow::Result<()> {
     guide
-        .until(promise, Duration::from_secs(120), async |guide| {
-            let found = guide.rebalance(name).await?.with_context(|| format!("{name} is gone"))?;
+        .until(promise, async |guide| {
+            let Some(found) = guide.rebalance(name).await? else {
+                return Ok(Standing::Never(format!("{name} is gone")));
+            };
             let state = found.state();
             if state == wanted {
                 return Ok(Standing::Reached);
             }
-            anyhow::ensure!(state != RebalanceState::Stopped, "{}", told(&found));
+            if matches!(state, RebalanceState::Stopped | RebalanceState::NotReady) {
+                return Ok(Standing::Never(told(&found)));
+            }
             let percent = if state == RebalanceState::Rebalancing { guide.progress(name).await? } else { None };
             Ok(Standing::Not(told(&found), percent))
         })

@@ -57,6 +57,23 @@ fn a_check_that_failed_begins_nothing() {
 }
 
 #[test]
+fn while_it_is_settled_whether_brokers_go_nothing_is_put_on_them() {
+    for unsettled in [Check::Clear, Check::Unknown] {
+        let seen = calm().leaving(&[4]).change(|seen| seen.brokers.check = unsettled);
+        let found = check("an imbalance waits", &seen.clone().violated(SOME, ""), "Idle");
+        assert_eq!(found.cordoned, set(&[4]), "{unsettled:?}");
+        let found = check("what was added waits", &seen.clone().recorded(Idle, &[5]), "Idle A[5]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"], "{unsettled:?}");
+        let done = seen.recorded(ScaleDown, &[5]).with(own(REMOVE, Ready, &[4]));
+        let found = check("a drain has just ended", &done, "Idle A[5]; remove remove");
+        assert_eq!(found.cordoned, set(&[4]), "{unsettled:?}");
+    }
+    let held = calm().recorded(Idle, &[5]).leaving(&[4]).change(|seen| drop(seen.configured.modes.remove(&REMOVE)));
+    let found = check("nobody empties them for us", &held, "RebalanceOnScaleUp A[5]; create add[5]");
+    assert_eq!(found.cordoned, Brokers::new(), "nobody asked for it");
+}
+
+#[test]
 fn a_cancelled_scale_down_stops_its_drain() {
     let drain = |state, stopped_for| {
         calm().recorded(ScaleDown, &[5]).with(Generated { stopped_for, ..own(REMOVE, state, &[4]) })

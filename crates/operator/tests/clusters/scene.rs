@@ -1,0 +1,87 @@
+//! The usual cluster: three controllers and three brokers, looked after by the controllers that are tested here.
+
+use std::sync::Arc;
+
+use evenkeel_api::kafka::KafkaStatus;
+use evenkeel_api::{Kafka, KafkaNodePool};
+use evenkeel_operator::seams::Context;
+use evenkeel_sim::BrokerId;
+use k8s_openapi::api::events::v1::Event;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::machines::Machines;
+use crate::stage::{CLUSTER, NAMESPACE, Stage, create, patch};
+
+pub(crate) fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
+    json!({
+        "metadata": {"name": name, "labels": {"strimzi.io/cluster": CLUSTER}, "annotations": notes},
+        "spec": {"replicas": replicas, "roles": roles, "storage": {"type": "ephemeral"}},
+    })
+}
+
+/// Three controllers, three brokers, an engine.
+pub(crate) async fn cluster(stage: &Stage, spec: Value) -> Machines {
+    cluster_with(stage, spec).await.0
+}
+
+/// The controllers that are tested here, until dropped.
+pub(crate) async fn operator(mut context: Context, machines: Machines) {
+    context.kafkas = Arc::new(machines);
+    tokio::join!(evenkeel_operator::pod_set::run(context.clone()), evenkeel_operator::kafka::run(context));
+}
+
+pub(crate) async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinHandle<()>) {
+    let machines = Machines::new();
+    let clock = stage.context.clock;
+    let (running, client) = (machines.clone(), stage.client.clone());
+    tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
+    let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
+    let pools = stage.api::<KafkaNodePool>();
+    create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
+    create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
+    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
+    (machines, operator)
+}
+
+pub(crate) fn usual() -> Value {
+    json!({
+        "kafka": {"listeners": [{"name": "plain", "port": 9092, "type": "internal", "tls": false}]},
+        "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]},
+    })
+}
+
+pub(crate) async fn status(stage: &Stage) -> KafkaStatus {
+    stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap_or_default()
+}
+
+pub(crate) async fn is_ready(stage: &Stage) -> bool {
+    status(stage).await.conditions.first().is_some_and(|state| state.type_ == "Ready")
+}
+
+pub(crate) async fn warning(stage: &Stage, reason: &str) -> Option<String> {
+    let found = status(stage).await.conditions.into_iter().find(|it| it.reason.as_deref() == Some(reason));
+    found.and_then(|it| it.message)
+}
+
+pub(crate) async fn node_ids(stage: &Stage, pool: &str) -> Vec<i32> {
+    stage.api::<KafkaNodePool>().get(pool).await.unwrap().status.unwrap_or_default().node_ids
+}
+
+pub(crate) async fn scale(stage: &Stage, replicas: i32) {
+    patch(&stage.api::<KafkaNodePool>(), "brokers", json!({"spec": {"replicas": replicas}})).await;
+}
+
+pub(crate) async fn brokers(stage: &Stage) -> Vec<String> {
+    stage.pods().await.into_iter().filter(|pod| pod.contains("-brokers-")).collect()
+}
+
+pub(crate) async fn events(stage: &Stage, reason: &str) -> Vec<String> {
+    let found = stage.api::<Event>().list(&Default::default()).await.unwrap().items;
+    found.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+}
+
+/// Whether Kafka has a broker on its list.
+pub(crate) fn is_registered(machines: &Machines, id: i32) -> bool {
+    machines.world.look(|cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(id)))
+}
