@@ -85,7 +85,7 @@ fn place(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<(P
 }
 
 /// Says in the program's own words what the server refuses because of how it was started.
-pub(crate) fn refused(error: serve::Error) -> anyhow::Error {
+fn refused(error: serve::Error) -> anyhow::Error {
     match error {
         serve::Error::NotLoopback { address } => Misuse::Remote { address }.into(),
         serve::Error::ForeignKubeconfig { foreign } => Misuse::Kubeconfig { foreign }.into(),

@@ -7,6 +7,7 @@ mod logs;
 mod stack;
 mod tour;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,12 +15,14 @@ use std::time::Instant;
 
 use evenkeel_kafka::connect::Tcp;
 use evenkeel_kafka::{Client as Kafka, Settings as KafkaSettings};
+use evenkeel_node::programs::jvm::Jvm;
 
 use self::example::Scale;
-use self::stack::Stack;
+use self::stack::{Kind, Stack};
 use self::tour::Guide;
 use crate::directory::Directory;
-use crate::ending::Signals;
+use crate::ending::{self, Signals};
+use crate::misuse::Misuse;
 
 /// What is run, and where its files go.
 #[derive(clap::Args)]
@@ -29,12 +32,53 @@ pub(crate) struct Args {
     /// How large the example cluster is.
     #[arg(long, value_enum, default_value_t = Scale::Small)]
     scale: Scale,
+    /// What brokers are: simulated ones in this process, or Apache Kafka, each node in a JVM of its own.
+    #[arg(long, value_enum, default_value_t = BrokerKind::Sim)]
+    brokers: BrokerKind,
+    /// With `--brokers jvm`: where Apache Kafka was unpacked [default: $KAFKA_HOME]
+    #[arg(long, value_name = "DIR")]
+    kafka_home: Option<PathBuf>,
     /// Address and port of the Kubernetes API; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Directory for the kubeconfig and the files of pods; made if it is not there [default: a temporary one, removed at the end]
+    /// Directory for the kubeconfig and the files of pods, which are removed at the end; made if it is not there
+    /// [default: a temporary one]
     #[arg(long)]
     dir: Option<PathBuf>,
+}
+
+/// What brokers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum BrokerKind {
+    /// Simulated.
+    Sim,
+    /// Apache Kafka.
+    Jvm,
+}
+
+impl Args {
+    /// What brokers are, if that is to be had here and goes together with the rest.
+    fn kind(&self) -> Result<Kind, Misuse> {
+        let wrong = |what: &str| Err(Misuse::Local { what: what.to_owned() });
+        if self.tour.tour && self.scale != Scale::Small {
+            return wrong("--tour is told on the small example; leave --scale out, or --tour");
+        }
+        if self.brokers == BrokerKind::Sim {
+            return Ok(Kind::Simulated);
+        }
+        if self.scale != Scale::Small {
+            return wrong("--scale medium would be 33 JVMs; leave it out, or --brokers jvm");
+        }
+        let home = self.kafka_home.clone().or_else(|| std::env::var_os("KAFKA_HOME").map(PathBuf::from));
+        let Some(home) = home else {
+            return wrong("--brokers jvm: say where Apache Kafka was unpacked, with --kafka-home or in KAFKA_HOME");
+        };
+        let java = std::env::var_os("JAVA_HOME").map_or_else(|| "java".into(), |it| PathBuf::from(it).join("bin/java"));
+        match Jvm::find(java, &home) {
+            Ok(jvm) => Ok(Kind::Jvm(jvm)),
+            Err(why) => Err(Misuse::Local { what: format!("--brokers jvm: {why}") }),
+        }
+    }
 }
 
 /// Runs all of it until it is told to stop, or until the tour is over.
@@ -52,37 +96,52 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let begun = Instant::now();
     // Before anything is started, so that no signal is missed.
     let mut signals = Signals::listen()?;
-    let last = args.tour.last()?;
-    let directory = Directory::make(args.dir, "evenkeel-local-")?;
-    let stack = Stack::start(args.listen, directory.path()).await?;
+    let (kind, last) = (args.kind()?, args.tour.last()?);
+    let directory = Directory::make(args.dir.clone(), "evenkeel-local-")?;
+    let stack = Stack::start(args.listen, directory.path(), kind).await?;
     let outcome = tokio::select! {
-        () = signals.one() => if args.tour.tour { Err(anyhow::anyhow!("the tour was interrupted")) } else { Ok(()) },
-        outcome = live(&stack, begun, args.scale, &args.tour, last) => outcome,
+        () = signals.one() => interrupted(&args.tour),
+        () = ending::reader_gone() => interrupted(&args.tour),
+        outcome = live(&stack, begun, &args, last) => match outcome {
+            Err(error) if is_reader_gone(&error) => interrupted(&args.tour),
+            outcome => outcome,
+        },
         ended = stack.ended() => ended,
     };
-    stack.stop().await;
-    outcome
+    tokio::select! {
+        () = stack.stop() => outcome,
+        // Whoever asks twice does not want to wait. What runs in this process ends with it, and JVMs do by themselves.
+        () = signals.one() => Err(anyhow::anyhow!("stopped at once: nobody waited for the pods to end")),
+    }
 }
 
-async fn live(stack: &Stack, begun: Instant, scale: Scale, options: &tour::Options, last: usize) -> anyhow::Result<()> {
-    greeting::begin(stack, &mut std::io::stdout().lock())?;
-    example::apply(stack, scale).await?;
+/// Told to stop: that is how a run ends, and no way for a tour to end.
+fn interrupted(options: &tour::Options) -> anyhow::Result<()> {
+    anyhow::ensure!(!options.tour, "the tour was interrupted");
+    Ok(())
+}
+
+fn is_reader_gone(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+async fn live(stack: &Stack, begun: Instant, args: &Args, last: usize) -> anyhow::Result<()> {
+    greeting::begin(stack, &mut io::stdout().lock())?;
+    example::apply(stack, args.scale).await?;
     let mut guide = Guide::new(stack.client(), example::NAMESPACE, example::CLUSTER, stack.kafka(), tour::show());
-    guide.pauses = options.pauses();
+    guide.pauses = args.tour.pauses();
     guide.until_ready().await?;
     guide.until_engine().await?;
     let addresses = stack.bootstrap().await;
-    let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    greeting::ready(begun.elapsed(), &shown.join(","), &mut std::io::stdout().lock())?;
-    example::fill(stack, scale).await?;
+    guide.bootstrap = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    greeting::ready(begun.elapsed(), &guide.bootstrap, &mut io::stdout().lock())?;
 
     // From here on Kafka is asked as people's own clients would, at the very address that was printed.
     guide.kafka = Kafka::new(Arc::new(Tcp), KafkaSettings::new(addresses));
-    guide.bootstrap = shown.join(",");
-    guide.topics = scale.topics().into_iter().map(|(name, partitions, _)| (name, partitions)).collect();
-    if options.tour {
+    guide.topics = example::fill(stack, args.scale, &guide.kafka).await?;
+    if args.tour.tour {
         return tour::play(&mut guide, last).await;
     }
-    greeting::invite(&mut std::io::stdout().lock())?;
+    greeting::invite(&mut io::stdout().lock())?;
     std::future::pending().await
 }

@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::patience::Again;
+use crate::patience::{Again, Troubles};
 use crate::pods;
 use crate::watched::{Key, Watched};
 
@@ -54,7 +54,7 @@ pub async fn run(client: Client) {
     let mut claims = Watched::<PersistentVolumeClaim>::all(&client);
     let mut volumes = Watched::<PersistentVolume>::all(&client);
     let mut pods = Watched::<Pod>::all(&client);
-    let mut again = Again::default();
+    let (mut again, mut troubles) = (Again::default(), Troubles::default());
     loop {
         tokio::select! {
             () = claims.news() => (),
@@ -63,71 +63,95 @@ pub async fn run(client: Client) {
             () = again.due() => (),
         }
         if claims.is_complete() && volumes.is_complete() && pods.is_complete() {
-            let used = pods.iter().filter(|pod| !pods::has_ended(pod)).flat_map(|pod| used_by(pod)).collect();
-            let round = act(&client, &mut claims, &mut volumes, &used).await;
-            again.after("claims", round.map(|()| None));
+            let used: BTreeSet<Key> =
+                pods.iter().filter(|pod| !pods::has_ended(pod)).flat_map(|pod| used_by(pod)).collect();
+            // One thing leads to the next: a volume, then the claim's binding, then both their states.
+            loop {
+                let acts = settle(claims.iter().map(AsRef::as_ref), volumes.iter().map(AsRef::as_ref), &used);
+                let acts: Vec<Act> = acts.into_iter().filter(|act| !troubles.hold(&act.subject())).collect();
+                if acts.is_empty() {
+                    break;
+                }
+                for act in acts {
+                    let of = act.subject();
+                    let done = perform(&client, act, &mut claims, &mut volumes).await;
+                    troubles.after("claims", &of, done);
+                }
+            }
+            again.at(troubles.next());
         }
     }
 }
 
-async fn act(
+impl Act {
+    /// What is written.
+    fn subject(&self) -> Key {
+        match self {
+            Self::ReleaseClaim(namespace, name, _)
+            | Self::Bind(namespace, name, _)
+            | Self::ClaimStatus(namespace, name, _) => (namespace.clone(), name.clone()),
+            Self::ReleaseVolume(name, _)
+            | Self::ResizeVolume(name, _)
+            | Self::VolumeBound(name)
+            | Self::DeleteVolume(name) => (String::new(), name.clone()),
+            Self::CreateVolume(made) => {
+                let name = made.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                (String::new(), name.to_owned())
+            }
+        }
+    }
+}
+
+async fn perform(
     client: &Client,
+    act: Act,
     claims: &mut Watched<PersistentVolumeClaim>,
     volumes: &mut Watched<PersistentVolume>,
-    used: &BTreeSet<Key>,
 ) -> kube::Result<()> {
     let of_volumes = Api::<PersistentVolume>::all(client.clone());
     let of_claims = |namespace: &str| Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
     let none = PatchParams::default();
-    // One thing leads to the next: a volume, then the claim's binding, then both their states.
-    loop {
-        let acts = settle(claims.iter().map(AsRef::as_ref), volumes.iter().map(AsRef::as_ref), used);
-        if acts.is_empty() {
-            return Ok(());
+    match act {
+        Act::ReleaseClaim(namespace, name, left) => {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
+            claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);
         }
-        for act in acts {
-            match act {
-                Act::ReleaseClaim(namespace, name, left) => {
-                    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-                    claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);
-                }
-                Act::ReleaseVolume(name, left) => {
-                    let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-                    volumes.wrote(of_volumes.patch(&name, &none, &patch).await?);
-                }
-                Act::CreateVolume(volume) => {
-                    let volume = serde_json::from_value(volume).map_err(kube::Error::SerdeError)?;
-                    volumes.wrote(of_volumes.create(&PostParams::default(), &volume).await?);
-                }
-                Act::ResizeVolume(name, size) => {
-                    let patch = Patch::Merge(json!({"spec": {"capacity": {"storage": size}}}));
-                    volumes.wrote(of_volumes.patch(&name, &none, &patch).await?);
-                }
-                Act::VolumeBound(name) => {
-                    let patch = Patch::Merge(json!({"status": {"phase": "Bound"}}));
-                    volumes.wrote(of_volumes.patch_status(&name, &none, &patch).await?);
-                }
-                Act::Bind(namespace, name, volume) => {
-                    let annotations = json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"});
-                    let patch =
-                        Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}));
-                    claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);
-                }
-                Act::ClaimStatus(namespace, name, status) => {
-                    let patch = Patch::Merge(json!({"status": status}));
-                    claims.wrote(of_claims(&namespace).patch_status(&name, &none, &patch).await?);
-                }
-                Act::DeleteVolume(name) => {
-                    let volume = volumes.get("", &name).cloned();
-                    match of_volumes.delete(&name, &DeleteParams::default()).await {
-                        Err(kube::Error::Api(status)) if status.is_not_found() => (),
-                        other => drop(other?),
-                    }
-                    volume.iter().for_each(|volume| volumes.deleted(volume));
-                }
+        Act::ReleaseVolume(name, left) => {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
+            volumes.wrote(of_volumes.patch(&name, &none, &patch).await?);
+        }
+        Act::CreateVolume(volume) => {
+            let volume = serde_json::from_value(volume).map_err(kube::Error::SerdeError)?;
+            volumes.wrote(of_volumes.create(&PostParams::default(), &volume).await?);
+        }
+        Act::ResizeVolume(name, size) => {
+            let patch = Patch::Merge(json!({"spec": {"capacity": {"storage": size}}}));
+            volumes.wrote(of_volumes.patch(&name, &none, &patch).await?);
+        }
+        Act::VolumeBound(name) => {
+            let patch = Patch::Merge(json!({"status": {"phase": "Bound"}}));
+            volumes.wrote(of_volumes.patch_status(&name, &none, &patch).await?);
+        }
+        Act::Bind(namespace, name, volume) => {
+            let annotations =
+                json!({"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"});
+            let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}, "spec": {"volumeName": volume}}));
+            claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);
+        }
+        Act::ClaimStatus(namespace, name, status) => {
+            let patch = Patch::Merge(json!({"status": status}));
+            claims.wrote(of_claims(&namespace).patch_status(&name, &none, &patch).await?);
+        }
+        Act::DeleteVolume(name) => {
+            let volume = volumes.get("", &name).cloned();
+            match of_volumes.delete(&name, &DeleteParams::default()).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => (),
+                other => drop(other?),
             }
+            volume.iter().for_each(|volume| volumes.deleted(volume));
         }
     }
+    Ok(())
 }
 
 /// What to write next, for all claims and volumes; nothing when all is settled.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::addresses::AddressTable;
 use crate::nodes::zones;
-use crate::patience::Again;
+use crate::patience::{Again, Troubles};
 use crate::pods;
 use crate::watched::{Key, Watched, key};
 
@@ -38,6 +38,7 @@ pub async fn run(client: Client, table: AddressTable) {
         slices: Watched::all(&client),
         nodes: Watched::all(&client),
         told: BTreeSet::new(),
+        troubles: Troubles::default(),
         client,
         table,
     };
@@ -52,8 +53,8 @@ pub async fn run(client: Client, table: AddressTable) {
         }
         let complete = controller.services.is_complete() && controller.pods.is_complete();
         if complete && controller.slices.is_complete() && controller.nodes.is_complete() {
-            let round = controller.round().await;
-            again.after("endpoints", round.map(|()| None));
+            controller.round().await;
+            again.at(controller.troubles.next());
         }
     }
 }
@@ -67,10 +68,11 @@ struct Controller {
     nodes: Watched<Node>,
     /// Services that the table knows.
     told: BTreeSet<Key>,
+    troubles: Troubles,
 }
 
 impl Controller {
-    async fn round(&mut self) -> kube::Result<()> {
+    async fn round(&mut self) {
         let zones = zones(self.nodes.iter().map(AsRef::as_ref));
         let mut wanted: BTreeMap<Key, EndpointSlice> = BTreeMap::new();
         let mut told = BTreeSet::new();
@@ -85,40 +87,57 @@ impl Controller {
             self.table.service_is(namespace, name, None);
         }
         self.told = told;
-        self.write(wanted).await
+        self.write(wanted).await;
     }
 
-    async fn write(&mut self, wanted: BTreeMap<Key, EndpointSlice>) -> kube::Result<()> {
+    async fn write(&mut self, wanted: BTreeMap<Key, EndpointSlice>) {
         let ours = |slice: &EndpointSlice| slice.labels().get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1);
         let there = self.slices.iter().filter(|slice| ours(slice) && slice.metadata.deletion_timestamp.is_none());
         let surplus: Vec<_> = there.filter(|slice| !wanted.contains_key(&key(slice.as_ref()))).cloned().collect();
         for slice in surplus {
-            let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &slice.namespace().unwrap_or_default());
-            match api.delete(&slice.name_any(), &DeleteParams::default()).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() => (),
-                other => drop(other?),
+            let of = key(slice.as_ref());
+            if !self.troubles.hold(&of) {
+                let done = self.delete(&slice).await;
+                self.troubles.after("endpoints", &of, done);
             }
-            self.slices.deleted(&slice);
         }
-        for ((namespace, name), slice) in wanted {
-            let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &namespace);
-            let there = self.slices.get(&namespace, &name).filter(|there| there.metadata.deletion_timestamp.is_none());
-            let written = match there {
-                Some(there) if says_the_same(there, &slice) => continue,
-                Some(_) => {
-                    let metadata =
-                        json!({"labels": slice.metadata.labels, "ownerReferences": slice.metadata.owner_references});
-                    let patch = json!({"metadata": metadata, "endpoints": slice.endpoints, "ports": slice.ports});
-                    api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await
-                }
-                None => api.create(&PostParams::default(), &slice).await,
-            };
-            match written {
-                Ok(written) => self.slices.wrote(written),
-                // The namespace ends, and everything in it.
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 403 => (),
-                Err(error) => return Err(error),
+        for (of, slice) in wanted {
+            if !self.troubles.hold(&of) {
+                let done = self.put(slice).await;
+                self.troubles.after("endpoints", &of, done);
             }
+        }
+    }
+
+    async fn delete(&mut self, slice: &EndpointSlice) -> kube::Result<()> {
+        let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &slice.namespace().unwrap_or_default());
+        match api.delete(&slice.name_any(), &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => (),
+            other => drop(other?),
+        }
+        self.slices.deleted(slice);
+        Ok(())
+    }
+
+    async fn put(&mut self, slice: EndpointSlice) -> kube::Result<()> {
+        let (namespace, name) = key(&slice);
+        let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &namespace);
+        let there = self.slices.get(&namespace, &name).filter(|there| there.metadata.deletion_timestamp.is_none());
+        let written = match there {
+            Some(there) if says_the_same(there, &slice) => return Ok(()),
+            Some(_) => {
+                let metadata =
+                    json!({"labels": slice.metadata.labels, "ownerReferences": slice.metadata.owner_references});
+                let patch = json!({"metadata": metadata, "endpoints": slice.endpoints, "ports": slice.ports});
+                api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await
+            }
+            None => api.create(&PostParams::default(), &slice).await,
+        };
+        match written {
+            Ok(written) => self.slices.wrote(written),
+            // The namespace ends, and everything in it.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.code == 403 => (),
+            Err(error) => return Err(error),
         }
         Ok(())
     }

@@ -7,17 +7,21 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::patience::Again;
+use crate::patience::{Again, Troubles};
 use crate::pods;
-use crate::watched::Watched;
+use crate::watched::{Watched, key};
+
+/// The condition of a set whose pods cannot be made.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// What to do about a set.
 #[derive(Debug, Default, PartialEq)]
@@ -26,8 +30,8 @@ pub struct Decision {
     pub create: usize,
     /// These are too many, by name.
     pub delete: Vec<String>,
-    /// The status, if it is not what it should be.
-    pub status: Option<ReplicaSetStatus>,
+    /// The status that it should have.
+    pub status: ReplicaSetStatus,
     /// When pods become available without anything happening.
     pub look_again_in: Option<Duration>,
 }
@@ -35,7 +39,7 @@ pub struct Decision {
 /// Keeps sets at their sizes, until dropped.
 pub async fn run(client: Client, clock: Clock) {
     let (mut sets, mut pods) = (Watched::<ReplicaSet>::all(&client), Watched::<Pod>::all(&client));
-    let mut again = Again::default();
+    let (mut again, mut troubles) = (Again::default(), Troubles::default());
     loop {
         tokio::select! {
             () = sets.news() => (),
@@ -43,58 +47,93 @@ pub async fn run(client: Client, clock: Clock) {
             () = again.due() => (),
         }
         if sets.is_complete() && pods.is_complete() {
-            let round = act(&client, &mut sets, &mut pods, &clock).await;
-            again.after("replica sets", round);
+            let mut wake = None;
+            for set in sets.iter().cloned().collect::<Vec<_>>() {
+                let of = key(set.as_ref());
+                if troubles.hold(&of) {
+                    continue;
+                }
+                let done = act(&client, &set, &mut sets, &mut pods, &clock).await;
+                let next = troubles.after("replica sets", &of, done).flatten();
+                wake = wake.into_iter().chain(next).min();
+            }
+            again.at(wake.into_iter().chain(troubles.next()).min());
         }
     }
 }
 
+/// Does for one set what is to be done; says when to look again although nothing happened.
 async fn act(
     client: &Client,
+    set: &ReplicaSet,
     sets: &mut Watched<ReplicaSet>,
     pods: &mut Watched<Pod>,
     clock: &Clock,
 ) -> kube::Result<Option<Instant>> {
-    let mut wake: Option<Instant> = None;
-    let all: Vec<_> = sets.iter().cloned().collect();
-    for set in all {
-        let namespace = set.namespace().unwrap_or_default();
-        let uid = set.uid().unwrap_or_default();
-        let of_pods = Api::<Pod>::namespaced(client.clone(), &namespace);
-        let decided = {
-            let owned = pods.within(&namespace).filter(|pod| pods::controller(pod) == Some(&uid));
-            decide(&set, &owned.map(AsRef::as_ref).collect::<Vec<_>>(), clock.now())
-        };
-        for _ in 0..decided.create {
-            let pod = serde_json::from_value(new_pod(&set)).map_err(kube::Error::SerdeError)?;
-            pods.wrote(of_pods.create(&PostParams::default(), &pod).await?);
+    let namespace = set.namespace().unwrap_or_default();
+    let uid = set.uid().unwrap_or_default();
+    let decided = |pods: &Watched<Pod>| {
+        let owned = pods.within(&namespace).filter(|pod| pods::controller(pod) == Some(&uid));
+        decide(set, &owned.map(AsRef::as_ref).collect::<Vec<_>>(), clock.now())
+    };
+    let failed = populate(client, set, &decided(pods), pods).await.err();
+    // After pods were made or deleted: what is counted then is what is there then.
+    let Decision { mut status, look_again_in, .. } = decided(pods);
+    status.conditions = conditions(status.conditions, failed.as_ref(), clock.stamp());
+    if set.status.as_ref() != Some(&status) {
+        let api = Api::<ReplicaSet>::namespaced(client.clone(), &namespace);
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid}, "status": status}));
+        match api.patch_status(&set.name_any(), &PatchParams::default(), &patch).await {
+            Ok(written) => sets.wrote(written),
+            Err(kube::Error::Api(status)) if status.is_not_found() => (),
+            Err(error) => return Err(error),
         }
-        for name in &decided.delete {
-            let Some(pod) = pods.get(&namespace, name).cloned() else { continue };
-            let preconditions = Some(Preconditions { uid: pod.uid(), resource_version: None });
-            match of_pods.delete(name, &DeleteParams { preconditions, ..DeleteParams::default() }).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => (),
-                other => drop(other?),
-            }
-            pods.deleted(&pod);
-        }
-        // After pods were made or deleted: what is counted then is what is there then.
-        let decided = {
-            let owned = pods.within(&namespace).filter(|pod| pods::controller(pod) == Some(&uid));
-            decide(&set, &owned.map(AsRef::as_ref).collect::<Vec<_>>(), clock.now())
-        };
-        if let Some(status) = decided.status {
-            let api = Api::<ReplicaSet>::namespaced(client.clone(), &namespace);
-            let patch = Patch::Merge(json!({"metadata": {"uid": uid}, "status": status}));
-            match api.patch_status(&set.name_any(), &PatchParams::default(), &patch).await {
-                Ok(written) => sets.wrote(written),
-                Err(kube::Error::Api(status)) if status.is_not_found() => (),
-                Err(error) => return Err(error),
-            }
-        }
-        wake = wake.into_iter().chain(decided.look_again_in.map(|wait| Instant::now() + wait)).min();
     }
-    Ok(wake)
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(look_again_in.map(|wait| Instant::now() + wait)),
+    }
+}
+
+/// Makes the pods that are missing, and deletes those that are too many.
+async fn populate(client: &Client, set: &ReplicaSet, decided: &Decision, pods: &mut Watched<Pod>) -> kube::Result<()> {
+    let namespace = set.namespace().unwrap_or_default();
+    let api = Api::<Pod>::namespaced(client.clone(), &namespace);
+    for _ in 0..decided.create {
+        let pod = serde_json::from_value(new_pod(set)).map_err(kube::Error::SerdeError)?;
+        pods.wrote(api.create(&PostParams::default(), &pod).await?);
+    }
+    for name in &decided.delete {
+        let Some(pod) = pods.get(&namespace, name).cloned() else { continue };
+        let preconditions = Some(Preconditions { uid: pod.uid(), resource_version: None });
+        match api.delete(name, &DeleteParams { preconditions, ..DeleteParams::default() }).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => (),
+            other => drop(other?),
+        }
+        pods.deleted(&pod);
+    }
+    Ok(())
+}
+
+/// The conditions with a word on whether pods could be made, since when.
+fn conditions(
+    before: Option<Vec<ReplicaSetCondition>>,
+    failed: Option<&kube::Error>,
+    now: Time,
+) -> Option<Vec<ReplicaSetCondition>> {
+    let (old, mut conditions): (Vec<_>, Vec<_>) =
+        before.unwrap_or_default().into_iter().partition(|it| it.type_ == REPLICA_FAILURE);
+    if let Some(error) = failed {
+        let since = old.into_iter().find(|it| it.status == "True").and_then(|it| it.last_transition_time);
+        conditions.push(ReplicaSetCondition {
+            type_: REPLICA_FAILURE.to_owned(),
+            status: "True".to_owned(),
+            reason: Some("FailedCreate".to_owned()),
+            message: Some(error.to_string()),
+            last_transition_time: Some(since.unwrap_or(now)),
+        });
+    }
+    (!conditions.is_empty()).then_some(conditions)
 }
 
 /// What to do about one set and its pods.
@@ -120,7 +159,6 @@ pub fn decide(set: &ReplicaSet, owned: &[&Pod], now: Timestamp) -> Decision {
         observed_generation: set.metadata.generation,
         conditions: set.status.as_ref().and_then(|status| status.conditions.clone()),
     };
-    let status = (set.status.as_ref() != Some(&status)).then_some(status);
     // A set that goes makes nothing more; the garbage collector takes its pods.
     if set.metadata.deletion_timestamp.is_some() {
         return Decision { status, look_again_in, ..Decision::default() };
@@ -203,7 +241,7 @@ mod tests {
         let pods: Vec<_> = letters.chars().enumerate().map(|(number, letter)| pod(number, letter)).collect();
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
         let decision = decide(&set(replicas, 0), &pods.iter().collect::<Vec<_>>(), now);
-        let status = decision.status.unwrap();
+        let status = decision.status;
         let or_none = |count: Option<i32>| count.unwrap_or_default();
         let counts = [
             status.replicas,
@@ -229,10 +267,10 @@ mod tests {
         let pods: Vec<_> = pods.iter().collect();
         let at = |time: &str| decide(&set(1, 30), &pods, time.parse().unwrap());
         let early = at("2026-01-01T00:00:10Z");
-        assert_eq!(early.status.unwrap().available_replicas, Some(0));
+        assert_eq!(early.status.available_replicas, Some(0));
         assert_eq!(early.look_again_in, Some(Duration::from_secs(20)));
         let late = at("2026-01-01T00:00:30Z");
-        assert_eq!((late.status.unwrap().available_replicas, late.look_again_in), (Some(1), None));
+        assert_eq!((late.status.available_replicas, late.look_again_in), (Some(1), None));
     }
 
     #[test]
@@ -240,10 +278,24 @@ mod tests {
         let mut set = set(1, 0);
         let pods = [pod(0, 'R')];
         let now = "2026-01-01T00:01:00Z".parse().unwrap();
-        set.status = decide(&set, &[&pods[0]], now).status;
-        assert_eq!(decide(&set, &[&pods[0]], now), Decision::default());
+        set.status = Some(decide(&set, &[&pods[0]], now).status);
+        let settled = Decision { status: set.status.clone().unwrap(), ..Decision::default() };
+        assert_eq!(decide(&set, &[&pods[0]], now), settled);
         set.metadata.deletion_timestamp = pod(0, 'd').metadata.deletion_timestamp;
         assert_eq!(decide(&set, &[], now).create, 0);
+    }
+
+    #[test]
+    fn pods_that_cannot_be_made_are_complained_of_until_they_can() {
+        let at = |second: u32| Time(format!("2026-01-01T00:00:0{second}Z").parse().unwrap());
+        let error = kube::Error::LinesCodecMaxLineLengthExceeded;
+        let other = ReplicaSetCondition { type_: "Other".into(), ..ReplicaSetCondition::default() };
+        let first = conditions(Some(vec![other.clone()]), Some(&error), at(1));
+        let again = conditions(first.clone(), Some(&error), at(2));
+        assert_eq!(again, first, "since when it is so stays");
+        assert_eq!(again.as_ref().map(|all| all[1].type_.as_str()), Some("ReplicaFailure"));
+        assert_eq!(conditions(again, None, at(3)), Some(vec![other]));
+        assert_eq!(conditions(None, None, at(3)), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! required affinity is kept to. Nobody counts cores or bytes: it is one laptop.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodCondition};
 use kube::api::{Patch, PatchParams};
@@ -14,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::nodes::is_ready;
-use crate::patience::Again;
+use crate::patience::{Again, Troubles};
 use crate::pods;
-use crate::watched::Watched;
+use crate::watched::{Watched, key};
 
 /// The label that carries the name, and so the number, of a Kafka pod.
 const POD_NAME: &str = "strimzi.io/pod-name";
@@ -27,7 +26,7 @@ const OURS: &str = "default-scheduler";
 /// Binds pods that have no node, until dropped.
 pub async fn run(client: Client, clock: Clock) {
     let (mut pods, mut nodes) = (Watched::<Pod>::all(&client), Watched::<Node>::all(&client));
-    let mut again = Again::default();
+    let (mut again, mut troubles) = (Again::default(), Troubles::default());
     loop {
         tokio::select! {
             () = pods.news() => (),
@@ -36,36 +35,47 @@ pub async fn run(client: Client, clock: Clock) {
         }
         if pods.is_complete() && nodes.is_complete() {
             let known: Vec<_> = nodes.iter().cloned().collect();
-            let round = schedule(&client, &mut pods, &known, &clock).await;
-            again.after("scheduler", round.map(|()| None));
+            let nodes: Vec<&Node> = known.iter().map(AsRef::as_ref).collect();
+            let waiting: Vec<_> = pods.iter().filter(|pod| waits_for_us(pod)).cloned().collect();
+            for pod in waiting {
+                let of = key(pod.as_ref());
+                if !troubles.hold(&of) {
+                    let done = schedule(&client, &pod, &mut pods, &nodes, &clock).await;
+                    troubles.after("scheduler", &of, done);
+                }
+            }
+            again.at(troubles.next());
         }
     }
 }
 
-async fn schedule(client: &Client, pods: &mut Watched<Pod>, nodes: &[Arc<Node>], clock: &Clock) -> kube::Result<()> {
-    let nodes: Vec<&Node> = nodes.iter().map(AsRef::as_ref).collect();
-    let waiting: Vec<_> = pods.iter().filter(|pod| waits_for_us(pod)).cloned().collect();
-    for pod in waiting {
-        let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
-        let api = Api::<Pod>::namespaced(client.clone(), &namespace);
-        let outcome = match choose(&pod, &nodes, pods.iter().map(AsRef::as_ref)) {
-            Ok(node) => {
-                bind(client, &namespace, &name, &pod.uid().unwrap_or_default(), &node).await?;
-                api.get_opt(&name).await
-            }
-            Err(why) => match unschedulable(&pod, &why, clock) {
-                Some(status) => {
-                    let patch = Patch::Strategic(json!({"status": status}));
-                    api.patch_status(&name, &PatchParams::default(), &patch).await.map(Some)
-                }
-                None => Ok(None),
-            },
-        };
-        match outcome {
-            Ok(written) => written.into_iter().for_each(|pod| pods.wrote(pod)),
-            Err(kube::Error::Api(status)) if status.is_not_found() => (),
-            Err(error) => return Err(error),
+/// Finds a node for one pod, or says in its status that there is none.
+async fn schedule(
+    client: &Client,
+    pod: &Pod,
+    pods: &mut Watched<Pod>,
+    nodes: &[&Node],
+    clock: &Clock,
+) -> kube::Result<()> {
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    let api = Api::<Pod>::namespaced(client.clone(), &namespace);
+    let outcome = match choose(pod, nodes, pods.iter().map(AsRef::as_ref)) {
+        Ok(node) => {
+            bind(client, &namespace, &name, &pod.uid().unwrap_or_default(), &node).await?;
+            api.get_opt(&name).await
         }
+        Err(why) => match unschedulable(pod, &why, clock) {
+            Some(status) => {
+                let patch = Patch::Strategic(json!({"metadata": {"uid": pod.uid()}, "status": status}));
+                api.patch_status(&name, &PatchParams::default(), &patch).await.map(Some)
+            }
+            None => Ok(None),
+        },
+    };
+    match outcome {
+        Ok(written) => written.into_iter().for_each(|pod| pods.wrote(pod)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => (),
+        Err(error) => return Err(error),
     }
     Ok(())
 }
@@ -74,7 +84,9 @@ fn waits_for_us(pod: &Pod) -> bool {
     let spec = pod.spec.as_ref();
     let bound = spec.and_then(|spec| spec.node_name.as_deref()).is_some_and(|node| !node.is_empty());
     let ours = spec.and_then(|spec| spec.scheduler_name.as_deref()).is_none_or(|scheduler| scheduler == OURS);
-    ours && !bound && pods::is_active(pod)
+    // Whoever put a gate there takes it away when the pod may go.
+    let gated = spec.and_then(|spec| spec.scheduling_gates.as_ref()).is_some_and(|gates| !gates.is_empty());
+    ours && !bound && !gated && pods::is_active(pod)
 }
 
 /// A pod is bound by a request of its own: its node cannot be written otherwise.

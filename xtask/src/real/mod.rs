@@ -56,7 +56,7 @@ pub(crate) fn kafka_parts(workspace: &Workspace) -> Result<[(&'static str, PathB
 
 /// Named, unlike those about Kubernetes: building and linking the others again, for a feature that they do not look at,
 /// would take longer than these tests.
-const KAFKA_SUITES: [&str; 2] = ["kafka_promises", "kafka_clients"];
+const KAFKA_SUITES: [&str; 3] = ["kafka_promises", "kafka_clients", "local"];
 
 impl Suites<'_> {
     fn run(&self, workspace: &Workspace, arguments: &[String]) -> Result<()> {

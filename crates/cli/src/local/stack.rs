@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use evenkeel_apiserver::http::Options as ApiOptions;
-use evenkeel_apiserver::serve::{Server, Settings as ServerSettings};
+use evenkeel_apiserver::serve::{self, Server, Settings as ServerSettings};
 use evenkeel_kafka::connect::Connector;
 use evenkeel_kafka::{Address, Client as Kafka, Settings as KafkaSettings};
 use evenkeel_node::addresses::AddressTable;
@@ -15,6 +16,7 @@ use evenkeel_node::kubelet::logs::Logs;
 use evenkeel_node::kubelet::{Settings as KubeletSettings, materials::Account};
 use evenkeel_node::nodes::Nodes;
 use evenkeel_node::programs::engine::Engines;
+use evenkeel_node::programs::jvm::{Jvm, RealBrokers};
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
 use evenkeel_node::programs::{AnyBrokers, LocalPrograms};
@@ -24,13 +26,15 @@ use evenkeel_operator::settings::Settings as OperatorSettings;
 use evenkeel_sim::Options;
 use evenkeel_sim::serve::World;
 use jiff::Timestamp;
-use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::example;
 use super::logs::NodeLogs;
-use crate::kube::{client, install_crds, refused};
+use crate::kube::{client, install_crds};
+use crate::misuse::Misuse;
 
 /// The zones that pods are spread over.
 const ZONES: [&str; 3] = ["zone-0", "zone-1", "zone-2"];
@@ -39,12 +43,23 @@ const GLANCE: Duration = Duration::from_millis(500);
 /// Nobody waits longer than this for pods at the end.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
 
+/// What brokers are.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Simulated, in this process.
+    Simulated,
+    /// Apache Kafka, in JVMs that are started like this.
+    Jvm(Jvm),
+}
+
 /// All parts, running.
 pub(super) struct Stack {
     server: Server,
     client: Client,
     kubeconfig: PathBuf,
-    brokers: Brokers,
+    /// Where files and data of pods are.
+    pods: PathBuf,
+    brokers: AnyBrokers,
     wires: Wires,
     table: AddressTable,
     stop: watch::Sender<bool>,
@@ -53,7 +68,10 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    pub(super) async fn start(listen: SocketAddr, dir: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(listen: SocketAddr, dir: &Path, kind: Kind) -> anyhow::Result<Self> {
+        let pods = dir.join("node");
+        // Of a run that could not clean up after itself.
+        remove(&pods).with_context(|| format!("could not clear {}", pods.display()))?;
         let logs = Logs::default();
         let options = ApiOptions { logs: Some(Arc::new(NodeLogs(logs.clone()))), ..ApiOptions::default() };
         let settings = ServerSettings { listen, options, ..ServerSettings::default() };
@@ -61,33 +79,37 @@ impl Stack {
         let kubeconfig = dir.join("kubeconfig");
         server.write_kubeconfig(&kubeconfig).map_err(refused)?;
         install_crds(server.shared()).await?;
-        let client = client(server.shared());
+        // The node is part of what a cluster is made of; all others come in by the door, with what the kubeconfig says.
+        let (inside, client) = (client(server.shared()), outside(&kubeconfig).await?);
         let (stop, stopped) = watch::channel(false);
 
         let (wires, table) = (Wires::Loopback, AddressTable::default());
         let clock = Clock::new(Timestamp::now);
         let simulation = Simulation { clock: clock.clone(), speed: 1.0, options: Options::default() };
-        let brokers = Brokers::new(wires.clone(), simulation);
-        let engines = Engines::new(wires.clone(), clock.clone(), Some(client.clone()));
-        let programs = LocalPrograms { brokers: AnyBrokers::Simulated(brokers.clone()), engines };
+        let brokers = match kind {
+            Kind::Simulated => AnyBrokers::Simulated(Brokers::new(wires.clone(), simulation)),
+            Kind::Jvm(jvm) => AnyBrokers::Real(RealBrokers { jvm }),
+        };
+        let engines = Engines::new(wires.clone(), clock.clone(), None);
+        let programs = LocalPrograms { brokers: brokers.clone(), engines };
         let kubelet = KubeletSettings {
             nodes: Nodes::in_zones(ZONES),
             programs: Arc::new(programs),
             clock,
             addresses: table.clone(),
             logs,
-            dir: Some(dir.join("pods")),
+            dir: Some(pods.clone()),
             account: Some(account(&server)),
             stop_within: STOP_WITHIN,
         };
-        let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), kubelet, until(stopped.clone())));
+        let node = tokio::spawn(evenkeel_node::run_pods(inside, kubelet, until(stopped.clone())));
         let mut settings = OperatorSettings::default();
         // People's clients dial the listeners of brokers where they really are.
         settings.clusters.extra_names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
         let context = Context::new(client.clone(), settings);
         let context = context.finding(Arc::new(EndpointSlices(client.clone())));
         let operator = tokio::spawn(evenkeel_operator::process::run(context, None, until(stopped)));
-        Ok(Self { server, client, kubeconfig, brokers, wires, table, stop, operator, node })
+        Ok(Self { server, client, kubeconfig, pods, brokers, wires, table, stop, operator, node })
     }
 
     /// The Kubernetes API.
@@ -105,7 +127,15 @@ impl Stack {
 
     /// The simulated cluster behind a Kafka, once one of its brokers has started.
     pub(super) fn world(&self, namespace: &str, cluster: &str) -> Option<World> {
-        self.brokers.worlds().get(namespace, cluster)
+        match &self.brokers {
+            AnyBrokers::Simulated(brokers) => brokers.worlds().get(namespace, cluster),
+            AnyBrokers::Real(_) => None,
+        }
+    }
+
+    /// Whether brokers are simulated.
+    pub(super) fn is_simulated(&self) -> bool {
+        matches!(self.brokers, AnyBrokers::Simulated(_))
     }
 
     /// The example's Kafka, as a client of its plain listener. It connects when it is first asked something.
@@ -149,6 +179,42 @@ impl Stack {
             Err(error) => tracing::warn!(%error, "the node ended badly"),
         }
         self.server.stop().await;
+        // In a directory that others may look into nothing should stay that leads nowhere.
+        let _ = std::fs::remove_file(&self.kubeconfig);
+        if let Err(error) = remove(&self.pods) {
+            tracing::warn!(%error, "could not remove the files of pods");
+        }
+    }
+}
+
+/// The API as whoever has the kubeconfig reaches it.
+async fn outside(kubeconfig: &Path) -> anyhow::Result<Client> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    // It is this machine, whatever stands between it and the rest.
+    config.proxy_url = None;
+    Ok(Client::try_from(config)?)
+}
+
+fn remove(dir: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Says in the words of this command what the server refuses because of how it was started.
+fn refused(error: serve::Error) -> anyhow::Error {
+    match error {
+        serve::Error::NotLoopback { address } => {
+            let (what, port) =
+                ("is reachable from other machines, and everything here is for this one", address.port());
+            Misuse::Local { what: format!("--listen {address} {what}; listen on 127.0.0.1:{port}") }.into()
+        }
+        serve::Error::ForeignKubeconfig { foreign } => {
+            Misuse::Local { what: format!("{foreign}; name another --dir") }.into()
+        }
+        other => other.into(),
     }
 }
 

@@ -40,8 +40,8 @@ use crate::{
 
 /// The part of readiness that is about what is measured.
 const MONITOR: &str = "monitor";
-/// The part of readiness that is about tasks of ours that must not end.
-const WORK: &str = "work";
+/// The part of readiness that is about tasks of ours that must not end. What it complains of does not pass by itself.
+pub const WORK: &str = "work";
 /// How often it is looked whether the parts are well.
 const LOOK_AFTER_PARTS: Duration = Duration::from_secs(1);
 

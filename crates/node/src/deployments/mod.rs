@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::patience::Again;
+use crate::patience::{Again, Troubles};
 use crate::pods;
-use crate::watched::Watched;
+use crate::watched::{Watched, key};
 use rollout::{Act, Observed};
 use template::{REVISION, is_current};
 
@@ -33,6 +33,7 @@ pub async fn run(client: Client, clock: Clock) {
         pods: Watched::all(&client),
         client,
         clock,
+        troubles: Troubles::default(),
     };
     let mut again = Again::default();
     loop {
@@ -44,8 +45,7 @@ pub async fn run(client: Client, clock: Clock) {
         }
         let complete = controller.deployments.is_complete() && controller.sets.is_complete();
         if complete && controller.pods.is_complete() {
-            let round = controller.round().await;
-            again.after("deployments", round);
+            again.at(controller.round().await);
         }
     }
 }
@@ -56,17 +56,24 @@ struct Controller {
     deployments: Watched<Deployment>,
     sets: Watched<ReplicaSet>,
     pods: Watched<Pod>,
+    troubles: Troubles,
 }
 
 impl Controller {
-    async fn round(&mut self) -> kube::Result<Option<Instant>> {
+    /// Brings all of them forward; says when to look again although nothing happened.
+    async fn round(&mut self) -> Option<Instant> {
         let mut wake: Option<Instant> = None;
         let all: Vec<_> = self.deployments.iter().cloned().collect();
         for deployment in all {
-            let next = self.bring_forward(deployment).await?;
+            let of = key(deployment.as_ref());
+            if self.troubles.hold(&of) {
+                continue;
+            }
+            let done = self.bring_forward(deployment).await;
+            let next = self.troubles.after("deployments", &of, done).flatten();
             wake = wake.into_iter().chain(next).min();
         }
-        Ok(wake)
+        wake.into_iter().chain(self.troubles.next()).min()
     }
 
     /// Does what can be done for one deployment now, and says how it stands.
@@ -119,6 +126,10 @@ impl Controller {
             Act::Create { replicas, revision } => self.create(deployment, &sets, replicas, revision).await?,
             Act::Scale(name, replicas) => {
                 let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+                self.sets.wrote(sets.patch(&name, &none, &patch).await?);
+            }
+            Act::Patience(name, seconds) => {
+                let patch = Patch::Merge(json!({"spec": {"minReadySeconds": seconds}}));
                 self.sets.wrote(sets.patch(&name, &none, &patch).await?);
             }
             Act::Number(name, revision) => {

@@ -32,6 +32,8 @@ pub(super) enum Act {
     Scale(String, i32),
     /// The number of the state that the set of this name is.
     Number(String, u64),
+    /// How many seconds a pod of the set of this name must be ready before it counts as available.
+    Patience(String, i32),
     /// The number of the state that the deployment is in.
     NumberDeployment(u64),
     /// An old set that is not worth keeping.
@@ -58,6 +60,10 @@ pub(super) fn decide(deployment: &Deployment, sets: &[Observed<'_>]) -> Vec<Act>
         Some(new) => number(deployment, new.set, latest),
         None => Vec::new(),
     };
+    // No part of the template: it is changed without a new state.
+    let patience = spec.min_ready_seconds.unwrap_or(0);
+    let differs = |set: &ReplicaSet| set.spec.as_ref().and_then(|it| it.min_ready_seconds).unwrap_or(0) != patience;
+    acts.extend(new.filter(|new| differs(new.set)).map(|new| Act::Patience(new.set.name_any(), patience)));
     let rollout = Rollout { wanted, new, old: &old, revision: latest, limits: Limits::of(deployment) };
     acts.extend(match rollout.limits {
         None => rollout.recreate(),

@@ -37,6 +37,7 @@ impl World {
         self.log.push(match &act {
             Act::Create { replicas, revision } => format!("create {replicas} #{revision}"),
             Act::Scale(name, replicas) => format!("{name}={replicas}"),
+            Act::Patience(name, seconds) => format!("{name} waits {seconds}"),
             Act::Number(name, revision) => format!("{name} is #{revision}"),
             Act::NumberDeployment(revision) => format!("now #{revision}"),
             Act::Delete(name) => format!("delete {name}"),
@@ -54,6 +55,9 @@ impl World {
             }
             Act::Scale(name, replicas) => {
                 self.sets.get_mut(&name).unwrap().0.spec.as_mut().unwrap().replicas = Some(replicas);
+            }
+            Act::Patience(name, seconds) => {
+                self.sets.get_mut(&name).unwrap().0.spec.as_mut().unwrap().min_ready_seconds = Some(seconds);
             }
             Act::Number(name, revision) => {
                 let set = &mut self.sets.get_mut(&name).unwrap().0;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Only the user can enter. A changed file is replaced in one step, so that nobody reads half of it. The files are few
-//! and small, so they are written where the kubelet runs.
+//! and small, so they are written where the kubelet runs; what is removed may be large.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -56,6 +56,11 @@ impl Layout {
             if let Some(above) = link.parent() {
                 private(above)?;
             }
+            // Inside another volume there may be one of an earlier start.
+            match fs::symlink_metadata(&link) {
+                Ok(old) if old.is_symlink() => fs::remove_file(&link)?,
+                _ => (),
+            }
             symlink(&place, &link)?;
             volume.directory = Some(place);
         }
@@ -64,14 +69,25 @@ impl Layout {
     }
 
     /// Removes what was laid out for a pod.
-    pub(crate) fn forget(&self, uid: &str) -> io::Result<()> {
-        self.dir.as_ref().map_or(Ok(()), |dir| remove(&dir.join("pods").join(uid)))
+    pub(crate) async fn forget(&self, uid: &str) -> io::Result<()> {
+        match &self.dir {
+            Some(dir) => remove_aside(dir.join("pods").join(uid)).await,
+            None => Ok(()),
+        }
     }
 
     /// Removes the data of a claim.
-    pub(crate) fn discard(&self, volume: &str) -> io::Result<()> {
-        self.dir.as_ref().map_or(Ok(()), |dir| remove(&inside(&dir.join("volumes"), volume)))
+    pub(crate) async fn discard(&self, volume: &str) -> io::Result<()> {
+        match &self.dir {
+            Some(dir) => remove_aside(inside(&dir.join("volumes"), volume)).await,
+            None => Ok(()),
+        }
     }
+}
+
+/// Volumes of real brokers hold gigabytes: they are removed where nobody waits.
+async fn remove_aside(dir: PathBuf) -> io::Result<()> {
+    tokio::task::spawn_blocking(move || remove(&dir)).await.map_err(io::Error::other)?
 }
 
 /// Brings the files below a container's root from one state to another.
@@ -131,8 +147,8 @@ mod tests {
         files.iter().map(|(path, text, mode)| ((*path).to_owned(), file(text, *mode))).collect()
     }
 
-    #[test]
-    fn files_are_laid_out_changed_and_removed() {
+    #[tokio::test]
+    async fn files_are_laid_out_changed_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::below(Some(dir.path().join("node"))).unwrap();
         let files = tree(&[("/etc/key", "hush", 0o600), ("/etc/plain", "1", 0o644), ("/data/init/rack", "a", 0o644)]);
@@ -153,11 +169,26 @@ mod tests {
 
         let (again, _) = layout.prepare("u1", "main", &changed, &volumes).unwrap();
         assert_eq!(fs::read_to_string(again.unwrap().join("keep/data")).unwrap(), "kept");
-        layout.forget("u1").unwrap();
+        layout.forget("u1").await.unwrap();
         assert!(!root.exists() && directory("/keep").join("data").exists());
-        layout.discard("v1").unwrap();
+        layout.discard("v1").await.unwrap();
         assert!(!directory("/keep").exists());
-        layout.discard("v1").unwrap();
+        layout.discard("v1").await.unwrap();
+    }
+
+    #[test]
+    fn a_volume_inside_another_is_there_at_every_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::below(Some(dir.path().join("node"))).unwrap();
+        let volume = |id: &str, persistent| Volume { id: id.into(), capacity: None, persistent, directory: None };
+        let volumes =
+            [("/data".to_owned(), volume("kept", true)), ("/data/init".to_owned(), volume("fresh", false))].into();
+        for uid in ["u1", "u1", "u2"] {
+            let (root, placed) = layout.prepare(uid, "main", &Tree::default(), &volumes).unwrap();
+            fs::write(root.unwrap().join("data/init/rack"), uid).unwrap();
+            let fresh = placed["/data/init"].directory.clone().unwrap();
+            assert_eq!(fs::read_to_string(fresh.join("rack")).unwrap(), uid);
+        }
     }
 
     #[test]
@@ -165,11 +196,11 @@ mod tests {
         assert_eq!(inside(Path::new("/r"), "/../../etc/./passwd"), Path::new("/r/etc/passwd"));
     }
 
-    #[test]
-    fn without_a_directory_nothing_is_written() {
+    #[tokio::test]
+    async fn without_a_directory_nothing_is_written() {
         let layout = Layout::below(None).unwrap();
         let (root, _) = layout.prepare("u1", "main", &tree(&[("/a", "1", 0o644)]), &BTreeMap::new()).unwrap();
         assert_eq!(root, None);
-        layout.forget("u1").unwrap();
+        layout.forget("u1").await.unwrap();
     }
 }

@@ -90,6 +90,12 @@ impl Log {
         self.0.news.send_replace(());
     }
 
+    /// Nothing was ever printed.
+    fn is_empty(&self) -> bool {
+        let held = self.held();
+        held.lines.is_empty() && held.forgotten == 0
+    }
+
     /// Reads from the beginning of what is held.
     pub fn reader(&self) -> Reader {
         Reader { log: self.clone(), next: 0, news: self.0.news.subscribe() }
@@ -156,11 +162,14 @@ impl Logs {
         if previous { runs.previous.clone() } else { Some(runs.current.clone()) }
     }
 
-    /// A container's next run prints here.
+    /// A container's next run prints here. One before it that printed nothing, because it did not start, does not push
+    /// out what was printed before that.
     pub(super) fn begin(&self, namespace: &str, pod: &str, container: &str, log: Log) {
         let place = (namespace.to_owned(), pod.to_owned(), container.to_owned());
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let previous = runs.remove(&place).map(|runs| runs.current);
+        let previous = runs
+            .remove(&place)
+            .and_then(|runs| if runs.current.is_empty() { runs.previous } else { Some(runs.current) });
         runs.insert(place, Runs { current: log, previous });
     }
 
@@ -236,6 +245,14 @@ mod tests {
         }
         let read = |previous| logs.find("ns", "pod", "main", previous).map(|log| log.reader().read()[0].text.clone());
         assert_eq!((read(false), read(true)), (Some("third".into()), Some("second".into())));
+        for _ in 0..3 {
+            logs.begin("ns", "pod", "main", log());
+        }
+        let last = logs.find("ns", "pod", "main", true).map(|log| log.reader().read()[0].text.clone());
+        assert_eq!(last.as_deref(), Some("third"), "starts that failed print nothing and push nothing out");
+        let run = log();
+        run.line("fourth");
+        logs.begin("ns", "pod", "main", run);
         logs.forget("ns", "other");
         assert!(read(false).is_some());
         logs.forget("ns", "pod");

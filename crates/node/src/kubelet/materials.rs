@@ -82,7 +82,7 @@ pub(crate) struct Material {
 pub(crate) type Left = BTreeMap<(String, String), File>;
 
 /// Where a service account's token is mounted.
-const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+pub(crate) const ACCOUNT_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Which objects a pod refers to.
 pub(crate) fn wanted(pod: &Pod) -> Wanted {

@@ -28,11 +28,13 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret};
 use kube::{Client, ResourceExt};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::sleep_until;
 
 use crate::addresses::AddressTable;
 use crate::clock::Clock;
 use crate::nodes::Nodes;
+use crate::patience::Troubles;
 use crate::watched::{Key, Watchable, Watched, key};
 use layout::Layout;
 use logs::Logs;
@@ -96,6 +98,8 @@ pub async fn run(client: Client, settings: Settings, shutdown: impl Future<Outpu
         finished: BTreeSet::new(),
         stopping: watch::Sender::new(None),
         volumes: BTreeSet::new(),
+        clearing: JoinSet::new(),
+        troubles: Troubles::default(),
     };
     kubelet.run(shutdown, settings.stop_within).await;
     Ok(())
@@ -118,11 +122,16 @@ struct Kubelet {
     stopping: watch::Sender<Option<Duration>>,
     /// Uids of claims that were seen and not yet discarded.
     volumes: BTreeSet<String>,
+    /// Data of claims that is being removed.
+    clearing: JoinSet<()>,
+    /// Pods whose workers broke off.
+    troubles: Troubles,
 }
 
 /// A pod that has a worker.
 struct Assigned {
     uid: String,
+    task: Id,
     inputs: watch::Sender<Inputs>,
     /// Uids of the claims it was given.
     claims: BTreeSet<String>,
@@ -131,6 +140,7 @@ struct Assigned {
 impl Kubelet {
     async fn run(mut self, shutdown: impl Future<Output = ()>, stop_within: Duration) {
         tokio::pin!(shutdown);
+        let mut again = None;
         loop {
             tokio::select! {
                 () = &mut shutdown => break,
@@ -140,16 +150,26 @@ impl Kubelet {
                 () = self.claims.news() => (),
                 () = self.registered.news() => (),
                 ended = next_ended(&mut self.at_work) => {
+                    if let Err(broken) = &ended {
+                        let of = self.workers.iter().find(|(_, worker)| worker.task == broken.id());
+                        if let Some((of, _)) = of {
+                            self.troubles.after("kubelet", of, Err::<(), _>(broken));
+                        }
+                    }
                     self.workers.retain(|_, worker| !worker.inputs.is_closed());
                     self.finished.extend(ended);
                 }
+                Some(_) = self.clearing.join_next() => (),
+                () = async { match again { Some(at) => sleep_until(at).await, None => pending().await } } => (),
             }
             self.assign();
+            again = self.troubles.next();
         }
         self.stopping.send_replace(Some(stop_within));
         // Workers end within the grace by themselves; the rest is for their last words.
         let end = tokio::time::timeout(stop_within + Duration::from_secs(15), async {
             while self.at_work.join_next().await.is_some() {}
+            while self.clearing.join_next().await.is_some() {}
         });
         if end.await.is_err() {
             tracing::warn!("some pods did not end in time; they are dropped");
@@ -182,15 +202,17 @@ impl Kubelet {
                 }
                 // The one before it of that name has not ended yet. Both would use the same names and volumes.
                 Some(worker) => tell(&worker.inputs, None, found),
+                None if self.troubles.hold(&key(pod.as_ref())) => (),
                 None => {
                     let (uid, claims) = (pod.uid().unwrap_or_default(), claims.collect());
                     let (inputs, receive) = watch::channel(Inputs { pod: Some(pod.clone()), found });
                     let worker = Worker::new(self.shared.clone(), pod.clone(), receive, self.stopping.subscribe());
-                    self.workers.insert(key(pod.as_ref()), Assigned { uid: uid.clone(), inputs, claims });
-                    self.at_work.spawn(async move {
+                    let ended = uid.clone();
+                    let task = self.at_work.spawn(async move {
                         worker.run().await;
-                        uid
+                        ended
                     });
+                    self.workers.insert(key(pod.as_ref()), Assigned { uid, task: task.id(), inputs, claims });
                 }
             }
         }
@@ -210,10 +232,13 @@ impl Kubelet {
         let gone: Vec<String> = gone.cloned().collect();
         for uid in gone {
             self.shared.programs.discard(&uid);
-            if let Err(error) = self.shared.layout.discard(&uid) {
-                tracing::warn!(volume = uid, %error, "could not remove the data of a claim");
-            }
             self.volumes.remove(&uid);
+            let layout = self.shared.layout.clone();
+            self.clearing.spawn(async move {
+                if let Err(error) = layout.discard(&uid).await {
+                    tracing::warn!(volume = uid, %error, "could not remove the data of a claim");
+                }
+            });
         }
         self.volumes.extend(there);
     }
@@ -253,14 +278,10 @@ fn tell(inputs: &watch::Sender<Inputs>, pod: Option<Arc<Pod>>, found: Found) {
     });
 }
 
-/// Until a worker has ended: the uid of its pod. Nothing for one that panicked, whose pod gets another one.
-async fn next_ended(at_work: &mut JoinSet<String>) -> Option<String> {
+/// Until a worker has ended: the uid of its pod. One that panicked is an error; its pod gets another one after a while.
+async fn next_ended(at_work: &mut JoinSet<String>) -> Result<String, JoinError> {
     match at_work.join_next().await {
-        Some(Ok(uid)) => Some(uid),
-        Some(Err(error)) => {
-            tracing::error!(%error, "the worker of a pod broke off");
-            None
-        }
+        Some(ended) => ended.inspect_err(|error| tracing::error!(%error, "the worker of a pod broke off")),
         None => pending().await,
     }
 }

@@ -12,6 +12,9 @@ use kube::ResourceExt;
 use super::decide::{Ended, Life, Policy, State};
 use super::environment::LOCALHOST;
 
+/// The conditions that are the kubelet's to set.
+pub(crate) const OWN_CONDITIONS: [&str; 4] = ["Initialized", "ContainersReady", "Ready", "PodScheduled"];
+
 /// What the status is made from.
 #[derive(Debug)]
 pub(crate) struct Standing<'a> {
@@ -92,8 +95,14 @@ impl Standing<'_> {
             let ends = containers.iter().filter_map(|container| self.state(container)?.end());
             ends.map(|ended| ended.exit.code).collect()
         };
-        // Stopping is no end of its own: a pod that goes was running, unless its containers may not be started again.
-        let for_good = self.pod.metadata.deletion_timestamp.is_none() && Policy::of(self.pod, false) != Policy::Always;
+        // A pod that goes has ended when nothing of it runs any more, even if something holds it in the API.
+        if self.pod.metadata.deletion_timestamp.is_some() && !self.containers.values().any(State::is_alive) {
+            let code =
+                |container| self.state(container).and_then(|it| it.end().or(it.last.as_ref())).map(|it| it.exit.code);
+            let well = !mains.is_empty() && mains.iter().all(|container| code(container) == Some(0));
+            return if well { "Succeeded" } else { "Failed" };
+        }
+        let for_good = Policy::of(self.pod, false) != Policy::Always;
         if Policy::of(self.pod, true) == Policy::Never && ends(inits).iter().any(|code| *code != 0) {
             return "Failed";
         }

@@ -72,9 +72,10 @@ pub(super) struct Worker {
     /// What init containers have left in volumes.
     left: Left,
     ending: Option<Ending>,
-    /// The status that was written last: not written again if the server has made something else of it.
-    written: Option<PodStatus>,
-    writing: Option<BoxFuture<'static, kube::Result<Option<Pod>>>>,
+    /// The status that was written last, and the version that came of it: not written again while that is the newest,
+    /// even if the server has made something else of it.
+    written: Option<(PodStatus, u64)>,
+    writing: Option<(PodStatus, BoxFuture<'static, kube::Result<Option<Pod>>>)>,
     waits: Doubling,
     /// When to write again after a write that failed.
     write_at: Option<Instant>,
@@ -325,33 +326,37 @@ impl Worker {
             return;
         }
         let status = self.status(resolved);
-        let stale = self.pod.status.as_ref() != Some(&status) && self.written.as_ref() != Some(&status);
+        let newest = version(self.pod.as_ref());
+        let said = self.written.as_ref().is_some_and(|(written, came)| *written == status && *came == newest);
+        let stale = self.pod.status.as_ref() != Some(&status) && !said;
         let desk = Desk::of(&self.shared.client, &self.pod);
         let ports = desk.ports_to_write(&self.pod, &self.ports());
         self.write_at = None;
         if !stale && ports.is_none() {
             return;
         }
-        self.written = Some(status.clone());
-        self.writing = Some(desk.write(ports, stale.then_some(status)).boxed());
+        let writing = desk.write(ports, stale.then(|| status.clone())).boxed();
+        self.writing = Some((status, writing));
     }
 
-    fn wrote(&mut self, outcome: kube::Result<Option<Pod>>) {
-        self.writing = None;
+    fn wrote(&mut self, status: PodStatus, outcome: kube::Result<Option<Pod>>) {
         match outcome {
-            Ok(pod) => {
+            Ok(Some(pod)) => {
                 self.waits = Doubling::default();
                 self.write_at = None;
-                if let Some(pod) = pod.filter(|pod| version(pod) >= version(self.pod.as_ref())) {
+                self.written = Some((status, version(&pod)));
+                if version(&pod) >= version(self.pod.as_ref()) {
                     self.pod = Arc::new(pod);
                 }
+                return;
             }
+            // It is gone, which is heard next.
+            Ok(None) => {}
             Err(error) => {
                 tracing::debug!(pod = self.pod.name_any(), %error, "could not write a pod's status; trying again");
-                self.written = None;
-                self.write_at = self.waits.next().map(|wait| Instant::now() + wait);
             }
         }
+        self.write_at = self.waits.next().map(|wait| Instant::now() + wait);
     }
 
     /// Until there is something new, or it is time.
@@ -369,8 +374,10 @@ impl Worker {
             Ok(()) = self.inputs.changed() => (),
             Ok(()) = self.stopping.changed() => (),
             Some(_) = self.tasks.join_next() => (),
-            outcome = async { match &mut self.writing { Some(writing) => writing.await, None => pending().await } } => {
-                self.wrote(outcome);
+            outcome = async { match &mut self.writing { Some((_, writing)) => writing.await, None => pending().await } } => {
+                if let Some((status, _)) = self.writing.take() {
+                    self.wrote(status, outcome);
+                }
             }
             () = async { match wake { Some(at) => tokio::time::sleep_until(at).await, None => pending().await } } => (),
         }
@@ -380,9 +387,10 @@ impl Worker {
     async fn finish(mut self) {
         let namespace = self.pod.namespace().unwrap_or_default();
         let name = self.pod.name_any();
-        if let Some(writing) = self.writing.take() {
-            let outcome = tokio::time::timeout(Desk::LAST_WORD, writing).await;
-            outcome.into_iter().for_each(|outcome| self.wrote(outcome));
+        if let Some((status, writing)) = self.writing.take()
+            && let Ok(outcome) = tokio::time::timeout(Desk::LAST_WORD, writing).await
+        {
+            self.wrote(status, outcome);
         }
         let desk = Desk::of(&self.shared.client, &self.pod);
         if !self.gone && !pods::has_ended(&self.pod) {
@@ -393,7 +401,7 @@ impl Worker {
         let hostname = spec.and_then(|spec| spec.hostname.clone()).unwrap_or_else(|| name.clone());
         self.shared.addresses.pod_ended(&namespace, &hostname);
         self.shared.logs.forget(&namespace, &name);
-        if let Err(error) = self.shared.layout.forget(&self.pod.uid().unwrap_or_default()) {
+        if let Err(error) = self.shared.layout.forget(&self.pod.uid().unwrap_or_default()).await {
             tracing::warn!(pod = name, %error, "could not remove the files of a pod");
         }
         let remove = self.ending.is_some_and(|ending| ending.remove);

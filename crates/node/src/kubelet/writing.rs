@@ -8,9 +8,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::status::OWN_CONDITIONS;
 use super::worker::Inputs;
 use crate::patience::Doubling;
 use crate::pods;
@@ -48,7 +49,8 @@ impl Desk {
             written = unless_gone(self.api.patch(&self.name, &PatchParams::default(), &patch).await)?;
         }
         if let Some(status) = status {
-            let patch = Patch::Merge(json!({"metadata": {"uid": self.uid}, "status": status}));
+            let status = own_words(&status).map_err(kube::Error::SerdeError)?;
+            let patch = Patch::Strategic(json!({"metadata": {"uid": self.uid}, "status": status}));
             written = unless_gone(self.api.patch_status(&self.name, &PatchParams::default(), &patch).await)?;
         }
         Ok(written)
@@ -83,10 +85,52 @@ impl Desk {
     }
 }
 
-/// A pod that is gone, or has become another one, needs no more words.
+/// A status as the kubelet writes it: conditions of others, such as readiness gates, are theirs, and may have changed
+/// since we read them. Lists of conditions are merged by type; what one of ours says no more has to be taken out.
+fn own_words(status: &PodStatus) -> serde_json::Result<Value> {
+    let mut written = serde_json::to_value(status)?;
+    if let Some(conditions) = written.get_mut("conditions").and_then(Value::as_array_mut) {
+        let own = |condition: &Value| {
+            condition.get("type").and_then(Value::as_str).is_some_and(|kind| OWN_CONDITIONS.contains(&kind))
+        };
+        conditions.retain(own);
+        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
+            for field in ["reason", "message"] {
+                condition.entry(field).or_insert(Value::Null);
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// A pod that is gone needs no more words. A conflict is something else: another pod of the name, which the watch is
+/// about to tell, or a race that was lost, after which the same is tried again.
 fn unless_gone<T>(outcome: kube::Result<T>) -> kube::Result<Option<T>> {
     match outcome {
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(None),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_of_others_are_left_to_them() {
+        let status: PodStatus = serde_json::from_value(json!({"phase": "Running", "conditions": [
+            {"type": "example.com/gate", "status": "True"},
+            {"type": "Ready", "status": "True"},
+            {"type": "ContainersReady", "status": "False", "reason": "ContainersNotReady"},
+        ]}))
+        .unwrap();
+        let written = own_words(&status).unwrap();
+        assert_eq!(written["phase"], "Running");
+        let conditions = json!([
+            {"type": "Ready", "status": "True", "reason": null, "message": null},
+            {"type": "ContainersReady", "status": "False", "reason": "ContainersNotReady", "message": null},
+        ]);
+        assert_eq!(written["conditions"], conditions);
+        assert_eq!(own_words(&PodStatus::default()).unwrap(), json!({}));
     }
 }

@@ -7,6 +7,7 @@
 //! has begun, and its log lines are told apart from everybody else's by the threads they come from. Over pipes it shares
 //! the runtime of whoever started it, because paused time is of one runtime; its log lines then go where the others go.
 
+mod account;
 mod life;
 
 use std::fs;
@@ -45,7 +46,8 @@ impl std::fmt::Debug for Engines {
 }
 
 impl Engines {
-    /// `kubernetes` is what an engine writes its ConfigMap of violated goals to, if it is told to.
+    /// `kubernetes` is what an engine writes its ConfigMap of violated goals to, if it is told to. Without it an engine
+    /// reaches the API with what its pod mounts, as it would in a cluster; under paused time there is no such way.
     pub fn new(wires: Wires, clock: Clock, kubernetes: Option<Client>) -> Self {
         Self { wires, clock, kubernetes }
     }
@@ -113,8 +115,11 @@ impl Recipe {
         }
         let below = engines.wires.connector(what.addresses.clone());
         let client = settings.connection.client_over(below).map_err(|error| refused(Box::new(error)))?;
-        let handed = engines.kubernetes.clone().ok_or_else(|| "this node was given none".into());
-        let courier = files::courier(&settings.detectors, || std::future::ready(handed)).await;
+        let kubernetes = async || match &engines.kubernetes {
+            Some(handed) => Ok(handed.clone()),
+            None => account::client(&what).await,
+        };
+        let courier = files::courier(&settings.detectors, kubernetes).await;
         let settings = Arc::new(settings);
         let parts = Parts {
             client,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -27,14 +27,30 @@ use crate::kubelet::program::{Exit, Launch, LaunchError, Process, Programs, Stop
 
 /// Ends the JVM when our standard input is closed, which is when whoever holds its other end is gone, however it went. A
 /// JVM does not look at its standard input, so a watcher beside it does: it knows the JVM by the id of the shell, which
-/// becomes the JVM.
+/// becomes the JVM. That id is also the id of the group that both are in, so that nobody else gets it as long as the
+/// watcher is there, and a ctrl-c in the terminal does not reach either.
 const DIE_WITH_US: &str = r#"
 exec 3<&0 </dev/null
 (cat <&3; kill -KILL $$) >/dev/null 2>&1 &
 exec "$@" 3<&-
 "#;
+/// Where the operator's logging settings are mounted.
+const LOGGING: &str = "/opt/kafka/custom-config/log4j2.properties";
 /// How often a port is tried.
 const TRY: Duration = Duration::from_millis(100);
+
+/// Several nodes on one machine: a heap that holds the log cleaner's 128 MiB and little else, the collector with the
+/// fewest threads, and no time spent on optimising.
+const SMALL: [&str; 8] = [
+    "-Xms64m",
+    "-Xmx512m",
+    "-Xss512k",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djava.net.preferIPv4Stack=true",
+];
 
 /// How a JVM is started.
 #[derive(Debug, Clone)]
@@ -72,19 +88,14 @@ async fn start(jvm: Jvm, what: Launch) -> Result<Process, LaunchError> {
     let logging = what.files.text(LOGGING).map(|_| root.join(LOGGING.trim_start_matches('/')));
     let failed = |error: io::Error| LaunchError::Start(Box::new(error));
     let format = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "--cluster-id", &cluster_id, "--config"];
-    let mut formatting = jvm.command(logging.as_deref(), &format, &file).spawn().map_err(failed)?;
-    follow(&mut formatting, &what.log);
+    let mut formatting = Child::spawn(jvm.command(logging.as_deref(), &format, &file), &what.log).map_err(failed)?;
     let formatted = formatting.wait().await.map_err(failed)?;
     if !formatted.success() {
         return Err(LaunchError::Start(format!("the storage could not be formatted: {formatted}").into()));
     }
-    let mut broker = jvm.command(logging.as_deref(), &["kafka.Kafka"], &file).spawn().map_err(failed)?;
-    follow(&mut broker, &what.log);
+    let broker = Child::spawn(jvm.command(logging.as_deref(), &["kafka.Kafka"], &file), &what.log).map_err(failed)?;
     Ok(process(broker, rewritten.ports))
 }
-
-/// Where the operator's logging settings are mounted.
-const LOGGING: &str = "/opt/kafka/custom-config/log4j2.properties";
 
 fn places<'a>(what: &'a Launch, root: &'a Path) -> Places<'a> {
     let (namespace, pod) = (what.pod.metadata.namespace.clone(), what.pod.metadata.name.clone());
@@ -115,13 +126,34 @@ impl Jvm {
             command.arg(option);
         }
         command.args(class).arg(config);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
         command
     }
 }
 
+/// A JVM, and the line at whose end it dies. Dropping it kills it.
+struct Child {
+    process: tokio::process::Child,
+    /// Kept apart from the process, which closes its own end of it as soon as it is waited for.
+    _line: Option<ChildStdin>,
+}
+
+impl Child {
+    fn spawn(mut command: Command, log: &Log) -> io::Result<Self> {
+        let mut process = command.spawn()?;
+        follow(&mut process, log);
+        let _line = process.stdin.take();
+        Ok(Self { process, _line })
+    }
+
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.process.wait().await
+    }
+}
+
 /// What it prints goes to the log.
-fn follow(child: &mut Child, log: &Log) {
+fn follow(child: &mut tokio::process::Child, log: &Log) {
     fn lines(from: impl AsyncRead + Send + Unpin + 'static, log: Log) {
         tokio::spawn(async move {
             let mut lines = BufReader::new(from).lines();
@@ -139,7 +171,7 @@ fn follow(child: &mut Child, log: &Log) {
 }
 
 fn process(mut broker: Child, ports: BTreeMap<u16, u16>) -> Process {
-    let id = broker.id();
+    let id = broker.process.id();
     // As the readiness probe of its pod: the port between brokers, or that of controllers, is open.
     let probed = ports.get(&9091).or_else(|| ports.values().next()).copied().unwrap_or_default();
     let (readiness, ready) = watch::channel(false);
@@ -164,7 +196,7 @@ fn process(mut broker: Child, ports: BTreeMap<u16, u16>) -> Process {
                 ended = broker.wait() => ended,
                 () = killing => {
                     // One that has just ended cannot be killed, and need not be.
-                    let _ = broker.start_kill();
+                    let _ = broker.process.start_kill();
                     broker.wait().await
                 }
                 () = probing => return Exit::killed(),
@@ -185,6 +217,31 @@ fn process(mut broker: Child, ports: BTreeMap<u16, u16>) -> Process {
     }
 }
 
+impl Jvm {
+    /// Kafka below a directory as it is unpacked: its libraries are in `libs`. A line says what is missing.
+    pub fn find(java: PathBuf, home: &Path) -> Result<Self, String> {
+        let libraries = home.join("libs");
+        let has = |prefix: &str| {
+            let files = std::fs::read_dir(&libraries).into_iter().flatten().flatten();
+            files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with(prefix))
+        };
+        if !has("kafka-clients-") || !has("kafka-server-") {
+            return Err(format!("{} holds no Kafka: its libraries are missing", libraries.display()));
+        }
+        let version = std::process::Command::new(&java).arg("-version").stdin(Stdio::null()).output();
+        match version {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => return Err(format!("{} does not start a JVM: {}", java.display(), output.status)),
+            Err(error) => return Err(format!("there is no Java: {} could not be run: {error}", java.display())),
+        }
+        let mut class_path = libraries.into_os_string();
+        class_path.push("/*");
+        let mut options: Vec<OsString> = SMALL.iter().map(OsString::from).collect();
+        options.extend(["-classpath".into(), class_path]);
+        Ok(Self { java, options })
+    }
+}
+
 fn exit(ended: io::Result<ExitStatus>) -> Exit {
     match ended {
         // 143 is how a JVM ends that was asked to.
@@ -194,5 +251,81 @@ fn exit(ended: io::Result<ExitStatus>) -> Exit {
             None => Exit::killed(),
         },
         Err(error) => Exit::failure(format!("the broker's JVM is lost: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    /// What a JVM would be: prints, and sleeps until it is told to end.
+    const SCRIPT: &str = "echo begun; trap 'exit 143' TERM; while :; do sleep 0.05; done";
+
+    fn log() -> Log {
+        Log::new(Clock::new(|| Timestamp::UNIX_EPOCH))
+    }
+
+    fn child(script: &str, log: &Log) -> Child {
+        let jvm = Jvm { java: "sh".into(), options: vec!["-c".into(), script.into()] };
+        Child::spawn(jvm.command(None, &["class"], Path::new("config")), log).unwrap()
+    }
+
+    async fn begun(log: &Log) {
+        let mut reader = log.reader();
+        assert_eq!(reader.more().await.unwrap()[0].text, "begun");
+    }
+
+    #[tokio::test]
+    async fn one_that_is_waited_for_lives_on_and_one_whose_line_is_cut_does_not() {
+        let log = log();
+        let mut child = child(SCRIPT, &log);
+        begun(&log).await;
+        let soon = tokio::time::timeout(Duration::from_millis(200), child.wait()).await;
+        assert!(soon.is_err(), "waiting for it has ended it: {soon:?}");
+        child._line = None;
+        let ended = child.wait().await.unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9));
+    }
+
+    #[tokio::test]
+    async fn a_stop_is_heard_and_a_deaf_one_is_killed() {
+        let log = log();
+        let mut process = process(child(SCRIPT, &log), BTreeMap::new());
+        begun(&log).await;
+        (process.stop)(Stop::Politely);
+        assert_eq!(process.ended.await, Exit::success());
+
+        let log = self::log();
+        let mut process =
+            self::process(child("trap '' TERM; echo begun; while :; do sleep 0.05; done", &log), BTreeMap::new());
+        begun(&log).await;
+        (process.stop)(Stop::Politely);
+        (process.stop)(Stop::Now);
+        assert_eq!(process.ended.await, Exit::killed());
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_says_how() {
+        let log = log();
+        let process = process(child("echo no >&2; exit 3", &log), BTreeMap::new());
+        assert_eq!(process.ended.await, Exit { code: 3, message: "the broker's JVM has ended".to_owned() });
+    }
+
+    #[test]
+    fn what_is_missing_is_said_in_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let why = Jvm::find("java".into(), dir.path()).unwrap_err();
+        assert_eq!(why, format!("{}/libs holds no Kafka: its libraries are missing", dir.path().display()));
+        std::fs::create_dir(dir.path().join("libs")).unwrap();
+        for name in ["kafka-clients-4.3.1.jar", "kafka-server-4.3.1.jar"] {
+            std::fs::write(dir.path().join("libs").join(name), "").unwrap();
+        }
+        let why = Jvm::find("/nowhere/java".into(), dir.path()).unwrap_err();
+        assert!(why.starts_with("there is no Java: /nowhere/java could not be run: "), "{why}");
+        let jvm = Jvm::find("true".into(), dir.path()).unwrap();
+        assert_eq!(jvm.options.last(), Some(&dir.path().join("libs/*").into_os_string()));
     }
 }

@@ -15,6 +15,7 @@ mod worlds;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use evenkeel_sim::cluster::{BrokerSpec, DirSpec};
 use evenkeel_sim::serve::tls::{self, ClientAuth};
@@ -35,6 +36,9 @@ use crate::kubelet::program::{Exit, Launch, LaunchError, Process, Programs, Stop
 /// Where the operator's ConfigMap of a node is mounted.
 pub(super) const CONFIG: &str = "/opt/kafka/custom-config/server.config";
 pub(super) const CLUSTER_ID: &str = "/opt/kafka/custom-config/cluster.id";
+/// How often, and after which wait, a port is tried that a broker had before.
+const BIND_TRIES: usize = 10;
+const BIND_AGAIN: Duration = Duration::from_millis(50);
 const CLUSTER_LABEL: &str = "strimzi.io/cluster";
 
 /// How clusters are simulated.
@@ -103,7 +107,7 @@ impl Brokers {
         let key = Key::of(&what.pod).ok_or_else(|| {
             LaunchError::Configuration(format!("the pod has no label {CLUSTER_LABEL}: whose broker is it?"))
         })?;
-        let hosted = self.worlds.get_or_begin(key, id);
+        let hosted = self.worlds.get_or_begin(key, id, &what.pod);
         let known = hosted.world().look(|cluster| cluster.cluster_id().to_owned());
         if known != id {
             let said =
@@ -132,10 +136,15 @@ impl Brokers {
                 way_in.bind_pipe(id, pipes.memory(), loopback(number))
             }
             Wires::Loopback => {
-                // Somebody may have taken it while the broker was away.
-                let bound = match way_in.bind(id, before.unwrap_or(0)).await {
-                    Err(_) if before.is_some() => way_in.bind(id, 0).await,
-                    bound => bound,
+                let bound = match before {
+                    Some(before) => match bind_again(&way_in, id, before).await {
+                        Some(port) => Ok(port),
+                        None => {
+                            what.log.line(&format!("somebody else has taken port {before}; clients must look again"));
+                            way_in.bind(id, 0).await
+                        }
+                    },
+                    None => way_in.bind(id, 0).await,
                 };
                 bound.map_err(|error| LaunchError::Start(Box::new(error)))?
             }
@@ -161,6 +170,18 @@ impl Programs for Brokers {
     fn discard(&self, volume: &str) {
         self.worlds.discard(volume);
     }
+}
+
+/// Opens the port that a broker had before. A connection of somebody else may have it for a moment: the system takes
+/// its numbers from where ours come from.
+async fn bind_again(way_in: &Listener, id: BrokerId, port: u16) -> Option<Port> {
+    for _ in 0..BIND_TRIES {
+        if let Ok(bound) = way_in.bind(id, port).await {
+            return Some(bound);
+        }
+        tokio::time::sleep(BIND_AGAIN).await;
+    }
+    None
 }
 
 fn missing(path: &str) -> LaunchError {
@@ -229,7 +250,7 @@ impl Broker {
             reporter: config.reporter.clone(),
             ..BrokerSpec::new(config.node_id)
         };
-        let replaced = hosted.mount(&what.pod, id, &mounted);
+        let replaced = hosted.mount(id, &mounted);
         let world = hosted.world().clone();
         let epoch = world.with(|cluster| {
             for path in &replaced {

@@ -2,5 +2,6 @@
 
 mod life;
 mod services;
+mod troubles;
 mod workloads;
 mod world;

@@ -18,9 +18,11 @@ use evenkeel_node::nodes::Nodes;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use http::{Method, Request, Response};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams, PostParams};
+use kube::client::Body;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +30,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tower::{ServiceExt, service_fn};
 
 /// Programs that do what their image says: words with `:` before their seconds, e.g. `slow:5`.
 ///
@@ -154,7 +157,12 @@ impl LogSource for Printed {
     }
 }
 
+/// What a server answers instead of doing as it is told: a code, or nothing if it does. May wait, and may do something
+/// else first.
+pub(crate) type Door = Arc<dyn Fn(&Method, &str) -> BoxFuture<'static, Option<u16>> + Send + Sync>;
+
 pub(crate) struct World {
+    /// Past the door, if there is one.
     pub(crate) client: Client,
     pub(crate) script: Arc<Script>,
     pub(crate) addresses: AddressTable,
@@ -165,11 +173,29 @@ pub(crate) struct World {
 impl World {
     /// Three nodes in three zones, and nothing on them.
     pub(crate) fn new() -> Self {
+        Self::behind(|_| Arc::new(|_, _| async { None }.boxed()))
+    }
+
+    /// The same, where the node's requests come to a door. Whoever makes that may use the server itself.
+    pub(crate) fn behind(door: impl FnOnce(Client) -> Door) -> Self {
         let logs = Logs::default();
         let moments = Box::new(Simulated::new(Timestamp::UNIX_EPOCH, 7));
         let source: Arc<dyn LogSource> = Arc::new(Printed(logs.clone()));
         let options = Options { moments, logs: Some(source), ..Options::default() };
-        let client = Client::new(router(Shared::new(options)), "default");
+        let server = router(Shared::new(options));
+        let client = Client::new(server.clone(), "default");
+        let door = door(client.clone());
+        let guarded = service_fn(move |request: Request<Body>| {
+            let (door, server) = (door.clone(), server.clone());
+            async move {
+                let Some(code) = door(request.method(), request.uri().path()).await else {
+                    return server.oneshot(request).await;
+                };
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                    "reason": if code == 409 { "Conflict" } else { "Forbidden" }, "message": "not now"});
+                Ok(Response::builder().status(code).body(axum::body::Body::from(status.to_string())).unwrap())
+            }
+        });
         let (script, addresses) = (Arc::new(Script::default()), AddressTable::default());
         let settings = Settings {
             nodes: Nodes::default(),
@@ -182,7 +208,7 @@ impl World {
             stop_within: Duration::from_secs(10),
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let node = tokio::spawn(evenkeel_node::run_pods(client.clone(), settings, stopped.map(drop)));
+        let node = tokio::spawn(evenkeel_node::run_pods(Client::new(guarded, "default"), settings, stopped.map(drop)));
         Self { client, script, addresses, stop: Some(stop), node }
     }
 

@@ -3,9 +3,11 @@
 //! A broker may have several listeners. Each [`Listener`] has an address book of its own: whoever asks for the cluster is
 //! told the addresses of the listener that was asked, as in Kafka.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -104,16 +106,18 @@ impl Listener {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         let this = self.clone();
+        let socket = Arc::new(Mutex::new(Some(listener)));
+        let listening = Arc::clone(&socket);
         let accepting = tokio::spawn(async move {
-            loop {
-                match listener.accept().await {
-                    Ok((stream, _)) => drop(tokio::spawn(this.clone().accepted(broker, stream))),
+            while let Some(accepted) = poll_fn(|context| poll_accept(&listening, context)).await {
+                match accepted {
+                    Ok(stream) => drop(tokio::spawn(this.clone().accepted(broker, stream))),
                     // Out of file handles, most likely: others may close theirs meanwhile.
                     Err(_) => sleep(millis(LOOK_AGAIN)).await,
                 }
             }
         });
-        Ok(Port { number: port, accepting: Some(accepting.abort_handle()) })
+        Ok(Port { number: port, accepting: Some(accepting.abort_handle()), socket })
     }
 
     /// The same inside this process, at any address.
@@ -126,7 +130,7 @@ impl Listener {
                 tokio::spawn(this.clone().admitted(broker, stream));
             }
         });
-        Port { number, accepting: Some(accepting.abort_handle()) }
+        Port { number, accepting: Some(accepting.abort_handle()), socket: Arc::default() }
     }
 
     async fn accepted(self, broker: BrokerId, stream: TcpStream) {
@@ -281,6 +285,9 @@ impl Listener {
 pub struct Port {
     number: u16,
     accepting: Option<AbortHandle>,
+    /// What it accepts from, if it is of the system. Taken out when the port closes, so that it is closed then, and not
+    /// when the runtime comes round to it: whoever opens the same one next finds it free.
+    socket: Arc<Mutex<Option<TcpListener>>>,
 }
 
 impl Port {
@@ -299,8 +306,17 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         if let Some(accepting) = &self.accepting {
+            drop(lock(&self.socket).take());
             accepting.abort();
         }
+    }
+}
+
+/// The next connection; nothing when the port was closed.
+fn poll_accept(socket: &Mutex<Option<TcpListener>>, context: &mut Context<'_>) -> Poll<Option<io::Result<TcpStream>>> {
+    match lock(socket).as_ref() {
+        Some(listener) => listener.poll_accept(context).map(|accepted| Some(accepted.map(|(stream, _)| stream))),
+        None => Poll::Ready(None),
     }
 }
 
@@ -308,6 +324,28 @@ pub(super) async fn wait_until(mut changes: watch::Receiver<u64>, holds: impl Fn
     while !holds() {
         if changes.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::cluster::{BrokerSpec, Cluster};
+
+    #[tokio::test]
+    async fn a_port_that_was_closed_is_free_at_once() {
+        let world = World::new(Cluster::new(Options::default(), [BrokerSpec::new(0)]));
+        let listener = Listener::plain(world);
+        let broker = BrokerId(0);
+        let mut port = listener.bind(broker, 0).await.expect("any port");
+        for _ in 0..300 {
+            let number = port.number();
+            // Somebody who stays connected does not keep it from being opened again.
+            let _client = TcpStream::connect((Ipv4Addr::LOCALHOST, number)).await.expect("it is open");
+            drop(port);
+            port = listener.bind(broker, number).await.expect("the same port");
         }
     }
 }

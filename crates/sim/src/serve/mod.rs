@@ -42,6 +42,8 @@ struct Inner {
     /// Milliseconds of the cluster in each of ours.
     speed: f64,
     changes: watch::Sender<u64>,
+    /// Only when a broker's process has begun or ended: every connection waits for that, and is not woken by all else.
+    processes: watch::Sender<u64>,
     /// Answers to be lost after the deed: whose, and to which call.
     losses: Mutex<VecDeque<(BrokerId, i16)>>,
     /// Connections that may still be opened over sockets.
@@ -67,6 +69,7 @@ impl World {
             began,
             speed,
             changes,
+            processes: watch::Sender::new(0),
             losses: Mutex::default(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
             room: Arc::new(Semaphore::new(ROOM)),
@@ -75,7 +78,14 @@ impl World {
 
     /// Does something with the cluster as it is at this moment; everybody who waits looks again.
     pub fn with<T>(&self, deed: impl FnOnce(&mut Cluster) -> T) -> T {
-        let done = deed(&mut self.present());
+        let mut cluster = self.present();
+        let before = cluster.process_changes();
+        let done = deed(&mut cluster);
+        let processes_changed = cluster.process_changes() != before;
+        drop(cluster);
+        if processes_changed {
+            self.0.processes.send_modify(|count| *count += 1);
+        }
         self.0.changes.send_modify(|count| *count += 1);
         done
     }
@@ -96,7 +106,7 @@ impl World {
 
     /// Waits until a broker's process is another one than that of this epoch, or none.
     pub async fn until_ended(&self, broker: BrokerId, epoch: Option<i64>) {
-        listen::wait_until(self.changes(), || {
+        listen::wait_until(self.0.processes.subscribe(), || {
             self.look(|cluster| cluster.is_down(broker) || cluster.broker_epoch(broker) != epoch)
         })
         .await;
@@ -117,6 +127,7 @@ impl World {
         cluster.tick(since);
         if cluster.process_changes() != processes {
             // A full disk ends a broker inside a tick, and those who speak with it wait to be told.
+            self.0.processes.send_modify(|count| *count += 1);
             self.0.changes.send_modify(|count| *count += 1);
         }
         cluster

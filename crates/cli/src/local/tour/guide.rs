@@ -12,7 +12,7 @@ use anyhow::Context;
 use evenkeel_kafka::Client as Kafka;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -164,6 +164,14 @@ impl<W: Write> Guide<W> {
         self.merge::<K>(name, &json!({"metadata": {"annotations": {key: value}}})).await
     }
 
+    /// Has a resource deleted, as `kubectl delete --wait=false` does.
+    pub(crate) async fn delete<K: Told>(&mut self, name: &str) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl delete {} --wait=false", called::<K>(name)))?;
+        let deleted = self.api::<K>().delete(name, &DeleteParams::default()).await;
+        deleted.with_context(|| format!("could not delete {name}"))?;
+        Ok(())
+    }
+
     /// Sets how many there are to be, as `kubectl scale` does.
     pub(crate) async fn scale<K: Told>(&mut self, name: &str, replicas: i32) -> anyhow::Result<()> {
         self.show.command(&format!("kubectl scale {} --replicas={replicas}", called::<K>(name)))?;
@@ -273,3 +281,7 @@ impl<W: Write> Guide<W> {
         self.show.picture(text)
     }
 }
+
+#[cfg(test)]
+#[path = "guide_tests.rs"]
+mod tests;

@@ -47,6 +47,12 @@ impl<W: Write> Show<W> {
         Self { to, lively, status: String::new() }
     }
 
+    /// What was shown, where that is in memory.
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
+        self.to
+    }
+
     /// The title of a chapter.
     pub(crate) fn heading(&mut self, text: &str) -> io::Result<()> {
         self.line(Look::Plain, "")?;

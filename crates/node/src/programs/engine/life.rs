@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use evenkeel_engine::engine::WORK;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -21,6 +22,9 @@ use crate::kubelet::program::{Exit, LaunchError, Process, Stop};
 const ASK: Duration = Duration::from_millis(200);
 /// Threads of an engine's own runtime: planning has threads of its own.
 const THREADS: usize = 2;
+
+/// How long what an engine does without waiting may take to come to its end.
+const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// An engine and where it lives. Dropping it ends it.
 pub(super) struct Life {
@@ -69,28 +73,51 @@ impl Life {
         self.log.line(&format!("the engine listens on 127.0.0.1:{}", self.port));
         let (ports, ready) = ([(container_port, self.port)].into(), self.ready.clone());
         let (told, mut end) = watch::channel(None);
-        let life = Mutex::new(Some(self));
+        let mut kept = self.ready.clone();
+        let life = Arc::new(Mutex::new(Some(self)));
+        let held = Arc::clone(&life);
         Process {
             ports,
             ready,
             ended: Box::pin(async move {
+                // The keeper has the sender, so there is an error when it has ended.
+                while kept.changed().await.is_ok() {}
+                // Whoever takes the life ends it: a keeper that was not stopped has broken off.
+                if let Some(life) = take(&held) {
+                    life.log.line("a part of the engine has failed, and the engine ends with it");
+                    return Exit::failure("a part of the engine has failed; its log says why");
+                }
                 let exit = end.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
                 exit.unwrap_or_else(Exit::killed)
             }),
             stop: Box::new(move |how| {
                 // What is under way is on record, and carried on by the next: there is nothing to finish.
-                let life = life.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let Some(life) = life {
-                    life.log.line("the engine is being stopped");
-                    drop(life);
-                    told.send_replace(Some(match how {
-                        Stop::Politely => Exit::success(),
-                        Stop::Now => Exit::killed(),
-                    }));
-                }
+                let Some(life) = take(&life) else { return };
+                life.log.line("the engine is being stopped");
+                life.end(how, told.clone());
             }),
         }
     }
+
+    /// Ends it, and tells so when nothing of it is left. The next one must not begin beside its last writes.
+    fn end(mut self, how: Stop, told: watch::Sender<Option<Exit>>) {
+        self.keeper.abort();
+        match (how, self.runtime.take()) {
+            (Stop::Politely, Some(runtime)) => drop(std::thread::spawn(move || {
+                runtime.shutdown_timeout(SHUT_DOWN_WITHIN);
+                told.send_replace(Some(Exit::success()));
+            })),
+            (Stop::Politely, None) => drop(told.send_replace(Some(Exit::success()))),
+            (Stop::Now, runtime) => {
+                runtime.into_iter().for_each(Runtime::shutdown_background);
+                told.send_replace(Some(Exit::killed()));
+            }
+        }
+    }
+}
+
+fn take(life: &Mutex<Option<Life>>) -> Option<Life> {
+    life.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Drop for Life {
@@ -127,9 +154,9 @@ impl Drop for Unfinished {
     }
 }
 
-/// Holds an engine, and tells whether it is ready, until it is aborted.
+/// Holds an engine, and tells whether it is ready, until it is aborted or the engine has broken for good.
 async fn keep(working: Working, readiness: watch::Sender<bool>) {
-    loop {
+    while working.running.door().readiness().of(WORK).is_none() {
         let is_ready = working.running.door().readiness().troubles().is_none();
         readiness.send_if_modified(|known| std::mem::replace(known, is_ready) != is_ready);
         sleep(ASK).await;
@@ -169,5 +196,43 @@ impl io::Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    /// A life whose engine is somebody who waits.
+    fn life() -> (Life, Log) {
+        let log = Log::new(Clock::simulated(jiff::Timestamp::UNIX_EPOCH));
+        let (readiness, ready) = watch::channel(true);
+        let keeper = tokio::spawn(async move {
+            let _held = readiness;
+            std::future::pending::<()>().await;
+        });
+        (Life { runtime: None, keeper: keeper.abort_handle(), port: 1, ready, log: log.clone() }, log)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_breaks_off_has_failed() {
+        let (life, log) = life();
+        let keeper = life.keeper.clone();
+        let mut process = life.into_process(9090);
+        keeper.abort();
+        assert_eq!(process.ended.await, Exit::failure("a part of the engine has failed; its log says why"));
+        assert_eq!(log.reader().read().len(), 2);
+        // Too late, and without effect.
+        (process.stop)(Stop::Politely);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_is_stopped_has_not() {
+        for (how, exit) in [(Stop::Politely, Exit::success()), (Stop::Now, Exit::killed())] {
+            let mut process = life().0.into_process(9090);
+            (process.stop)(how);
+            assert_eq!(process.ended.await, exit);
+        }
     }
 }

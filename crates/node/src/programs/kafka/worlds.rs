@@ -90,7 +90,9 @@ impl Worlds {
         lock(&self.all).get(&key).map(|hosted| hosted.world.clone())
     }
 
-    pub(super) fn get_or_begin(&self, key: Key, cluster_id: &str) -> Hosted {
+    /// The cluster of a pod that is about to start. It is in the books from now on, until it is gone: whoever else goes
+    /// meanwhile, the cluster stays.
+    pub(super) fn get_or_begin(&self, key: Key, cluster_id: &str, pod: &Pod) -> Hosted {
         let begin = || {
             let Simulation { clock, speed, options } = &self.simulation;
             let options = Options {
@@ -100,7 +102,10 @@ impl Worlds {
             };
             Hosted { world: World::with_speed(Cluster::new(options, []), *speed), books: Arc::default() }
         };
-        lock(&self.all).entry(key).or_insert_with(begin).clone()
+        let mut all = lock(&self.all);
+        let hosted = all.entry(key).or_insert_with(begin);
+        lock(&hosted.books).pods.insert(identity(pod));
+        hosted.clone()
     }
 
     /// A pod is gone, and what was in it.
@@ -145,10 +150,9 @@ impl Hosted {
         lock(&self.books).ports.insert((broker, port), real);
     }
 
-    /// A pod has its directories in these volumes. Those that were in others before are empty now.
-    pub(super) fn mount(&self, pod: &Pod, broker: BrokerId, dirs: &[Mounted]) -> Vec<String> {
+    /// A broker has its directories in these volumes. Those that were in others before are empty now.
+    pub(super) fn mount(&self, broker: BrokerId, dirs: &[Mounted]) -> Vec<String> {
         let mut books = lock(&self.books);
-        books.pods.insert(identity(pod));
         books.claims.extend(dirs.iter().filter(|dir| dir.persistent).map(|dir| dir.volume.clone()));
         let replaced = dirs.iter().filter(|dir| {
             let before = books.volumes.insert((broker, dir.path.clone()), dir.volume.clone());
@@ -175,4 +179,37 @@ fn identity(pod: &Pod) -> String {
 /// What is behind the lock is consistent between calls, even if a caller panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn pod(uid: &str) -> Pod {
+        let labels = json!({CLUSTER_LABEL: "harbour"});
+        serde_json::from_value(json!({"metadata": {"name": uid, "namespace": "ns", "uid": uid, "labels": labels}}))
+            .unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_stays_for_a_pod_that_is_about_to_start() {
+        let clock = Clock::simulated(jiff::Timestamp::UNIX_EPOCH);
+        let worlds = Worlds::new(Simulation { clock, speed: 1.0, options: Options::default() });
+        let begin = |uid: &str| worlds.get_or_begin(Key::of(&pod(uid)).unwrap(), "an id", &pod(uid));
+        let there = || worlds.get("ns", "harbour").is_some();
+        let first = begin("a");
+        first.mount(BrokerId(0), &[]);
+        let second = begin("b");
+        // The second has not come further when the first, the only one with a broker, goes.
+        worlds.forget(&pod("a"));
+        assert!(there());
+        second.world().with(|cluster| cluster.boot_broker(evenkeel_sim::cluster::BrokerSpec::new(1)));
+        let seen = worlds.get("ns", "harbour").unwrap();
+        assert!(seen.look(|cluster| !cluster.is_down(BrokerId(1))), "it is the same world");
+        worlds.forget(&pod("b"));
+        assert!(!there(), "one that never started is gone as well");
+    }
 }

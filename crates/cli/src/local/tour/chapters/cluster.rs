@@ -24,10 +24,6 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.command(&format!("kubectl wait kafka/{} --for=condition=Ready --timeout=5m", guide.cluster))?;
     guide.until_ready().await?;
     guide.until_engine().await?;
-    let before = guide.picture().await?;
-    guide.promise(before.0.keys().eq(&[0, 1, 2]), "three brokers are up")?;
-    let zones: BTreeSet<&String> = before.0.values().filter_map(|broker| broker.rack.as_ref()).collect();
-    guide.promise(zones.len() == 3, "each stands in a zone of its own")?;
     let wanted = guide.topics.iter().map(|(_, partitions)| partitions).sum::<i32>();
     guide
         .until(&format!("clients find the {wanted} partitions of its topics"), async |guide| {
@@ -38,6 +34,10 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
             Ok(Standing::reached_if(missing.is_empty(), format!("not whole yet: {}", missing.join(", "))))
         })
         .await?;
+    let before = guide.picture().await?;
+    guide.promise(before.0.keys().eq(&[0, 1, 2]), "three brokers are up")?;
+    let zones: BTreeSet<&String> = before.0.values().filter_map(|broker| broker.rack.as_ref()).collect();
+    guide.promise(zones.len() == 3, "each stands in a zone of its own")?;
 
     guide.tell("More room is wanted: a fourth broker.")?;
     guide.scale::<KafkaNodePool>(POOL, 4).await?;

@@ -1,6 +1,8 @@
 //! The chapters, in order. Each stands on what those before it left behind.
 
 mod cluster;
+mod deletion;
+mod failure;
 mod rebalance;
 mod scaling;
 
@@ -14,8 +16,10 @@ const POOL: &str = "quay";
 /// What the chapters are called.
 pub(crate) const TITLES: &[&str] = &[
     "A cluster comes up, grows, and does not shrink over its data",
-    "Ask, look, approve, follow: a broker is emptied and removed",
+    "Ask, look, approve, follow",
+    "A rebalance is deleted in the middle, and a broker leaves",
     "Brokers come and go, and their data with them",
+    "The engine is killed in the middle",
 ];
 
 /// Plays one of them; the first has the number 1.
@@ -23,7 +27,9 @@ pub(crate) async fn play<W: Write>(number: usize, guide: &mut Guide<W>) -> anyho
     match number {
         1 => cluster::play(guide).await,
         2 => rebalance::play(guide).await,
-        3 => scaling::play(guide).await,
+        3 => deletion::play(guide).await,
+        4 => scaling::play(guide).await,
+        5 => failure::play(guide).await,
         _ => unreachable!("there are only {} chapters", TITLES.len()),
     }
 }

@@ -1,4 +1,4 @@
-//! Chapter 3: brokers come and go, and their data by itself with them.
+//! Chapter 4: brokers come and go, and their data by itself with them.
 
 use std::io::Write;
 
@@ -51,7 +51,7 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
 
 /// Why data moves by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     AddBrokers,
     RemoveBrokers,
 }
@@ -73,7 +73,7 @@ impl Mode {
 }
 
 /// Waits until automatic rebalancing has nothing to do.
-async fn idle<W: Write>(guide: &mut Guide<W>, promise: &str) -> anyhow::Result<()> {
+pub(super) async fn idle<W: Write>(guide: &mut Guide<W>, promise: &str) -> anyhow::Result<()> {
     guide
         .until(promise, async |guide| {
             let status = guide.kafka_resource().await?.status.and_then(|status| status.auto_rebalance);
@@ -86,9 +86,14 @@ async fn idle<W: Write>(guide: &mut Guide<W>, promise: &str) -> anyhow::Result<(
         .await
 }
 
-/// Waits until the rebalance of a mode runs, and follows it to its end. The resource goes when it is done, and what it
-/// was last seen as tells how it ended. A drain that failed is tried again by the operator, and is waited for.
+/// Waits until the rebalance of a mode runs, and follows it to its end.
 async fn follow<W: Write>(guide: &mut Guide<W>, mode: Mode) -> anyhow::Result<()> {
+    let name = until_begun(guide, mode).await?;
+    follow_begun(guide, mode, &name).await
+}
+
+/// Waits until there is a rebalance of a mode: its name.
+pub(super) async fn until_begun<W: Write>(guide: &mut Guide<W>, mode: Mode) -> anyhow::Result<String> {
     let name = format!("{}-auto-rebalancing-{}", guide.cluster, mode.text());
     guide
         .until(&format!("a rebalance was made for it: {name}"), async |guide| {
@@ -98,10 +103,16 @@ async fn follow<W: Write>(guide: &mut Guide<W>, mode: Mode) -> anyhow::Result<()
             Ok(Standing::reached_if(begun && made, "waiting for the brokers and the engine"))
         })
         .await?;
+    Ok(name)
+}
+
+/// Follows a rebalance to its end. The resource goes when it is done, and what it was last seen as tells how it ended. A
+/// drain that failed is tried again by the operator, and is waited for.
+pub(super) async fn follow_begun<W: Write>(guide: &mut Guide<W>, mode: Mode, name: &str) -> anyhow::Result<()> {
     let mut trouble = None;
     guide
         .until("it ran to its end", async |guide| {
-            let Some(found) = guide.rebalance(&name).await? else {
+            let Some(found) = guide.rebalance(name).await? else {
                 return Ok(trouble.clone().map_or(Standing::Reached, |text| Standing::Not(text, None)));
             };
             match found.state() {
@@ -112,7 +123,7 @@ async fn follow<W: Write>(guide: &mut Guide<W>, mode: Mode) -> anyhow::Result<()
                 RebalanceState::Stopped | RebalanceState::NotReady => trouble = Some(told(&found)),
                 _ => trouble = None,
             }
-            Ok(Standing::Not(told(&found), guide.progress(&name).await?))
+            Ok(Standing::Not(told(&found), guide.progress(name).await?))
         })
         .await
 }
