@@ -75,7 +75,7 @@ fn mend(
     let aims = Aims::compile(state, &[goal], settings, rules);
     Feasibility { aims: &aims, rules, settings, request }.before(state)?;
     let mut search = Search::new(state.clone(), rules, aims, request.threads.max(1));
-    search.run();
+    search.run(true);
     Feasibility { aims: &search.aims, rules, settings, request }.after(&search.state)
 }
 

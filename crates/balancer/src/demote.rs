@@ -92,8 +92,9 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
 mod tests {
     use super::*;
     use crate::cluster::{BrokerSpec, Cluster, ClusterBuilder, Load, PendingMove, ReplicaSpec};
+    use crate::fixture::planned;
     use crate::options::{Operation, Request};
-    use crate::planner::{Outcome, plan};
+    use crate::planner::Outcome;
     use crate::settings::Settings;
 
     /// Partition `t-0` with the replica list and leader given, on four brokers of which some are dead.
@@ -123,7 +124,7 @@ mod tests {
     fn demoted(cluster: &Cluster, ids: &[i32], demotion: Demotion) -> Outcome {
         let ids = ids.iter().copied().map(BrokerId).collect();
         let request = Request { operation: Operation::DemoteBrokers(ids), demotion, ..Request::default() };
-        plan(cluster, &request, &Settings::default()).unwrap()
+        planned(cluster, &request, &Settings::default()).unwrap()
     }
 
     /// The new list and leader, or nothing if the partition is left alone.

@@ -1,6 +1,18 @@
 //! Small clusters for tests, written as numbers that can be added up by hand.
 
 use crate::cluster::{BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec, Resource};
+use crate::inspect::inspect;
+use crate::options::Request;
+use crate::planner::{Outcome, Refused, plan};
+use crate::settings::Settings;
+
+/// The plan for the request, looked over by the independent checker. No test plans without.
+pub(crate) fn planned(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let outcome = plan(cluster, request, settings)?;
+    let findings: Vec<String> = inspect(cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{request:?}\n{}", findings.join("\n"));
+    Ok(outcome)
+}
 
 /// A cluster in the making: brokers first, then partitions.
 pub(crate) struct Small {

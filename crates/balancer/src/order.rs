@@ -83,18 +83,17 @@ fn happens(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
 mod tests {
     use super::*;
     use crate::cluster::{BrokerId, Cluster};
-    use crate::fixture::{Dice, Small, crooked};
+    use crate::fixture::{Dice, Small, crooked, planned};
     use crate::goal::Goal;
     use crate::options::Request;
     use crate::plan::unmoved;
-    use crate::planner::plan;
     use crate::rules::Rules;
     use crate::settings::Settings;
 
     /// By how much each goal misses after each beginning of the plan, from nothing of it to all.
     fn beginnings(cluster: &Cluster, goals: &[Goal]) -> Vec<Vec<f64>> {
         let (request, settings) = (Request::rebalance(goals), Settings::default());
-        let Ok(outcome) = plan(cluster, &request, &settings) else { return Vec::new() };
+        let Ok(outcome) = planned(cluster, &request, &settings) else { return Vec::new() };
         let rules = Rules::compile(cluster, &request).unwrap();
         let mut state = State::found(cluster);
         let aims = Aims::compile(&state, goals, &settings, &rules);

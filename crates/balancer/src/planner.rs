@@ -156,6 +156,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     let (before, found) = (loads(&state), state.all_levels().to_vec());
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
+    let evacuates = request.evacuates(&goals);
     let mut search = Search::new(state, &rules, aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
         let (changes, verdicts) = demote::demote(&mut search.state, &rules, request.demotion);
@@ -163,7 +164,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     } else {
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
-            search.run();
+            search.run(evacuates);
         }
         let feasibility = Feasibility { aims: &search.aims, rules: &rules, settings, request };
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
@@ -197,7 +198,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         score: score(&verdicts, &plan, settings),
         provision: if lacks_a_hard_goal { Provision::default() } else { size },
         least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
-        heals: rules.healing,
+        heals: rules.healing && evacuates,
         plan,
         verdicts,
         unmeasured,

@@ -183,27 +183,29 @@ impl Rules {
 
     /// Whether the broker may get the replica, the partition's other replicas aside.
     pub(crate) fn may_receive(&self, state: &State<'_>, slot: Slot, leads: bool, to: Seat) -> bool {
+        if to == state.home(slot) {
+            return self.may_return(state, slot, leads);
+        }
         let seat = usize::from(to);
         if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
             return false;
         }
-        // A broker that had a replica of the partition may get that one back, and no other in its place that weighs
-        // differently: nobody could tell the two apart in the replica lists, so the plan would promise what does not
+        // A broker that had a replica of the partition gets no other in its place that weighs differently: nobody could tell the two apart in the replica lists, so the plan would promise what does not
         // come true. It gets none at all if its disk has failed under it: in the lists that would look as if nothing
         // had to move.
         let (part, load) = (state.cluster.part_of(slot), state.cluster.slot_load(slot));
-        let bars = |other: Slot| {
-            state.home(other) == to
-                && (self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
-        };
+        let bars =
+            |other: Slot| state.home(other) == to && (self.is_offline(other) || state.cluster.slot_load(other) != load);
         // Nor one that a copy is on its way to already.
         let awaits_one = || !self.frozen.is_empty() && state.cluster.pending().binary_search(&(part, to)).is_ok();
-        if state.cluster.slots(part).any(bars) || awaits_one() {
-            return false;
-        }
-        // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
-        let returns = to == state.home(slot) && (!leads || state.first_leader(part) == slot);
-        self.named_destinations || !self.has_new || self.is_new(to) || returns
+        !state.cluster.slots(part).any(bars) && !awaits_one() && (!self.only_new() || self.is_new(to))
+    }
+
+    /// Whether the replica may go back to where it was found: it then has not moved at all, so that no rule about who gets
+    /// replicas is asked. Leadership that it won elsewhere it may bring along only where leadership may go.
+    fn may_return(&self, state: &State<'_>, slot: Slot, leads: bool) -> bool {
+        let led = state.first_leader(state.cluster.part_of(slot)) == slot;
+        !self.is_offline(slot) && (!leads || led || self.may_lead_more(state.home(slot)))
     }
 
     /// Whether the partition may be led by `slot` instead of its leader.
@@ -226,22 +228,29 @@ impl Rules {
             && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
+    /// Whether leadership may go back to the replica that was found leading. That is no change, so nobody is asked.
+    pub(crate) fn may_lead_again(&self, state: &State<'_>, slot: Slot) -> bool {
+        let is_first = state.first_leader(state.cluster.part_of(slot)) == slot;
+        is_first && state.seat(slot) == state.home(slot) && !self.is_offline(slot)
+    }
+
     /// Whether the broker may get replicas that were never on it.
     pub(crate) fn may_gain(&self, seat: Seat) -> bool {
-        self.takes_replicas[usize::from(seat)] && (self.named_destinations || !self.has_new || self.is_new(seat))
+        self.takes_replicas[usize::from(seat)] && (!self.only_new() || self.is_new(seat))
     }
 
     pub(crate) fn is_new(&self, seat: Seat) -> bool {
         self.states[usize::from(seat)] == BrokerState::New
     }
 
-    pub(crate) fn has_new(&self) -> bool {
-        self.has_new
+    /// Whether brokers are new and nothing overrides that old ones gain nothing then.
+    pub(crate) fn only_new(&self) -> bool {
+        self.has_new && !self.named_destinations
     }
 
     /// Whether the broker may take leadership over from any other.
     pub(crate) fn may_lead_more(&self, seat: Seat) -> bool {
-        self.takes_leaders(seat) && (self.named_destinations || !self.has_new || self.is_new(seat))
+        self.takes_leaders(seat) && (!self.only_new() || self.is_new(seat))
     }
 
     /// Whether the broker may lead more than it does.

@@ -107,6 +107,7 @@ impl<'c> State<'c> {
             let promised = replica_levels(cluster.slot_load(state.leader(part)), cluster.lead_load(part), false);
             let row = &mut state.levels[usize::from(seat)];
             *row = plus(*row, promised);
+            *state.topics.entry(cluster.topic_of(part), seat) += 1;
         }
         state
     }

@@ -117,9 +117,11 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
-    /// Improves every goal until a whole pass changes nothing.
-    pub(crate) fn run(&mut self) {
-        self.evacuate();
+    /// Improves every goal until a whole pass changes nothing. What is offline leaves first, if it `evacuates`.
+    pub(crate) fn run(&mut self, evacuates: bool) {
+        if evacuates {
+            self.evacuate();
+        }
         // The placement's age when each goal last found nothing to do: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];

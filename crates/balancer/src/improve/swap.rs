@@ -134,7 +134,7 @@ impl Search<'_, '_> {
         let (here, there) = (state.seat(one), state.seat(other));
         let (part, partner) = (state.cluster.part_of(one), state.cluster.part_of(other));
         let both_new = self.rules.is_new(here) && self.rules.is_new(there);
-        (!self.rules.has_new() || both_new || state.home(one) == there || state.home(other) == here)
+        (!self.rules.only_new() || both_new || state.home(one) == there || state.home(other) == here)
             && self.rules.may_receive(state, one, state.leads(one), there)
             && self.rules.may_receive(state, other, state.leads(other), here)
             && !state.holds(there, part)
@@ -146,7 +146,7 @@ impl Search<'_, '_> {
         let mut others: Vec<(f64, Slot)> = self
             .seats()
             // Old brokers give to new ones and take back from them, but do not exchange with each other.
-            .filter(|other| !self.rules.has_new() || self.rules.is_new(seat) || self.rules.is_new(*other))
+            .filter(|other| !self.rules.only_new() || self.rules.is_new(seat) || self.rules.is_new(*other))
             .filter(|other| *other != seat && self.rules.is_alive(*other))
             .map(|other| {
                 let target = self.aims.target(other)[gauge as usize].max(f64::MIN_POSITIVE);

@@ -78,7 +78,7 @@ impl Search<'_, '_> {
                     && self.rules.may_receive(state, slot, state.leads(slot), to)
             }
             // A replica that has yet to be copied elsewhere is no better a leader than one that is in place.
-            Action::Lead { slot, .. } => state.seat(slot) == state.home(slot) && self.rules.may_lead(state, slot),
+            Action::Lead { part, slot } => state.leader(part) != slot && self.rules.may_lead_again(state, slot),
             Action::Swap { .. } | Action::LeadSwap { .. } | Action::LeadTrade { .. } => false,
         };
         may && self.aims.veto(self.aims.goals.len(), state, action, &state.effect(action)).is_none()

@@ -272,7 +272,7 @@ impl Desk<'_, '_> {
     /// Whether the cluster is being healed, or other brokers are being added: as between brokers, a soft
     /// goal then moves only what is on its way anyway.
     fn heals_or_grows(&self) -> bool {
-        self.rules.healing || (self.rules.has_new() && !self.rules.is_new(self.seat))
+        self.rules.healing || (self.rules.only_new() && !self.rules.is_new(self.seat))
     }
 
     /// Whether what the broker holds can fit at all.

@@ -11,4 +11,5 @@ mod picture;
 mod properties;
 mod random;
 mod reasons;
+mod restrictions;
 mod soft_goals;
