@@ -239,14 +239,13 @@ impl Feasibility<'_> {
     fn leaderless(&self, state: &State<'_>) -> Option<Failure> {
         let topics = (0..state.cluster.topics().len() as u32).filter(|topic| self.aims.min_leaders(*topic) > 0);
         let mut pairs = topics.flat_map(|topic| self.leading(state).map(move |seat| (topic, seat)));
-        let (topic, seat) =
-            pairs.find(|(topic, seat)| state.led().of(*topic, *seat) < self.aims.min_leaders(*topic))?;
+        let (topic, seat) = pairs.find(|(topic, seat)| state.led(*topic, *seat) < self.aims.min_leaders(*topic))?;
         let message = format!(
             "Broker {} has insufficient per-broker leaders for topic {} (required: {} current: {}).",
             id(state, seat),
             state.cluster.topics()[topic as usize],
             self.aims.min_leaders(topic),
-            state.led().of(topic, seat)
+            state.led(topic, seat)
         );
         Some((message, None))
     }

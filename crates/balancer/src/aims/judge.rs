@@ -63,7 +63,7 @@ impl Aims {
                     seats
                         .clone()
                         .filter(|seat| self.must_lead(*seat))
-                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led().of(topic, seat))))
+                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led(topic, seat))))
                         .sum::<f64>()
                 })
                 .sum(),
@@ -294,7 +294,7 @@ impl Aims {
                 won += u32::from(to == seat);
             }
             let short = |leaders: u32| f64::from(self.min_leaders(topic).saturating_sub(leaders));
-            let leads = state.led().of(topic, seat);
+            let leads = state.led(topic, seat);
             short(leads + won - lost) - short(leads)
         };
         // All of them pass between the same two brokers, so each topic is looked at where it comes first.
@@ -365,7 +365,7 @@ mod tests {
 
     fn change(cluster: &Cluster, goal: Goal, request: &Request, settings: &Settings, action: Action) -> f64 {
         let rules = Rules::compile(cluster, request).unwrap();
-        let state = State::found(cluster);
+        let state = State::for_goals(cluster, &[goal], settings);
         let aims = Aims::compile(&state, &[goal], settings, &rules);
         aims.change(0, &state, action, &state.effect(action))
     }

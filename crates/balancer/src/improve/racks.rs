@@ -7,12 +7,12 @@ use crate::threads;
 
 impl Search<'_, '_> {
     pub(super) fn improve_racks(&mut self, goal: usize) {
-        /// Partitions looked at by one piece of work.
-        const PIECE: Part = 16_384;
+        /// Partitions that are worth a thread of their own.
+        const PIECE: Part = 2_048;
         let parts = self.state.cluster.partition_count() as Part;
-        let pieces: Vec<Part> = (0..parts).step_by(PIECE as usize).collect();
-        let crowded = threads::map(self.threads, &pieces, |first| {
-            (*first..(first + PIECE).min(parts)).filter(|part| self.crowds_a_rack(goal, *part)).collect::<Vec<Part>>()
+        let pieces = threads::split(self.threads, parts, PIECE);
+        let crowded = threads::map(self.threads, &pieces, |parts| {
+            parts.clone().filter(|part| self.crowds_a_rack(goal, *part)).collect::<Vec<Part>>()
         });
         for part in crowded.into_iter().flatten() {
             while self.crowds_a_rack(goal, part) && self.spread(goal, part) {}

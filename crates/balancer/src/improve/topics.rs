@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::{Judges, Search};
-use crate::aims::NOISE;
 use crate::cluster::{Seat, Slot};
 use crate::state::Action;
 
@@ -149,8 +148,7 @@ impl Search<'_, '_> {
                 let effect = self.state.effect(action);
                 let cost = self.unlikeness(&effect) + self.price(other) / self.a_move * A_MOVE_AGAINST_UNLIKENESS;
                 if best.is_none_or(|(known, _)| cost < known)
-                    && self.aims.change(goal, &self.state, action, &effect) < -NOISE
-                    && self.aims.veto(goal, &self.state, action, &effect).is_none()
+                    && self.weigh(goal, Judges::Before, action, &effect).is_ok()
                 {
                     best = Some((cost, action));
                 }

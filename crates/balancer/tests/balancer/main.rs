@@ -3,6 +3,7 @@
 mod canonical;
 mod check;
 mod eligibility;
+mod exhaustive;
 mod hard_goals;
 mod hosts;
 mod inspect;
@@ -13,3 +14,4 @@ mod random;
 mod reasons;
 mod restrictions;
 mod soft_goals;
+mod steady;

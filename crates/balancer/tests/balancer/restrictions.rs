@@ -158,3 +158,33 @@ fn an_offline_replica_stays_out_of_a_rack_that_a_copy_is_on_its_way_into() {
     "#]],
     );
 }
+
+/// Two departures from Cruise Control, which would leave both goals as they are; see docs/decisions/0010.
+#[test]
+fn leadership_goes_from_any_replica_to_any_other_while_a_cluster_is_healed() {
+    let picture = "rack a: b0[t0* t1* t2* t3*] b1[t0 t1 t2 t3] b2[u0] b3[u0*] dead";
+    check(
+        picture,
+        &[Goal::LeaderReplicaDistribution],
+        expect![[r#"
+        t0: leader b0 -> b1
+        t1: leader b0 -> b1
+        u0: b3 -> b0: leader b3 -> b2
+        LeaderReplicaDistributionGoal fixed
+    "#]],
+    );
+}
+
+/// b2 has its share already, and b0 too much.
+#[test]
+fn old_brokers_give_to_new_ones_what_they_have_too_much() {
+    let picture = "rack a: b0[t0* t1* t2* t3* s0*] b1[u0* u1*] b2[v0* v1* v2*] new\nload s0: 1 10 10 2";
+    check(
+        picture,
+        &[Goal::DiskUsageDistribution],
+        expect![[r#"
+        s0: b0 -> b2: leader b0 -> b2
+        DiskUsageDistributionGoal violated
+    "#]],
+    );
+}
