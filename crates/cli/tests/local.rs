@@ -76,7 +76,10 @@ impl Run {
         loop {
             let mut line = String::new();
             let read = self.output.read_line(&mut line).expect("text");
-            assert!(read > 0, "it ended without saying {wanted}: {}{}", self.told, self.complaints());
+            if read == 0 {
+                let complaints = self.complaints();
+                panic!("it ended without saying {wanted}: {}{complaints}", self.told);
+            }
             self.told.push_str(&line);
             if line.contains(wanted) {
                 return line.trim_end().to_owned();
