@@ -244,8 +244,8 @@ mod tests {
               2       - -> 3   - -> 6    - -> -      - -> -      - -> -
 
             Biggest moves
-              PARTITION         SIZE     BROKERS  WHY
-              orders-3          20.0 MB  0 -> 2   ReplicaDistributionGoal: broker 0 has more than its share
+              PARTITION        SIZE     BROKERS  WHY
+              orders-3         20.0 MB  0 -> 2   ReplicaDistributionGoal: broker 0 has more than its share
               \u{1b}[31mred-0  5 B      1 -> 3   why
         "#]]
         .assert_eq(&paint(&found(status, notes), Some(&data()), now()));

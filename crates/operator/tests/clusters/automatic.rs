@@ -223,7 +223,7 @@ async fn brokers_that_go_are_emptied_first_and_stay_until_then() {
     play.until_settled().await;
     assert_eq!(play.holders(), BTreeSet::from([0, 1, 2]));
     let is_known = || {
-        let listed = |cluster: &Cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id.0 == 3);
+        let listed = |cluster: &mut Cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id.0 == 3);
         play.machines.world.look(listed)
     };
     play.until("it is struck off Kafka's list", async |_| !is_known()).await;

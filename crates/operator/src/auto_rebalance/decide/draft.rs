@@ -85,7 +85,8 @@ impl<'a> Draft<'a> {
     }
 
     /// The generated rebalance that the state is about. One that runs although nothing is recorded
-    /// of it is taken over: a crash, or a damaged status, came between.
+    /// of it is taken over: a crash, or a damaged status, came between. One that comes no further is not: it may have
+    /// been for an earlier broker of the same id.
     pub(super) fn find_own(&mut self) -> Option<&'a Generated> {
         let seen = self.seen;
         let of = |mode| {
@@ -102,7 +103,7 @@ impl<'a> Draft<'a> {
         let adopted = PRECEDENCE
             .into_iter()
             .filter(|mode| self.configured().has(*mode))
-            .find_map(|mode| of(mode).filter(|own| own.is_underway()))?;
+            .find_map(|mode| of(mode).filter(|own| own.is_underway() && own.is_stuck().is_none()))?;
         self.state = state_of(adopted.mode);
         if adopted.mode == AutoRebalanceMode::AddBrokers {
             let kept = &adopted.brokers & &self.seen.brokers.present;
