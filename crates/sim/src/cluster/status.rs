@@ -140,9 +140,8 @@ impl Cluster {
             let extent = topic.extent(number, self.now);
             extent.size_up_to(extent.end)
         };
-        let records = |number: i32| {
-            topic.end_offset(number, self.now).saturating_sub(topic.start_offset(number, self.now))
-        };
+        let records =
+            |number: i32| topic.end_offset(number, self.now).saturating_sub(topic.start_offset(number, self.now));
         let registrations = || topic.partitions.iter().map(|it| &it.registration);
         TopicStatus {
             name: topic.name.to_string(),
