@@ -5,6 +5,7 @@
 
 pub mod auto_rebalance;
 pub mod error;
+pub mod installation;
 pub mod kafka;
 pub mod pod_set;
 pub mod process;
