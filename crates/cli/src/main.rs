@@ -6,6 +6,7 @@ mod directory;
 mod ending;
 mod engine;
 mod generate;
+mod install;
 mod kube;
 mod live;
 mod local;
@@ -40,6 +41,8 @@ enum Command {
     Engine(engine::Args),
     /// Write a snapshot of a random cluster, the same one for the same options.
     Generate(generate::Args),
+    /// Print the manifests that put the operator on a cluster, or apply them.
+    Install(install::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
     /// Run Kubernetes, a Kafka cluster, its operator and its engine on this machine, and show what they do.
@@ -54,6 +57,8 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
     Snapshot(snapshot::Args),
+    /// Remove the operator from a cluster, so that nothing waits for it; clusters stay unless it is said that they may go.
+    Uninstall(install::Removal),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
         Command::Crd => crd::run(),
         Command::Engine(args) => engine::run(&args),
         Command::Generate(args) => generate::run(args),
+        Command::Install(args) => install::run(&args),
         Command::Kube(args) => kube::run(args),
         Command::Local(args) => local::run(args),
         Command::Operator(args) => operator::run(&args),
@@ -76,6 +82,7 @@ fn main() -> ExitCode {
         Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
+        Command::Uninstall(args) => install::remove(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,7 +22,7 @@ pub async fn put(client: &Client, manifests: &Manifests) -> Result<Vec<Done>, Er
             continue;
         }
         // Forced, for whoever applied it before, by kubectl for example, has applied ours.
-        let ours = PatchParams::apply(MANAGER).force();
+        let ours = PatchParams::apply(MANAGER).force().validation_strict();
         api.patch(&object.name_any(), &ours, &Patch::Apply(&object)).await.map_err(Error::writing(&what))?;
         done.push(Done { what, outcome: Outcome::Applied });
     }

@@ -103,7 +103,7 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
         name: name.clone(),
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         controller: Some(false),
-        block_owner_deletion: Some(true),
+        block_owner_deletion: Some(false),
     };
     ConfigMap {
         metadata: ObjectMeta {
