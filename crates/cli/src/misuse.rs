@@ -56,6 +56,12 @@ pub(crate) enum Misuse {
         /// In which file, and what.
         what: String,
     },
+    /// Nothing can be installed like that.
+    #[error("{what}")]
+    Installation {
+        /// Which option is wrong, and how.
+        what: String,
+    },
     /// No such local run.
     #[error("{what}")]
     Local {

@@ -7,6 +7,7 @@ mod access;
 pub mod auto_rebalance;
 pub mod error;
 pub mod figures;
+pub mod installation;
 pub mod kafka;
 pub mod pod_set;
 pub mod process;
