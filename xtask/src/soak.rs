@@ -38,8 +38,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 }
 
 /// Optimised: a thousand stories take a while.
-fn arguments<'a>(package: &'a str, binary: &'a str, tests: &'a str) -> [&'a str; 9] {
-    ["test", "--locked", "--release", "-p", package, "--test", binary, "--", tests]
+fn arguments<'a>(package: &'a str, binary: &'a str, tests: &'a str) -> [&'a str; 10] {
+    ["test", "--locked", "--release", "-p", package, "--test", binary, "--", "--include-ignored", tests]
 }
 
 #[cfg(test)]
