@@ -38,7 +38,9 @@ document.title = JSON.stringify({
 fn browser() -> Option<String> {
     let named = std::env::var("EVENKEEL_BROWSER").ok();
     let found = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
-    named.or_else(|| ["chromium", "chromium-browser", "google-chrome"].iter().find(|name| found(name)).map(|name| (*name).to_owned()))
+    named.or_else(|| {
+        ["chromium", "chromium-browser", "google-chrome"].iter().find(|name| found(name)).map(|name| (*name).to_owned())
+    })
 }
 
 /// What the probe put into the title of the page, as the browser shows it.

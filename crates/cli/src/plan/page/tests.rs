@@ -20,7 +20,8 @@ fn it_tells_what_the_tables_tell() {
     assert!(page.contains("RackAwareGoal <small>hard</small></td><td><span class=\"status fixed\">FIXED</span>"));
     let (_, changes) = page.split_once("<tbody>").unwrap();
     assert_eq!(changes.matches("<tr>").count(), moved, "a row per partition that changes");
-    for title in ["Disk, percent", "CPU, percent", "Network in, percent", "Network out, percent", "Replicas", "Leaders"] {
+    for title in ["Disk, percent", "CPU, percent", "Network in, percent", "Network out, percent", "Replicas", "Leaders"]
+    {
         let (_, chart) = page.split_once(&format!("<figcaption>{title}")).unwrap();
         let (chart, _) = chart.split_once("</figure>").unwrap();
         assert_eq!(chart.matches("<tr><th>").count(), brokers.len(), "{title}: a row per broker");
