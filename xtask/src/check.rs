@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::{process, real, tidy, workspace::Workspace};
+use crate::{preparation::Preparation, process, real, tidy, workspace::Workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -41,10 +41,13 @@ struct Finished {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut finished = Vec::new();
     let mut failure = None;
-    for step in options.steps() {
+    let steps = options.steps();
+    let mut parts = if steps.contains(&Step::RealKube) { Some(Preparation::begin()?) } else { None };
+    for step in steps {
         println!("\n==> {}", step.name());
         let start = Instant::now();
-        let outcome = step.run(workspace);
+        let parts = if step == Step::RealKube { parts.take() } else { None };
+        let outcome = parts.map_or(Ok(()), Preparation::end).and_then(|()| step.run(workspace));
         finished.push(Finished { step, took: start.elapsed(), passed: outcome.is_ok() });
         if let Err(cause) = outcome {
             failure = Some((step, cause));
@@ -105,6 +108,7 @@ impl Step {
                 cargo(&["doc", "--locked", "--workspace", "--no-deps", "--all-features"])
                     .env("RUSTDOCFLAGS", "-D warnings"),
             ),
+            // As the README has it, and nothing else.
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
             Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::{bench, check, generate, real, tidy, workspace::Workspace};
+use crate::{bench, check, generate, kind, real, soak, tidy, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the Evenkeel repository")]
@@ -24,8 +24,12 @@ enum Chore {
     /// Numbers: ours beside the original, on this machine.
     #[command(subcommand)]
     Bench(Bench),
+    /// The suites in which chance plays a part, with many seeds.
+    Soak(soak::Options),
     /// Writes all generated files anew.
     Generate,
+    /// The operator on a real kubelet: installs it in a cluster of kind, for those who have docker.
+    Kind,
 }
 
 #[derive(Subcommand)]
@@ -34,6 +38,8 @@ enum Real {
     Kube(TestArguments),
     /// What the client relies on, against brokers of Apache Kafka.
     Kafka(TestArguments),
+    /// Makes or fetches the real parts and runs nothing: later runs find them.
+    Parts,
 }
 
 #[derive(Subcommand)]
@@ -61,9 +67,12 @@ pub(crate) fn run() -> Result<()> {
         Chore::Tidy => tidy::run(&workspace),
         Chore::Real(Real::Kube(tests)) => real::kube(&workspace, &tests.arguments),
         Chore::Real(Real::Kafka(tests)) => real::kafka(&workspace, &tests.arguments),
+        Chore::Real(Real::Parts) => real::parts(&workspace),
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
         Chore::Bench(Bench::Kafka(options)) => bench::kafka(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
+        Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
+        Chore::Kind => kind::run(&workspace),
     }
 }

@@ -5,9 +5,12 @@ mod bench;
 mod check;
 mod cli;
 mod generate;
+mod kind;
 mod metadata;
+mod preparation;
 mod process;
 mod real;
+mod soak;
 mod tidy;
 mod workspace;
 

@@ -8,10 +8,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use crate::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
 
 /// The version that is served beside `v1`, for manifests from before `v1` existed.
 const OLD_VERSION: &str = "v1beta2";
+
+/// What the label [`labels::APP_PART_OF`](crate::labels::APP_PART_OF) says on CRDs of ours: whoever has installed others,
+/// such as Strimzi's, keeps them.
+pub const PART_OF: &str = "evenkeel";
 
 static CRDS: LazyLock<[CustomResourceDefinition; 4]> = LazyLock::new(|| {
     [Kafka::crd(), KafkaNodePool::crd(), KafkaRebalance::crd(), StrimziPodSet::crd()].map(serve_both_versions)
@@ -41,6 +45,7 @@ pub fn crd_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::
 /// The derived definition knows one version. Both versions mean the same, so the schema is derived
 /// once, and nothing needs to be converted.
 fn serve_both_versions(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.metadata.labels = Some([(labels::APP_PART_OF.to_owned(), PART_OF.to_owned())].into());
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     for schema in crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()) {
         schema.open_api_v3_schema.iter_mut().for_each(unwrap_descriptions);

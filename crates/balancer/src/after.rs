@@ -72,9 +72,9 @@ fn changed<'a>(cluster: &'a Cluster, part: Part, change: &'a Change) -> impl Ite
 mod tests {
     use super::*;
     use crate::cluster::{BrokerSpec, BrokerState, Load, Resource};
+    use crate::fixture::planned;
     use crate::goal::Goal;
     use crate::options::Request;
-    use crate::planner;
     use crate::settings::Settings;
 
     /// Six brokers in three racks.
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn brokers_then_carry_what_the_plan_promised() {
         let cluster = crowded();
-        let outcome = planner::plan(&cluster, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
+        let outcome = planned(&cluster, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
         assert!(!outcome.plan.changes.is_empty());
         let after = after(&cluster, &outcome.plan).unwrap();
-        let again = planner::plan(&after, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
+        let again = planned(&after, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
         for (promised, found) in outcome.after.iter().zip(&again.before) {
             assert_eq!((promised.replicas, promised.leaders), (found.replicas, found.leaders));
             let disk = Resource::Disk as usize;
@@ -146,10 +146,10 @@ mod tests {
         let cluster = uneven();
         for goals in [&Goal::DEFAULT[..], &[Goal::LeaderBytesInDistribution]] {
             let request = Request::rebalance(goals);
-            let outcome = planner::plan(&cluster, &request, &Settings::default()).unwrap();
+            let outcome = planned(&cluster, &request, &Settings::default()).unwrap();
             assert!(outcome.plan.changes.iter().any(|change| change.new_leader != change.old_leader));
             let after = after(&cluster, &outcome.plan).unwrap();
-            let again = planner::plan(&after, &request, &Settings::default()).unwrap();
+            let again = planned(&after, &request, &Settings::default()).unwrap();
             for (promised, found) in outcome.after.iter().zip(&again.before) {
                 for (promised, found) in promised.resources.iter().zip(&found.resources) {
                     assert!((promised - found).abs() < 1e-3, "{promised} {found}");
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_plan_for_another_cluster_is_refused() {
         let cluster = crowded();
-        let mut outcome = planner::plan(&cluster, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
+        let mut outcome = planned(&cluster, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap();
         outcome.plan.changes[0].topic = "other".to_owned();
         assert!(matches!(after(&cluster, &outcome.plan), Err(Invalid::Partition { .. })));
     }

@@ -1,172 +1,201 @@
-//! Which goals a cluster violates, and which of those could be mended.
+//! Which goals a cluster violates, and which of those moves can mend.
 //!
-//! All goals are judged on one model. Only for hard goals that are violated a plan is tried, each by
-//! itself, because one that cannot be satisfied is a different message: no rebalance will help. A soft
-//! goal can always be tried for, so it counts as fixable.
+//! All goals are judged on one model of the cluster. If some are not met, all of them are planned for together, on that
+//! same model: what was not met and is met after the plan is fixable. If one of them cannot be met at all there is no
+//! such plan; then each is tried by itself, to tell those that moves can mend from those that they cannot. A soft goal
+//! that is not met and that no move serves is not reported: whoever rebalanced for it would do so for ever and in vain.
 
-use crate::aims::{Aim, Aims};
-use crate::cluster::{Cluster, Seat, Slot};
-use crate::feasible::Feasibility;
+use crate::aims::Aims;
+use crate::cluster::{Cluster, Slot};
 use crate::goal::Goal;
-use crate::improve::Search;
+use crate::inspect::inspect;
 use crate::options::Request;
-use crate::planner::Infeasible;
+use crate::planner::{Outcome, Refused, Status, plan_on};
+use crate::provision::{Provision, ProvisionStatus, provision};
 use crate::rules::Rules;
 use crate::score::balancedness;
 use crate::settings::Settings;
 use crate::state::State;
 
-/// A goal that is not satisfied.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Violation {
-    /// Which.
-    pub goal: Goal,
-    /// Whether a rebalance can mend it.
-    pub fixable: bool,
-    /// What is wrong; if it is not fixable, why not and what would help.
-    pub why: String,
+/// What is wrong with a cluster, going by some goals.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Violations {
+    /// Goals that are not met and that a rebalance mends, or at least serves.
+    pub fixable: Vec<Goal>,
+    /// Hard goals that are not met and that no plan mends.
+    pub unfixable: Vec<Goal>,
+    /// Why not, in words and numbers.
+    pub reasons: Vec<String>,
+    /// Whether the cluster has the right size.
+    pub provision: Provision,
 }
 
-/// The violated ones among `goals`, in their order. Goals that need what nobody measured, and goals
-/// inside brokers, are passed over.
+impl Violations {
+    /// Whether all is well.
+    pub fn is_empty(&self) -> bool {
+        self.fixable.is_empty() && self.unfixable.is_empty()
+    }
+
+    /// How balanced the cluster is by `goals`: 100 if none of them is violated, fixable or not.
+    pub fn score(&self, goals: &[Goal], settings: &Settings) -> f64 {
+        balancedness(goals, settings, |goal| self.fixable.contains(&goal) || self.unfixable.contains(&goal))
+    }
+}
+
+/// Whether the goal can be judged: goals inside brokers need another model, and others what somebody measured.
+pub fn judges(goal: Goal, cluster: &Cluster) -> bool {
+    !goal.is_intra_broker() && goal.is_measurable(cluster.unknown())
+}
+
+/// Whether replicas are offline. That is an anomaly of its own that comes first: brokers then carry what they will not
+/// carry for long, and no goal is judged.
+pub fn has_offline_replicas(cluster: &Cluster) -> bool {
+    (0..cluster.replica_count() as Slot).any(|slot| cluster.is_offline(slot))
+}
+
+/// The violated ones among the request's goals that can be judged; nothing while replicas are offline.
 ///
-/// Offline replicas are an anomaly of their own that comes first: with any, brokers carry what they
-/// will not carry for long, and nothing is judged. Bands are the detector's: wider than those of people's requests by
+/// The request says who and what is left alone. Bands are the detector's: wider than those of people's requests by
 /// [`Settings::distribution_threshold_multiplier`].
-pub fn detect(cluster: &Cluster, goals: &[Goal], settings: &Settings) -> Vec<Violation> {
-    let judged = |goal: &Goal| !goal.is_intra_broker() && goal.is_measurable(cluster.unknown());
-    let goals: Vec<Goal> = goals.iter().copied().filter(judged).collect();
-    let request = Request { triggered_by_violation: true, ..Request::rebalance(&goals) };
-    // A rebalance that names no broker is never refused: every cluster has one that is alive.
-    let Ok(rules) = Rules::compile(cluster, &request) else { return Vec::new() };
-    if rules.offline().next().is_some() {
-        return Vec::new();
+pub fn detect(cluster: &Cluster, request: &Request, settings: &Settings) -> Violations {
+    let goals: Vec<Goal> = request.goals.iter().copied().filter(|goal| judges(*goal, cluster)).collect();
+    if goals.is_empty() || cluster.partition_count() == 0 || has_offline_replicas(cluster) {
+        return Violations::default();
     }
-    let state = State::found(cluster);
-    let aims = Aims::compile(&state, &goals, settings, &rules);
-    let judge = |(index, goal): (usize, &Goal)| {
-        let miss = aims.miss(index, &state, &rules);
-        let refused = || if goal.is_hard() { mend(&state, *goal, settings, &rules, &request).err() } else { None };
-        (miss > 0.0).then(|| match refused() {
-            Some(infeasible) => Violation { goal: *goal, fixable: false, why: infeasible.to_string() },
-            None => Violation { goal: *goal, fixable: true, why: why(&aims, index, miss, &state, &rules) },
-        })
-    };
-    goals.iter().enumerate().filter_map(judge).collect()
-}
-
-/// How balanced the cluster is by the detector's `goals`: 100 if `violations` has none of them, and -1 if replicas are
-/// offline, because then nothing was judged.
-pub fn score(cluster: &Cluster, goals: &[Goal], violations: &[Violation], settings: &Settings) -> f64 {
-    if (0..cluster.replica_count() as Slot).any(|slot| cluster.is_offline(slot)) {
-        return -1.0;
+    let request = Request { goals, triggered_by_violation: true, ..request.clone() };
+    // There is nobody who could take anything: nothing can be said about the goals.
+    let Ok(rules) = Rules::compile(cluster, &request) else { return Violations::default() };
+    let state = State::for_goals(cluster, &request.goals, settings);
+    let aims = Aims::compile(&state, &request.goals, settings, &rules);
+    let mut found = Violations::default();
+    if (0..request.goals.len()).all(|goal| aims.miss(goal, &state, &rules) == 0.0) {
+        found.provision = provision(&state, &aims, &rules, settings);
+        return found;
     }
-    balancedness(goals, settings, |goal| violations.iter().any(|violation| violation.goal == goal))
-}
-
-/// Tries to satisfy the one goal, with no other in the way.
-fn mend(
-    state: &State<'_>,
-    goal: Goal,
-    settings: &Settings,
-    rules: &Rules,
-    request: &Request,
-) -> Result<(), Infeasible> {
-    let aims = Aims::compile(state, &[goal], settings, rules);
-    Feasibility { aims: &aims, rules, settings, request }.before(state)?;
-    let mut search = Search::new(state.clone(), rules, aims, request.threads.max(1));
-    search.run();
-    Feasibility { aims: &search.aims, rules, settings, request }.after(&search.state)
-}
-
-/// What is wrong, with the worst broker where it is about brokers.
-fn why(aims: &Aims, index: usize, miss: f64, state: &State<'_>, rules: &Rules) -> String {
-    let count = miss as u64;
-    match aims.aims[index] {
-        Aim::Band { gauge, band, .. } => {
-            let standing = |seat: Seat| aims.standing(band, gauge, state, seat);
-            let miss = |seat: Seat| {
-                let (level, limit) = standing(seat);
-                limit.miss(level)
-            };
-            let alive = (0..state.cluster.brokers().len() as Seat).filter(|seat| rules.is_alive(*seat));
-            let outside: Vec<Seat> = alive.filter(|seat| miss(*seat) > 0.0).collect();
-            // Of equally bad ones the first.
-            let worst = outside.iter().copied().rev().max_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(0);
-            let (has, limit) = standing(worst);
-            let who = match aims.host_judged(band, state.cluster, worst) {
-                Some(host) => format!("host {host}"),
-                None => format!("broker {}", state.cluster.brokers()[usize::from(worst)].id),
-            };
-            let bound = if has > limit.high {
-                format!("at most {:.2}", limit.high)
-            } else {
-                format!("at least {:.2}", limit.low)
-            };
-            let (number, s) = (outside.len(), if outside.len() == 1 { "" } else { "s" });
-            format!("{number} broker{s} out of bounds, the worst is {who}: {has:.2}, {bound} allowed")
+    if !found.tries(&state, &request, settings) {
+        let together = std::mem::take(&mut found).provision;
+        for goal in &request.goals {
+            found.tries(&state, &Request { goals: vec![*goal], ..request.clone() }, settings);
         }
-        Aim::Racks => format!("replicas that share a rack with another of their partition: {count}"),
-        Aim::EvenRacks => format!("replicas that are one too many of their partition in a rack: {count}"),
-        Aim::TopicReplicas => format!("replicas that brokers hold too many or too few of, over all topics: {count}"),
-        Aim::TopicLeaders => format!("leaders that brokers lack, over all topics that need a minimum: {count}"),
-        Aim::PreferredLeaders => format!("partitions not led by their preferred leader: {count}"),
+        // Each can be met, but not all of them: what is too small was said when they were tried together.
+        if found.unfixable.is_empty() {
+            found.provision = together;
+        }
     }
+    found
+}
+
+impl Violations {
+    /// Plans for the request's goals; false if one of them cannot be met.
+    fn tries(&mut self, state: &State<'_>, request: &Request, settings: &Settings) -> bool {
+        match plan_on(state.clone(), request, settings) {
+            Ok(outcome) => {
+                // What nobody may carry out mends nothing.
+                if let Some(finding) = inspect(state.cluster, request, &outcome.plan).first() {
+                    self.reasons.push(format!("the plan is wrong: {finding}"));
+                    return true;
+                }
+                let mendable = outcome.verdicts.iter().filter(|verdict| match verdict.status {
+                    Status::NoAction => false,
+                    Status::Fixed => true,
+                    Status::Violated => is_served(verdict.goal, &outcome),
+                });
+                self.fixable.extend(mendable.map(|verdict| verdict.goal));
+                // That something is too small was said by a goal that cannot be met: it outweighs the rest.
+                if self.unfixable.is_empty() {
+                    self.provision = outcome.provision;
+                }
+                true
+            }
+            Err(Refused::Infeasible(infeasible)) => {
+                let advice = &infeasible.provision.recommendation;
+                let before = Some(&self.provision).filter(|it| it.status == ProvisionStatus::UnderProvisioned);
+                let texts = before.map(|it| it.recommendation.as_str()).into_iter().chain([advice.as_str()]);
+                let recommendation = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+                self.provision = Provision { status: ProvisionStatus::UnderProvisioned, recommendation };
+                self.unfixable.push(infeasible.goal);
+                self.reasons.push(infeasible.to_string());
+                false
+            }
+            Err(Refused::BadRequest(_)) => true,
+        }
+    }
+}
+
+fn is_served(goal: Goal, outcome: &Outcome) -> bool {
+    let mut reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
+    reasons.any(|reason| reason.goal() == Some(goal))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BrokerState, Resource};
+    use crate::cluster::{BrokerId, BrokerState, Resource};
     use crate::fixture::Small;
 
-    fn found(small: Small, goals: &[Goal]) -> Vec<(Goal, bool, String)> {
-        let violations = detect(&small.cluster(), goals, &Settings::default());
-        violations.into_iter().map(|violation| (violation.goal, violation.fixable, violation.why)).collect()
+    fn found(small: Small, goals: &[Goal]) -> Violations {
+        detect(&small.cluster(), &Request::rebalance(goals), &Settings::default())
     }
 
     #[test]
     fn what_is_well_is_not_mentioned() {
         let mut small = Small::in_racks("ab");
         small.partition("t", 0, &[0, 1], 100.0);
-        assert_eq!(found(small, &[Goal::RackAware, Goal::DiskCapacity, Goal::DiskUsageDistribution]), vec![]);
+        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity, Goal::DiskUsageDistribution]);
+        assert!(found.is_empty() && found.reasons.is_empty());
+        assert_eq!(found.provision.status, ProvisionStatus::RightSized);
     }
 
     #[test]
-    fn all_goals_are_judged_on_the_cluster_as_it_is() {
+    fn what_moves_mend_is_fixable() {
         let mut small = Small::in_racks("aab");
         small.partition("t", 0, &[0, 1], 100.0);
-        small.partition("t", 1, &[0], 800.0);
-        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity, Goal::DiskUsageDistribution]);
-        // 900, 100 and 0 MB of 1,000 each. Capacity allows 800. The mean is 1,000 / 3 = 333.33; the band
-        // around it is 9 % wide on each side, 303.33 to 363.33; broker 0 is 536.67 over, broker 2 303.33
-        // under.
-        let racks = "replicas that share a rack with another of their partition: 1";
-        let disk = "1 broker out of bounds, the worst is broker 0: 900.00, at most 800.00 allowed";
-        let usage = "3 brokers out of bounds, the worst is broker 0: 900.00, at most 363.33 allowed";
-        assert_eq!(
-            found,
-            vec![
-                (Goal::RackAware, true, racks.to_owned()),
-                (Goal::DiskCapacity, true, disk.to_owned()),
-                (Goal::DiskUsageDistribution, true, usage.to_owned()),
-            ]
-        );
+        small.partition("t", 1, &[0], 400.0);
+        small.partition("t", 2, &[0], 400.0);
+        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity]);
+        assert_eq!((found.fixable, found.unfixable), (vec![Goal::RackAware, Goal::DiskCapacity], vec![]));
     }
 
     #[test]
-    fn a_hard_goal_that_no_plan_satisfies_is_not_fixable() {
+    fn a_hard_goal_that_no_plan_satisfies_is_told_from_those_that_one_does() {
         let mut small = Small::in_racks("aab");
         small.partition("t", 0, &[0, 1, 2], 100.0);
-        small.partition("u", 0, &[0], 850.0);
-        let found = found(small, &[Goal::RackAware, Goal::DiskCapacity]);
-        // Three replicas in two racks. One replica of 850 MB fits no broker below 800.
+        small.partition("u", 0, &[0], 450.0);
+        small.partition("u", 1, &[0], 450.0);
+        let (goals, settings) = ([Goal::RackAware, Goal::DiskCapacity], Settings::default());
+        let found = found(small, &goals);
+        assert_eq!((&found.fixable[..], &found.unfixable[..]), (&goals[1..], &goals[..1]));
         let racks = "[RackAwareGoal] Insufficient number of racks to distribute each replica (Current: 2, Needed: 3). \
                      Add at least 1 rack with brokers.";
-        assert_eq!(found[0], (Goal::RackAware, false, racks.to_owned()));
-        assert_eq!((found[1].0, found[1].1), (Goal::DiskCapacity, false));
-        let disk = " of broker 0 violated capacity limit (800.00) for resource disk. Add at least 1 broker for disk.";
-        assert!(found[1].2.starts_with("[DiskCapacityGoal] Utilization (") && found[1].2.ends_with(disk), "{found:?}");
+        assert_eq!(found.reasons, [racks]);
+        assert_eq!(found.provision.recommendation, "[RackAwareGoal] Add at least 1 rack with brokers.");
+        assert_eq!(found.score(&goals, &settings), 0.0);
+        // Weights: 1.1 · 1.5 = 1.65 for the first and 1 for a soft one, together 2.65.
+        let half = found.score(&[Goal::RackAware, Goal::ReplicaDistribution], &settings);
+        assert!((half - 100.0 / 2.65).abs() < 1e-9, "{half}");
+    }
+
+    /// One partition on three brokers: disks cannot be even, wherever it lies.
+    #[test]
+    fn a_soft_goal_that_no_move_serves_is_not_reported() {
+        let mut alone = Small::in_racks("abc");
+        alone.partition("t", 0, &[0], 100.0);
+        assert!(found(alone, &[Goal::DiskUsageDistribution]).is_empty());
+        let mut uneven = Small::in_racks("abc");
+        (0..3).for_each(|number| uneven.partition("t", number, &[0], 100.0));
+        assert_eq!(found(uneven, &[Goal::DiskUsageDistribution]).fixable, [Goal::DiskUsageDistribution]);
+    }
+
+    /// Broker 0 is too full; broker 1 could take from it, if it may.
+    #[test]
+    fn who_is_left_alone_is_no_help() {
+        let mut small = Small::in_racks("aa");
+        (0..2).for_each(|number| small.partition("t", number, &[0], 450.0));
+        let (cluster, settings) = (small.cluster(), Settings::default());
+        let request = Request::rebalance(&[Goal::DiskCapacity]);
+        assert_eq!(detect(&cluster, &request, &settings).fixable, [Goal::DiskCapacity]);
+        let excluded = Request { excluded_for_replica_moves: [BrokerId(1)].into(), ..request };
+        assert_eq!(detect(&cluster, &excluded, &settings).unfixable, [Goal::DiskCapacity]);
     }
 
     #[test]
@@ -176,19 +205,8 @@ mod tests {
         small.partition("t", 0, &[0, 1], 100.0);
         small.partition("t", 1, &[2], 100.0);
         let cluster = small.cluster();
-        assert_eq!(detect(&cluster, &[Goal::RackAware], &Settings::default()), vec![]);
-        assert_eq!(score(&cluster, &[Goal::RackAware], &[], &Settings::default()), -1.0);
-    }
-
-    #[test]
-    fn the_score_counts_what_is_violated_fixable_or_not() {
-        let mut small = Small::in_racks("aab");
-        small.partition("t", 0, &[0, 1, 2], 100.0);
-        let (cluster, settings) = (small.cluster(), Settings::default());
-        let goals = [Goal::RackAware, Goal::ReplicaDistribution];
-        let violations = detect(&cluster, &goals, &settings);
-        // Three replicas in two racks. Weights: 1.1 · 1.5 = 1.65 and 1, together 2.65.
-        assert_eq!(violations.iter().map(|found| (found.goal, found.fixable)).collect::<Vec<_>>(), [(goals[0], false)]);
-        assert!((score(&cluster, &goals, &violations, &settings) - 100.0 / 2.65).abs() < 1e-9);
+        assert!(has_offline_replicas(&cluster));
+        let request = Request::rebalance(&[Goal::RackAware]);
+        assert_eq!(detect(&cluster, &request, &Settings::default()), Violations::default());
     }
 }

@@ -7,22 +7,22 @@
 //! plan, so that all this holds for every beginning of it too.
 
 use crate::aims::{Aims, NOISE};
-use crate::cluster::{Cluster, Part, Seat, Slot};
+use crate::cluster::{Part, Seat, Slot};
 use crate::intra::Allowance;
 use crate::options::Budget;
 use crate::plan::{Change, Plan, Undone};
 use crate::reasons::Order;
 use crate::state::{Action, State};
 
-/// Cuts the plan to the budget. Also says what the cluster looks like after what is left of it, and what is left for
+/// Cuts the plan to the budget, beginning with `state` as it was found. Also says what the cluster looks like after what is left of it, and what is left for
 /// moves between disks.
 pub(crate) fn cut<'c>(
-    cluster: &'c Cluster,
+    mut state: State<'c>,
     aims: &Aims,
     changes: Vec<(Order, Change)>,
     budget: Budget,
 ) -> (Plan, State<'c>, Allowance) {
-    let mut state = State::found(cluster);
+    let cluster = state.cluster;
     let mut megabytes_left = budget.megabytes.unwrap_or(f64::INFINITY);
     let mut moves_left = budget.moves.unwrap_or(usize::MAX);
     // What can be afforded as a whole is safe as a whole.
@@ -129,7 +129,7 @@ pub(crate) fn actions(state: &State<'_>, change: &Change) -> Option<Vec<(Action,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::BrokerId;
+    use crate::cluster::{BrokerId, Cluster};
     use crate::fixture::Small;
     use crate::goal::Goal;
     use crate::options::Request;
@@ -155,7 +155,8 @@ mod tests {
         ] {
             let aims = Aims::compile(&State::found(&cluster), goals, &Settings::default(), &rules);
             let budget = Budget { moves: Some(1), megabytes: None };
-            let (plan, ..) = cut(&cluster, &aims, vec![((1, 0), change(0, 0, 1)), ((1, 1), change(1, 1, 0))], budget);
+            let (plan, ..) =
+                cut(State::found(&cluster), &aims, vec![((1, 0), change(0, 0, 1)), ((1, 1), change(1, 1, 0))], budget);
             assert_eq!(plan.changes.len(), kept, "{goals:?}");
         }
     }
@@ -182,7 +183,8 @@ mod tests {
             let changes =
                 [moved(&cluster, ("u", 0), 1, 2), moved(&cluster, ("t", 0), 0, 1), moved(&cluster, ("t", 1), 0, 1)];
             let changes = (0..).map(|place| (1, place)).zip(changes).collect();
-            let (plan, ..) = cut(&cluster, &aims, changes, Budget { moves: Some(moves), megabytes: None });
+            let (plan, ..) =
+                cut(State::found(&cluster), &aims, changes, Budget { moves: Some(moves), megabytes: None });
             let names = plan.changes.iter().map(|change| format!("{}{}", change.topic, change.partition));
             (names.collect::<Vec<_>>(), plan.undone.changes)
         };

@@ -5,6 +5,7 @@
 
 use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
+use crate::held::Rule;
 use crate::options::Demotion;
 use crate::plan::{Cause, Change, Reason, unmoved};
 use crate::planner::{Status, Verdict};
@@ -26,10 +27,9 @@ pub(crate) fn demote(state: &mut State<'_>, rules: &Rules, demotion: Demotion) -
         }
     }
     let miss = ((changes.len() + stuck) as f64, stuck as f64);
-    (
-        changes,
-        vec![Verdict { goal: Goal::PreferredLeaderElection, status: Status::of(miss), miss, refused_by: Vec::new() }],
-    )
+    let held_back_by = if stuck > 0 { vec![(Rule::ExcludedForLeadership, stuck as u64)] } else { Vec::new() };
+    let (goal, status) = (Goal::PreferredLeaderElection, Status::of(miss));
+    (changes, vec![Verdict { goal, status, miss, refused_by: Vec::new(), held_back_by }])
 }
 
 fn is_demoted(state: &State<'_>, rules: &Rules, slot: Slot) -> bool {
@@ -92,8 +92,9 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
 mod tests {
     use super::*;
     use crate::cluster::{BrokerSpec, Cluster, ClusterBuilder, Load, PendingMove, ReplicaSpec};
+    use crate::fixture::planned;
     use crate::options::{Operation, Request};
-    use crate::planner::{Outcome, plan};
+    use crate::planner::Outcome;
     use crate::settings::Settings;
 
     /// Partition `t-0` with the replica list and leader given, on four brokers of which some are dead.
@@ -123,7 +124,7 @@ mod tests {
     fn demoted(cluster: &Cluster, ids: &[i32], demotion: Demotion) -> Outcome {
         let ids = ids.iter().copied().map(BrokerId).collect();
         let request = Request { operation: Operation::DemoteBrokers(ids), demotion, ..Request::default() };
-        plan(cluster, &request, &Settings::default()).unwrap()
+        planned(cluster, &request, &Settings::default()).unwrap()
     }
 
     /// The new list and leader, or nothing if the partition is left alone.
@@ -171,6 +172,7 @@ mod tests {
         let outcome = demoted(&all, &[0, 1], PLAIN);
         assert!(outcome.plan.changes.is_empty());
         assert_eq!((outcome.verdicts[0].status, outcome.verdicts[0].miss), (Status::Violated, (1.0, 1.0)));
+        assert_eq!(outcome.verdicts[0].held_back_by, [(Rule::ExcludedForLeadership, 1)]);
         assert_eq!(result(&cluster(&[0, 1], 0, &[], true), &[0], PLAIN), None);
     }
 
@@ -181,5 +183,6 @@ mod tests {
         assert_eq!((leaders(&outcome.before), leaders(&outcome.after)), (vec![1, 0, 0, 0], vec![0, 1, 0, 0]));
         assert_eq!(outcome.verdicts[0].status, Status::Fixed);
         assert_eq!(outcome.plan.changes[0].added().count(), 0);
+        assert!(!outcome.heals, "nothing moves off the dead broker");
     }
 }

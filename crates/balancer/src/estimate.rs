@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::aims::{Aim, Aims};
-use crate::cluster::{BrokerId, Cluster, Part, Resource, Seat, Slot};
+use crate::cluster::{BrokerId, Cluster, Part, ReplicaSpec, Resource, Seat, Slot};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::plan::{Change, Plan};
@@ -136,17 +136,19 @@ fn expected(cluster: &Cluster, plan: &Plan, before: &[BrokerLoad], pace: &Pace) 
 fn flows(cluster: &Cluster, plan: &Plan) -> BTreeMap<BrokerId, Flow> {
     let mut flows: BTreeMap<BrokerId, Flow> = BTreeMap::new();
     for change in &plan.changes {
-        let added: Vec<BrokerId> = change.added().collect();
-        if added.is_empty() {
+        if change.moves.is_empty() {
             continue;
         }
-        let size = change.megabytes / added.len() as f64;
-        for broker in &added {
-            let flow = flows.entry(*broker).or_default();
-            flow.megabytes_in += size;
+        let part = cluster.find(&change.topic, change.partition);
+        let found: Vec<ReplicaSpec> =
+            part.map(|part| cluster.partition(part as usize).replicas().collect()).unwrap_or_default();
+        for (from, to) in &change.moves {
+            let flow = flows.entry(*to).or_default();
+            let moved = found.iter().find(|replica| replica.broker == *from);
+            flow.megabytes_in += moved.map_or(0.0, |replica| f64::from(replica.load.disk));
             flow.moves += 1;
         }
-        if let Some(source) = source(cluster, change) {
+        if let Some(source) = source(cluster, change, &found) {
             let flow = flows.entry(source).or_default();
             flow.megabytes_out += change.megabytes;
             flow.moves += 1;
@@ -155,10 +157,13 @@ fn flows(cluster: &Cluster, plan: &Plan) -> BTreeMap<BrokerId, Flow> {
     flows
 }
 
-/// Who is copied from: the leader, or the first replica that is alive if that one is gone.
-fn source(cluster: &Cluster, change: &Change) -> Option<BrokerId> {
-    let alive = |id: &BrokerId| cluster.broker(*id).is_some_and(crate::cluster::Broker::is_alive);
-    std::iter::once(change.old_leader).chain(change.old_replicas.iter().copied()).find(alive)
+/// Who is copied from: the leader, or the first replica that serves if that one does not.
+fn source(cluster: &Cluster, change: &Change, found: &[ReplicaSpec]) -> Option<BrokerId> {
+    let serves = |id: &BrokerId| {
+        let is_alive = cluster.broker(*id).is_some_and(crate::cluster::Broker::is_alive);
+        is_alive && !found.iter().any(|replica| replica.broker == *id && replica.offline)
+    };
+    std::iter::once(change.old_leader).chain(change.old_replicas.iter().copied()).find(serves)
 }
 
 /// MB that the broker with most to copy between its own disks has.
@@ -229,25 +234,33 @@ fn parted(state: &State<'_>, aims: &Aims, rules: &Rules) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{BrokerState, Load};
-    use crate::fixture::Small;
+    use crate::cluster::{BrokerSpec, BrokerState, ClusterBuilder, Load};
+    use crate::fixture::{Small, planned};
     use crate::options::{Operation, Request};
     use crate::plan::{DiskChange, Undone};
-    use crate::planner::plan;
     use crate::settings::Settings;
 
     const CAPACITY: [f64; Resource::COUNT] = [100.0, 1000.0, 1000.0, 1000.0];
 
-    fn change(old: &[i32], new: &[i32], megabytes: f64) -> Change {
+    /// Partitions by who holds each and who is to, with so many MB in each replica.
+    type Wanted<'a> = (&'a [i32], &'a [i32], f32);
+
+    fn change(number: i32, (old, new, size): Wanted<'_>) -> Change {
         let ids = |ids: &[i32]| ids.iter().map(|id| BrokerId(*id)).collect::<Vec<_>>();
+        let (old_replicas, new_replicas) = (ids(old), ids(new));
+        let beyond = |one: &[BrokerId], other: &[BrokerId]| {
+            one.iter().copied().filter(|id| !other.contains(id)).collect::<Vec<_>>()
+        };
+        let (gone, added) = (beyond(&old_replicas, &new_replicas), beyond(&new_replicas, &old_replicas));
+        let megabytes = f64::from(size) * added.len() as f64;
         Change {
             topic: "t".to_owned(),
-            partition: 0,
-            old_replicas: ids(old),
-            new_replicas: ids(new),
-            moves: Vec::new(),
-            old_leader: BrokerId(old[0]),
-            new_leader: BrokerId(new[0]),
+            partition: number,
+            moves: gone.into_iter().zip(added).collect(),
+            old_leader: old_replicas[0],
+            new_leader: new_replicas[0],
+            old_replicas,
+            new_replicas,
             disks: Vec::new(),
             megabytes,
             disk_megabytes: 0.0,
@@ -255,12 +268,16 @@ mod tests {
         }
     }
 
-    /// An outcome with this plan, on brokers in racks a, b, c, d that carry nothing.
-    fn outcome(changes: Vec<Change>) -> (Cluster, Outcome) {
-        let mut small = Small::in_racks("abcd");
-        small.partition("t", 0, &[0], 0.0);
+    /// An outcome whose plan does that, on brokers in racks a to e that carry nothing else.
+    fn outcome(wanted: &[Wanted<'_>]) -> (Cluster, Outcome) {
+        let mut small = Small::in_racks("abcde");
+        for (number, (old, _, size)) in (0..).zip(wanted) {
+            small.partition("t", number, old, *size);
+        }
         let cluster = small.cluster();
-        let mut outcome = plan(&cluster, &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        let mut outcome =
+            planned(&cluster, &Request::rebalance(&[Goal::ReplicaCapacity]), &Settings::default()).unwrap();
+        let changes = (0..).zip(wanted).map(|(number, wanted)| change(number, *wanted)).collect();
         outcome.plan = Plan { changes, undone: Undone::default() };
         (cluster, outcome)
     }
@@ -271,7 +288,7 @@ mod tests {
 
     #[test]
     fn one_by_one_is_all_data_at_the_mean_capacity_or_the_throttle() {
-        let (cluster, outcome) = outcome(vec![change(&[0], &[1], 600.0), change(&[2], &[3], 600.0)]);
+        let (cluster, outcome) = outcome(&[(&[0], &[1], 600.0), (&[2], &[3], 600.0)]);
         // 1,200 MB are 1,228,800 KB; at 1,000 KB/s that is 1,228.8 s, or 20.48 minutes.
         close(outcome.estimate(&cluster, &Pace::default()).one_by_one, 20.48);
         // At 256 KB/s it is 4,800 s, or 80 minutes; a throttle above the capacity changes nothing.
@@ -283,29 +300,29 @@ mod tests {
 
     #[test]
     fn brokers_work_side_by_side_and_the_busiest_decides() {
-        let (cluster, both) = outcome(vec![change(&[0], &[1], 600.0), change(&[2], &[3], 600.0)]);
+        let (cluster, both) = outcome(&[(&[0], &[1], 600.0), (&[2], &[3], 600.0)]);
         // 0 to 1 and 2 to 3: 614,400 KB each at 1,000 KB/s, 614.4 s; leaders change once, one look of 10 s.
         close(both.estimate(&cluster, &Pace::default()).expected, 624.4 / 60.0);
-        // From 0 to 1 and to 2 at once: 0 sends both, 1,228.8 s.
-        let (cluster, fan) = outcome(vec![change(&[0], &[0, 1, 2], 1200.0)]);
+        // To 3 and to 4 at once: 0, which leads, sends both, 1,228.8 s.
+        let (cluster, fan) = outcome(&[(&[0, 1, 2], &[0, 3, 4], 600.0)]);
         close(fan.estimate(&cluster, &Pace::default()).expected, 1228.8 / 60.0);
     }
 
     #[test]
     fn a_broker_copies_with_what_clients_leave_of_its_bandwidth() {
-        let mut small = Small::in_racks("ab");
-        small.loaded("t", 0, &[0], Load { nw_out: 600.0, ..Load::default() });
+        let mut small = Small::in_racks("abc");
+        small.loaded("t", 0, &[0, 1], Load { nw_out: 600.0, disk: 400.0, ..Load::default() });
         let cluster = small.cluster();
-        let mut outcome = plan(&cluster, &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
-        outcome.plan = Plan { changes: vec![change(&[0], &[0, 1], 400.0)], undone: Undone::default() };
+        let mut outcome = planned(&cluster, &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        outcome.plan = Plan { changes: vec![change(0, (&[0, 1], &[0, 2], 400.0))], undone: Undone::default() };
         // Broker 0 has 400 of 1,000 KB/s left: 409,600 KB take 1,024 s.
         close(outcome.estimate(&cluster, &Pace::default()).expected, 1024.0 / 60.0);
     }
 
     #[test]
     fn small_moves_wait_for_the_next_look() {
-        let moves = || (0..30).map(|_| change(&[0], &[0, 1], 1.0)).collect();
-        let (cluster, outcome) = outcome(moves());
+        let moves: Vec<Wanted<'_>> = vec![(&[0, 1], &[0, 2], 1.0); 30];
+        let (cluster, outcome) = outcome(&moves);
         // 30 MB take 30.72 s, but ten at a time are three rounds of 10 s: the data decides. Two at a time
         // are fifteen rounds, 150 s.
         close(outcome.estimate(&cluster, &Pace::default()).expected, 30.72 / 60.0);
@@ -316,14 +333,43 @@ mod tests {
         close(outcome.estimate(&cluster, &narrow).expected, 80.0 / 60.0);
     }
 
+    /// Replicas of one partition that differ: what is large goes to broker 3, what is small to broker 4.
+    #[test]
+    fn each_broker_gets_what_the_replica_weighs_that_comes_to_it() {
+        let mut builder = ClusterBuilder::new();
+        for id in 0..5 {
+            let (rack, host, state) = (format!("r{id}"), format!("h{id}"), BrokerState::Alive);
+            builder
+                .broker(BrokerSpec { id: BrokerId(id), rack, host, state, capacity: CAPACITY, disks: Vec::new() })
+                .unwrap();
+        }
+        let replica = |id: i32, disk: f32, offline: bool| ReplicaSpec {
+            broker: BrokerId(id),
+            disk: None,
+            load: Load { disk, ..Load::default() },
+            offline,
+        };
+        builder
+            .partition("t", 0, 0, &[replica(0, 50.0, true), replica(1, 90.0, false), replica(2, 10.0, false)])
+            .unwrap();
+        let cluster = builder.build().unwrap();
+        let mut change = change(0, (&[0, 1, 2], &[0, 3, 4], 0.0));
+        change.megabytes = 100.0;
+        let flows = flows(&cluster, &Plan { changes: vec![change], undone: Undone::default() });
+        close(flows[&BrokerId(3)].megabytes_in, 90.0);
+        close(flows[&BrokerId(4)].megabytes_in, 10.0);
+        // Broker 0 leads and is up, but its replica is not: the next in the list serves.
+        assert!(!flows.contains_key(&BrokerId(0)));
+        close(flows[&BrokerId(1)].megabytes_out, 100.0);
+    }
+
     #[test]
     fn disks_are_estimated_only_if_their_bandwidth_is_known() {
         let disk = |broker, from: &str| DiskChange { broker: BrokerId(broker), from: from.into(), to: "/d2".into() };
-        let mut within = change(&[0, 1], &[0, 1], 0.0);
+        let (cluster, mut outcome) = outcome(&[(&[0, 1], &[0, 1], 60.0), (&[0], &[1], 500.0)]);
+        let [within, from_afar] = &mut outcome.plan.changes[..] else { unreachable!("two changes") };
         (within.disks, within.disk_megabytes) = (vec![disk(0, "/d1"), disk(1, "/d1")], 120.0);
-        let mut from_afar = change(&[0], &[1], 500.0);
         from_afar.disks = vec![disk(1, "")];
-        let (cluster, outcome) = outcome(vec![within, from_afar]);
         assert_eq!(outcome.estimate(&cluster, &Pace::default()).disks, None);
         // 60 MB on each of two brokers: 61,440 KB at 1,024 KB/s are 60 s.
         let known = Pace { disk_bandwidth: Some(1024.0), ..Pace::default() };
@@ -338,7 +384,7 @@ mod tests {
         small.partition("t", 2, &[0, 1], 50.0);
         let operation = Operation::RemoveBrokers([BrokerId(2)].into());
         let request = Request { operation, goals: vec![Goal::ReplicaCapacity], ..Request::default() };
-        let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+        let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
         // 70 + 30 are on broker 2, and nothing else has a reason to move.
         close(outcome.least_megabytes, 100.0);
         close(outcome.bytes_ratio().unwrap(), 1.0);
@@ -354,7 +400,7 @@ mod tests {
         let cluster = small.cluster();
         let operation = Operation::AddBrokers([BrokerId(2)].into());
         let request = Request { operation, goals: vec![Goal::DiskUsageDistribution], ..Request::default() };
-        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        let outcome = planned(&cluster, &request, &Settings::default()).unwrap();
         // 600 MB over three brokers is 200 each, 182 to 218 allowed. The new one lacks 182; the old ones
         // have 300 each, 82 over each, 164 together. 91 moves of 2 MB bring exactly 182.
         close(outcome.least_megabytes, 182.0);
@@ -362,7 +408,7 @@ mod tests {
         close(outcome.bytes_ratio().unwrap(), 1.0);
         // Without the goal nothing has to move.
         let request = Request { goals: vec![Goal::DiskCapacity], ..request };
-        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        let outcome = planned(&cluster, &request, &Settings::default()).unwrap();
         assert_eq!((outcome.least_megabytes, outcome.bytes_ratio()), (0.0, None));
     }
 
@@ -371,7 +417,7 @@ mod tests {
         let mut small = Small::in_racks("aab");
         small.partition("t", 0, &[0, 1], 40.0);
         small.partition("t", 1, &[0, 2], 500.0);
-        let outcome = plan(&small.cluster(), &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
+        let outcome = planned(&small.cluster(), &Request::rebalance(&[Goal::RackAware]), &Settings::default()).unwrap();
         // t-0 has both replicas in rack a: one of its 40 MB must go; t-1 is as it should be.
         close(outcome.least_megabytes, 40.0);
         close(outcome.plan.megabytes(), 40.0);

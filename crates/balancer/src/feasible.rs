@@ -63,8 +63,8 @@ impl Feasibility<'_> {
                 return Err(self.infeasible(goal, failure));
             }
         }
-        // Electing preferred leaders moves no data, so nothing offline can be its fault.
-        let moving = self.aims.goals.iter().find(|goal| **goal != Goal::PreferredLeaderElection);
+        // What moves no data is not to blame for what is offline.
+        let moving = self.aims.goals.iter().find(|goal| goal.moves_replicas());
         let stranded = || self.rules.offline().find(|slot| self.rules.must_move(state, *slot));
         if let Some(goal) = moving
             && let Some(slot) = stranded()
@@ -84,7 +84,7 @@ impl Feasibility<'_> {
         if let Some(advice) = &advice {
             reason.push_str(&format!(" {advice}"));
         }
-        let tips = tips(self.request, self.rules.excluded_topics());
+        let tips = tips(self.request, self.rules);
         Infeasible { goal, reason, tips, provision: Provision::under(goal, advice.as_ref()) }
     }
 
@@ -186,9 +186,9 @@ impl Feasibility<'_> {
     }
 
     fn crowded_rack(&self, state: &State<'_>) -> Option<Failure> {
-        let (part, racks) = self.included(state).find_map(|part| {
+        let (part, taken) = self.included(state).find_map(|part| {
             let racks: BTreeSet<u16> = state.cluster.slots(part).map(|slot| self.rack(state, slot)).collect();
-            (racks.len() < state.cluster.slots(part).len()).then_some((part, racks.len()))
+            (racks.len() < state.cluster.slots(part).len()).then_some((part, racks))
         })?;
         let leader = state.leader(part);
         let followers = state.cluster.slots(part).filter(|slot| *slot != leader);
@@ -199,7 +199,15 @@ impl Feasibility<'_> {
             id(state, state.seat(leader)),
             listed(&followers)
         );
-        Some((message, Some(Advice::Add(Thing::Racks(state.cluster.slots(part).len() - racks)))))
+        let alive = racks(state.cluster, |seat| self.rules.is_alive(seat));
+        let thing = if alive < state.cluster.slots(part).len() {
+            Thing::Racks(state.cluster.slots(part).len() - taken.len())
+        } else {
+            // There are racks enough, but nobody in them who may take a replica.
+            let taken = taken.iter().map(|rack| state.cluster.racks()[usize::from(*rack)].clone());
+            Thing::BrokersOutside(1, taken.collect())
+        };
+        Some((message, Some(Advice::Add(thing))))
     }
 
     fn uneven_racks(&self, state: &State<'_>) -> Option<Failure> {
@@ -231,14 +239,13 @@ impl Feasibility<'_> {
     fn leaderless(&self, state: &State<'_>) -> Option<Failure> {
         let topics = (0..state.cluster.topics().len() as u32).filter(|topic| self.aims.min_leaders(*topic) > 0);
         let mut pairs = topics.flat_map(|topic| self.leading(state).map(move |seat| (topic, seat)));
-        let (topic, seat) =
-            pairs.find(|(topic, seat)| state.led().of(*topic, *seat) < self.aims.min_leaders(*topic))?;
+        let (topic, seat) = pairs.find(|(topic, seat)| state.led(*topic, *seat) < self.aims.min_leaders(*topic))?;
         let message = format!(
             "Broker {} has insufficient per-broker leaders for topic {} (required: {} current: {}).",
             id(state, seat),
             state.cluster.topics()[topic as usize],
             self.aims.min_leaders(topic),
-            state.led().of(topic, seat)
+            state.led(topic, seat)
         );
         Some((message, None))
     }
@@ -307,7 +314,7 @@ fn capacity(goal: Goal) -> Option<Resource> {
 }
 
 /// What of the request may stand in the way.
-fn tips(request: &Request, excluded_topics: usize) -> Vec<String> {
+fn tips(request: &Request, rules: &Rules) -> Vec<String> {
     let ids = |ids: &BTreeSet<BrokerId>| listed(&ids.iter().copied().collect::<Vec<_>>());
     let mut tips: Vec<String> = Vec::new();
     if request.only_immigrants {
@@ -324,6 +331,13 @@ fn tips(request: &Request, excluded_topics: usize) -> Vec<String> {
             ids(&request.destinations)
         ));
     }
+    if rules.only_new() {
+        tips.push(
+            "While there are new brokers, replicas move to these only. Potential mitigation: Rebalance the cluster once \
+             they count as alive, or name the brokers to move to using destination_broker_ids parameter."
+                .to_owned(),
+        );
+    }
     if !request.excluded_for_replica_moves.is_empty() {
         tips.push(format!(
             "The following brokers are excluded from replica moves {}. Potential mitigation: Drop excluded brokers \
@@ -338,6 +352,7 @@ fn tips(request: &Request, excluded_topics: usize) -> Vec<String> {
             ids(&request.excluded_for_leadership)
         ));
     }
+    let excluded_topics = rules.excluded_topics();
     if excluded_topics > 0 {
         tips.push(format!(
             "There are {excluded_topics} topics excluded from replica move. Potential mitigation: Remove selected \

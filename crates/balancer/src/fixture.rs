@@ -1,6 +1,18 @@
 //! Small clusters for tests, written as numbers that can be added up by hand.
 
 use crate::cluster::{BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec, Resource};
+use crate::inspect::inspect;
+use crate::options::Request;
+use crate::planner::{Outcome, Refused, plan};
+use crate::settings::Settings;
+
+/// The plan for the request, looked over by the independent checker. No test plans without.
+pub(crate) fn planned(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let outcome = plan(cluster, request, settings)?;
+    let findings: Vec<String> = inspect(cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{request:?}\n{}", findings.join("\n"));
+    Ok(outcome)
+}
 
 /// A cluster in the making: brokers first, then partitions.
 pub(crate) struct Small {
@@ -66,7 +78,37 @@ impl Dice {
 
 /// A small cluster of which some brokers hold much more than others.
 pub(crate) fn crooked(dice: &mut Dice) -> Cluster {
-    let mut small = Small::in_racks(["aabb", "abcd", "aabbc", "abcabc"][dice.below(4) as usize]);
+    let small = Small::in_racks(["aabb", "abcd", "aabbc", "abcabc"][dice.below(4) as usize]);
+    filled(small, dice)
+}
+
+/// The same with brokers in pairs on one host each.
+pub(crate) fn crooked_on_shared_hosts(dice: &mut Dice) -> Cluster {
+    let mut small = Small::in_racks("");
+    for id in 0..6 {
+        let host = format!("host{}", id / 2);
+        small.broker(id, ['a', 'b', 'c'][id as usize / 2], &host, BrokerState::Alive, [100.0, 1000.0, 1000.0, 1000.0]);
+    }
+    filled(small, dice)
+}
+
+/// The same with disks of which hardly more is free than must be.
+pub(crate) fn crooked_with_little_room(dice: &mut Dice) -> Cluster {
+    let mut small = Small::in_racks("");
+    for id in 0..4 {
+        let disk = f64::from(250 + dice.below(250));
+        small.broker(
+            id,
+            ['a', 'b', 'c', 'd'][id as usize],
+            &format!("host{id}"),
+            BrokerState::Alive,
+            [100.0, 1000.0, 1000.0, disk],
+        );
+    }
+    filled(small, dice)
+}
+
+fn filled(mut small: Small, dice: &mut Dice) -> Cluster {
     let brokers = 4;
     for number in 0..(6 + dice.below(14) as i32) {
         let first = (dice.below(brokers) * dice.below(brokers) / brokers) as i32;

@@ -146,6 +146,12 @@ impl Goal {
         Goal::INTRA_BROKER.contains(&self)
     }
 
+    /// Whether replicas go from broker to broker while it is in force, be it only because they are offline. Electing
+    /// preferred leaders copies nothing.
+    pub(crate) fn moves_replicas(self) -> bool {
+        self != Goal::PreferredLeaderElection && !self.is_intra_broker()
+    }
+
     /// The resource it cannot do without, if any.
     pub fn resource(self) -> Option<Resource> {
         match self {

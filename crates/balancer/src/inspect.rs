@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::cluster::{Broker, BrokerId, BrokerState, Cluster, DiskState, PartitionView, ReplicaSpec};
+use crate::goal::Goal;
 use crate::options::{Operation, Request};
 use crate::plan::{Change, Plan};
 
@@ -458,10 +459,12 @@ impl Inspector<'_> {
 
     /// Whether the request is about brokers at all; leadership and disks leave offline replicas be.
     fn moves_between_brokers(&self) -> bool {
-        !matches!(
-            self.request.operation,
-            Operation::DemoteBrokers(_) | Operation::RemoveDisks(_) | Operation::RebalanceDisks
-        )
+        let moves = |goal: &Goal| goal.moves_replicas() && goal.is_measurable(self.cluster.unknown());
+        match self.request.operation {
+            Operation::DemoteBrokers(_) | Operation::RemoveDisks(_) | Operation::RebalanceDisks => false,
+            Operation::RemoveBrokers(_) | Operation::FixOfflineReplicas => true,
+            Operation::Rebalance | Operation::AddBrokers(_) => self.request.goals_in_force().iter().any(moves),
+        }
     }
 
     fn is_excluded(&self, topic: &str) -> bool {

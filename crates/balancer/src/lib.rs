@@ -8,6 +8,7 @@ pub mod anomaly;
 pub mod cluster;
 pub mod estimate;
 pub mod goal;
+pub mod held;
 pub mod inspect;
 pub mod options;
 pub mod plan;

@@ -130,6 +130,16 @@ impl Request {
             _ => Goal::DEFAULT.to_vec(),
         }
     }
+
+    /// Whether what is offline moves, if these goals are in force: electing leaders and tidying disks copies nothing from
+    /// broker to broker, unless that is what the operation is for.
+    pub(crate) fn evacuates(&self, goals: &[Goal]) -> bool {
+        match self.operation {
+            Operation::DemoteBrokers(_) | Operation::RemoveDisks(_) | Operation::RebalanceDisks => false,
+            Operation::RemoveBrokers(_) | Operation::FixOfflineReplicas => true,
+            Operation::Rebalance | Operation::AddBrokers(_) => goals.iter().any(|goal| goal.moves_replicas()),
+        }
+    }
 }
 
 #[cfg(test)]

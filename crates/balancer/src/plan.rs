@@ -46,6 +46,10 @@ impl Plan {
                 hash.update((list.len() as u32).to_be_bytes());
                 list.iter().for_each(|broker| hash.update(broker.0.to_be_bytes()));
             }
+            hash.update((change.moves.len() as u32).to_be_bytes());
+            for broker in change.moves.iter().flat_map(|(from, to)| [from, to]) {
+                hash.update(broker.0.to_be_bytes());
+            }
             hash.update(change.old_leader.0.to_be_bytes());
             hash.update(change.new_leader.0.to_be_bytes());
             hash.update((change.disks.len() as u32).to_be_bytes());
@@ -253,7 +257,14 @@ mod tests {
         let list = Change { new_replicas: vec![BrokerId(1), BrokerId(0)], ..one.clone() };
         let disk = DiskChange { broker: BrokerId(0), from: "a".into(), to: "b".into() };
         let disks = Change { disks: vec![disk], ..one.clone() };
-        for changed in [&leader, &list, &disks] {
+        // Replicas of one partition may differ, so that it matters which of them goes where.
+        let moves = |ways: [(i32, i32); 2]| {
+            let moves = ways.map(|(from, to)| (BrokerId(from), BrokerId(to))).to_vec();
+            Change { moves, ..one.clone() }
+        };
+        let (straight, crosswise) = (moves([(0, 2), (1, 3)]), moves([(0, 3), (1, 2)]));
+        assert_ne!(name(&[&straight]), name(&[&crosswise]));
+        for changed in [&leader, &list, &disks, &straight] {
             assert_ne!(known, name(&[changed, &other]));
         }
         assert_ne!(known, name(&[&other, &one]));

@@ -8,6 +8,7 @@ use crate::estimate;
 use crate::feasible::Feasibility;
 use crate::gauges::Gauge;
 use crate::goal::Goal;
+use crate::held::{Rule, held_back};
 use crate::improve::Search;
 use crate::intra::{self, DiskLoad};
 use crate::options::{Budget, Operation, Request};
@@ -91,6 +92,8 @@ pub struct Verdict {
     pub miss: (f64, f64),
     /// If violated: the goals of higher priority that refused its moves, and how often.
     pub refused_by: Vec<(Goal, u64)>,
+    /// If violated: the rules that kept it from more, and how many replicas, leaders or brokers they kept.
+    pub held_back_by: Vec<(Rule, u64)>,
 }
 
 /// What one broker carries.
@@ -132,6 +135,9 @@ pub struct Outcome {
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
+    /// How many changes at the end of the plan break a hard goal for a while, in whatever order they come; nearly always
+    /// none.
+    pub unsafe_changes: usize,
     /// Whether replicas had to leave where they were, offline or on brokers that are removed: then soft goals move
     /// nothing else, and once that is done a rebalance may get further.
     pub heals: bool,
@@ -141,6 +147,12 @@ pub struct Outcome {
 
 /// Makes the plan for `request`.
 pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    plan_on(State::for_goals(cluster, &request.goals_in_force(), settings), request, settings)
+}
+
+/// Makes the plan for `request` on a cluster of which `state` is as it was found.
+pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let cluster = state.cluster;
     let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
     let settings = for_people.as_ref().unwrap_or(settings);
     let rules = Rules::compile(cluster, request)?;
@@ -151,11 +163,11 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         return Err(BadRequest::NothingMeasured(names.join(", ")).into());
     }
     let (goals, inside) = intra::split(cluster, request, goals, settings)?;
-    let state = State::found(cluster);
     let aims = Aims::compile(&state, &goals, settings, &rules);
     let (before, found) = (loads(&state), state.all_levels().to_vec());
     let misses: Vec<f64> = (0..goals.len()).map(|goal| aims.miss(goal, &state, &rules)).collect();
     Feasibility { aims: &aims, rules: &rules, settings, request }.before(&state).map_err(Refused::Infeasible)?;
+    let evacuates = request.evacuates(&goals);
     let mut search = Search::new(state, &rules, aims, request.threads.max(1));
     let (changes, mut verdicts) = if let Operation::DemoteBrokers(_) = request.operation {
         let (changes, verdicts) = demote::demote(&mut search.state, &rules, request.demotion);
@@ -163,7 +175,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     } else {
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
-            search.run();
+            search.run(evacuates);
         }
         let feasibility = Feasibility { aims: &search.aims, rules: &rules, settings, request };
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;
@@ -171,17 +183,21 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
     };
     // What a budget leaves undone says nothing about the cluster's size.
     let size = provision(&search.state, &search.aims, &rules, settings);
+    let mut unsafe_changes = 0;
     let (mut plan, left) = if request.budget == Budget::default() {
         let changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
-        let changes = order::safe(&found, &search.state, &search.aims, changes);
-        (Plan { changes, undone: Undone::default() }, None)
+        let ordered = order::safe(&found, &search.state, &search.aims, changes);
+        unsafe_changes = ordered.unsafe_changes;
+        (Plan { changes: ordered.changes, undone: Undone::default() }, None)
     } else {
-        let (plan, state, left) = budget::cut(cluster, &search.aims, changes, request.budget);
+        let (plan, state, left) = budget::cut(search.state.as_found(), &search.aims, changes, request.budget);
         search.state = state;
+        // By the mean of what is left of the plan, not of all of it.
+        search.aims.renew_leader_in(&search.state);
         (plan, Some(left))
     };
     if verdicts.is_empty() {
-        verdicts = judged(&search, &misses);
+        verdicts = judged(&search, &misses, plan.undone);
     }
     let means = (search.threads, left);
     let tidied = intra::tidy(&search.state, &rules, &inside, settings, means).map_err(Refused::Infeasible)?;
@@ -197,7 +213,8 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
         score: score(&verdicts, &plan, settings),
         provision: if lacks_a_hard_goal { Provision::default() } else { size },
         least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
-        heals: rules.healing,
+        unsafe_changes,
+        heals: rules.healing && evacuates,
         plan,
         verdicts,
         unmeasured,
@@ -208,17 +225,25 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 }
 
 /// How each goal fares by what the search made of it.
-fn judged(search: &Search<'_, '_>, before: &[f64]) -> Vec<Verdict> {
+fn judged(search: &Search<'_, '_>, before: &[f64], undone: Undone) -> Vec<Verdict> {
     let goals = &search.aims.goals;
     let verdict = |(index, goal): (usize, &Goal)| {
         let after = search.aims.miss(index, &search.state, search.rules);
         let status = Status::of((before[index], after));
         let mut refused_by: Vec<(Goal, u64)> = Vec::new();
+        let mut held_back_by: Vec<(Rule, u64)> = Vec::new();
         if status == Status::Violated {
+            if undone.changes > 0 {
+                held_back_by.push((Rule::Budget, undone.changes as u64));
+            }
+            held_back_by.extend(held_back(&search.state, &search.aims, search.rules, index));
             refused_by.extend(goals.iter().copied().zip(search.vetoes[index].iter().copied()).filter(|(_, n)| *n > 0));
             refused_by.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+            // Where somebody or something else is in the way, that nothing helped says nothing more.
+            let known = refused_by.len() + held_back_by.len() > 1;
+            held_back_by.retain(|(rule, _)| *rule != Rule::NothingHelps || !known);
         }
-        Verdict { goal: *goal, status, miss: (before[index], after), refused_by }
+        Verdict { goal: *goal, status, miss: (before[index], after), refused_by, held_back_by }
     };
     goals.iter().enumerate().map(verdict).collect()
 }

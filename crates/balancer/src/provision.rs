@@ -271,12 +271,11 @@ impl<'a, 'c> Size<'a, 'c> {
 mod tests {
     use super::*;
     use crate::cluster::Load;
-    use crate::fixture::Small;
+    use crate::fixture::{Small, planned};
     use crate::options::Request;
-    use crate::planner::plan;
 
     fn judged(small: Small, goals: &[Goal], settings: &Settings) -> (ProvisionStatus, String) {
-        let outcome = plan(&small.cluster(), &Request::rebalance(goals), settings).unwrap();
+        let outcome = planned(&small.cluster(), &Request::rebalance(goals), settings).unwrap();
         (outcome.provision.status, outcome.provision.recommendation)
     }
 
@@ -374,7 +373,7 @@ mod tests {
             small.partition("t", 0, &[0, 1], 10.0);
             let budget = crate::options::Budget { megabytes, moves: None };
             let request = Request { budget, ..Request::rebalance(goals) };
-            let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+            let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
             (outcome.plan.changes.len(), outcome.provision.status)
         };
         let too_many = ProvisionStatus::OverProvisioned;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::{BrokerId, BrokerState, Cluster, Part, Seat, Slot};
+use crate::held::Rule;
 use crate::options::{Operation, Request};
 use crate::state::State;
 
@@ -42,6 +43,22 @@ pub enum BadRequest {
     /// A goal that has no place in the operation.
     #[error("{0}")]
     Misplaced(String),
+}
+
+/// The brokers that may get a certain replica.
+pub(crate) struct Receivers<'r> {
+    rules: &'r Rules,
+    leads: bool,
+    /// Not though they might get others.
+    barred: Vec<Seat>,
+    /// Where it was found, if it may return there.
+    home: Option<Seat>,
+}
+
+impl Receivers<'_> {
+    pub(crate) fn contains(&self, seat: Seat) -> bool {
+        self.home == Some(seat) || (self.rules.is_open(seat, self.leads) && !self.barred.contains(&seat))
+    }
 }
 
 /// The eligibility rules of one request.
@@ -183,27 +200,47 @@ impl Rules {
 
     /// Whether the broker may get the replica, the partition's other replicas aside.
     pub(crate) fn may_receive(&self, state: &State<'_>, slot: Slot, leads: bool, to: Seat) -> bool {
-        let seat = usize::from(to);
-        if !self.takes_replicas[seat] || (leads && !self.takes_leaders[seat]) {
+        if to == state.home(slot) {
+            return self.may_return(state, slot, leads);
+        }
+        if !self.is_open(to, leads) {
             return false;
         }
-        // A broker that had a replica of the partition may get that one back, and no other in its place that weighs
-        // differently: nobody could tell the two apart in the replica lists, so the plan would promise what does not
+        // A broker that had a replica of the partition gets no other in its place that weighs differently: nobody could tell the two apart in the replica lists, so the plan would promise what does not
         // come true. It gets none at all if its disk has failed under it: in the lists that would look as if nothing
         // had to move.
         let (part, load) = (state.cluster.part_of(slot), state.cluster.slot_load(slot));
-        let bars = |other: Slot| {
-            state.home(other) == to
-                && (self.is_offline(other) || other != slot && state.cluster.slot_load(other) != load)
-        };
+        let bars =
+            |other: Slot| state.home(other) == to && (self.is_offline(other) || state.cluster.slot_load(other) != load);
         // Nor one that a copy is on its way to already.
         let awaits_one = || !self.frozen.is_empty() && state.cluster.pending().binary_search(&(part, to)).is_ok();
-        if state.cluster.slots(part).any(bars) || awaits_one() {
-            return false;
-        }
-        // Back to where it was found, but not with leadership that it won elsewhere: old brokers gain nothing.
-        let returns = to == state.home(slot) && (!leads || state.first_leader(part) == slot);
-        self.named_destinations || !self.has_new || self.is_new(to) || returns
+        !state.cluster.slots(part).any(bars) && !awaits_one()
+    }
+
+    /// Whether the broker may get replicas that were not on it, leading or not, whatever they are.
+    fn is_open(&self, seat: Seat, leads: bool) -> bool {
+        let at = usize::from(seat);
+        self.takes_replicas[at] && (!leads || self.takes_leaders[at]) && (!self.only_new() || self.is_new(seat))
+    }
+
+    /// All brokers that [`Rules::may_receive`] the replica, for whoever asks about many of them.
+    pub(crate) fn receivers(&self, state: &State<'_>, slot: Slot, leads: bool) -> Receivers<'_> {
+        let part = state.cluster.part_of(slot);
+        let asked = |seat: Seat| !self.may_receive(state, slot, leads, seat);
+        let homes = state.cluster.slots(part).map(|other| state.home(other));
+        let pending = if self.frozen.is_empty() { &[][..] } else { state.cluster.pending() };
+        let first = pending.partition_point(|(moving, _)| *moving < part);
+        let promised = pending[first..].iter().take_while(|(moving, _)| *moving == part).map(|(_, seat)| *seat);
+        let barred = homes.chain(promised).filter(|seat| asked(*seat)).collect();
+        let home = Some(state.home(slot)).filter(|home| !asked(*home));
+        Receivers { rules: self, leads, barred, home }
+    }
+
+    /// Whether the replica may go back to where it was found: it then has not moved at all, so that no rule about who gets
+    /// replicas is asked. Leadership that it won elsewhere it may bring along only where leadership may go.
+    fn may_return(&self, state: &State<'_>, slot: Slot, leads: bool) -> bool {
+        let led = state.first_leader(state.cluster.part_of(slot)) == slot;
+        !self.is_offline(slot) && (!leads || led || self.may_lead_more(state.home(slot)))
     }
 
     /// Whether the partition may be led by `slot` instead of its leader.
@@ -226,22 +263,77 @@ impl Rules {
             && (self.may_lead_more(seat) || seat == state.home(leader))
     }
 
+    /// Whether leadership may go back to the replica that was found leading. That is no change, so nobody is asked.
+    pub(crate) fn may_lead_again(&self, state: &State<'_>, slot: Slot) -> bool {
+        let is_first = state.first_leader(state.cluster.part_of(slot)) == slot;
+        is_first && state.seat(slot) == state.home(slot) && !self.is_offline(slot)
+    }
+
     /// Whether the broker may get replicas that were never on it.
     pub(crate) fn may_gain(&self, seat: Seat) -> bool {
-        self.takes_replicas[usize::from(seat)] && (self.named_destinations || !self.has_new || self.is_new(seat))
+        self.takes_replicas[usize::from(seat)] && (!self.only_new() || self.is_new(seat))
+    }
+
+    /// The rule that keeps goals from moving the replica, if one does.
+    pub(crate) fn bar_to_move(&self, state: &State<'_>, slot: Slot, hard: bool) -> Option<Rule> {
+        let part = state.cluster.part_of(slot);
+        (!self.may_move(state, slot, hard)).then(|| {
+            if self.is_excluded(state.cluster.topic_of(part)) {
+                Rule::ExcludedTopics
+            } else if self.frozen.binary_search(&part).is_ok() {
+                Rule::Moving
+            } else if self.only_immigrants {
+                Rule::OnlyImmigrants
+            } else {
+                Rule::Healing
+            }
+        })
+    }
+
+    /// The rule that keeps a broker that is alive from getting replicas that were never on it, if one does.
+    pub(crate) fn bar_to_gain(&self, seat: Seat) -> Option<Rule> {
+        (!self.may_gain(seat)).then(|| {
+            if self.named_destinations {
+                Rule::Destinations
+            } else if self.only_new() && self.takes_replicas[usize::from(seat)] {
+                Rule::OnlyNewBrokers
+            } else {
+                Rule::ExcludedForReplicaMoves
+            }
+        })
+    }
+
+    /// The rule that keeps a replica that serves from leading its partition, if one does.
+    pub(crate) fn bar_to_lead(&self, state: &State<'_>, slot: Slot) -> Option<Rule> {
+        let part = state.cluster.part_of(slot);
+        let could = slot != state.leader(part) && !self.must_move(state, slot);
+        (could && !self.may_lead(state, slot)).then(|| {
+            if !self.takes_leaders(state.seat(slot)) {
+                Rule::ExcludedForLeadership
+            } else if self.is_excluded(state.cluster.topic_of(part)) {
+                Rule::ExcludedTopics
+            } else if self.frozen.binary_search(&part).is_ok() {
+                Rule::Moving
+            } else if self.only_immigrants {
+                Rule::OnlyImmigrants
+            } else {
+                Rule::OnlyNewBrokers
+            }
+        })
     }
 
     pub(crate) fn is_new(&self, seat: Seat) -> bool {
         self.states[usize::from(seat)] == BrokerState::New
     }
 
-    pub(crate) fn has_new(&self) -> bool {
-        self.has_new
+    /// Whether brokers are new and nothing overrides that old ones gain nothing then.
+    pub(crate) fn only_new(&self) -> bool {
+        self.has_new && !self.named_destinations
     }
 
     /// Whether the broker may take leadership over from any other.
     pub(crate) fn may_lead_more(&self, seat: Seat) -> bool {
-        self.takes_leaders(seat) && (self.named_destinations || !self.has_new || self.is_new(seat))
+        self.takes_leaders(seat) && (!self.only_new() || self.is_new(seat))
     }
 
     /// Whether the broker may lead more than it does.

@@ -43,9 +43,8 @@ pub(crate) fn score(verdicts: &[Verdict], plan: &Plan, settings: &Settings) -> (
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Small;
+    use crate::fixture::{Small, planned};
     use crate::options::Request;
-    use crate::planner::plan;
 
     const THREE: [Goal; 3] = [Goal::RackAware, Goal::ReplicaDistribution, Goal::DiskUsageDistribution];
 
@@ -67,7 +66,7 @@ mod tests {
         let mut small = Small::in_racks("aab");
         small.partition("t", 0, &[0, 1], 10.0);
         let request = Request::rebalance(&[Goal::RackAware, Goal::LeaderReplicaDistribution]);
-        let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+        let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
         // One leader on three brokers: 1/3 each, allowed floor(0.3) = 0 to ceil(0.36) = 1, so it is
         // satisfied. Weights: 1.1 · 1.5 = 1.65 and 1, together 2.65.
         assert!((outcome.score.0 - 100.0 / 2.65).abs() < 1e-9, "{:?}", outcome.score);

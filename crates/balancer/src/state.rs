@@ -5,6 +5,8 @@
 
 use crate::cluster::{Cluster, Part, Seat, Slot};
 use crate::gauges::{GAUGES, Levels, leadership_levels, minus, negated, plus, replica_levels};
+use crate::goal::Goal;
+use crate::settings::Settings;
 
 /// One step of a plan in the making.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +70,8 @@ pub(crate) struct State<'c> {
     places: Vec<u32>,
     levels: Vec<Levels>,
     topics: TopicCounts,
-    led: TopicCounts,
+    /// Leaders per topic and broker, where somebody asks: it is as large as the one above.
+    led: Option<TopicCounts>,
 }
 
 impl<'c> State<'c> {
@@ -87,13 +90,12 @@ impl<'c> State<'c> {
             places: vec![0; cluster.replica_count()],
             levels: vec![[0.0; GAUGES]; seats],
             topics: TopicCounts::none(cluster),
-            led: TopicCounts::none(cluster),
+            led: None,
         };
         for part in 0..cluster.partition_count() as Part {
             let topic = cluster.topic_of(part);
             let lead = cluster.lead_load(part);
             let leader = state.leader(part);
-            *state.led.entry(topic, state.seats[leader as usize]) += 1;
             for slot in cluster.slots(part) {
                 let seat = state.seats[slot as usize];
                 let row = &mut state.levels[usize::from(seat)];
@@ -107,8 +109,32 @@ impl<'c> State<'c> {
             let promised = replica_levels(cluster.slot_load(state.leader(part)), cluster.lead_load(part), false);
             let row = &mut state.levels[usize::from(seat)];
             *row = plus(*row, promised);
+            *state.topics.entry(cluster.topic_of(part), seat) += 1;
         }
         state
+    }
+
+    /// The same with all counted that these goals ask for.
+    pub(crate) fn for_goals(cluster: &'c Cluster, goals: &[Goal], settings: &Settings) -> Self {
+        let state = State::found(cluster);
+        let asks = goals.contains(&Goal::MinTopicLeadersPerBroker);
+        let watched = settings.topics_with_min_leaders_per_broker.is_some();
+        if asks && watched { state.counting_leaders() } else { state }
+    }
+
+    /// The placement as found, with the same counted as here.
+    pub(crate) fn as_found(&self) -> State<'c> {
+        let state = State::found(self.cluster);
+        if self.led.is_some() { state.counting_leaders() } else { state }
+    }
+
+    fn counting_leaders(mut self) -> Self {
+        let mut led = TopicCounts::none(self.cluster);
+        for part in 0..self.cluster.partition_count() as Part {
+            *led.entry(self.cluster.topic_of(part), self.seat(self.leader(part))) += 1;
+        }
+        self.led = Some(led);
+        self
     }
 
     pub(crate) fn seat(&self, slot: Slot) -> Seat {
@@ -150,9 +176,9 @@ impl<'c> State<'c> {
         &self.topics
     }
 
-    /// How many partitions of each topic each broker leads.
-    pub(crate) fn led(&self) -> &TopicCounts {
-        &self.led
+    /// How many partitions of the topic the broker leads; 0 if nobody asked to count.
+    pub(crate) fn led(&self, topic: u32, seat: Seat) -> u32 {
+        self.led.as_ref().map_or(0, |led| led.of(topic, seat))
     }
 
     /// Whether the broker holds a replica of the partition.
@@ -244,8 +270,10 @@ impl<'c> State<'c> {
     /// Counts the partition's leadership on another broker.
     fn pass_on(&mut self, part: Part, from: Seat, to: Seat) {
         let topic = self.cluster.topic_of(part);
-        *self.led.entry(topic, from) -= 1;
-        *self.led.entry(topic, to) += 1;
+        if let Some(led) = &mut self.led {
+            *led.entry(topic, from) -= 1;
+            *led.entry(topic, to) += 1;
+        }
     }
 
     fn carry(&mut self, slot: Slot, to: Seat) {
@@ -274,6 +302,20 @@ mod tests {
     use super::*;
     use crate::fixture::Small;
 
+    /// A table of all topics and brokers is no small thing: nobody pays for one that nobody reads.
+    #[test]
+    fn leaders_are_counted_only_where_a_minimum_is_asked_for() {
+        let mut small = Small::in_racks("ab");
+        small.partition("t", 0, &[0, 1], 1.0);
+        let cluster = small.cluster();
+        let pattern = crate::options::TopicPattern::new("t").unwrap();
+        let asking = Settings { topics_with_min_leaders_per_broker: Some(pattern), ..Settings::default() };
+        let counts = |goals: &[Goal], settings: &Settings| State::for_goals(&cluster, goals, settings).led.is_some();
+        assert!(counts(&Goal::DEFAULT, &asking));
+        assert!(!counts(&Goal::DEFAULT, &Settings::default()));
+        assert!(!counts(&[Goal::RackAware], &asking));
+    }
+
     /// What is counted as actions happen is what counting anew would find.
     #[test]
     fn counts_follow_every_kind_of_action() {
@@ -283,7 +325,7 @@ mod tests {
         }
         small.partition("u", 0, &[1, 2], 1.0);
         let cluster = small.cluster();
-        let mut state = State::found(&cluster);
+        let mut state = State::found(&cluster).counting_leaders();
         let slot = |part: Part, place: Slot| cluster.slots(part).start + place;
         let actions = [
             Action::Move { slot: slot(0, 0), to: 2 },
@@ -299,7 +341,7 @@ mod tests {
                 let parts = || cluster.topic_parts(topic);
                 let led = parts().filter(|part| state.seat(state.leader(*part)) == seat).count();
                 let held = parts().filter(|part| state.holds(seat, *part)).count();
-                let counted = (state.led().of(topic, seat) as usize, state.topics().of(topic, seat) as usize);
+                let counted = (state.led(topic, seat) as usize, state.topics().of(topic, seat) as usize);
                 assert_eq!(counted, (led, held), "topic {topic} on broker {seat} after {action:?}");
             }
         }

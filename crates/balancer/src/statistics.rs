@@ -68,10 +68,9 @@ fn spread(values: &[f64]) -> Spread {
 mod tests {
     use super::*;
     use crate::cluster::{BrokerState, Load};
-    use crate::fixture::Small;
+    use crate::fixture::{Small, planned};
     use crate::goal::Goal;
     use crate::options::Request;
-    use crate::planner::plan;
     use crate::settings::Settings;
 
     #[test]
@@ -89,7 +88,7 @@ mod tests {
         small.loaded("t", 0, &[0], Load { cpu: 10.0, nw_in: 100.0, nw_out: 200.0, disk: 200.0 });
         small.loaded("t", 1, &[1, 0], Load { cpu: 30.0, nw_in: 300.0, nw_out: 400.0, disk: 400.0 });
         let request = Request::rebalance(&[Goal::RackAware]);
-        let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+        let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
         let (before, after) = outcome.statistics;
         // Disk: broker 0 has 600 of 1,000 (60 %), broker 1 has 400 of 4,000 (10 %).
         let disk = Spread { min: 10.0, mean: 35.0, max: 60.0, deviation: 25.0 };
@@ -113,7 +112,7 @@ mod tests {
         small.partition("t", 0, &[0], 100.0);
         small.partition("t", 1, &[2], 100.0);
         let request = Request::rebalance(&[Goal::ReplicaDistribution]);
-        let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+        let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
         // Before: one replica on broker 0, none on broker 1; then the dead broker's goes to broker 1.
         assert_eq!(outcome.statistics.0.replicas, Spread { min: 0.0, mean: 0.5, max: 1.0, deviation: 0.5 });
         assert_eq!(outcome.statistics.1.replicas, Spread { min: 1.0, mean: 1.0, max: 1.0, deviation: 0.0 });

@@ -1,5 +1,7 @@
 //! Work shared between threads without changing its outcome.
 
+use std::ops::Range;
+
 /// Applies `work` to every item and returns the answers in the items' order, whatever the number of
 /// threads: items are dealt out in turn, and each answer goes to its item's place.
 pub(crate) fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -22,8 +24,24 @@ pub(crate) fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&
     (0..items.len()).filter_map(|index| hands[index % threads].next()).collect()
 }
 
+/// The numbers below `count` in as many ranges as there are threads, all about as long; fewer if those would be shorter
+/// than `least`.
+pub(crate) fn split(threads: usize, count: u32, least: u32) -> Vec<Range<u32>> {
+    let length = count.div_ceil(threads.max(1) as u32).max(least);
+    (0..count).step_by(length as usize).map(|first| first..(first + length).min(count)).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn ranges_are_as_many_as_threads_and_hold_every_number_once() {
+        assert_eq!(super::split(2, 10, 3), [0..5, 5..10]);
+        assert_eq!(super::split(3, 10, 3), [0..4, 4..8, 8..10]);
+        assert_eq!(super::split(8, 10, 6), [0..6, 6..10]);
+        assert_eq!(super::split(1, 10, 3).len(), 1);
+        assert_eq!(super::split(2, 0, 3), []);
+    }
+
     #[test]
     fn answers_come_in_the_order_of_the_items_at_any_number_of_threads() {
         let items: Vec<u32> = (0..101).collect();

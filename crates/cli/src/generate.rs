@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::builder::PossibleValue;
 use evenkeel_balancer::after::after;
 use evenkeel_balancer::cluster::Cluster;
+use evenkeel_balancer::inspect::inspect;
 use evenkeel_balancer::options::Request;
 use evenkeel_balancer::planner;
 use evenkeel_balancer::settings::Settings;
@@ -141,6 +142,9 @@ fn grown(cluster: Cluster) -> anyhow::Result<Cluster> {
     let request =
         Request { threads: thread::available_parallelism().map_or(1, NonZeroUsize::get), ..Request::default() };
     let outcome = planner::plan(&cluster, &request, &Settings::default()).map_err(plan::Refusal::Refused)?;
+    if let Some(finding) = inspect(&cluster, &request, &outcome.plan).first() {
+        bail!("the plan that balances it is wrong, which is a bug of evenkeel: {finding}");
+    }
     let balanced = after(&cluster, &outcome.plan).context("the plan cannot be applied")?;
     let next = balanced.brokers().last().map_or(0, |broker| broker.id.0 + 1);
     Ok(plan::with_new_brokers(balanced, &[next, next + 1])?)

@@ -6,6 +6,7 @@ mod directory;
 mod ending;
 mod engine;
 mod generate;
+mod install;
 mod kube;
 mod live;
 mod local;
@@ -16,6 +17,7 @@ mod printable;
 mod rack;
 mod sim;
 mod snapshot;
+mod status;
 mod usage;
 
 use std::io::Write;
@@ -40,6 +42,8 @@ enum Command {
     Engine(engine::Args),
     /// Write a snapshot of a random cluster, the same one for the same options.
     Generate(generate::Args),
+    /// Print the manifests that put the operator on a cluster, or apply them.
+    Install(install::Args),
     /// Run a Kubernetes API on this machine, in memory.
     Kube(kube::Args),
     /// Run Kubernetes, a Kafka cluster, its operator and its engine on this machine, and show what they do.
@@ -54,6 +58,10 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
     Snapshot(snapshot::Args),
+    /// Show what rebalances are about and how far they are, and why a cluster was, or was not, rebalanced.
+    Status(status::Args),
+    /// Remove the operator from a cluster, so that nothing waits for it; clusters stay unless it is said that they may go.
+    Uninstall(install::Removal),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +77,7 @@ fn main() -> ExitCode {
         Command::Crd => crd::run(),
         Command::Engine(args) => engine::run(&args),
         Command::Generate(args) => generate::run(args),
+        Command::Install(args) => install::run(&args),
         Command::Kube(args) => kube::run(args),
         Command::Local(args) => local::run(args),
         Command::Operator(args) => operator::run(&args),
@@ -76,6 +85,8 @@ fn main() -> ExitCode {
         Command::Rack(args) => rack::run(&args),
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
+        Command::Status(args) => status::run(&args),
+        Command::Uninstall(args) => install::remove(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

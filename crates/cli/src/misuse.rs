@@ -56,10 +56,22 @@ pub(crate) enum Misuse {
         /// In which file, and what.
         what: String,
     },
+    /// Nothing can be installed like that.
+    #[error("{what}")]
+    Installation {
+        /// Which option is wrong, and how.
+        what: String,
+    },
     /// No such local run.
     #[error("{what}")]
     Local {
         /// Which option is wrong, and how.
+        what: String,
+    },
+    /// No such thing to look at.
+    #[error("{what}")]
+    Status {
+        /// What is wrong, and what to write instead.
         what: String,
     },
     /// No such cluster can be simulated.

@@ -417,3 +417,20 @@ fn the_snapshot_in_the_documentation_can_be_planned_for() {
     assert_eq!((&told["cluster"]["name"], &told["summary"]["replicaMoves"]), (&"small".into(), &2.into()));
     assert_eq!(after(&["--max-moves", "0"], example), example, "it is in canonical form");
 }
+
+/// The rack mates' other rack has a broker, but only the new one may take a replica, and that is in their rack.
+#[test]
+fn that_only_new_brokers_get_replicas_is_told_where_it_is_in_the_way() {
+    let snapshot = "evenkeel-snapshot v1 brokers=4 partitions=1\n\
+                    broker 0 b h0 NEW 100 1000 1000 1000\n\
+                    broker 1 a h1 ALIVE 100 1000 1000 1000\n\
+                    broker 2 b h2 ALIVE 100 1000 1000 1000\n\
+                    broker 3 b h3 ALIVE 100 1000 1000 1000\n\
+                    p T 0 2,3 0 1,1,1,1 1,1,0,1\n";
+    let output = run(&["--goals", "RackAwareGoal"], snapshot);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let words = "Add at least 1 broker to a rack other than [b]. In the way may be that only new brokers get replicas, \
+                 which are 0.\n";
+    assert!(said.ends_with(words), "{said}");
+}

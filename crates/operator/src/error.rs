@@ -1,4 +1,5 @@
-//! What can go wrong between looking at a cluster or a pod set and having done what was decided about it.
+//! What can go wrong between looking at a resource and having done what was decided about it. Trouble with an engine is
+//! none of it: that is heard, and decided about.
 
 use std::time::Duration;
 
@@ -34,6 +35,12 @@ pub enum Error {
         /// What Kafka said.
         why: String,
     },
+    /// One decision led to another, and there was no end of it.
+    #[error("no end of decisions after {rounds} rounds")]
+    Endless {
+        /// How many there were.
+        rounds: usize,
+    },
     /// There is no way to a cluster.
     #[error("could not prepare to speak with the cluster")]
     Reach(#[from] Unreachable),
@@ -66,7 +73,7 @@ impl Error {
         let source = match self {
             Self::Read { source, .. } | Self::Write { source, .. } => source,
             Self::Reconfigure(_) => return Remedy::Retry,
-            Self::Refused { .. } | Self::Reach(_) => return Remedy::AskUser,
+            Self::Refused { .. } | Self::Reach(_) | Self::Endless { .. } => return Remedy::AskUser,
         };
         match source {
             kube::Error::Api(status) if status.is_conflict() || status.is_already_exists() || status.is_not_found() => {

@@ -3,8 +3,11 @@
 //! Every controller is observe → decide → record → act. What decides is pure: it knows no clock, no
 //! Kubernetes and no engine, only what was observed of them.
 
+mod access;
 pub mod auto_rebalance;
 pub mod error;
+pub mod figures;
+pub mod installation;
 pub mod kafka;
 pub mod pod_set;
 pub mod process;

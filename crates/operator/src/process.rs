@@ -7,11 +7,7 @@ use std::{io, sync::Arc};
 
 use tokio::net::TcpListener;
 
-use crate::{
-    kafka, pod_set,
-    rebalance::controller::{self as rebalance, Figures},
-    seams::Context,
-};
+use crate::{kafka, pod_set, rebalance::controller as rebalance, seams::Context};
 
 pub use lease::{Held, Verdict, judge};
 
@@ -41,11 +37,11 @@ impl Ended {
 
 /// Runs an operator until `stop` comes, or until it must not go on. `door` is where it is asked how it fares.
 pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<Output = ()>) -> Result<(), Ended> {
-    let figures = Arc::new(Figures::new(context.settings.selector.as_deref()));
+    let figures = Arc::clone(&context.figures);
     let is_ready = door::Readiness::default();
     let asked = async {
         match door {
-            Some(listener) => door::serve(listener, Arc::clone(&figures), is_ready.clone()).await.map_err(Ended::Door),
+            Some(listener) => door::serve(listener, figures, is_ready.clone()).await.map_err(Ended::Door),
             None => std::future::pending().await,
         }
     };
@@ -53,12 +49,12 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
         // One that waits for its turn is as ready as it can be.
         is_ready.set();
         match &context.settings.lease {
-            None => controllers(context.clone(), Arc::clone(&figures)).await,
+            None => controllers(context.clone()).await,
             Some(name) => {
                 let mut held = Held::take(&context, name).await;
                 tracing::info!(lease = name.name, identity = context.settings.identity, "this operator acts");
                 tokio::select! {
-                    () = controllers(context.clone(), Arc::clone(&figures)) => {}
+                    () = controllers(context.clone()) => {}
                     () = held.keep() => return Err(Ended::LeaseLost(format!("{}/{}", name.namespace, name.name))),
                     // Dropped below: nobody acts any more when the Lease is given up.
                 }
@@ -79,6 +75,6 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
 }
 
 /// All controllers, side by side; they end when dropped.
-async fn controllers(context: Context, figures: Arc<Figures>) {
-    tokio::join!(pod_set::run(context.clone()), kafka::run(context.clone()), rebalance::run(context, figures),);
+async fn controllers(context: Context) {
+    tokio::join!(pod_set::run(context.clone()), kafka::run(context.clone()), rebalance::run(context));
 }

@@ -20,15 +20,22 @@ use crate::{process, workspace::Workspace};
 /// What the tests that need something real have in their path, whatever the suite: against the real control plane or real
 /// brokers, against the real API server with our controllers, and against simulated brokers with clients that are not
 /// ours.
-const REAL_ARMS: [&str; 3] = ["real_arm", "node_arm", "sim_with_clients_arm"];
+const REAL_ARMS: [&str; 3] = ["real_arm::", "node_arm::", "sim_with_clients_arm::"];
 /// Their twins against our own server, and against simulated brokers; a user's filter would match both.
-const OUR_ARMS: [&str; 2] = ["embedded_arm", "sim_arm"];
+const OUR_ARMS: [&str; 2] = ["embedded_arm::", "sim_arm::"];
+
+/// What turns the real arms on. Always both: every suite is then built once for them.
+const FEATURES: [&str; 2] = ["--features", "evenkeel-testkit/real-kube,evenkeel-testkit/real-kafka"];
+
+/// Test binaries with real arms, by the part that these need.
+const KUBE_SUITES: [&str; 4] = ["kubectl", "operator", "promises", "real_control_plane"];
+const KAFKA_SUITES: [&str; 3] = ["kafka_clients", "kafka_promises", "local"];
 
 /// One kind of real part, and the tests that need it.
 struct Suites<'a> {
-    /// Of the testkit: turns the real arms on.
-    feature: &'a str,
-    /// Names of test binaries; `*` for all of the workspace.
+    /// What the part is called.
+    part: &'a str,
+    /// Names of test binaries.
     tests: &'a [&'a str],
     /// What tells the tests where the part is.
     environment: &'a [(&'a str, &'a OsStr)],
@@ -38,14 +45,21 @@ struct Suites<'a> {
 pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let kubetest = kubetest::binary(workspace)?;
     let environment = [("EVENKEEL_KUBETEST", kubetest.as_os_str())];
-    Suites { feature: "real-kube", tests: &["*"], environment: &environment }.run(workspace, arguments)
+    Suites { part: "kube", tests: &KUBE_SUITES, environment: &environment }.run(workspace, arguments)
 }
 
 /// Runs the real arms of the suites about Kafka.
 pub(crate) fn kafka(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let parts = kafka_parts(workspace)?;
     let environment = parts.each_ref().map(|(name, path)| (*name, path.as_os_str()));
-    Suites { feature: "real-kafka", tests: &KAFKA_SUITES, environment: &environment }.run(workspace, arguments)
+    Suites { part: "kafka", tests: &KAFKA_SUITES, environment: &environment }.run(workspace, arguments)
+}
+
+/// Makes or fetches every part, so that whoever needs one finds it. What is small comes first.
+pub(crate) fn parts(workspace: &Workspace) -> Result<()> {
+    kafka_parts(workspace)?;
+    kubetest::binary(workspace)?;
+    Ok(())
 }
 
 /// Apache Kafka and clients of it that are not ours, made first if no earlier run left them; and what tells the harness
@@ -54,27 +68,24 @@ pub(crate) fn kafka_parts(workspace: &Workspace) -> Result<[(&'static str, PathB
     Ok([("EVENKEEL_KAFKA_KIT", kafka_kit::folder(workspace)?), ("EVENKEEL_KAFKA_PYTHON", clients::python(workspace)?)])
 }
 
-/// Named, unlike those about Kubernetes: building and linking the others again, for a feature that they do not look at,
-/// would take longer than these tests.
-const KAFKA_SUITES: [&str; 3] = ["kafka_promises", "kafka_clients", "local"];
-
 impl Suites<'_> {
     fn run(&self, workspace: &Workspace, arguments: &[String]) -> Result<()> {
-        let Self { feature, tests, environment } = self;
+        let Self { part, tests, environment } = self;
         // The servers of a test binary live as long as its process, so no destructor removes
         // their files (tens of megabytes): they go into a folder that is ours to remove, or to leave
         // for the reader when something failed.
         let scratch = tempfile::Builder::new()
-            .prefix(&format!("evenkeel-{feature}-"))
+            .prefix(&format!("evenkeel-real-{part}-"))
             .tempdir()
             .context("could not make a scratch folder")?;
         let outcome = process::run(
             process::cargo()
                 // The whole workspace, though one crate has the tests: cargo then resolves the same features as
-                // `cargo test --workspace` does, and builds none of the dependencies a second time.
+                // CI's step `test` does, and builds nothing a second time.
                 .args(["test", "--locked", "--workspace"])
+                .args(FEATURES)
                 .args(tests.iter().flat_map(|test| ["--test", test]))
-                .args(["--features", &format!("evenkeel-testkit/{feature}"), "--"])
+                .arg("--")
                 .args(test_arguments(arguments))
                 .envs(environment.iter().copied())
                 .env("TMPDIR", scratch.path())
@@ -116,25 +127,31 @@ mod tests {
 
     #[test]
     fn every_real_arm_runs_unless_a_filter_is_given() {
-        assert_eq!(test_arguments(&[]), ["real_arm", "node_arm", "sim_with_clients_arm"]);
+        assert_eq!(test_arguments(&[]), ["real_arm::", "node_arm::", "sim_with_clients_arm::"]);
         assert_eq!(
             test_arguments(&["stale".to_owned(), "--nocapture".to_owned()]),
-            ["stale", "--nocapture", "--skip", "embedded_arm", "--skip", "sim_arm"]
+            ["stale", "--nocapture", "--skip", "embedded_arm::", "--skip", "sim_arm::"]
         );
     }
 
-    /// Tests of an arm that no filter names would never run, and nobody would see it.
+    /// Tests of an arm that no filter names, or of a suite that nobody runs, would never run, and nobody would see it.
     #[test]
-    fn the_suites_have_no_other_arms() {
-        let suites = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/testkit/tests");
-        for suite in ["promises", "kubectl", "kafka_promises", "kafka_clients"] {
-            let text = fs::read_to_string(suites.join(suite).join("main.rs")).expect("the suite's root");
-            let arms: Vec<_> = text
-                .lines()
-                .filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(" {"))
-                .inspect(|arm| assert!(OUR_ARMS.contains(arm) || REAL_ARMS.contains(arm), "{suite}: {arm} never runs"))
-                .collect();
-            assert!(arms.contains(&REAL_ARMS[0]), "{suite}: {arms:?}");
+    fn there_are_no_other_arms_and_no_other_suites() {
+        let workspace = Workspace::find().unwrap();
+        let mut suites = std::collections::BTreeSet::new();
+        for path in workspace.files().unwrap().iter().filter(|path| path.ends_with(".rs")) {
+            let text = workspace.read(path).unwrap();
+            let modules = text.lines().filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(" {"));
+            for arm in modules.filter(|module| module.ends_with("_arm")).map(|module| format!("{module}::")) {
+                assert!(OUR_ARMS.iter().chain(&REAL_ARMS).any(|known| *known == arm), "{path}: {arm} never runs");
+                let (_, suite) = path.split_once("/tests/").expect("only suites have arms");
+                if REAL_ARMS.contains(&arm.as_str()) {
+                    suites.insert(suite.split(['/', '.']).next().unwrap_or_default().to_owned());
+                }
+            }
         }
+        let mut known = [KUBE_SUITES.as_slice(), KAFKA_SUITES.as_slice()].concat();
+        known.sort_unstable();
+        assert_eq!(suites.into_iter().collect::<Vec<_>>(), known);
     }
 }

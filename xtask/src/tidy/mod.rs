@@ -5,6 +5,7 @@
 
 mod arrows;
 mod dependencies;
+mod inspected;
 mod length;
 mod lints;
 mod markers;
@@ -52,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             continue;
         };
         findings.extend(purity::check(path, &text));
+        findings.extend(inspected::check(path, &text));
         findings.extend(length::check(path, &text));
         findings.extend(markers::check(path, &text));
         findings.extend(outside::check(path, &text));

@@ -114,8 +114,10 @@ impl Aims {
                     (Limit::new(low * capacity, high * capacity, share), share, share * width)
                 }
             };
-            // Brokers that get no replicas are free to lose what they have.
+            // Brokers that get no replicas are free to lose what they have. No part of the whole is meant for them, so
+            // that others fill up from them first of all.
             let limit = if rules.counted[seat] { limit } else { Limit { low: 0.0, ..limit } };
+            let share = if rules.counted[seat] || rules.may_gain(seat as Seat) { share } else { 0.0 };
             self.limits[seat * self.bands + band] = limit;
             self.pull(seat, gauge, share, half, matches!(kind, Kind::Count | Kind::Usage(_)));
         }
@@ -246,7 +248,9 @@ fn passed_over(state: &State<'_>, goals: &[Goal], rules: &Rules) -> Vec<(Part, S
         return Vec::new();
     }
     let leads_instead = |part: Part| {
-        let mut before = state.cluster.slots(part).start..state.leader(part);
+        let (slots, leader) = (state.cluster.slots(part), state.leader(part));
+        // Whoever is offline does not lead, whatever its place.
+        let mut before = if rules.must_move(state, leader) { slots } else { slots.start..leader };
         before.find(|slot| rules.may_lead(state, *slot)).map(|slot| (part, slot))
     };
     (0..state.cluster.partition_count() as Part).filter_map(leads_instead).collect()

@@ -108,15 +108,8 @@ impl Aims {
         }
     }
 
-    /// The name of the host that the band holds the level of the broker against, if it is not the broker itself.
-    pub(crate) fn host_judged<'c>(&self, band: usize, cluster: &'c Cluster, seat: Seat) -> Option<&'c str> {
-        let (hosts, _) = self.shared(band, seat)?;
-        let host = cluster.brokers()[usize::from(seat)].host;
-        (hosts.reaches[band] == Reach::Host).then(|| cluster.hosts()[host].as_str())
-    }
-
     /// How far the broker is from its band. A host's own miss is told once, by its first broker.
-    pub(super) fn miss_of(&self, band: usize, seat: Seat, level: &dyn Fn(Seat) -> f64) -> f64 {
+    pub(crate) fn miss_of(&self, band: usize, seat: Seat, level: &dyn Fn(Seat) -> f64) -> f64 {
         let own = self.limit(band, seat);
         let Some((hosts, host)) = self.shared(band, seat) else { return own.miss(level(seat)) };
         let (limit, total) = (hosts.limit(band, host), hosts.total(host, level));

@@ -63,7 +63,7 @@ impl Aims {
                     seats
                         .clone()
                         .filter(|seat| self.must_lead(*seat))
-                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led().of(topic, seat))))
+                        .map(|seat| f64::from(self.min_leaders(topic).saturating_sub(state.led(topic, seat))))
                         .sum::<f64>()
                 })
                 .sum(),
@@ -95,7 +95,7 @@ impl Aims {
 
     /// By how much a broker with so many replicas of the topic misses: no broker that is dead, and none by too few that
     /// gets no replicas.
-    fn topic_miss(&self, topic: u32, count: u32, seat: Seat) -> f64 {
+    pub(crate) fn topic_miss(&self, topic: u32, count: u32, seat: Seat) -> f64 {
         let (low, high) = self.topic_band(topic);
         match self.roles[usize::from(seat)] {
             Role::Emptied => 0.0,
@@ -146,9 +146,17 @@ impl Aims {
         beyond - fuller.min(left_over)
     }
 
-    /// The first goal before `upto` that the action would make worse.
+    /// The first goal before `upto` that the action would make worse. Fences see to it that nobody leaves a band for the
+    /// good of others, but know nothing of hosts: brokers that share one are looked at here.
     pub(crate) fn veto(&self, upto: usize, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
-        (0..upto).find(|index| self.change(*index, state, action, effect) > NOISE)
+        (0..upto).find(|index| match self.aims[*index] {
+            Aim::Band { gauge, band, rise: Rise::Traded }
+                if self.is_shared(band, effect.from) || self.is_shared(band, effect.to) =>
+            {
+                self.harms(gauge, band, state, effect)
+            }
+            _ => self.change(*index, state, action, effect) > NOISE,
+        })
     }
 
     /// The first hard goal, wherever it is in the list, that the action would make worse.
@@ -178,36 +186,38 @@ impl Aims {
     /// other gains as much.
     pub(crate) fn harm(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
         (0..self.aims.len()).find(|index| match self.aims[*index] {
-            Aim::Band { gauge, band, rise: Rise::Traded } => {
-                let mut sum = 0.0;
-                let mut leaves = false;
-                let mut count = |(before, after): (f64, f64)| {
-                    sum += after - before;
-                    leaves |= before == 0.0 && after > 0.0;
-                };
-                if self.is_shared(band, effect.from) || self.is_shared(band, effect.to) {
-                    self.misses_on_hosts(band, gauge, state, effect).for_each(count);
-                } else {
-                    let gauge = gauge as usize;
-                    for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
-                        let (limit, level) = (self.limit(band, seat), state.levels(seat)[gauge]);
-                        count((limit.miss(level), limit.miss(level + change)));
-                    }
-                }
-                leaves || sum > NOISE
-            }
+            Aim::Band { gauge, band, rise: Rise::Traded } => self.harms(gauge, band, state, effect),
             _ => self.change(*index, state, action, effect) > NOISE,
         })
     }
 
+    /// Whether the band is missed by more, or some broker leaves it, even if others gain as much.
+    fn harms(&self, gauge: Gauge, band: usize, state: &State<'_>, effect: &Effect) -> bool {
+        let mut sum = 0.0;
+        let mut leaves = false;
+        let mut count = |(before, after): (f64, f64)| {
+            sum += after - before;
+            leaves |= before == 0.0 && after > 0.0;
+        };
+        if self.is_shared(band, effect.from) || self.is_shared(band, effect.to) {
+            self.misses_on_hosts(band, gauge, state, effect).for_each(count);
+        } else {
+            let gauge = gauge as usize;
+            for (seat, change) in [(effect.from, effect.on_from[gauge]), (effect.to, effect.on_to[gauge])] {
+                let (limit, level) = (self.limit(band, seat), state.levels(seat)[gauge]);
+                count((limit.miss(level), limit.miss(level + change)));
+            }
+        }
+        leaves || sum > NOISE
+    }
+
     fn rack_change(&self, state: &State<'_>, action: Action) -> f64 {
         let moved = |slot: Slot, to: Seat| {
-            let rack = self.rack(to);
+            let (rack, part) = (self.rack(to), state.cluster.part_of(slot));
             let taken = |rack: u16| {
-                let part = state.cluster.part_of(slot);
                 state.cluster.slots(part).any(|other| other != slot && self.rack(state.seat(other)) == rack)
             };
-            if taken(rack) {
+            if taken(rack) || self.promised_to(rack, state, part) > 0 {
                 f64::INFINITY
             } else if taken(self.rack(state.seat(slot))) {
                 -1.0
@@ -228,13 +238,21 @@ impl Aims {
                 if from == to {
                     return 0.0;
                 }
-                if count(to) >= count(from) {
+                if count(to) + self.promised_to(to, state, state.cluster.part_of(slot)) >= count(from) {
                     return f64::INFINITY;
                 }
                 let after = self.beyond_quotas(&slots, |other| if other == slot { to } else { rack_of(other) });
                 after as f64 - self.beyond_quotas(&slots, rack_of) as f64
             })
             .sum()
+    }
+
+    /// Copies of the partition that are on their way into the rack.
+    fn promised_to(&self, rack: u16, state: &State<'_>, part: Part) -> usize {
+        let pending = state.cluster.pending();
+        let first = pending.partition_point(|(moving, _)| *moving < part);
+        let of_part = pending[first..].iter().take_while(|(moving, _)| *moving == part);
+        of_part.filter(|(_, seat)| self.rack(*seat) == rack).count()
     }
 
     fn topic_change(&self, state: &State<'_>, action: Action) -> f64 {
@@ -276,7 +294,7 @@ impl Aims {
                 won += u32::from(to == seat);
             }
             let short = |leaders: u32| f64::from(self.min_leaders(topic).saturating_sub(leaders));
-            let leads = state.led().of(topic, seat);
+            let leads = state.led(topic, seat);
             short(leads + won - lost) - short(leads)
         };
         // All of them pass between the same two brokers, so each topic is looked at where it comes first.
@@ -347,7 +365,7 @@ mod tests {
 
     fn change(cluster: &Cluster, goal: Goal, request: &Request, settings: &Settings, action: Action) -> f64 {
         let rules = Rules::compile(cluster, request).unwrap();
-        let state = State::found(cluster);
+        let state = State::for_goals(cluster, &[goal], settings);
         let aims = Aims::compile(&state, &[goal], settings, &rules);
         aims.change(0, &state, action, &state.effect(action))
     }

@@ -126,7 +126,7 @@ pub(crate) struct Aims {
 enum Role {
     /// Nothing: it is dead, or treated so.
     Emptied,
-    /// No more than its share: it gets no replicas.
+    /// No more than its share: it gets no replicas, and gives what others lack.
     Keeper,
     /// Its share of replicas and, if it `leads`, of leaders.
     Taker { leads: bool },
@@ -156,6 +156,14 @@ impl Aims {
     /// How many of the topic a broker may hold, if anybody asks.
     pub(crate) fn most_of_topic(&self, topic: u32) -> u32 {
         if self.watch_topics { self.topic_bands[topic as usize].1 } else { u32::MAX }
+    }
+
+    /// How many of the topic a broker must keep when another lacks some.
+    pub(crate) fn least_of_topic(&self, topic: u32, seat: Seat) -> u32 {
+        match self.roles[usize::from(seat)] {
+            Role::Emptied | Role::Keeper => 0,
+            Role::Taker { .. } => self.topic_bands[topic as usize].0,
+        }
     }
 
     pub(crate) fn target(&self, seat: Seat) -> &Levels {

@@ -3,13 +3,13 @@
 use super::*;
 use crate::cluster::Resource;
 use crate::cluster::{BrokerState, Cluster, Load};
-use crate::fixture::Small;
+use crate::fixture::{Small, planned};
 use crate::options::{Operation, TopicPattern};
-use crate::planner::{Refused, plan};
+use crate::planner::Refused;
 use crate::provision::ProvisionStatus;
 
 fn refusal(cluster: &Cluster, request: &Request, settings: &Settings) -> Infeasible {
-    match plan(cluster, request, settings) {
+    match planned(cluster, request, settings) {
         Err(Refused::Infeasible(infeasible)) => infeasible,
         other => panic!("not refused as infeasible: {other:?}"),
     }
@@ -45,7 +45,7 @@ fn fewer_racks_than_replicas() {
     assert_eq!(refused.provision.recommendation, "[RackAwareGoal] Add at least 1 rack with brokers.");
     // Without the topic that needs three racks, two will do.
     let request = Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..request };
-    assert!(plan(&cluster, &request, &Settings::default()).is_ok());
+    assert!(planned(&cluster, &request, &Settings::default()).is_ok());
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_host_carries_what_one_of_its_brokers_alone_could_not() {
     small.loaded("t", 0, &[1], Load { nw_in: 900.0, ..Load::default() });
     // Broker 1 alone would be over 800, but its host may take 1,600.
     let request = Request::rebalance(&[Goal::NetworkInboundCapacity]);
-    assert!(plan(&small.cluster(), &request, &Settings::default()).is_ok());
+    assert!(planned(&small.cluster(), &request, &Settings::default()).is_ok());
 }
 
 #[test]
@@ -215,7 +215,18 @@ fn rack_mates_that_may_not_move() {
     let request = Request { goals: vec![Goal::RackAware], destinations: [BrokerId(1)].into(), ..Request::default() };
     let refused = refusal(&small.cluster(), &request, &Settings::default());
     let words = "[RackAwareGoal] Partition t-0 is not rack-aware. Leader (0) and follower brokers ([1]). Add at least 1 \
-                 rack with brokers. || Tips: [1] The destination brokers are limited to [1].";
+                 broker to a rack other than [a]. || Tips: [1] The destination brokers are limited to [1].";
+    assert!(refused.to_string().starts_with(words), "{refused}");
+}
+
+#[test]
+fn only_a_new_broker_could_part_rack_mates_and_it_is_in_their_rack() {
+    let mut small = Small::in_racks("abb");
+    small.broker(3, 'b', "host3", BrokerState::New, [100.0, 1000.0, 1000.0, 1000.0]);
+    small.partition("t", 0, &[1, 2], 10.0);
+    let refused = refusal(&small.cluster(), &Request::rebalance(&[Goal::RackAware]), &Settings::default());
+    let words = "[RackAwareGoal] Partition t-0 is not rack-aware. Leader (1) and follower brokers ([2]). Add at least 1 \
+                 broker to a rack other than [b]. || Tips: [1] While there are new brokers, replicas move to these only.";
     assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
@@ -291,6 +302,6 @@ fn what_can_be_mended_is_not_refused() {
     small.partition("t", 1, &[0], 750.0);
     // Rack a has both replicas of t-0, and broker 0 has 850 of 800 MB.
     let request = Request::rebalance(&[Goal::RackAware, Goal::DiskCapacity]);
-    let outcome = plan(&small.cluster(), &request, &Settings::default()).unwrap();
+    let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
     assert!(outcome.verdicts.iter().all(|verdict| verdict.miss.1 == 0.0), "{:?}", outcome.verdicts);
 }

@@ -89,7 +89,12 @@ impl Search<'_, '_> {
             return;
         }
         let (considered, patience) = if self.asks_all { (usize::MAX, usize::MAX) } else { (CONSIDERED, PATIENCE) };
-        let ranked = self.survey(&over, considered, |slot, seat| self.worth_shedding(goal, gauge, slot, seat));
+        let ranked = self.survey(
+            &over,
+            (considered, considered),
+            |seat| (Some(seat), None),
+            |slot, seat| self.worth_shedding(goal, gauge, slot, seat),
+        );
         for (seat, candidates) in over.into_iter().zip(ranked) {
             // First what harms nobody and does not overshoot; then whatever is needed.
             for (judges, margin) in [(Judges::All, 1.05), (Judges::Before, 1.05), (Judges::Before, f64::INFINITY)] {
@@ -149,8 +154,12 @@ impl Search<'_, '_> {
         };
         let givers = self.givers(gauge, neediest);
         let most = room(self, neediest);
-        let offers =
-            self.survey(&givers, OFFERS, |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest));
+        let offers = self.survey(
+            &givers,
+            (OFFERS, OFFERS),
+            |giver| (Some(giver), Some(neediest)),
+            |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest),
+        );
         let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
         let open = LEFT_OPEN.get(round).copied().unwrap_or(0.0);
         let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * open).max(0.0)).collect();
@@ -198,12 +207,10 @@ impl Search<'_, '_> {
         giver: Seat,
         seat: Seat,
     ) -> Option<f64> {
-        if !self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat) {
-            return None;
-        }
         let weight = self.state.weight(slot);
         let value = weight[gauge as usize];
-        if value <= 0.0 || value > room || !self.may_move(slot, goal) {
+        let may_come = || self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat);
+        if value <= 0.0 || value > room || !self.may_move(slot, goal) || !may_come() {
             return None;
         }
         let worth = self.worth(slot, &weight, giver, Some(seat));

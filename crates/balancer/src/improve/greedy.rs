@@ -1,7 +1,8 @@
 //! Taking the best first, although what is best changes with everything taken.
 //!
-//! Worth falls as brokers are relieved and filled, hardly ever rises. So a candidate's last known worth
-//! is a bound, and only the one on top needs to be looked at again before it is taken.
+//! Worth falls as brokers are relieved and filled, and hardly ever rises. So a candidate's last known worth is taken for a
+//! bound, and mostly only the one on top is looked at again before it is taken. That is a heuristic: what rose in the
+//! meantime, or lies within the slack, may come later than it should.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -23,8 +24,9 @@ pub(super) struct Greedy {
     seen: Vec<Entry>,
 }
 
+/// A candidate and what it is worth.
 #[derive(Debug, PartialEq)]
-struct Entry(f64, Slot);
+pub(super) struct Entry(pub(super) f64, pub(super) Slot);
 
 impl Eq for Entry {}
 

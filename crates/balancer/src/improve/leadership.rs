@@ -1,6 +1,9 @@
 //! Handing leadership over: free of bytes, so tried before anything that moves data.
 
+use std::collections::BinaryHeap;
+
 use super::band::Outside;
+use super::greedy::Entry;
 use super::{Judges, Search, Why, by_worth};
 use crate::cluster::{Part, Seat, Slot};
 use crate::gauges::Gauge;
@@ -17,12 +20,14 @@ impl Search<'_, '_> {
         let ranked = threads::map(self.threads, &work, |(seat, over)| self.worth_leading(gauge, *seat, *over));
         for ((seat, over), candidates) in work.into_iter().zip(ranked) {
             let mut refused = 0;
-            for (_, slot) in candidates {
+            let mut candidates = candidates;
+            loop {
                 let (level, limit) = self.aims.standing(band, gauge, &self.state, seat);
                 let done = if over { level <= limit.high } else { level >= limit.low };
                 if done || refused >= PATIENCE {
                     break;
                 }
+                let Some(Entry(_, slot)) = candidates.pop() else { break };
                 let part = self.state.cluster.part_of(slot);
                 if !self.rules.may_lead(&self.state, slot) {
                     continue;
@@ -37,8 +42,8 @@ impl Search<'_, '_> {
     }
 
     /// Hand-overs from the broker (or to it), those first that ease both brokers most.
-    fn worth_leading(&self, gauge: Gauge, seat: Seat, from: bool) -> Vec<(f64, Slot)> {
-        let mut candidates: Vec<(f64, Slot)> = Vec::new();
+    fn worth_leading(&self, gauge: Gauge, seat: Seat, from: bool) -> BinaryHeap<Entry> {
+        let mut candidates: Vec<Entry> = Vec::new();
         let mut offer = |slot: Slot| {
             if !self.rules.may_lead(&self.state, slot) {
                 return;
@@ -49,7 +54,7 @@ impl Search<'_, '_> {
             if (from && change >= 0.0) || (!from && change <= 0.0) {
                 return;
             }
-            candidates.push((-self.strain_of(&effect), slot));
+            candidates.push(Entry(-self.strain_of(&effect), slot));
         };
         for &slot in self.state.held(seat) {
             let part = self.state.cluster.part_of(slot);
@@ -59,8 +64,8 @@ impl Search<'_, '_> {
                 offer(slot);
             }
         }
-        by_worth(&mut candidates);
-        candidates
+        // Few of them will be asked: a full sort would mostly be wasted.
+        BinaryHeap::from(candidates)
     }
 
     /// Lets two partitions hand leadership over in opposite directions, where one hand-over alone is
@@ -198,7 +203,7 @@ impl Search<'_, '_> {
     /// Whether the broker must lead more of the topic than it does.
     pub(crate) fn needs_leaders(&self, topic: u32, seat: Seat, least: u32) -> bool {
         let must_lead = self.rules.counted[usize::from(seat)] && self.rules.takes_leaders(seat);
-        must_lead && self.state.led().of(topic, seat) < least
+        must_lead && self.state.led(topic, seat) < least
     }
 
     /// Once over the topic: the broker takes leadership over where it follows, and if that is not enough gets leaders

@@ -18,11 +18,13 @@ mod swap;
 mod topics;
 mod undo;
 
+use std::cmp::Ordering;
+
 use crate::aims::{Aim, Aims, NOISE};
 use crate::cluster::{Seat, Slot};
 use crate::gauges::{Gauge, Levels, negated};
 use crate::rules::Rules;
-use crate::state::{Action, State};
+use crate::state::{Action, Effect, State};
 
 use fence::{Fences, Quick};
 use strain::Ease;
@@ -117,9 +119,11 @@ impl<'c, 'r> Search<'c, 'r> {
         }
     }
 
-    /// Improves every goal until a whole pass changes nothing.
-    pub(crate) fn run(&mut self) {
-        self.evacuate();
+    /// Improves every goal until a whole pass changes nothing. What is offline leaves first, if it `evacuates`.
+    pub(crate) fn run(&mut self, evacuates: bool) {
+        if evacuates {
+            self.evacuate();
+        }
         // The placement's age when each goal last found nothing to do: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];
@@ -201,34 +205,36 @@ impl<'c, 'r> Search<'c, 'r> {
         Ok(())
     }
 
-    /// What the goal would gain by the action, if the judges let it happen.
+    /// What the goal would gain by the action, if the judges let it happen. Counts who did not.
     fn judge(&mut self, goal: usize, judges: Judges, action: Action) -> Result<f64, Refusal> {
-        let effect = self.state.effect(action);
-        let gain = -self.aims.change(goal, &self.state, action, &effect);
+        let judged = self.weigh(goal, judges, action, &self.state.effect(action));
+        if let Err(Refusal::Veto(vetoing)) = judged
+            && vetoing < goal
+        {
+            self.vetoes[goal][vetoing] += 1;
+        }
+        judged
+    }
+
+    /// The same, for whoever only compares.
+    fn weigh(&self, goal: usize, judges: Judges, action: Action, effect: &Effect) -> Result<f64, Refusal> {
+        let gain = -self.aims.change(goal, &self.state, action, effect);
         if gain <= NOISE {
             return Err(Refusal::NoGain);
         }
         let refused = match judges {
-            Judges::Before => match self.fences_before.look(&self.state, &effect) {
-                Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, &effect),
+            Judges::Before => match self.fences_before.look(&self.state, effect) {
+                Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
-                Quick::Unsure => self.aims.veto(goal, &self.state, action, &effect),
+                Quick::Unsure => self.aims.veto(goal, &self.state, action, effect),
             },
-            Judges::All => match self.fences_of_all.look(&self.state, &effect) {
-                Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, &effect),
+            Judges::All => match self.fences_of_all.look(&self.state, effect) {
+                Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
-                Quick::Unsure => self.aims.harm(&self.state, action, &effect),
+                Quick::Unsure => self.aims.harm(&self.state, action, effect),
             },
         };
-        match refused {
-            None => Ok(gain),
-            Some(vetoing) => {
-                if vetoing < goal {
-                    self.vetoes[goal][vetoing] += 1;
-                }
-                Err(Refusal::Veto(vetoing))
-            }
-        }
+        refused.map_or(Ok(gain), |vetoing| Err(Refusal::Veto(vetoing)))
     }
 
     /// Takes the action without asking, between the two brokers that are returned.
@@ -266,7 +272,9 @@ impl<'c, 'r> Search<'c, 'r> {
             // The best of the rest comes next; a full sort would mostly be wasted.
             let mut best = asked;
             for other in asked + 1..ranked.len() {
-                if ranked[other].0 < ranked[best].0 {
+                // Of equals the lower, as everywhere: two empty brokers are such equals.
+                let (one, known) = (ranked[other], ranked[best]);
+                if one.0 < known.0 || (one.0 == known.0 && one.1 < known.1) {
                     best = other;
                 }
             }
@@ -294,13 +302,15 @@ impl<'c, 'r> Search<'c, 'r> {
         let leads = self.state.leads(slot);
         let topic = self.state.cluster.topic_of(part);
         let (counts, most) = (self.state.topics().row(topic), self.aims.most_of_topic(topic));
+        // What the partition's other replicas bar is looked up once, and not for every broker.
+        let slots = || self.state.cluster.slots(part);
+        let closed: Vec<Seat> = slots().map(|other| self.state.seat(other)).collect();
+        let others = slots().filter(|other| racks_bar && *other != slot);
+        let closed_racks: Vec<u16> = others.map(|other| self.aims.rack(self.state.seat(other))).collect();
+        let receivers = self.rules.receivers(&self.state, slot, leads);
         for seat in seats {
-            let rack = self.aims.rack(seat);
-            let is_taken = |other: Slot| {
-                let there = self.state.seat(other);
-                there == seat || (racks_bar && other != slot && self.aims.rack(there) == rack)
-            };
-            if self.state.cluster.slots(part).any(is_taken) || !self.rules.may_receive(&self.state, slot, leads, seat) {
+            let is_closed = closed.contains(&seat) || (racks_bar && closed_racks.contains(&self.aims.rack(seat)));
+            if is_closed || !receivers.contains(seat) {
                 continue;
             }
             let crowd = if counts[usize::from(seat)] >= most { CROWDED_TOPIC } else { 0.0 };
@@ -327,7 +337,11 @@ impl<'c, 'r> Search<'c, 'r> {
     /// What moving the replica costs: its bytes, and the move itself. A new replica is copied from the
     /// leader, so where the two are not of one size, both count.
     fn price(&self, slot: Slot) -> f64 {
-        let leader = self.state.leader(self.state.cluster.part_of(slot));
+        self.price_beside(slot, self.state.leader(self.state.cluster.part_of(slot)))
+    }
+
+    /// The same for whoever knows the leader.
+    fn price_beside(&self, slot: Slot, leader: Slot) -> f64 {
         self.a_move + 0.5 * (self.state.cluster.megabytes(slot) + self.state.cluster.megabytes(leader))
     }
 
@@ -346,15 +360,19 @@ const A_MOVE: f64 = 0.3;
 /// honest strain, yet finite, because it may be the only place.
 const CROWDED_TOPIC: f64 = 1e3;
 
-/// Sorts by falling worth; equal ones by slot, so that no history shows.
+/// By falling worth; equal ones by slot, so that no history shows.
+fn best_first(one: &(f64, Slot), other: &(f64, Slot)) -> Ordering {
+    other.0.total_cmp(&one.0).then(one.1.cmp(&other.1))
+}
+
 fn by_worth(candidates: &mut [(f64, Slot)]) {
-    candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    candidates.sort_unstable_by(best_first);
 }
 
 /// Leaves the `most` worthiest, in order.
 fn keep_best(candidates: &mut Vec<(f64, Slot)>, most: usize) {
     if candidates.len() > most {
-        candidates.select_nth_unstable_by(most, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        candidates.select_nth_unstable_by(most, best_first);
         candidates.truncate(most);
     }
     by_worth(candidates);

@@ -1,28 +1,31 @@
 //! Replicas of one partition that crowd a rack: one of them goes where the partition has none.
 
 use super::{Judges, Search};
+use crate::aims::Aim;
 use crate::cluster::{Part, Seat, Slot};
 use crate::threads;
 
 impl Search<'_, '_> {
     pub(super) fn improve_racks(&mut self, goal: usize) {
-        /// Partitions looked at by one piece of work.
-        const PIECE: Part = 16_384;
+        /// Partitions that are worth a thread of their own.
+        const PIECE: Part = 2_048;
         let parts = self.state.cluster.partition_count() as Part;
-        let pieces: Vec<Part> = (0..parts).step_by(PIECE as usize).collect();
-        let crowded = threads::map(self.threads, &pieces, |first| {
-            (*first..(first + PIECE).min(parts)).filter(|part| self.crowds_a_rack(*part)).collect::<Vec<Part>>()
+        let pieces = threads::split(self.threads, parts, PIECE);
+        let crowded = threads::map(self.threads, &pieces, |parts| {
+            parts.clone().filter(|part| self.crowds_a_rack(goal, *part)).collect::<Vec<Part>>()
         });
         for part in crowded.into_iter().flatten() {
-            while self.crowds_a_rack(part) && self.spread(goal, part) {}
+            while self.crowds_a_rack(goal, part) && self.spread(goal, part) {}
         }
     }
 
-    fn crowds_a_rack(&self, part: Part) -> bool {
-        let slots = self.state.cluster.slots(part);
-        let factor = slots.len();
-        slots.clone().any(|slot| self.rack_mates(slot) > usize::from(factor > self.aims.live_racks()) * factor)
-            || (factor > self.aims.live_racks() && self.aims.beyond_rack_quotas(&self.state, part) > 0)
+    /// Whether one of the partition's replicas should be in another rack. Racks whose brokers get nothing are no place to
+    /// go to, but no reason to leave either: so the strict goal asks for rack mates, however few racks take replicas.
+    fn crowds_a_rack(&self, goal: usize, part: Part) -> bool {
+        match self.aims.aims[goal] {
+            Aim::EvenRacks => self.aims.beyond_rack_quotas(&self.state, part) > 0,
+            _ => self.state.cluster.slots(part).any(|slot| self.rack_mates(slot) > 0),
+        }
     }
 
     /// Other replicas of the partition in the same rack.

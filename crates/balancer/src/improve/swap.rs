@@ -86,10 +86,11 @@ impl Search<'_, '_> {
             ((here == seat || may_come()) && self.may_move(slot, goal))
                 .then(|| good(&self.state.weight(slot)) / self.price(slot))
         };
-        let mut lists = self.survey(&seats, KEPT, worth).into_iter();
+        let ends = |here: Seat| if here == seat { (Some(seat), None) } else { (None, Some(seat)) };
+        let mut lists = self.survey(&seats, (KEPT, ANSWERS), ends, worth).into_iter();
         let mut gives = lists.next().unwrap_or_default();
         for takes in lists {
-            let takes: Vec<Slot> = takes.into_iter().take(ANSWERS).map(|(_, slot)| slot).collect();
+            let takes: Vec<Slot> = takes.into_iter().map(|(_, slot)| slot).collect();
             gives.retain(|(_, slot)| self.state.seat(*slot) == seat);
             for (worth, slot) in &mut gives {
                 *worth = self.relief(seat, &self.state.weight(*slot)) / self.price(*slot);
@@ -118,9 +119,8 @@ impl Search<'_, '_> {
             let effect = self.state.effect(action);
             let worth = -self.strain_of(&effect) / (self.price(one) + self.price(other));
             if best.is_none_or(|(known, _)| worth > known)
-                && self.aims.change(goal, &self.state, action, &effect) < -NOISE
                 && topics.is_none_or(|topics| self.aims.change(topics, &self.state, action, &effect) <= NOISE)
-                && self.aims.veto(goal, &self.state, action, &effect).is_none()
+                && self.weigh(goal, Judges::Before, action, &effect).is_ok()
             {
                 best = Some((worth, action));
             }
@@ -134,7 +134,7 @@ impl Search<'_, '_> {
         let (here, there) = (state.seat(one), state.seat(other));
         let (part, partner) = (state.cluster.part_of(one), state.cluster.part_of(other));
         let both_new = self.rules.is_new(here) && self.rules.is_new(there);
-        (!self.rules.has_new() || both_new || state.home(one) == there || state.home(other) == here)
+        (!self.rules.only_new() || both_new || state.home(one) == there || state.home(other) == here)
             && self.rules.may_receive(state, one, state.leads(one), there)
             && self.rules.may_receive(state, other, state.leads(other), here)
             && !state.holds(there, part)
@@ -146,7 +146,7 @@ impl Search<'_, '_> {
         let mut others: Vec<(f64, Slot)> = self
             .seats()
             // Old brokers give to new ones and take back from them, but do not exchange with each other.
-            .filter(|other| !self.rules.has_new() || self.rules.is_new(seat) || self.rules.is_new(*other))
+            .filter(|other| !self.rules.only_new() || self.rules.is_new(seat) || self.rules.is_new(*other))
             .filter(|other| *other != seat && self.rules.is_alive(*other))
             .map(|other| {
                 let target = self.aims.target(other)[gauge as usize].max(f64::MIN_POSITIVE);

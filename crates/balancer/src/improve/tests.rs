@@ -1,7 +1,7 @@
 //! What every improvement of a goal must leave alone: the goals before it.
 
 use super::*;
-use crate::fixture::{Dice, crooked};
+use crate::fixture::{Dice, crooked, crooked_on_shared_hosts};
 use crate::goal::Goal;
 use crate::options::{Request, TopicPattern};
 use crate::settings::Settings;
@@ -36,7 +36,7 @@ fn no_goal_is_improved_at_the_cost_of_one_before_it() {
             goals.swap(last, dice.below(last as u32 + 1) as usize);
         }
         let rules = Rules::compile(&cluster, &Request::default()).unwrap();
-        let state = State::found(&cluster);
+        let state = State::for_goals(&cluster, &goals, &settings);
         let aims = Aims::compile(&state, &goals, &settings, &rules);
         let mut search = Search::new(state, &rules, aims, 1);
         for _ in 0..2 {
@@ -54,4 +54,57 @@ fn no_goal_is_improved_at_the_cost_of_one_before_it() {
     }
     // Else nothing was tried at all.
     assert!(taken > 1_000, "{taken} steps");
+}
+
+/// The bands that brokers are kept in one by one: those of goals before `upto` that are about what brokers carry.
+fn brokers_in_band(search: &Search<'_, '_>, upto: usize) -> Vec<(usize, Seat)> {
+    let mut kept = Vec::new();
+    for (goal, aim) in search.aims.aims[..upto].iter().enumerate() {
+        if let Aim::Band { gauge, band, .. } = *aim {
+            let level = |seat: Seat| search.state.levels(seat)[gauge as usize];
+            let is_in = |seat: &Seat| search.aims.miss_of(band, *seat, &level) == 0.0;
+            kept.extend(search.seats().filter(is_in).map(|seat| (goal, seat)));
+        }
+    }
+    kept
+}
+
+/// Not even if another broker comes back into the band for it: by fences where each broker has a host to itself, and
+/// where brokers share one by looking at each of them.
+#[test]
+fn no_broker_is_pushed_out_of_the_band_of_a_goal_before() {
+    let settings = Settings::default();
+    let (mut taken, mut kept) = (0, 0);
+    for seed in 0..300 {
+        let mut dice = Dice(seed);
+        let cluster = if seed % 2 == 0 { crooked_on_shared_hosts(&mut dice) } else { crooked(&mut dice) };
+        let mut goals = Goal::DEFAULT.to_vec();
+        for last in (1..goals.len()).rev() {
+            goals.swap(last, dice.below(last as u32 + 1) as usize);
+        }
+        let rules = Rules::compile(&cluster, &Request::default()).unwrap();
+        let state = State::found(&cluster);
+        let aims = Aims::compile(&state, &goals, &settings, &rules);
+        let mut search = Search::new(state, &rules, aims, 1);
+        for goal in 0..goals.len() {
+            let before = brokers_in_band(&search, goal);
+            search.fences_before = Fences::of(&search.aims, goal, search.seats().len());
+            // What leaders take in is measured by the mean that there is then.
+            search.improve(goal);
+            let after = brokers_in_band(&search, goal);
+            for pair in &before {
+                let is_measured_anew = search.aims.goals[pair.0] == Goal::LeaderBytesInDistribution;
+                assert!(
+                    after.contains(pair) || is_measured_anew,
+                    "{} left {} for {}",
+                    pair.1,
+                    goals[pair.0],
+                    goals[goal]
+                );
+            }
+            kept += before.len();
+        }
+        taken += search.steps.len();
+    }
+    assert!(taken > 1_000 && kept > 10_000, "{taken} steps, {kept} kept");
 }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use super::{Judges, Search};
-use crate::aims::NOISE;
 use crate::cluster::{Seat, Slot};
 use crate::state::Action;
 
@@ -37,8 +36,8 @@ impl Search<'_, '_> {
         let mut partners = Partners::default();
         for topic in 0..self.state.cluster.topics().len() as u32 {
             let (low, high) = self.aims.topic_band(topic);
-            let row = self.state.topics().row(topic);
-            if row.iter().all(|count| (low..=high).contains(count)) || self.rules.is_excluded(topic) {
+            let mut row = self.state.topics().row(topic).iter().zip(self.seats());
+            if row.all(|(count, seat)| self.aims.topic_miss(topic, *count, seat) == 0.0) {
                 continue;
             }
             let listed = self.list(goal, topic);
@@ -78,13 +77,15 @@ impl Search<'_, '_> {
                 continue;
             }
             let mut givers: Vec<(&Seat, &Vec<Slot>)> = listed.iter().collect();
-            givers.sort_by_key(|(giver, _)| std::cmp::Reverse(self.state.topics().of(topic, **giver)));
+            let keeps = |giver: Seat| self.aims.least_of_topic(topic, giver);
+            givers
+                .sort_by_key(|(giver, _)| (keeps(**giver), std::cmp::Reverse(self.state.topics().of(topic, **giver))));
             let mut refused = 0;
             for (&giver, slots) in givers {
                 let mut at = 0;
                 while let Some(&slot) = slots.get(at) {
                     let lacking = self.state.topics().of(topic, seat) < low;
-                    if !lacking || self.state.topics().of(topic, giver) <= low {
+                    if !lacking || self.state.topics().of(topic, giver) <= self.aims.least_of_topic(topic, giver) {
                         break;
                     }
                     if self.state.seat(slot) != giver {
@@ -147,8 +148,7 @@ impl Search<'_, '_> {
                 let effect = self.state.effect(action);
                 let cost = self.unlikeness(&effect) + self.price(other) / self.a_move * A_MOVE_AGAINST_UNLIKENESS;
                 if best.is_none_or(|(known, _)| cost < known)
-                    && self.aims.change(goal, &self.state, action, &effect) < -NOISE
-                    && self.aims.veto(goal, &self.state, action, &effect).is_none()
+                    && self.weigh(goal, Judges::Before, action, &effect).is_ok()
                 {
                     best = Some((cost, action));
                 }
@@ -206,7 +206,7 @@ mod tests {
         let state = State::found(&cluster);
         let aims = Aims::compile(&state, &goals, &settings, &rules);
         let mut search = Search::new(state, &rules, aims, 1);
-        search.run();
+        search.run(true);
         assert!(search.steps.is_empty());
         let refused = search.vetoes[1][0];
         // Of each topic three brokers have too many, from which each replica would ask twelve, and nine too few.

@@ -1,12 +1,14 @@
 //! Looking back: whatever turned out needless returns to where it was found.
 
+use super::fence::Quick;
 use super::{Search, Why};
+use crate::aims::NOISE;
 use crate::cluster::{Part, Seat, Slot};
 use crate::state::Action;
 use crate::threads;
 
-/// Partitions looked at by one piece of work.
-const PIECE: Part = 16_384;
+/// Partitions that are worth a thread of their own.
+const PIECE: Part = 2_048;
 
 /// Rounds of one look back. What one takes back may let others return, but each finds far less than the one before.
 const ROUNDS: usize = 6;
@@ -40,11 +42,11 @@ impl Search<'_, '_> {
     fn needless(&self, stale: &[bool]) -> Vec<Action> {
         let cluster = self.state.cluster;
         let parts = cluster.partition_count() as Part;
-        let pieces: Vec<Part> = (0..parts).step_by(PIECE as usize).collect();
+        let pieces = threads::split(self.threads, parts, PIECE);
         let is_stale = |seat: Seat| stale[usize::from(seat)];
-        let found = threads::map(self.threads, &pieces, |first| {
+        let found = threads::map(self.threads, &pieces, |parts| {
             let (mut moves, mut leads): (Vec<(f64, Slot)>, Vec<Action>) = Default::default();
-            for part in *first..(first + PIECE).min(parts) {
+            for part in parts.clone() {
                 for slot in cluster.slots(part) {
                     let (seat, to) = (self.state.seat(slot), self.state.home(slot));
                     let returns = seat != to && (is_stale(seat) || is_stale(to));
@@ -78,9 +80,21 @@ impl Search<'_, '_> {
                     && self.rules.may_receive(state, slot, state.leads(slot), to)
             }
             // A replica that has yet to be copied elsewhere is no better a leader than one that is in place.
-            Action::Lead { slot, .. } => state.seat(slot) == state.home(slot) && self.rules.may_lead(state, slot),
+            Action::Lead { part, slot } => state.leader(part) != slot && self.rules.may_lead_again(state, slot),
             Action::Swap { .. } | Action::LeadSwap { .. } | Action::LeadTrade { .. } => false,
         };
-        may && self.aims.veto(self.aims.goals.len(), state, action, &state.effect(action)).is_none()
+        may && self.harms_nobody(action)
+    }
+
+    /// Whether no goal misses by more after the action. Most of what was moved had to move, and mostly it is enough to ask
+    /// the goal whose band a broker would leave.
+    fn harms_nobody(&self, action: Action) -> bool {
+        let (aims, state, goals) = (&self.aims, &self.state, self.aims.goals.len());
+        let effect = state.effect(action);
+        match self.fences_of_all.look(state, &effect) {
+            Quick::Within => aims.veto_but_bands(goals, state, action, &effect).is_none(),
+            Quick::Leaves(goal) if aims.change(goal, state, action, &effect) > NOISE => false,
+            Quick::Leaves(_) | Quick::Unsure => aims.veto(goals, state, action, &effect).is_none(),
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::tests::{broker, disks, remove};
 use crate::cluster::{BrokerId, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec};
 use crate::goal::Goal;
 use crate::options::{Operation, Request};
-use crate::planner::{Outcome, Refused, plan};
+use crate::planner::{Outcome, Refused};
 use crate::settings::Settings;
 
 /// Per broker: capacities of its disks, and its replicas as (disk, MB).
@@ -51,7 +51,7 @@ fn after(outcome: &Outcome) -> BTreeMap<i32, usize> {
 }
 
 fn planned(cluster: &Cluster, request: &Request) -> Result<Outcome, Refused> {
-    plan(cluster, request, &Settings::default())
+    crate::fixture::planned(cluster, request, &Settings::default())
 }
 
 proptest! {

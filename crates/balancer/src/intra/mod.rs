@@ -22,6 +22,7 @@ use shelf::{Band, Item, NOWHERE, SETTLED, Shelf, Side};
 
 use crate::cluster::{Broker, Cluster, DiskState, NO_DISK, Resource, Seat, Slot};
 use crate::goal::Goal;
+use crate::held::Rule;
 use crate::plan::{Change, Undone};
 use crate::planner::{Infeasible, Status, Verdict};
 use crate::provision::{Advice, Provision, Thing};
@@ -100,7 +101,9 @@ fn verdict(goal: Goal, miss: (f64, f64), vetoes: u64) -> Verdict {
     let status = Status::of(miss);
     let refused = status == Status::Violated && goal == Goal::IntraBrokerDiskUsageDistribution && vetoes > 0;
     let refused_by = if refused { vec![(Goal::IntraBrokerDiskCapacity, vetoes)] } else { Vec::new() };
-    Verdict { goal, status, miss, refused_by }
+    let nothing_helps = status == Status::Violated && !refused;
+    let held_back_by = if nothing_helps { vec![(Rule::NothingHelps, 1)] } else { Vec::new() };
+    Verdict { goal, status, miss, refused_by, held_back_by }
 }
 
 /// What is to become of one disk.
@@ -272,7 +275,7 @@ impl Desk<'_, '_> {
     /// Whether the cluster is being healed, or other brokers are being added: as between brokers, a soft
     /// goal then moves only what is on its way anyway.
     fn heals_or_grows(&self) -> bool {
-        self.rules.healing || (self.rules.has_new() && !self.rules.is_new(self.seat))
+        self.rules.healing || (self.rules.only_new() && !self.rules.is_new(self.seat))
     }
 
     /// Whether what the broker holds can fit at all.

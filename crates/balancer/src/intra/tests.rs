@@ -12,11 +12,12 @@ use expect_test::{Expect, expect};
 use crate::cluster::{
     BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec,
 };
+use crate::fixture::planned;
 use crate::goal::Goal;
 use crate::inspect::inspect;
 use crate::options::{Budget, Operation, Request};
 use crate::plan::{Plan, Undone};
-use crate::planner::{Outcome, Refused, Status, plan};
+use crate::planner::{Outcome, Refused, Status};
 use crate::settings::Settings;
 
 /// Builds brokers 0, 1, … from one line each; partitions are `t-0`, `t-1`, … in the order of the text.
@@ -100,7 +101,7 @@ fn check(picture: &[&str], request: &Request, expected: Expect) {
 
 #[track_caller]
 fn check_with(cluster: &Cluster, request: &Request, settings: &Settings, expected: Expect) {
-    expected.assert_eq(&told(&plan(cluster, request, settings)));
+    expected.assert_eq(&told(&planned(cluster, request, settings)));
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn one_huge_replica_stays_and_the_goal_stays_violated() {
 fn capacity_is_not_given_up_for_balance() {
     // 820 of 1,100 is 74.5 %: b ought to hold 67.8 to 81.2, and 16 more would do, yet the limit is 80.
     let cluster = cluster(&["a/1000: 739 16 | b/100: 65"]);
-    let outcome = plan(&cluster, &disks(), &Settings::default()).unwrap();
+    let outcome = planned(&cluster, &disks(), &Settings::default()).unwrap();
     assert_eq!(outcome.plan.changes, []);
     let [_, distribution] = &outcome.verdicts[..] else { panic!("two goals: {outcome:?}") };
     assert_eq!(distribution.status, Status::Violated);
@@ -320,7 +321,7 @@ fn a_budget_holds_between_disks_too() {
     {
         let request = Request { budget: Budget { megabytes, moves }, ..disks() };
         let cluster = cluster(picture);
-        let outcome = plan(&cluster, &request, &Settings::default()).unwrap();
+        let outcome = planned(&cluster, &request, &Settings::default()).unwrap();
         assert_eq!(outcome.plan.changes.len(), kept, "{megabytes:?} {moves:?}");
         assert_eq!(outcome.plan.undone, Undone { changes: 1 - kept, megabytes: 45.0 * (1 - kept) as f64 });
         assert_eq!(inspect(&cluster, &request, &outcome.plan), []);
@@ -337,11 +338,11 @@ fn a_part_of_an_exchange_never_fills_a_disk() {
     // 79 and 50, 64.5 each would be even. 33 for 20 would do, but either alone leaves more than 80 on a disk.
     let picture = &["a/100: 46 33 | b/100: 30 20"];
     let bytes = |plan: &Plan| plan.changes.iter().map(|change| change.disk_megabytes).sum::<f64>();
-    let whole = plan(&cluster(picture), &disks(), &Settings::default()).unwrap().plan;
+    let whole = planned(&cluster(picture), &disks(), &Settings::default()).unwrap().plan;
     assert_eq!(whole.changes.len(), 2);
     for megabytes in 0..=100 {
         let budget = Budget { megabytes: Some(f64::from(megabytes)), moves: None };
-        let outcome = plan(&cluster(picture), &Request { budget, ..disks() }, &Settings::default()).unwrap();
+        let outcome = planned(&cluster(picture), &Request { budget, ..disks() }, &Settings::default()).unwrap();
         let kept = if f64::from(megabytes) < bytes(&whole) { 0 } else { 2 };
         assert_eq!((outcome.plan.changes.len(), outcome.plan.undone.changes), (kept, 2 - kept), "{megabytes}");
         assert!(outcome.disks.iter().all(|disk| disk.megabytes.1 <= 80.0), "{:?}", outcome.disks);

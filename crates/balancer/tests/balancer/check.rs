@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use evenkeel_balancer::cluster::BrokerId;
+use evenkeel_balancer::after::after;
+use evenkeel_balancer::cluster::{BrokerId, Cluster};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::inspect::inspect;
 use evenkeel_balancer::options::Request;
@@ -54,11 +55,20 @@ pub(crate) fn told(picture: &Picture, request: &Request, settings: &Settings) ->
 
 /// The plan for the request, looked over by the independent checker.
 pub(crate) fn inspected(picture: &Picture, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
-    let cluster = picture.build();
-    let outcome = plan(&cluster, request, settings)?;
-    let findings: Vec<String> = inspect(&cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
-    assert!(findings.is_empty(), "{}{}{}", picture.draw(), changes(&outcome.plan), findings.join("\n"));
+    looked_over(&picture.build(), request, settings)
+}
+
+/// The same for a cluster that has no picture.
+pub(crate) fn looked_over(cluster: &Cluster, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let outcome = plan(cluster, request, settings)?;
+    let findings: Vec<String> = inspect(cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
+    assert!(findings.is_empty(), "{}{}", changes(&outcome.plan), findings.join("\n"));
     Ok(outcome)
+}
+
+/// The cluster once the plan is carried out.
+pub(crate) fn carried_out(cluster: &Cluster, plan: &Plan) -> Cluster {
+    after(cluster, plan).unwrap()
 }
 
 /// The changes, by partition: replicas that move, then who leads instead of whom.
@@ -80,19 +90,4 @@ fn line(change: &Change) -> String {
         write!(text, ": leader {} -> {}", name(change.old_leader), name(change.new_leader)).unwrap();
     }
     text + "\n"
-}
-
-/// The picture after the plan. Which replica went where is not told by a plan, so all replicas of a
-/// partition must weigh the same.
-pub(crate) fn carried_out(picture: &Picture, plan: &Plan) -> Picture {
-    let mut after = picture.clone();
-    for change in &plan.changes {
-        let partition = after.partitions.get_mut(&(change.topic.clone(), change.partition)).unwrap();
-        assert!(partition.loads.is_empty(), "which of the unequal replicas moved?");
-        partition.brokers = change.new_replicas.iter().map(|broker| broker.0).collect();
-        partition.leader = change.new_leader.0;
-        let brokers = &partition.brokers;
-        partition.offline.retain(|broker| brokers.contains(broker));
-    }
-    after
 }

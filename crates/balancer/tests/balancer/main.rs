@@ -3,6 +3,7 @@
 mod canonical;
 mod check;
 mod eligibility;
+mod exhaustive;
 mod hard_goals;
 mod hosts;
 mod inspect;
@@ -11,4 +12,6 @@ mod picture;
 mod properties;
 mod random;
 mod reasons;
+mod restrictions;
 mod soft_goals;
+mod steady;

@@ -1,10 +1,9 @@
 //! What holds for every plan on every cluster.
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerState};
+use evenkeel_balancer::cluster::BrokerState;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request};
-use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, Status, Verdict, plan};
-use evenkeel_balancer::settings::Settings;
+use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, Status, plan};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -14,14 +13,14 @@ use crate::picture::{Name, Picture};
 use crate::random::{Case, any_case, plain_case, plain_case_with};
 
 /// Misses are sums of many small terms: below this they are equal.
-const ROUNDING: f64 = 1e-6;
+pub(crate) const ROUNDING: f64 = 1e-6;
 
 fn planned(case: &Case) -> Result<Outcome, Refused> {
     inspected(&case.picture, &case.request, &case.settings)
 }
 
 /// The same case with every broker alive and every replica serving, so that nothing is forced.
-fn unforced(mut case: Case) -> Case {
+pub(crate) fn unforced(mut case: Case) -> Case {
     for broker in case.picture.brokers.values_mut().filter(|broker| broker.state == BrokerState::Dead) {
         broker.state = BrokerState::Alive;
     }
@@ -34,36 +33,19 @@ fn unforced(mut case: Case) -> Case {
     case
 }
 
-/// The same case with no replica offline, but for those of brokers that are to be removed.
-fn unharmed(mut case: Case) -> Case {
-    case.picture.partitions.values_mut().for_each(|partition| partition.offline.clear());
-    let held: Vec<i32> = case.picture.partitions.values().flat_map(|partition| partition.brokers.clone()).collect();
-    for (_, broker) in case.picture.brokers.iter_mut().filter(|(id, _)| held.contains(id)) {
-        if broker.state == BrokerState::Dead {
-            broker.state = BrokerState::Alive;
-        }
-    }
-    case
-}
-
-/// Whether a replica is where it cannot stay.
-fn is_stranded(case: &Case) -> bool {
-    let leaves = |id: &i32| {
-        let is_removed =
-            matches!(&case.request.operation, Operation::RemoveBrokers(ids) if ids.contains(&BrokerId(*id)));
-        is_removed || case.picture.brokers[id].state == BrokerState::Dead
-    };
-    case.picture.partitions.values().any(|it| !it.offline.is_empty() || it.brokers.iter().any(leaves))
-}
-
 /// No goal misses by more than before, unless one of higher priority misses by less.
-fn assert_nothing_is_worse(outcome: &Outcome) {
+pub(crate) fn assert_nothing_is_worse(outcome: &Outcome) {
     let mut gained = false;
     for verdict in &outcome.verdicts {
         let (before, after) = verdict.miss;
-        let worse = after > before + ROUNDING;
+        // What leaders take in is measured by a mean that changes with whoever leads, where replicas differ: what was done
+        // for it need not show.
+        let mut reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
+        let is_measured_anew = verdict.goal == Goal::LeaderBytesInDistribution
+            && reasons.any(|reason| reason.goal() == Some(verdict.goal));
+        let worse = after > before + ROUNDING && !is_measured_anew;
         assert!(gained || !worse, "{} got worse, {before} -> {after}, and none before it better", verdict.goal);
-        gained |= after < before - ROUNDING;
+        gained |= after < before - ROUNDING || is_measured_anew;
     }
 }
 
@@ -104,12 +86,26 @@ proptest! {
         }
     }
 
+    /// "Nothing to do" and "not done" without a reason are bugs.
+    #[test]
+    fn whatever_is_left_violated_has_a_reason(case in any_case(), moves in 0..12usize) {
+        // From ten on there is no budget.
+        let budget = Budget { moves: (moves < 10).then_some(moves), megabytes: None };
+        let case = Case { request: Request { budget, ..case.request.clone() }, ..case };
+        if let Ok(outcome) = planned(&case) {
+            for verdict in &outcome.verdicts {
+                let is_told = !verdict.refused_by.is_empty() || !verdict.held_back_by.is_empty();
+                prop_assert_eq!(is_told, verdict.status == Status::Violated, "{:?}", verdict);
+            }
+        }
+    }
+
     /// Whoever reads the loads after the plan reads what the cluster will really carry.
     #[test]
     fn the_loads_told_are_those_of_the_plan_carried_out(case in any_case()) {
         if let Ok(outcome) = planned(&case) {
-            let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case };
-            if let Ok(again) = plan(&after.picture.build(), &after.request, &after.settings) {
+            let after = carried_out(&case.picture.build(), &outcome.plan);
+            if let Ok(again) = plan(&after, &case.request, &case.settings) {
                 assert_same_loads(&outcome.after, &again.before);
             }
         }
@@ -121,9 +117,9 @@ proptest! {
         let Operation::RemoveBrokers(removed) = &case.request.operation else { unreachable!() };
         let staying = case.picture.brokers.len() - removed.len();
         if let Ok(outcome) = planned(&case) {
-            let after = carried_out(&case.picture, &outcome.plan);
-            for partition in after.partitions.values().filter(|partition| partition.brokers.len() <= staying) {
-                prop_assert!(!partition.brokers.iter().any(|broker| removed.contains(&BrokerId(*broker))));
+            let after = carried_out(&case.picture.build(), &outcome.plan);
+            for partition in after.partitions().filter(|partition| partition.replicas().count() <= staying) {
+                prop_assert!(!partition.replicas().any(|replica| removed.contains(&replica.broker)));
             }
         }
     }
@@ -152,15 +148,6 @@ proptest! {
                 prop_assert!(change.added().all(|broker| added.contains(&broker)));
                 prop_assert!(change.new_leader == change.old_leader || added.contains(&change.new_leader));
             }
-        }
-    }
-
-    #[test]
-    fn the_default_rebalance_is_steady(case in plain_case()) {
-        if let Ok(outcome) = planned(&case) {
-            let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case.clone() };
-            let again = planned(&after);
-            prop_assert_eq!(again.map(|again| changes(&again.plan)), Ok(String::new()), "after {}", changes(&outcome.plan));
         }
     }
 
@@ -211,27 +198,6 @@ proptest! {
 }
 
 proptest! {
-    // What the search may do must not depend on where it began: what goes wrong there is rare.
-    #![proptest_config(ProptestConfig { cases: 4_096, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// While replicas are offline soft goals move nothing else, and brokers whose disks failed under a replica do not get
-    /// it back. Once that is over, more may be possible than was: if a soft goal was left violated, or a replica where it
-    /// cannot stay. But for that a plan carried out leaves nothing to plan.
-    #[test]
-    fn a_plan_carried_out_leaves_nothing_to_plan(case in any_case(), troubled in any::<bool>()) {
-        let case = if troubled { case } else { unharmed(case) };
-        if let Ok(outcome) = planned(&case) {
-            let after = Case { picture: carried_out(&case.picture, &outcome.plan), ..case.clone() };
-            let is_left = |verdict: &Verdict| !verdict.goal.is_hard() && verdict.status == Status::Violated;
-            let is_held_back = outcome.verdicts.iter().any(is_left) || is_stranded(&after);
-            if let Ok(again) = planned(&after) && !(troubled && outcome.heals && is_held_back) {
-                prop_assert_eq!(changes(&again.plan), "", "after {}{}", changes(&outcome.plan), after.picture.draw());
-            }
-        }
-    }
-}
-
-proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever a budget leaves of a plan does good: what made room for the rest may be missing.
@@ -249,33 +215,6 @@ proptest! {
             }
         }
     }
-}
-
-/// Found by the property above: a replica that left may return, although another broker leads the partition by then, for
-/// goals that come after the one about leaders.
-#[test]
-fn what_the_next_plan_may_move_this_one_may() {
-    use Goal::{CpuCapacity, CpuUsageDistribution, NetworkOutboundUsageDistribution, ReplicaDistribution};
-    let picture = Picture::parse(
-        "rack p: b0[a0* b0 c1*] b1[] demoted b2[a0 a1*] b3[a0 b0* c0*]
-         load a0: 6 51 9 51
-         load a1: 4 70 88 77
-         load b0: 8 20 24 45
-         order b0: b3 b0
-         load c0: 20 33 63 13
-         load c1: 2 96 75 76
-         capacity b0: 60 400 400 300
-         capacity b1: 60 400 400 300
-         capacity b2: 60 400 400 300
-         capacity b3: 800 2000 2000 2000",
-    );
-    let leaders = Goal::PreferredLeaderElection;
-    let goals = [CpuCapacity, ReplicaDistribution, leaders, NetworkOutboundUsageDistribution, CpuUsageDistribution];
-    let (request, settings) = (Request::rebalance(&goals), Settings::default());
-    let plan = inspected(&picture, &request, &settings).unwrap().plan;
-    assert!(!plan.changes.is_empty());
-    let again = inspected(&carried_out(&picture, &plan), &request, &settings).unwrap().plan;
-    assert_eq!(changes(&again), "", "after {}", changes(&plan));
 }
 
 /// The properties above say nothing of requests that are refused or need no change: enough must lead to one.

@@ -1,7 +1,7 @@
 //! Small random clusters with random requests, printed as pictures when something fails.
 //!
-//! Brokers hold equal or very unequal numbers of replicas. All replicas of a partition weigh the same, as they do in
-//! Kafka; so a plan can be carried out on the picture without knowing which replica went where.
+//! Brokers hold equal or very unequal numbers of replicas. In half of the clusters all replicas of a partition weigh the
+//! same, as they nearly do in Kafka, in the others each has loads of its own, as in the clusters of the benchmarks.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,6 +29,9 @@ impl fmt::Debug for Case {
         for (name, partition) in &self.picture.partitions {
             let Load { cpu, nw_in, nw_out, disk } = partition.load.unwrap_or_default();
             writeln!(f, "load {}: {cpu} {nw_in} {nw_out} {disk}", short(name))?;
+            for (broker, Load { cpu, nw_in, nw_out, disk }) in &partition.loads {
+                writeln!(f, "load {}@b{broker}: {cpu} {nw_in} {nw_out} {disk}", short(name))?;
+            }
             let list: Vec<String> = partition.brokers.iter().map(|broker| format!("b{broker}")).collect();
             writeln!(f, "order {}: {}", short(name), list.join(" "))?;
         }
@@ -160,10 +163,11 @@ fn goals() -> impl Strategy<Value = Vec<Goal>> {
 fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
     // All brokers hold about as much, or some of them most: then there is more to do.
     let popular = prop_oneof![1 => Just(7), 1 => 1..=4i32];
-    (3..=7i32, 1..=4usize, 1..=3usize, popular).prop_flat_map(move |(brokers, racks, hosts, popular)| {
+    let shape = (3..=7i32, 1..=4usize, 1..=3usize, popular, any::<bool>());
+    shape.prop_flat_map(move |(brokers, racks, hosts, popular, differ)| {
         (
             prop::collection::vec(broker(racks, troubled), brokers as usize),
-            prop::collection::vec(partition(brokers, popular, troubled), 1..=20),
+            prop::collection::vec(partition(brokers, popular, differ, troubled), 1..=20),
             prop::collection::vec((0..20usize, 0..brokers), if troubled { 0..=2 } else { 0..=0 }),
         )
             .prop_map(move |(mut brokers, partitions, moving)| {
@@ -181,11 +185,13 @@ fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
                     let number = picture.partitions.keys().filter(|(other, _)| other == topic).count() as i32;
                     picture.partitions.insert(Name::from((topic.to_owned(), number)), partition);
                 }
-                // Copies on their way to brokers that have none of the partition yet.
+                // Copies on their way to brokers that have none of the partition yet. They weigh what the leader weighs,
+                // and so that it does not matter who that is in the end all replicas do.
                 for (index, to) in moving {
-                    if let Some((name, partition)) = picture.partitions.iter().nth(index)
+                    if let Some((name, partition)) = picture.partitions.iter_mut().nth(index)
                         && !partition.brokers.contains(&to)
                     {
+                        partition.loads.clear();
                         picture.moving.push((name.clone(), to));
                     }
                 }
@@ -218,7 +224,12 @@ fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balanc
 }
 
 /// On any of the brokers, three times in four on the `popular` ones first of all.
-fn partition(brokers: i32, popular: i32, troubled: bool) -> impl Strategy<Value = (&'static str, Partition)> {
+fn partition(
+    brokers: i32,
+    popular: i32,
+    differ: bool,
+    troubled: bool,
+) -> impl Strategy<Value = (&'static str, Partition)> {
     let list =
         (Just((0..brokers).collect::<Vec<i32>>()).prop_shuffle(), 0..4u8).prop_map(move |(mut list, anywhere)| {
             if anywhere != 0 {
@@ -228,14 +239,20 @@ fn partition(brokers: i32, popular: i32, troubled: bool) -> impl Strategy<Value 
             list
         });
     let load = (1..=10u8, 1..=100u8, 0..=100u8, 1..=100u8);
-    (select(vec!["a", "b", "c"]), list, 1..=3usize, 0..3usize, load, 0..24u8).prop_map(
-        move |(topic, mut brokers, factor, leader, (cpu, nw_in, nw_out, disk), offline)| {
+    let own = prop::collection::vec((1..=10u8, 1..=100u8, 1..=100u8), 3);
+    (select(vec!["a", "b", "c"]), list, 1..=3usize, 0..3usize, load, 0..24u8, own).prop_map(
+        move |(topic, mut brokers, factor, leader, (cpu, nw_in, nw_out, disk), offline, own)| {
             brokers.truncate(factor);
             let leader = brokers[leader % factor];
             let offline = if troubled && offline == 0 { vec![brokers[0]] } else { Vec::new() };
             let load =
                 Load { cpu: 2.0 * f32::from(cpu), nw_in: nw_in.into(), nw_out: nw_out.into(), disk: disk.into() };
-            (topic, Partition { brokers, leader, offline, load: Some(load), ..Partition::default() })
+            let of_one = |(broker, (cpu, nw_in, disk)): (&i32, (u8, u8, u8))| {
+                let nw_out = if *broker == leader { load.nw_out } else { 0.0 };
+                (*broker, Load { cpu: 2.0 * f32::from(cpu), nw_in: nw_in.into(), nw_out, disk: disk.into() })
+            };
+            let loads = brokers.iter().zip(own).filter(|_| differ).map(of_one).collect();
+            (topic, Partition { brokers, leader, offline, load: Some(load), loads })
         },
     )
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_balancer::cluster::{BrokerId, Cluster, Invalid};
-use evenkeel_balancer::options::Request;
+use evenkeel_balancer::cluster::{BrokerId, BrokerState, Cluster, Invalid};
+use evenkeel_balancer::options::{Operation, Request};
 use evenkeel_balancer::planner::{Infeasible, Refused};
 
 /// Why nothing was planned.
@@ -73,6 +73,18 @@ impl Refusal {
     }
 }
 
+/// Who is new, by the snapshot or because the operation says so.
+fn new_brokers(cluster: &Cluster, operation: &Operation) -> BTreeSet<BrokerId> {
+    let found = cluster.brokers().iter().filter(|broker| broker.state == BrokerState::New).map(|broker| broker.id);
+    match operation {
+        Operation::AddBrokers(added) => found.chain(added.iter().copied()).collect(),
+        Operation::RemoveBrokers(gone) | Operation::DemoteBrokers(gone) => {
+            found.filter(|id| !gone.contains(id)).collect()
+        }
+        _ => found.collect(),
+    }
+}
+
 /// The options that keep replicas or leaders from where they could go.
 fn restrictions(cluster: &Cluster, request: &Request) -> Vec<String> {
     let mut options = Vec::new();
@@ -83,6 +95,9 @@ fn restrictions(cluster: &Cluster, request: &Request) -> Vec<String> {
         }
     };
     brokers("--destination-brokers", &request.destinations);
+    if request.destinations.is_empty() {
+        brokers("that only new brokers get replicas, which are", &new_brokers(cluster, &request.operation));
+    }
     brokers("--exclude-brokers-for-replica-moves", &request.excluded_for_replica_moves);
     brokers("--exclude-brokers-for-leadership", &request.excluded_for_leadership);
     if let Some(pattern) = &request.excluded_topics {

@@ -3,6 +3,7 @@
 
 use evenkeel_balancer::DiskLoad;
 use evenkeel_balancer::cluster::{Broker, BrokerState, Cluster, Resource};
+use evenkeel_balancer::held::Rule;
 use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::{BrokerLoad, Outcome, Status, Verdict};
 use evenkeel_balancer::statistics::Spread;
@@ -74,6 +75,8 @@ pub(super) struct Summary {
     pub(super) replica_moves: u64,
     pub(super) leader_moves: u64,
     pub(super) disk_moves: u64,
+    /// Changes at the end that break a hard goal for a while, in whatever order they come.
+    pub(super) unsafe_changes: usize,
     /// The least data that any plan must move that gets as far.
     #[serde(rename = "leastDataToMoveMB")]
     pub(super) least_data_to_move: f64,
@@ -125,6 +128,7 @@ pub(super) struct GoalLine {
     pub(super) miss_before: f64,
     pub(super) miss_after: f64,
     pub(super) refused_by: Vec<RefusedBy>,
+    pub(super) held_back_by: Vec<HeldBackBy>,
 }
 
 /// A more important goal that stood in the way.
@@ -132,6 +136,18 @@ pub(super) struct GoalLine {
 pub(super) struct RefusedBy {
     pub(super) goal: &'static str,
     pub(super) times: u64,
+}
+
+/// A rule that stood in the way.
+#[derive(Serialize)]
+pub(super) struct HeldBackBy {
+    #[serde(serialize_with = "by_name")]
+    pub(super) rule: Rule,
+    pub(super) times: u64,
+}
+
+fn by_name<S: Serializer>(rule: &Rule, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rule.name())
 }
 
 /// How evenly the brokers that live carry something.
@@ -439,6 +455,11 @@ fn goal_line(verdict: &Verdict) -> GoalLine {
             .iter()
             .map(|(goal, times)| RefusedBy { goal: goal.name(), times: *times })
             .collect(),
+        held_back_by: verdict
+            .held_back_by
+            .iter()
+            .map(|(rule, times)| HeldBackBy { rule: *rule, times: *times })
+            .collect(),
     }
 }
 
@@ -458,6 +479,7 @@ fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
         leader_moves: plan.changes.iter().filter(|change| change.old_leader != change.new_leader).count() as u64,
         disk_moves: plan.changes.iter().flat_map(|change| &change.disks).filter(|disk| !disk.from.is_empty()).count()
             as u64,
+        unsafe_changes: outcome.unsafe_changes,
         least_data_to_move: outcome.least_megabytes,
         data_ratio: outcome.bytes_ratio(),
         minutes: Minutes {

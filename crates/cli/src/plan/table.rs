@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use evenkeel_balancer::cluster::{BrokerId, Resource};
+use evenkeel_balancer::held::Rule;
 use evenkeel_balancer::plan::Change;
 
-use super::report::{BrokerLine, DiskUse, GoalLine, Report};
+use super::report::{BrokerLine, DiskUse, GoalLine, HeldBackBy, Report};
 use super::units::{count, counted, megabytes, minutes};
 use crate::columns::columns;
 use crate::printable;
@@ -94,7 +95,12 @@ fn summary(report: &Report<'_>) -> String {
         let changes = counted(undone.changes as u64, "change", "changes");
         line("left undone", format!("{changes}, {}", megabytes(undone.data_to_move)));
     }
-    if report.heals && report.goals.iter().any(|goal| !goal.hard && goal.miss_after > 0.0) {
+    if summary.unsafe_changes > 0 {
+        let changes = counted(summary.unsafe_changes as u64, "change", "changes");
+        line("order", format!("the last {changes} break a hard goal for a while, in whatever order they come"));
+    }
+    let is_healed = |goal: &GoalLine| goal.held_back_by.iter().any(|held| held.rule == Rule::Healing);
+    if report.heals && report.goals.iter().any(is_healed) {
         let rule = "soft goals move only replicas that are offline or on brokers to be removed";
         line("held back", format!("{rule}; a rebalance afterwards may get further"));
     }
@@ -123,10 +129,35 @@ pub(super) fn how(goal: &GoalLine) -> String {
         return String::new();
     }
     let mut words = format!("missed by {} → {}", short(goal.miss_before), short(goal.miss_after));
-    if let Some(first) = goal.refused_by.first() {
-        let _ = write!(words, "; held back by {} ({})", first.goal, counted(first.times, "time", "times"));
+    // Of goals and rules whatever stood in the way most often.
+    let (refused, held) = (goal.refused_by.first(), goal.held_back_by.first());
+    match (refused, held) {
+        (refused, Some(held)) if refused.is_none_or(|refused| refused.times < held.times) => {
+            let _ = write!(words, "; {}", in_words(held));
+        }
+        (Some(first), _) => {
+            let _ = write!(words, "; held back by {} ({})", first.goal, counted(first.times, "time", "times"));
+        }
+        (None, _) => {}
     }
     words
+}
+
+/// What a rule kept from the goal.
+fn in_words(held: &HeldBackBy) -> String {
+    let rule = match held.rule {
+        Rule::NothingHelps => return "nothing that was tried helps".to_owned(),
+        Rule::Budget => return format!("the budget leaves {} undone", counted(held.times, "change", "changes")),
+        Rule::Healing => "only what is offline moves",
+        Rule::OnlyNewBrokers => "only new brokers get anything",
+        Rule::Destinations => "only the destinations get anything",
+        Rule::ExcludedForReplicaMoves => "brokers that get no replicas",
+        Rule::ExcludedForLeadership => "brokers that get no leaders",
+        Rule::ExcludedTopics => "topics that are left alone",
+        Rule::OnlyImmigrants => "only immigrants move",
+        Rule::Moving => "partitions that are being reassigned",
+    };
+    format!("held back by a rule: {rule} ({})", counted(held.times, "time", "times"))
 }
 
 fn short(number: f64) -> String {
@@ -290,7 +321,7 @@ mod tests {
     fn the_whole_answer() {
         expect![[r#"
             small: 5 brokers, 9 topics, 9 partitions, 18 replicas
-            plan         a331dde8d879242b1eaa0a274d9fe1ef (rebalance)
+            plan         1dba4bf3b2af487cc24d4d5b2ee5efe0 (rebalance)
             to move      2 replicas, 3 leaders
             data         39.1 GB; no plan gets as far with less than 32.0 GB, this one has 1.22 times that
             time         5 min 30 s expected; 3 min 48 s at the full speed of one broker

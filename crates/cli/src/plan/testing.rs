@@ -1,6 +1,7 @@
 //! A cluster small enough to check by hand, and the report of a plan for it.
 
 use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, Load, ReplicaSpec};
+use evenkeel_balancer::inspect::inspect;
 use evenkeel_balancer::planner;
 
 use super::report::Report;
@@ -60,7 +61,9 @@ fn report<T>(cluster: &Cluster, goals: &str, read: impl FnOnce(&Report<'_>) -> T
     question.goals = Some(goals.to_owned());
     let asked = question.parse(&WhatIf::default()).unwrap();
     let mut outcome = planner::plan(cluster, &asked.request, &asked.settings).unwrap();
+    assert_eq!(inspect(cluster, &asked.request, &outcome.plan), []);
     // How often the search tried in vain says nothing about what is printed, and changes with every change to it.
     outcome.verdicts.iter_mut().flat_map(|verdict| &mut verdict.refused_by).for_each(|(_, times)| *times = 7);
+    outcome.verdicts.iter_mut().flat_map(|verdict| &mut verdict.held_back_by).for_each(|(_, times)| *times = 3);
     read(&Report::of(cluster, Some("small"), &asked, &outcome))
 }

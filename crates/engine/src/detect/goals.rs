@@ -1,20 +1,14 @@
-//! The round that looks for violated goals.
-//!
-//! All goals that can be judged are planned for together: what was not met and is met after the plan is
-//! fixable. If one of them cannot be met at all there is no such plan; then each is tried by itself, to
-//! tell those that moves can mend from those that they cannot. A soft goal that is not met and that no
-//! move serves is not reported: whoever rebalanced for it would do so for ever and in vain.
+//! The round that looks for violated goals: which of them are watched, and who and what is left alone. What counts as
+//! violated and as fixable the balancer says.
 
 use std::collections::BTreeSet;
 
 use evenkeel_balancer::{
-    anomaly,
+    anomaly::{Violations, detect, has_offline_replicas, judges},
     cluster::{BrokerId, Cluster},
     goal::Goal,
     options::Request,
-    planner::{Outcome, Refused, Status, plan},
-    provision::{Provision, ProvisionStatus},
-    score::balancedness,
+    provision::Provision,
 };
 
 use super::Finding;
@@ -52,92 +46,26 @@ impl Round {
 /// Looks for violated goals among those that are watched and measured.
 pub fn goal_violations(cluster: &Cluster, goals: &Goals, spared: Spared, history: &History) -> Round {
     let settings = &goals.detection_thresholds;
-    // Offline replicas are an anomaly of their own that comes first; the score knows of them.
-    let score = anomaly::score(cluster, &[], &[], settings);
     let watched: Vec<Goal> = goals.detection.iter().copied().filter(|goal| judges(*goal, cluster)).collect();
-    if score < 0.0 || watched.is_empty() || cluster.partition_count() == 0 {
-        return Round { finding: None, reasons: Vec::new(), score, provision: Provision::default() };
-    }
     let request = Request {
         excluded_topics: left_alone(cluster, &watched, &goals.own_topics, goals.excluded_topics.as_ref()),
         excluded_for_replica_moves: known(cluster, history.removed.keys().filter(|_| spared.removed)),
         excluded_for_leadership: known(cluster, history.demoted.keys().filter(|_| spared.demoted)),
-        triggered_by_violation: true,
         threads: 1,
         ..Request::rebalance(&watched)
     };
-    let mut found = Found::default();
-    if !found.tries(cluster, &request, goals) {
-        let together = std::mem::take(&mut found).provision;
-        for goal in &watched {
-            found.tries(cluster, &Request { goals: vec![*goal], ..request.clone() }, goals);
-        }
-        // Each can be met, but not all of them: what is too small was said when they were tried together.
-        if found.unfixable.is_empty() {
-            found.provision = together;
-        }
-    }
-    let violated = |goal: Goal| found.fixable.contains(&goal) || found.unfixable.contains(&goal);
-    let score = balancedness(&watched, settings, violated);
-    let Found { fixable, unfixable, reasons, provision } = found;
-    let any = !fixable.is_empty() || !unfixable.is_empty();
+    let found = detect(cluster, &request, settings);
+    let score = if has_offline_replicas(cluster) { UNJUDGED } else { found.score(&watched, settings) };
+    let any = !found.is_empty();
+    let Violations { fixable, unfixable, reasons, provision } = found;
     Round { finding: any.then_some(Finding::GoalViolation { fixable, unfixable }), reasons, score, provision }
 }
 
-/// Goals inside brokers need another model; those of which nothing was measured are left out.
-fn judges(goal: Goal, cluster: &Cluster) -> bool {
-    !goal.is_intra_broker() && goal.is_measurable(cluster.unknown())
-}
+/// The score while replicas are offline, as Cruise Control has it.
+const UNJUDGED: f64 = -1.0;
 
 fn known<'a>(cluster: &Cluster, brokers: impl Iterator<Item = &'a evenkeel_kafka::BrokerId>) -> BTreeSet<BrokerId> {
     brokers.map(|broker| BrokerId(broker.0)).filter(|id| cluster.broker(*id).is_some()).collect()
-}
-
-/// What has been found so far.
-#[derive(Default)]
-struct Found {
-    fixable: Vec<Goal>,
-    unfixable: Vec<Goal>,
-    reasons: Vec<String>,
-    provision: Provision,
-}
-
-impl Found {
-    /// Plans for the request's goals; false if one of them cannot be met.
-    fn tries(&mut self, cluster: &Cluster, request: &Request, goals: &Goals) -> bool {
-        match plan(cluster, request, &goals.detection_thresholds) {
-            Ok(outcome) => {
-                let mendable = outcome.verdicts.iter().filter(|verdict| match verdict.status {
-                    Status::NoAction => false,
-                    Status::Fixed => true,
-                    Status::Violated => is_served(verdict.goal, &outcome),
-                });
-                self.fixable.extend(mendable.map(|verdict| verdict.goal));
-                // That something is too small was said by a goal that cannot be met: it outweighs the rest.
-                if self.unfixable.is_empty() {
-                    self.provision = outcome.provision;
-                }
-                true
-            }
-            Err(Refused::Infeasible(infeasible)) => {
-                let advice = &infeasible.provision.recommendation;
-                let before = Some(&self.provision).filter(|it| it.status == ProvisionStatus::UnderProvisioned);
-                let texts = before.map(|it| it.recommendation.as_str()).into_iter().chain([advice.as_str()]);
-                let recommendation = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
-                self.provision = Provision { status: ProvisionStatus::UnderProvisioned, recommendation };
-                self.unfixable.push(infeasible.goal);
-                self.reasons.push(infeasible.to_string());
-                false
-            }
-            // There is nobody who could take anything: nothing can be said about the goals.
-            Err(Refused::BadRequest(_)) => true,
-        }
-    }
-}
-
-fn is_served(goal: Goal, outcome: &Outcome) -> bool {
-    let mut reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
-    reasons.any(|reason| reason.goal() == Some(goal))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use evenkeel_balancer::{
     after::after,
     cluster::{Cluster, ClusterBuilder, Invalid, ReplicaSpec},
-    options::Operation,
-    plan::Change,
+    inspect::inspect,
+    options::{Operation, Request},
+    plan::{Change, Plan},
     planner::{Outcome, Refused, Status, plan},
     rules::BadRequest,
 };
@@ -87,6 +88,7 @@ pub fn make(
     if !ask.demoted_dirs.is_empty() {
         keep_demoted(&ask, &cluster, &mut outcome)?;
     }
+    inspected(&cluster, &ask.request, &outcome.plan)?;
     let disks = if ask.purpose.tells_dirs_apart {
         let after = after(&cluster, &outcome.plan).map_err(cannot_be)?;
         Some([disks(&cluster), disks(&after)])
@@ -185,6 +187,15 @@ fn no_model(why: &NoModel) -> Failure {
         NoModel::Invalid(cause) => Failure::illegal_state(format_args!("{why}: {cause}")),
         NoModel::UnknownCapacity(_) | NoModel::EstimatedCapacity(_) => Failure::illegal_state(why),
     }
+}
+
+/// The second pair of eyes: what it finds fault with is neither shown nor carried out, whoever asked for it.
+pub(super) fn inspected(cluster: &Cluster, request: &Request, plan: &Plan) -> Result<(), Failure> {
+    let findings = inspect(cluster, request, plan);
+    findings.first().map_or(Ok(()), |first| {
+        let count = findings.len();
+        Err(Failure::illegal_state(format_args!("the plan is wrong in {count} thing(s), the first: {first}")))
+    })
 }
 
 /// A plan that its own cluster does not know: a bug, told rather than hidden.

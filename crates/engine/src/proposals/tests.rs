@@ -4,5 +4,6 @@ mod asking;
 mod bodies;
 mod carried_out;
 mod fitting;
+mod inspected;
 mod operations;
 pub(crate) mod scene;

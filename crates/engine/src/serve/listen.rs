@@ -34,7 +34,7 @@ use super::{Peer, patient::Patient};
 use crate::config::webserver::{Tls, Webserver};
 
 /// Connections at once. Who comes later waits in the system's queue.
-const CONNECTIONS_MAX: usize = 1_024;
+pub(super) const CONNECTIONS_MAX: usize = 1_024;
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the head of a request may take; an idle connection is closed after that.

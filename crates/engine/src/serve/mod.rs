@@ -47,6 +47,7 @@ use crate::{
 
 /// Requests at once. Who comes later is told to come again: there are more connections than that.
 const REQUESTS_MAX: usize = 768;
+const _: () = assert!(REQUESTS_MAX < listen::CONNECTIONS_MAX);
 /// The part of readiness that is about the journal, and with it about Kafka.
 const JOURNAL: &str = "journal";
 

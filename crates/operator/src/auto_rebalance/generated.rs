@@ -5,7 +5,7 @@
 //! between taking the finalizer off and deleting leaves one without.
 
 use evenkeel_api::{
-    KafkaRebalance, KafkaRebalanceSpec,
+    Condition, Kafka, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason,
     annotations::{self, Ask, STOPPED_FOR},
     kafka::AutoRebalanceMode,
     labels,
@@ -41,10 +41,12 @@ pub enum StopReason {
     Cancelled,
     /// Automatic rebalancing was switched off.
     SwitchedOff,
+    /// Its proposal is not approved by itself, and nobody else is there to approve it.
+    Withheld,
 }
 
 impl StopReason {
-    const ALL: [Self; 4] = [Self::Preempted, Self::Braked, Self::Cancelled, Self::SwitchedOff];
+    const ALL: [Self; 5] = [Self::Preempted, Self::Braked, Self::Cancelled, Self::SwitchedOff, Self::Withheld];
 
     /// The value of the annotation [`STOPPED_FOR`].
     pub fn as_str(self) -> &'static str {
@@ -53,6 +55,7 @@ impl StopReason {
             Self::Braked => "braked",
             Self::Cancelled => "cancelled",
             Self::SwitchedOff => "switched-off",
+            Self::Withheld => "withheld",
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct Generated {
     pub because: Option<(String, String)>,
     /// Since when it stands there.
     pub since: Option<Timestamp>,
+    /// Why its proposal is not approved by itself, if it is not: it would wait for ever.
+    pub withheld: Option<String>,
     /// What is asked of it and was not dealt with yet.
     pub ask: Option<Ask>,
     /// Whether its spec was changed and nothing has come of that yet.
@@ -129,6 +134,7 @@ impl Generated {
             because: condition
                 .and_then(|condition| Some((condition.reason.clone()?, condition.message.clone().unwrap_or_default()))),
             since: condition.and_then(|condition| condition.since()),
+            withheld: status.filter(|_| state == RebalanceState::ProposalReady).and_then(withheld),
             ask: annotations::ask(notes),
             edited: observed.is_some() && observed != metadata.generation,
             stopped_for: stopped_for
@@ -162,9 +168,37 @@ impl Generated {
         }
     }
 
+    /// Why it comes no further by itself: neither a command nor a new spec is on its way to it.
+    pub(super) fn is_stuck(&self) -> Option<&str> {
+        let moves_on = self.ask.is_some() || self.edited || self.stopped_for.is_some();
+        self.withheld.as_deref().filter(|_| !moves_on)
+    }
+
     pub(super) fn is_underway(&self) -> bool {
         matches!(self.phase(), Phase::Underway | Phase::Paused)
     }
+}
+
+/// Whether a KafkaRebalance waits for us although the Kafka that it was made for is gone, or going: then nobody else
+/// takes our finalizer off it. What has none of ours is left alone, whatever it is called.
+pub(crate) fn is_orphaned(rebalance: &KafkaRebalance, cluster: &str, kafka: Option<&Kafka>) -> bool {
+    let waits = |name: &String| name == annotations::AUTO_REBALANCING_FINALIZER;
+    let lives_on = kafka.is_some_and(|kafka| kafka.metadata.deletion_timestamp.is_none());
+    !lives_on
+        && Generated::read(rebalance, cluster).is_some()
+        && rebalance.metadata.finalizers.iter().flatten().any(waits)
+}
+
+/// Why the proposal of a generated rebalance was not approved by itself: it moves too much, or nobody can read how much
+/// it may move.
+fn withheld(status: &KafkaRebalanceStatus) -> Option<String> {
+    let of_cap = |condition: &&Condition| {
+        condition.is_warning()
+            && (condition.has_reason(Reason::AutoRebalanceHeld)
+                || (condition.has_reason(Reason::InvalidAnnotation)
+                    && condition.message.as_deref().is_some_and(|text| text.contains(annotations::MAX_DATA_MB))))
+    };
+    status.conditions.iter().find(of_cap).map(|condition| condition.message.clone().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -178,6 +212,7 @@ impl Default for Generated {
             state: RebalanceState::New,
             because: None,
             since: None,
+            withheld: None,
             ask: None,
             edited: false,
             stopped_for: None,
@@ -275,7 +310,6 @@ fn mode_of_name(name: &str, cluster: &str) -> Option<AutoRebalanceMode> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_api::{Condition, KafkaRebalanceStatus, Reason};
     use serde_json::json;
 
     use super::*;
@@ -325,6 +359,21 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn only_what_waits_for_us_is_released_when_its_kafka_goes() {
+        let (cluster, brokers) = (cluster(), Brokers::from([3]));
+        let made = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+        let mut kafka = Kafka::new("c", Default::default());
+        assert!(is_orphaned(&made, "c", None) && !is_orphaned(&made, "c", Some(&kafka)));
+        kafka.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+        assert!(is_orphaned(&made, "c", Some(&kafka)), "going is as good as gone");
+        let mut users = made.clone();
+        users.metadata.finalizers = None;
+        assert!(!is_orphaned(&users, "c", None), "a user may call one so");
+        assert!(!is_orphaned(&made, "other", None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{tracker::History, windows};
 
 /// How many rebalances on imbalance may begin in an hour.
-const STARTS_PER_HOUR: usize = 2;
+pub(super) const STARTS_PER_HOUR: usize = 2;
 /// The pause after a rebalance on imbalance. It doubles each time the same goals come back.
 const PAUSE: SignedDuration = SignedDuration::from_mins(10);
 /// The longest such pause.
@@ -43,7 +43,7 @@ pub(super) fn closed(
     [rate(history, now), pause(history, goals, now), window(maintenance, now)].into_iter().flatten().collect()
 }
 
-fn rate(history: &History, now: Timestamp) -> Option<Closed> {
+pub(super) fn rate(history: &History, now: Timestamp) -> Option<Closed> {
     let hour = SignedDuration::from_hours(1);
     let mut recent: Vec<Timestamp> =
         history.starts.iter().copied().filter(|start| now.duration_since(*start) < hour).collect();
@@ -53,7 +53,7 @@ fn rate(history: &History, now: Timestamp) -> Option<Closed> {
     Some(Closed { why, opens: later(*recent.get(decisive)?, hour) })
 }
 
-fn pause(history: &History, goals: &BTreeSet<String>, now: Timestamp) -> Option<Closed> {
+pub(super) fn pause(history: &History, goals: &BTreeSet<String>, now: Timestamp) -> Option<Closed> {
     let ended = history.ended?;
     let again = !history.goals.is_disjoint(goals) && history.remembers(now);
     let pause = if again { doubled(PAUSE, LONGEST_PAUSE, history.repeats) } else { PAUSE };
@@ -66,7 +66,7 @@ fn pause(history: &History, goals: &BTreeSet<String>, now: Timestamp) -> Option<
     opens.is_none_or(|opens| opens > now).then_some(Closed { why, opens })
 }
 
-fn window(maintenance: &[String], now: Timestamp) -> Option<Closed> {
+pub(super) fn window(maintenance: &[String], now: Timestamp) -> Option<Closed> {
     match windows::verdict(maintenance, now) {
         windows::Verdict::Open => None,
         windows::Verdict::Closed { opens } => {

@@ -26,9 +26,11 @@
 //! | [`imbalance`], [`poll`] | violated goals |
 //! | [`guards`], [`windows`] | not too often, not at the wrong hour |
 //! | [`mod@decide`] | the machine |
+//! | [`mod@explain`] | the same for people: why it did, or did not |
 
 pub mod brokers;
 pub mod decide;
+pub mod explain;
 pub mod generated;
 pub mod guards;
 pub mod imbalance;
@@ -43,8 +45,11 @@ pub mod tracker;
 pub mod windows;
 
 pub use brokers::{BrokersSeen, Check, removal_is_held};
+pub(crate) use decide::executor_matters;
 pub use decide::{Act, Decision, Event, TrackerWrite, decide};
+pub use explain::explain;
+pub(crate) use generated::is_orphaned;
 pub use generated::{Cluster, Generated, StopReason};
-pub use observe::{Brake, Engine, Manual, Observation, Presence, sort_rebalances};
+pub use observe::{Brake, Engine, Manual, Observation, sort_rebalances};
 pub use settings::Configured;
 pub use state::{Brokers, remember_added};

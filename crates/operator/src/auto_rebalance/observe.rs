@@ -9,6 +9,7 @@ use evenkeel_api::{
     labels,
     rebalance::RebalanceState,
 };
+use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 
 use super::{
@@ -24,8 +25,6 @@ pub struct Observation {
     pub now: Timestamp,
     /// The cluster.
     pub cluster: Cluster,
-    /// Whether the Kafka is there to stay.
-    pub presence: Presence,
     /// The brake.
     pub brake: Brake,
     /// What the Kafka says about automatic rebalancing.
@@ -45,22 +44,12 @@ pub struct Observation {
     pub generated: Vec<Generated>,
     /// Those that users made for it.
     pub manual: Vec<Manual>,
+    /// The violated goals that the engine tells of, if it was asked, or why it did not tell.
+    pub polled: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
     /// Data of the ConfigMap with violated goals, if it is there.
     pub violations: Option<BTreeMap<String, String>>,
     /// Data of the ConfigMap with our memory, if it is there.
     pub tracker: Option<BTreeMap<String, String>>,
-}
-
-/// Whether a Kafka is there to stay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Presence {
-    /// It is.
-    #[default]
-    Here,
-    /// It is to be left alone.
-    Paused,
-    /// It is being deleted, or its namespace is.
-    Going,
 }
 
 /// The brake: annotation `evenkeel.io/auto-rebalance` on the Kafka.

@@ -11,6 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::imbalance::{FIXABLE, UNFIXABLE, Violations};
 
+/// How often an engine is asked for what it found.
+pub(super) const EVERY: SignedDuration = SignedDuration::from_secs(30);
 /// After this many rounds of detection without finding it again, an anomaly is over.
 const ROUNDS: i32 = 2;
 

@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use evenkeel_api::{Condition, FreeForm, KafkaSpec, Reason, kafka::AutoRebalanceMode};
+use jiff::SignedDuration;
 use serde_json::Value;
+
+use crate::access;
 
 use super::{guards, template::GoalsPolicy};
 
@@ -20,6 +23,10 @@ pub const MAX_DATA_MB: &str = "evenkeel.auto.rebalance.max.data.mb";
 pub const SCALE_UP_RETRIES: &str = "evenkeel.auto.rebalance.scale.up.retries";
 
 const DETECTION_GOALS: &str = "anomaly.detection.goals";
+/// How often the engine looks for violated goals, in ms; the first is the more exact one.
+const GOAL_INTERVAL: &str = "goal.violation.detection.interval.ms";
+const INTERVAL: &str = "anomaly.detection.interval.ms";
+const USUAL_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 const NOTIFIER: &str = "anomaly.notifier.class";
 /// The notifier that the operator configures.
 const OUR_NOTIFIER: &str = "StrimziCruiseControlNotifier";
@@ -45,6 +52,9 @@ pub struct Configured {
     pub scale_up_retries: u32,
     /// The goals that are watched.
     pub detection_goals: Vec<String>,
+    /// How often they are looked at, if the engine cannot write down itself which of them are violated. None: it can, or
+    /// nobody wants to know.
+    pub polled_every: Option<SignedDuration>,
     /// When a rebalance on imbalance may begin. None at all: at any time.
     pub windows: Vec<String>,
     /// Bytes per second for rebalances without a throttle of their own.
@@ -93,6 +103,10 @@ impl Configured {
         let goals_policy = settings.read(TEMPLATE_GOALS, "`subset` or `superset`", goals_policy);
         let most_data_mb = settings.read(MAX_DATA_MB, "a whole number of megabytes", |text| text.parse().ok());
         let retries = settings.read(SCALE_UP_RETRIES, "a whole number", |text| text.parse().ok());
+        let interval = [GOAL_INTERVAL, INTERVAL].into_iter().find_map(|key| text_of(config, key)?.trim().parse().ok());
+        let interval = interval.filter(|millis: &i64| *millis > 0).map_or(USUAL_INTERVAL, SignedDuration::from_millis);
+        let polled = modes.contains_key(&AutoRebalanceMode::Imbalance) && !access::is_ours(engine);
+        let polled_every = polled.then_some(interval);
         Self {
             modes,
             preempt: preempt.unwrap_or_default(),
@@ -100,6 +114,7 @@ impl Configured {
             most_data_mb,
             scale_up_retries: retries.unwrap_or_default(),
             detection_goals: detection_goals(config),
+            polled_every,
             windows: spec.maintenance_time_windows.clone().unwrap_or_default(),
             throttle: engine.broker_capacity.as_ref().and_then(guards::default_throttle),
             remarks,
@@ -156,6 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::access::OURS;
 
     fn configured(spec: Value) -> Configured {
         Configured::of(&serde_json::from_value(spec).unwrap())
@@ -212,9 +228,31 @@ mod tests {
                 detection_goals: vec!["RackAwareGoal".into(), "DiskUsageDistributionGoal".into()],
                 windows: vec!["* * 1 ? * * *".into()],
                 throttle: Some(5_000),
+                polled_every: None,
                 remarks: vec![],
             }
         );
+    }
+
+    #[test]
+    fn only_an_engine_that_cannot_tell_by_itself_is_asked_for_violated_goals() {
+        let polled = |mode: &str, engine: Value| {
+            let mut engine = engine;
+            engine["autoRebalance"] = json!([{"mode": mode}]);
+            configured(json!({"cruiseControl": engine})).polled_every.map(|every| every.as_secs())
+        };
+        assert_eq!(polled("imbalance", json!({})), None);
+        assert_eq!(polled("add-brokers", json!({"image": "linkedin"})), None);
+        assert_eq!(polled("imbalance", json!({"image": "linkedin"})), Some(300));
+        assert_eq!(polled("imbalance", json!({"image": "x", "config": {OURS: "true"}})), None);
+        for (config, seconds) in [
+            (json!({INTERVAL: 60_000}), 60),
+            (json!({INTERVAL: 60_000, GOAL_INTERVAL: "20000"}), 20),
+            (json!({INTERVAL: -1}), 300),
+            (json!({INTERVAL: "soon"}), 300),
+        ] {
+            assert_eq!(polled("imbalance", json!({"image": "linkedin", "config": config})), Some(seconds), "{config}");
+        }
     }
 
     #[test]

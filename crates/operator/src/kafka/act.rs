@@ -216,7 +216,10 @@ impl Hands<'_> {
 
     async fn rebalance(&self, act: &Act) -> Result<(), Error> {
         let api = self.api::<KafkaRebalance>();
-        let annotate = async |name: &str, patch: Value| {
+        // What a user has asked of it meanwhile is not overwritten: then all is looked at anew.
+        let annotate = async |name: &str, mut patch: Value| {
+            let seen = self.seen.rebalances.iter().find(|seen| seen.name_any() == name);
+            patch["metadata"]["resourceVersion"] = json!(seen.and_then(|seen| seen.resource_version()));
             let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
             unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
         };
@@ -241,6 +244,7 @@ impl Hands<'_> {
                 unless_gone(deleted.map(drop), format!("the end of KafkaRebalance {name}"))
             }
             Act::Remove { name } => release(&api, name).await,
+            Act::NoteViolations(data) => self.note_violations(data).await,
             Act::EmptyViolations { unfixable_too } => self.empty_violations(*unfixable_too).await,
             Act::DeleteViolations => {
                 let name = map_name(&self.names.cluster);
@@ -248,6 +252,15 @@ impl Hands<'_> {
                 unless_gone(deleted.map(drop), format!("the end of ConfigMap {name}"))
             }
         }
+    }
+
+    /// Where there is no map yet, one is just being made, and this is decided again.
+    async fn note_violations(&self, data: &BTreeMap<String, String>) -> Result<(), Error> {
+        let name = map_name(&self.names.cluster);
+        let Some(mut map) = self.seen.live.read::<ConfigMap>("ConfigMap", &name) else { return Ok(()) };
+        map.data = Some(data.clone());
+        let written = self.api::<ConfigMap>().replace(&name, &PostParams::default(), &map).await;
+        written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
     }
 
     async fn empty_violations(&self, unfixable_too: bool) -> Result<(), Error> {

@@ -33,9 +33,16 @@ use super::{
     observe,
     seen::{Metadata, Seen},
 };
+use tokio::time::Instant;
+
 use crate::{
-    auto_rebalance::Generated,
+    auto_rebalance::{
+        imbalance::{Violations, map_name},
+        is_orphaned,
+        tracker::tracker_name,
+    },
     error::{Error, told},
+    figures::Reconciled,
     seams::{ClusterRef, Context},
 };
 
@@ -88,18 +95,21 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let of_clusters = || watcher::Config::default().labels(labels::CLUSTER);
     let controller = Controller::new(context.api::<Kafka>(namespace), all());
     let kafkas = controller.store();
+    context.figures.show_kafkas(kafkas.clone());
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE).debounce(DEBOUNCE))
         .watches(context.api::<PartialObjectMeta<KafkaNodePool>>(namespace), of_clusters(), |it| of(&it.metadata))
         .watches(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters(), |it| of(&it.metadata))
         .watches(context.api::<PartialObjectMeta<Pod>>(namespace), of_clusters(), |it| of(&it.metadata))
         .watches(context.api::<PartialObjectMeta<Deployment>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters(), |it| {
+            of_config_map(&it.metadata)
+        })
         .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters(), |it| of(&it.metadata))
         .watches(context.api::<PartialObjectMeta<KafkaRebalance>>(namespace), all(), move |it| {
             of_rebalance(&kafkas, &it.metadata)
         })
-        .run(reconcile, pause, Arc::new(Shell::new(context)))
+        .run(counted, pause, Arc::new(Shell::new(context)))
         .for_each(|ended| async move {
             if let Err(error) = ended {
                 tracing::debug!(error = told(&error), "a reconciliation of a Kafka failed");
@@ -114,6 +124,15 @@ fn of(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
     Some(ObjectRef::new(cluster).within(metadata.namespace.as_deref()?))
 }
 
+/// The Kafka that a ConfigMap matters to. One of a rebalance changes with every bit of progress, and matters to none.
+fn of_config_map(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
+    let labels = metadata.labels.as_ref()?;
+    let cluster = labels.get(labels::CLUSTER)?;
+    let is_shared = [map_name(cluster), tracker_name(cluster)].iter().any(|name| metadata.name.as_ref() == Some(name));
+    let is_ours = labels.get(labels::KIND).is_some_and(|kind| kind == "Kafka");
+    of(metadata).filter(|_| is_shared || is_ours)
+}
+
 /// The Kafkas that a rebalance matters to: its own, or, for a template, all that may name it.
 fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<Kafka>> {
     if let Some(own) = of(metadata) {
@@ -121,6 +140,14 @@ fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<K
     }
     let neighbours = kafkas.state().into_iter().filter(|kafka| kafka.metadata.namespace == metadata.namespace);
     neighbours.map(|kafka| ObjectRef::from_obj(kafka.as_ref())).collect()
+}
+
+async fn counted(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
+    let began = Instant::now();
+    let ended = reconcile(Arc::clone(&known), Arc::clone(&shell)).await;
+    let what = Reconciled { periodical: false, succeeded: ended.is_ok(), took: began.elapsed() };
+    shell.context.figures.reconciled(known.as_ref(), what);
+    ended
 }
 
 async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
@@ -133,6 +160,7 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error
     let Some(kafka) = found.filter(|kafka| context.settings.selects(kafka)) else {
         context.kafkas.forget(&cluster);
         context.engines.forget(&cluster);
+        context.figures.forget(&cluster);
         return Ok(Action::await_change());
     };
     if kafka.metadata.deletion_timestamp.is_some() {
@@ -145,6 +173,8 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error
     }
     let (seen, decision) = look(context, Arc::new(kafka), shell.empty_since(&cluster)).await?;
     shell.remember_empty(&cluster, decision.found_empty.clone());
+    let violations = seen.live.data(&map_name(&names.cluster));
+    context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
     let hands = Hands { context, memory: &shell.memory, seen: &seen, names };
     hands.carry_out(&decision).await?;
     shell.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
@@ -189,7 +219,8 @@ fn back(context: &Context, seen: &Seen, decision: &Decision) -> Duration {
         // A broker registers after its pod is ready, and is missed a while after it has gone.
         Metadata::Known(known) => known.registered.len() == brokers.count() && known.registered.values().all(|f| !f),
     };
-    let unsettled = (!is_settled || !is_ready).then_some(SOON);
+    // What was refused is refused until it is written differently, and then a watch calls.
+    let unsettled = (!decision.is_refused && (!is_settled || !is_ready)).then_some(SOON);
     [wished, unsettled].into_iter().flatten().fold(usual, Duration::min)
 }
 
@@ -247,13 +278,9 @@ async fn release_orphan(rebalance: &KafkaRebalance, context: &Context) -> Result
     let (Some(cluster), Some(namespace)) = (rebalance.labels().get(labels::CLUSTER), rebalance.namespace()) else {
         return Ok(Action::await_change());
     };
-    if Generated::read(rebalance, cluster).is_none() {
-        return Ok(Action::await_change());
-    }
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
-    let lives_on = there.is_some_and(|kafka| kafka.metadata.deletion_timestamp.is_none());
-    if !lives_on {
+    if is_orphaned(rebalance, cluster, there.as_ref()) {
         release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
     }
     Ok(Action::await_change())

@@ -17,6 +17,7 @@
 //! passwords come from a source that is handed in. The same input gives the same bytes.
 
 mod act;
+mod ask_engine;
 pub mod certificates;
 pub mod config;
 mod controller;

@@ -26,9 +26,10 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::{
+    ask_engine::ask_engine,
     decide,
     names::Names,
-    seen::{Known, Live, Metadata, Partition, Seen},
+    seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
     error::{Error, told},
@@ -42,6 +43,7 @@ pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool)
     let mut seen = kubernetes(context, kafka).await?;
     let wants_partitions = closer || !decide::questioned(&seen).is_empty();
     seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
+    seen.engine = ask_engine(context, &seen).await;
     Ok(seen)
 }
 
@@ -88,6 +90,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         rebalances: rebalances.items,
         further_users,
         metadata: Metadata::Nobody,
+        engine: EngineSaid::default(),
         empty_since: Default::default(),
     })
 }

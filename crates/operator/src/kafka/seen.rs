@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
@@ -32,8 +33,19 @@ pub struct Seen {
     pub further_users: Option<String>,
     /// What Kafka says.
     pub metadata: Metadata,
+    /// What the engine says, as far as it was asked.
+    pub engine: EngineSaid,
     /// Brokers that somebody wants gone and that hold nothing: since when that is known.
     pub empty_since: BTreeMap<i32, Timestamp>,
+}
+
+/// What the engine says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EngineSaid {
+    /// Whether it is carrying out a plan. None: it was not asked, or did not say.
+    pub executing: Option<bool>,
+    /// The violated goals that it has found, if it was asked, or why it does not tell.
+    pub violated: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
 }
 
 /// Objects as they are, by kind and name.

@@ -17,10 +17,12 @@ use kube::{
     },
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::decide::{self, Adoption, Decision, Observation};
 use crate::{
     error::{Error, told},
+    figures::Reconciled,
     seams::Context,
 };
 
@@ -38,13 +40,14 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let labelled = watcher::Config::default().labels(labels::KIND);
     let controller = Controller::new(context.api::<StrimziPodSet>(namespace), labelled.clone());
     let sets = controller.store();
+    context.figures.show_pod_sets(sets.clone());
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .watches(context.api::<PartialObjectMeta<Pod>>(namespace), labelled, |pod| set_of(&pod))
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
             sets_of(&sets, &kafka)
         })
-        .run(reconcile, pause, Arc::new(context))
+        .run(counted, pause, Arc::new(context))
         .for_each(|ended| async move {
             if let Err(error) = ended {
                 tracing::debug!(error = told(&error), "a reconciliation of a StrimziPodSet failed");
@@ -74,6 +77,14 @@ fn sets_of(sets: &Store<StrimziPodSet>, kafka: &PartialObjectMeta<Kafka>) -> Vec
 fn pause(_: Arc<StrimziPodSet>, error: &Error, _: Arc<Context>) -> Action {
     tracing::warn!(error = told(error), "a StrimziPodSet could not be reconciled");
     Action::requeue(error.pause(2))
+}
+
+async fn counted(set: Arc<StrimziPodSet>, context: Arc<Context>) -> Result<Action, Error> {
+    let began = Instant::now();
+    let ended = reconcile(Arc::clone(&set), Arc::clone(&context)).await;
+    let what = Reconciled { periodical: false, succeeded: ended.is_ok(), took: began.elapsed() };
+    context.figures.reconciled(set.as_ref(), what);
+    ended
 }
 
 async fn reconcile(set: Arc<StrimziPodSet>, context: Arc<Context>) -> Result<Action, Error> {

@@ -15,7 +15,7 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
-use crate::rebalance::controller::Figures;
+use crate::figures::Figures;
 
 /// Whether the operator is ready.
 #[derive(Clone, Debug, Default)]

@@ -95,7 +95,7 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
         (labels::APP_PART_OF, &part_of),
         (labels::APP_MANAGED_BY, labels::MANAGED_BY_OPERATOR),
     ] {
-        tags.insert(label.to_owned(), value.to_owned());
+        tags.insert(label.to_owned(), label_value(value));
     }
     let owner = OwnerReference {
         api_version: "kafka.strimzi.io/v1".to_owned(),
@@ -103,7 +103,8 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
         name: name.clone(),
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         controller: Some(false),
-        block_owner_deletion: Some(true),
+        // More than that is a right that the operator would need, where rights are taken exactly.
+        block_owner_deletion: Some(false),
     };
     ConfigMap {
         metadata: ObjectMeta {
@@ -116,6 +117,13 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
         data: Some(data),
         ..ConfigMap::default()
     }
+}
+
+/// As much of a name as a label takes. One on imbalance is longer: an anomaly's id is in it.
+fn label_value(name: &str) -> String {
+    const LONGEST: usize = 63;
+    let cut: String = name.chars().take(LONGEST).collect();
+    cut.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).to_owned()
 }
 
 #[cfg(test)]
@@ -142,6 +150,19 @@ mod tests {
         foreign.metadata.owner_references = None;
         assert_eq!(FoundConfigMap::of(&owner(), Some(&foreign)), FoundConfigMap::Foreign);
         assert_eq!(FoundConfigMap::of(&owner(), None), FoundConfigMap::Absent);
+    }
+
+    #[test]
+    fn labels_are_no_longer_than_they_may_be() {
+        assert_eq!(label_value("my-rebalance"), "my-rebalance");
+        let long = format!("{}-{}", "c".repeat(62), "d12eaa96");
+        assert_eq!(label_value(&long), "c".repeat(62), "and end as they must");
+        let mut resource = owner();
+        resource.metadata.name =
+            Some("my-cluster-auto-rebalancing-imbalance-d12eaa96-58d7-495b-a4ee-842f62f26bce".into());
+        let made = build(&resource, Some(&"k".repeat(63)), BTreeMap::new());
+        assert!(made.metadata.labels.unwrap().values().all(|value| value.len() <= 63));
+        assert_eq!(made.metadata.name, resource.metadata.name, "its name is whole");
     }
 
     #[test]

@@ -45,4 +45,5 @@ pub use hear::{Call, Heard, Plan, Said, Sort, Trouble};
 pub use observe::{Blocked, Cluster, Engine, FoundKafka, Observation};
 pub use queue::Other;
 pub use request::Planning;
+pub(crate) use result::megabytes;
 pub use template::Template;

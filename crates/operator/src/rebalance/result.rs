@@ -22,7 +22,7 @@ pub(super) fn proposal_id(result: Option<&FreeForm>) -> Option<String> {
 }
 
 /// The megabytes that the proposal moves, between brokers and between disks.
-pub(super) fn megabytes(result: Option<&FreeForm>) -> u64 {
+pub(crate) fn megabytes(result: Option<&FreeForm>) -> u64 {
     let figure = |key: &str| result.and_then(|result| result.get(key)?.as_u64()).unwrap_or_default();
     figure("dataToMoveMB").saturating_add(figure("intraBrokerDataToMoveMB"))
 }

@@ -9,7 +9,7 @@ use kube::{
 };
 
 use super::{Clock, Dns, Engines, HttpsEngines, Kafkas, Services, TlsKafkas};
-use crate::settings::Settings;
+use crate::{figures::Figures, settings::Settings};
 
 /// The name under which the operator writes fields and reports Events.
 pub const NAME: &str = "evenkeel-operator";
@@ -32,6 +32,8 @@ pub struct Context {
     pub clock: Clock,
     /// How the operator was started.
     pub settings: Arc<Settings>,
+    /// What is counted.
+    pub figures: Arc<Figures>,
 }
 
 impl std::fmt::Debug for Context {
@@ -54,6 +56,7 @@ impl Context {
             services,
             client,
             clock: Clock::Machine,
+            figures: Arc::new(Figures::new(settings.selector.as_deref())),
             settings: Arc::new(settings),
         }
     }

@@ -1,4 +1,4 @@
-//! What the suite asks of the API server is what the manifests allow.
+//! What the operator asks of the API server is what its manifest allows, and the other way round.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,16 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// What a request is, such as `PATCH /api/v1/namespaces/ns/pods/p`.
-    pub(crate) fn of(method: &str, path: &str, query: &str) -> Self {
+    /// What a request asks for, such as `PATCH /api/v1/namespaces/ns/pods/p`: an object that is applied is changed, and
+    /// made where it lacks, which is a right of its own.
+    pub(crate) fn all(method: &str, path: &str, query: &str) -> Vec<Self> {
+        let call = Self::of(method, path, query);
+        let applies = call.verb == "patch" && query.contains("force=true");
+        let made = applies.then(|| Self { verb: "create", ..call.clone() });
+        [call].into_iter().chain(made).collect()
+    }
+
+    fn of(method: &str, path: &str, query: &str) -> Self {
         let mut parts = path.trim_start_matches('/').split('/');
         let group = match parts.next() {
             Some("apis") => parts.next().unwrap_or_default().to_owned(),
@@ -52,13 +60,34 @@ impl Call {
     }
 }
 
+fn rules() -> Vec<PolicyRule> {
+    let role: ClusterRole = serde_saphyr::from_str(ROLE).unwrap();
+    role.rules.unwrap_or_default()
+}
+
 /// Fails if the operator asked for more than its role gives.
 pub(crate) fn check(calls: &BTreeSet<Call>) {
-    let role: ClusterRole = serde_saphyr::from_str(ROLE).unwrap();
-    let rules = role.rules.unwrap_or_default();
+    let rules = rules();
     let refused: Vec<&Call> = calls.iter().filter(|call| !rules.iter().any(|rule| call.is_allowed_by(rule))).collect();
     assert!(refused.is_empty(), "not in cluster-role.yaml: {refused:?}");
-    assert!(calls.len() > 20, "hardly anything was asked for: {calls:?}");
+}
+
+/// Fails if the role gives more than the operator asked for in a life in which everything happened.
+#[allow(dead_code, reason = "only one of the suites has all controllers")]
+pub(crate) fn check_all_are_used(calls: &BTreeSet<Call>) {
+    let texts = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    let mut unused = Vec::new();
+    for rule in rules() {
+        for group in texts(&rule.api_groups) {
+            for resource in texts(&rule.resources) {
+                let used = |verb: &&String| {
+                    calls.iter().any(|it| it.verb == *verb && it.group == group && it.resource == resource)
+                };
+                unused.extend(rule.verbs.iter().filter(|verb| !used(verb)).map(|verb| format!("{verb} {resource}")));
+            }
+        }
+    }
+    assert_eq!(unused, [""; 0], "in cluster-role.yaml, and nobody needs it");
 }
 
 #[test]

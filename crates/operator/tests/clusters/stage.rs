@@ -39,6 +39,7 @@ pub(crate) struct Stage {
     server: Router,
     writes: Arc<Mutex<Vec<String>>>,
     calls: Arc<Mutex<BTreeSet<Call>>>,
+    looks: Arc<AtomicUsize>,
 }
 
 /// When an operator dies: at a write, counted from 0, before it is made or before it is answered.
@@ -56,14 +57,17 @@ impl Stage {
         let client = Client::new(server.clone(), "default");
         let writes = Arc::new(Mutex::new(Vec::new()));
         let calls = Arc::new(Mutex::new(BTreeSet::new()));
-        let (seen, asked, behind) = (Arc::clone(&writes), Arc::clone(&calls), server.clone());
+        let looks = Arc::new(AtomicUsize::new(0));
+        let (seen, asked, looked) = (Arc::clone(&writes), Arc::clone(&calls), Arc::clone(&looks));
+        let behind = server.clone();
         let operators = service_fn(move |request: Request<kube::client::Body>| {
             let uri = request.uri();
-            asked.lock().unwrap().insert(Call::of(
-                request.method().as_str(),
-                uri.path(),
-                uri.query().unwrap_or_default(),
-            ));
+            let asks = Call::all(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+            asked.lock().unwrap().extend(asks);
+            // Only whoever looks at everything of a cluster asks for these.
+            if uri.path().ends_with("/serviceaccounts") && request.method() == Method::GET {
+                looked.fetch_add(1, Ordering::SeqCst);
+            }
             if request.method() != Method::GET {
                 seen.lock().unwrap().push(format!("{} {}", request.method(), request.uri().path()));
             }
@@ -71,7 +75,7 @@ impl Stage {
         });
         let mut context = Context::new(Client::new(operators, "default"), Settings::default());
         context.clock = Clock::simulated(start);
-        let stage = Self { client, context, server, writes, calls };
+        let stage = Self { client, context, server, writes, calls, looks };
         for crd in crds() {
             let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
             api.create(&PostParams::default(), &crd).await.unwrap();
@@ -116,6 +120,11 @@ impl Stage {
     /// What the operator has written since this was last asked.
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.writes.lock().unwrap())
+    }
+
+    /// How often the operator has looked at everything of a cluster.
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.load(Ordering::SeqCst)
     }
 
     /// All that the operator has asked for.

@@ -13,24 +13,11 @@ use crate::stage::{CLUSTER, NAMESPACE, Stage, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
 
-async fn moving() -> Stage {
-    let stage = Stage::new().await;
-    stage.create(NAME, |_| {}).await;
-    stage
-}
-
-/// Approves it, and waits until data moves.
-async fn run(stage: &Stage) {
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_deletion_waits_for_the_end_and_goes_on_reporting() {
-    let stage = moving().await;
+    let stage = Stage::new().await;
     let _operator = stage.operator();
-    run(&stage).await;
+    stage.run(NAME).await;
     stage.delete(NAME).await;
     let before = stage.data(NAME, "executorState").await;
     let reports = || async { stage.is_gone(NAME).await || stage.data(NAME, "executorState").await != before };
@@ -47,9 +34,9 @@ async fn a_deletion_waits_for_the_end_and_goes_on_reporting() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_run_can_still_be_stopped() {
-    let stage = moving().await;
+    let stage = Stage::new().await;
     let _operator = stage.operator();
-    run(&stage).await;
+    stage.run(NAME).await;
     stage.delete(NAME).await;
     stage.ask(NAME, "stop").await;
     stage.until("it is gone", || stage.is_gone(NAME)).await;
@@ -59,8 +46,9 @@ async fn a_deleted_run_can_still_be_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_proposal_holds_nothing() {
-    let stage = moving().await;
+    let stage = Stage::new().await;
     let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
     stage.until("the finalizer is off", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
     stage.delete(NAME).await;
@@ -69,9 +57,9 @@ async fn a_proposal_holds_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone() {
-    let mut stage = moving().await;
+    let mut stage = Stage::new().await;
     let _operator = stage.operator();
-    run(&stage).await;
+    stage.run(NAME).await;
     stage.stop_engine();
     stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
     stage.delete(NAME).await;
@@ -80,9 +68,9 @@ async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kafka_that_goes_after_the_deletion_lets_go_too() {
-    let mut stage = moving().await;
+    let mut stage = Stage::new().await;
     let _operator = stage.operator();
-    run(&stage).await;
+    stage.run(NAME).await;
     stage.delete(NAME).await;
     stage.stop_engine();
     stage.until_warned(NAME, Reason::CruiseControlRestException).await;
@@ -94,9 +82,9 @@ async fn a_kafka_that_goes_after_the_deletion_lets_go_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_namespace_that_goes_takes_it_along() {
-    let mut stage = moving().await;
+    let mut stage = Stage::new().await;
     let _operator = stage.operator();
-    run(&stage).await;
+    stage.run(NAME).await;
     stage.stop_engine();
     Api::<Namespace>::all(stage.client.clone()).delete(NAMESPACE, &DeleteParams::default()).await.unwrap();
     // What a cluster's own controller does.

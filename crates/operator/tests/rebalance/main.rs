@@ -4,8 +4,11 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 mod cluster;
+mod commands;
 mod crashes;
 mod deletion;
+#[path = "../clusters/rights.rs"]
+mod rights;
 mod seams;
 mod stage;
 mod stories;

@@ -1,5 +1,6 @@
 //! The operator's seams as tests have them: everything that it sends passes here, is counted, and may be its last.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,6 +16,8 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tower::{BoxError, ServiceExt, service_fn};
 
+use crate::rights::Call;
+
 /// When the operator dies: at a call, counted from 0, before it is made or before it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
@@ -26,6 +29,8 @@ pub enum Death {
 #[derive(Default)]
 struct Calls {
     made: Vec<String>,
+    /// What was asked of the API server.
+    rights: BTreeSet<Call>,
     death: Option<Death>,
     dead: bool,
     /// The state of chance, in bad weather.
@@ -70,6 +75,11 @@ impl Fate {
         self.lock().made.clone()
     }
 
+    /// What was asked of the API server so far.
+    pub fn rights(&self) -> BTreeSet<Call> {
+        self.lock().rights.clone()
+    }
+
     /// Lets a call happen, or not, or the answer be lost.
     async fn let_happen<T>(&self, call: Option<String>, happen: impl Future<Output = T>) -> T {
         if self.lock().dead {
@@ -104,6 +114,9 @@ impl Fate {
         let service = service_fn(move |request: Request<kube::client::Body>| {
             let (fate, server) = (fate.clone(), server.clone());
             async move {
+                let uri = request.uri();
+                let asks = Call::all(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+                fate.lock().rights.extend(asks);
                 let writes = request.method() != Method::GET;
                 let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
                 let call = writes.then(|| format!("{} {}", request.method(), request.uri().path()));

@@ -9,7 +9,8 @@ use evenkeel_api::{Condition, Kafka, KafkaRebalance, Reason, annotations, crds};
 use evenkeel_apiserver::http::moment::Simulated;
 use evenkeel_apiserver::http::{Options, Shared, router};
 use evenkeel_engine::engine::Running;
-use evenkeel_operator::rebalance::controller::{self, Figures};
+use evenkeel_operator::figures::Figures;
+use evenkeel_operator::rebalance::controller;
 use evenkeel_operator::seams::{Clock, Context};
 use evenkeel_operator::settings::Settings;
 use evenkeel_rest::Answer;
@@ -124,8 +125,8 @@ impl Stage {
         let mut context = Context::new(fate.kube(self.server.clone()), Settings::default());
         context.engines = Arc::new(Routed::new(&self.engine, &fate));
         context.clock = self.clock;
-        let figures = Arc::new(Figures::new(None));
-        let task = tokio::spawn(controller::run(context, Arc::clone(&figures)));
+        let figures = Arc::clone(&context.figures);
+        let task = tokio::spawn(controller::run(context));
         Operator { fate, figures, task }
     }
 
@@ -225,6 +226,14 @@ impl Stage {
             percent.and_then(|it| it.parse::<u32>().ok()).is_some_and(|it| it > 0)
         };
         self.until("data moves", moving).await;
+    }
+
+    /// Asks for a rebalance, approves it, and waits until data moves.
+    pub async fn run(&self, name: &str) {
+        self.create(name, |_| {}).await;
+        self.until_state(name, RebalanceState::ProposalReady).await;
+        self.ask(name, "approve").await;
+        self.until_moving(name).await;
     }
 
     /// Executions that the engine was asked for and took on.

@@ -8,6 +8,7 @@ use evenkeel_api::{KafkaRebalance, Reason, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
+use crate::rights;
 use crate::stage::{Stage, asked, condition, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
@@ -86,6 +87,7 @@ async fn ask_look_approve_follow() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(stage.get(NAME).await.metadata.resource_version, version);
     assert_eq!(operator.fate.made().len(), calls, "nobody asks or writes while nothing happens");
+    rights::check(&operator.fate.rights());
     let page = operator.figures.render();
     for line in [
         "strimzi_resources{kind=\"KafkaRebalance\",namespace=\"kafka\",selector=\"\"} 1",
@@ -138,10 +140,7 @@ async fn auto_approval_goes_through_without_a_word() {
 async fn a_stop_ends_the_run_and_keeps_what_was_known() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     stage.ask(NAME, "stop").await;
     let stopped = stage.until_state(NAME, RebalanceState::Stopped).await;
     stage
@@ -182,10 +181,7 @@ async fn a_refresh_brings_a_new_proposal_with_new_loads() {
 async fn a_refresh_of_a_run_stops_it_first() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     stage.ask(NAME, "refresh").await;
     let ready = stage.until_state(NAME, RebalanceState::ProposalReady).await;
     assert_eq!(asked(&ready), None);
@@ -242,10 +238,7 @@ async fn two_at_once_run_one_after_the_other() {
 async fn a_pause_loses_nothing() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     let session = stage.get(NAME).await.status.unwrap().session_id;
     stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "true").await;
     let paused = stage.until_state(NAME, RebalanceState::ReconciliationPaused).await;

@@ -103,10 +103,7 @@ async fn what_cannot_begin_yet_begins_once_it_can() {
 async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     let before = stage.get(NAME).await;
     let percent = stage.data(NAME, "completedByteMovementPercentage").await;
     let engine = stage.cut_engine();
@@ -129,10 +126,7 @@ async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning() {
 async fn an_engine_that_restarts_mid_run_is_followed_on() {
     let mut stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     stage.restart_engine();
     stage.until_state(NAME, RebalanceState::Ready).await;
     assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2, 3]));
@@ -143,10 +137,7 @@ async fn an_engine_that_restarts_mid_run_is_followed_on() {
 async fn a_kafka_that_is_not_ready_does_not_end_a_run() {
     let stage = Stage::new().await;
     let _operator = stage.operator();
-    stage.create(NAME, |_| {}).await;
-    stage.until_state(NAME, RebalanceState::ProposalReady).await;
-    stage.ask(NAME, "approve").await;
-    stage.until_moving(NAME).await;
+    stage.run(NAME).await;
     stage.set_kafka("NotReady").await;
     let warned = stage.until_warned(NAME, Reason::InvalidResourceException).await;
     assert_eq!(warned.state(), RebalanceState::Rebalancing);

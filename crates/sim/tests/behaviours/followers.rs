@@ -172,7 +172,7 @@ fn a_lost_rack_returns_broker_by_broker() {
 #[test]
 fn when_all_were_cut_off_and_are_back_everybody_is_in_sync_again() {
     let mut cluster = cluster(4);
-    let lists: [&[i32]; 5] = [&[0, 1, 2], &[1, 2, 3], &[3, 2, 1], &[2, 0, 3], &[0, 3]];
+    let lists: [&[i32]; 5] = [&[0, 1, 2], &[1, 2, 3], &[3, 2, 1], &[2, 0, 3], &[0, 3, 1]];
     create(&mut cluster, &NewTopic::manual("t", &lists));
     cluster.tick(1_000);
     let everybody = || (0..4).map(BrokerId);

@@ -18,7 +18,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, Client, api::PostParams};
 use tokio::sync::OnceCell;
 
 use kubeconfig::Credentials;
@@ -122,6 +126,26 @@ impl ControlPlane {
         client::from_kubeconfig(&self.kubeconfig()).await
     }
 
+    /// A new client with the rights of a service account, and no others.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such account, or the kubeconfig cannot be read back.
+    pub async fn client_of(&self, namespace: &str, account: &str) -> Result<Client> {
+        let accounts = Api::<ServiceAccount>::namespaced(self.client().await?, namespace);
+        // As long as the server gives one: nobody renews it here.
+        let asked = TokenRequest {
+            spec: TokenRequestSpec { expiration_seconds: Some(24 * 3600), ..TokenRequestSpec::default() },
+            ..TokenRequest::default()
+        };
+        let granted = accounts
+            .create_token_request(account, &PostParams::default(), &asked)
+            .await
+            .with_context(|| format!("no token for {namespace}/{account}"))?;
+        let token = granted.status.context("a token request without an answer")?.token;
+        client::with_token(&self.kubeconfig(), token).await
+    }
+
     /// A kubeconfig with all rights, for kubectl and other programs.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join(Credentials::ADMIN.kubeconfig)
@@ -205,6 +229,8 @@ fn apiserver_flags(etcd: u16, port: u16) -> Vec<String> {
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         format!("--token-auth-file={}", kubeconfig::TOKENS),
         "--authorization-mode=RBAC".into(),
+        // As strict as clusters get: who makes something that holds up the deletion of an object needs rights on that one.
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".into(),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
     ]
 }

@@ -4,9 +4,10 @@ use expect_test::expect;
 
 use super::{broker, check, cluster, disks, remove};
 use crate::cluster::{BrokerId, ClusterBuilder, Resource};
+use crate::fixture::planned;
 use crate::goal::Goal;
 use crate::options::{Operation, Request, TopicPattern};
-use crate::planner::{Status, plan};
+use crate::planner::Status;
 use crate::settings::Settings;
 
 #[test]
@@ -73,7 +74,7 @@ fn removal_is_refused_in_cruise_controls_words() {
         (vec![(0, "a")], "Not enough remaining capacity to move replicas to for broker 0."),
         (vec![(7, "a")], "broker 7 is not part of the cluster"),
     ] {
-        let refused = plan(&cluster(&picture), &remove(&disks), &Settings::default()).unwrap_err();
+        let refused = planned(&cluster(&picture), &remove(&disks), &Settings::default()).unwrap_err();
         assert_eq!(refused.to_string(), words);
     }
 }
@@ -83,7 +84,7 @@ fn goals_have_their_place() {
     let cluster = cluster(&["a/100: 10 | b/100: "]);
     let refusal = |operation: Operation, goals: &[Goal]| {
         let request = Request { operation, goals: goals.to_vec(), ..Request::default() };
-        plan(&cluster, &request, &Settings::default()).unwrap_err().to_string()
+        planned(&cluster, &request, &Settings::default()).unwrap_err().to_string()
     };
     let [capacity, distribution] = Goal::INTRA_BROKER;
     let removal = || Operation::RemoveDisks([(BrokerId(0), "a".to_owned())].into());
@@ -105,7 +106,7 @@ fn goals_have_their_place() {
     );
     let mut plain = ClusterBuilder::new();
     plain.broker(broker(0, 100.0, Vec::new())).unwrap();
-    let refused = plan(&plain.build().unwrap(), &disks(), &Settings::default()).unwrap_err();
+    let refused = planned(&plain.build().unwrap(), &disks(), &Settings::default()).unwrap_err();
     assert_eq!(refused.to_string(), "the log directories of the brokers are not known one by one");
 }
 
@@ -147,7 +148,7 @@ fn between_brokers_first_and_then_inside_them() {
     // spread over its two disks.
     let cluster = cluster(&["a/200: 20 20 20 20 20 20 20 20 | b/200: ", "a/200: | b/200: "]);
     let goals = [Goal::DiskCapacity, Goal::DiskUsageDistribution, Goal::IntraBrokerDiskUsageDistribution];
-    let outcome = plan(&cluster, &Request::rebalance(&goals), &Settings::default()).unwrap();
+    let outcome = planned(&cluster, &Request::rebalance(&goals), &Settings::default()).unwrap();
     assert_eq!(outcome.after.iter().map(|load| load.resources[Resource::Disk as usize]).collect::<Vec<_>>(), [80.0; 2]);
     let disks: Vec<f64> = outcome.disks.iter().map(|load| load.megabytes.1).collect();
     assert_eq!(disks, [40.0; 4]);

@@ -8,7 +8,7 @@ fn the_fields_are_those_documented() {
     expect![[r#"
         {
           "version": 1,
-          "planId": "a331dde8d879242b1eaa0a274d9fe1ef",
+          "planId": "1dba4bf3b2af487cc24d4d5b2ee5efe0",
           "mode": "rebalance",
           "cluster": {
             "name": "small",
@@ -25,6 +25,7 @@ fn the_fields_are_those_documented() {
             "replicaMoves": 2,
             "leaderMoves": 3,
             "diskMoves": 0,
+            "unsafeChanges": 0,
             "leastDataToMoveMB": 32800.0,
             "dataRatio": 1.2195121951219512,
             "minutes": {
@@ -52,7 +53,8 @@ fn the_fields_are_those_documented() {
               "status": "FIXED",
               "missBefore": 1.0,
               "missAfter": 0.0,
-              "refusedBy": []
+              "refusedBy": [],
+              "heldBackBy": []
             },
             {
               "goal": "DiskUsageDistributionGoal",
@@ -60,7 +62,8 @@ fn the_fields_are_those_documented() {
               "status": "FIXED",
               "missBefore": 0.7299999999999996,
               "missAfter": 0.0,
-              "refusedBy": []
+              "refusedBy": [],
+              "heldBackBy": []
             },
             {
               "goal": "LeaderReplicaDistributionGoal",
@@ -73,7 +76,8 @@ fn the_fields_are_those_documented() {
                   "goal": "DiskUsageDistributionGoal",
                   "times": 7
                 }
-              ]
+              ],
+              "heldBackBy": []
             }
           ],
           "unmeasuredGoals": [],

@@ -14,6 +14,7 @@ use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
     imbalance::{self, Violations},
     observe::{Brake, Engine, Observation},
+    poll,
     settings::Configured,
     state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
     template::{self, Template},
@@ -50,6 +51,7 @@ impl<'a> Draft<'a> {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);
         }
+        tracker.last_completion = last_end(seen).into_iter().chain(tracker.last_completion).max();
         Self {
             seen,
             state: recorded.state,
@@ -83,7 +85,8 @@ impl<'a> Draft<'a> {
     }
 
     /// The generated rebalance that the state is about. One that runs although nothing is recorded
-    /// of it is taken over: a crash, or a damaged status, came between.
+    /// of it is taken over: a crash, or a damaged status, came between. One that comes no further is not: it may have
+    /// been for an earlier broker of the same id.
     pub(super) fn find_own(&mut self) -> Option<&'a Generated> {
         let seen = self.seen;
         let of = |mode| {
@@ -100,7 +103,7 @@ impl<'a> Draft<'a> {
         let adopted = PRECEDENCE
             .into_iter()
             .filter(|mode| self.configured().has(*mode))
-            .find_map(|mode| of(mode).filter(|own| own.is_underway()))?;
+            .find_map(|mode| of(mode).filter(|own| own.is_underway() && own.is_stuck().is_none()))?;
         self.state = state_of(adopted.mode);
         if adopted.mode == AutoRebalanceMode::AddBrokers {
             let kept = &adopted.brokers & &self.seen.brokers.present;
@@ -161,6 +164,27 @@ impl<'a> Draft<'a> {
         if (ours || theirs || asking) && !emptied_already && imbalance::emptied(data, false).is_some() {
             self.acts.push(Act::EmptyViolations { unfixable_too: false });
         }
+    }
+
+    /// Writes down what an engine has found that cannot do so itself. Not while a rebalance is under way or about to
+    /// be: what is found then is just being mended.
+    pub(super) fn note_violations(&mut self) {
+        let Some(interval) = self.configured().polled_every else { return };
+        self.look_again_at(self.seen.now.checked_add(poll::EVERY).ok());
+        let found = match &self.seen.polled {
+            Some(Ok(found)) => found,
+            Some(Err(why)) => {
+                return self.waiting(format!("Cruise Control does not tell which goals are violated: {why}"));
+            }
+            None => return,
+        };
+        let asking = self.acts.iter().any(|act| matches!(act, Act::Create(_)));
+        if asking || !self.seen.generated.is_empty() || self.manual_is_asked_for() {
+            return;
+        }
+        let (before, last_end) = (self.seen.violations.as_ref(), self.tracker.last_completion);
+        let noted = poll::noted(before, found, last_end, interval, self.seen.now);
+        self.acts.extend(noted.map(Act::NoteViolations));
     }
 
     /// Whether a user's rebalance is about to clear the anomalies away.
@@ -236,7 +260,6 @@ impl<'a> Draft<'a> {
             |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of } if of == name));
         let kept = own.filter(|own| self.state == state_of(own.mode) && !removed(&own.name, &self.acts));
         self.tracker.in_sight = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
-        self.remember_ends();
 
         let imbalance = self.state == AutoRebalanceState::RebalanceOnImbalance
             || (self.configured().has(AutoRebalanceMode::Imbalance)
@@ -270,16 +293,14 @@ impl<'a> Draft<'a> {
             look_again: self.look_again,
         }
     }
+}
 
-    /// When the last rebalance of any kind came to its end: what was found before that is old news.
-    fn remember_ends(&mut self) {
-        let is_end =
-            |state| matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
-        let ours = self.seen.generated.iter().map(|own| (own.state, own.since));
-        let theirs = self.seen.manual.iter().map(|manual| (manual.state, manual.since));
-        let ends = ours.chain(theirs).filter(|(state, _)| is_end(*state)).filter_map(|(_, since)| since);
-        self.tracker.last_completion = ends.chain(self.tracker.last_completion).max();
-    }
+/// When the last rebalance of any kind came to its end: what was found before that is old news.
+fn last_end(seen: &Observation) -> Option<Timestamp> {
+    let is_end = |state| matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
+    let ours = seen.generated.iter().map(|own| (own.state, own.since));
+    let theirs = seen.manual.iter().map(|manual| (manual.state, manual.since));
+    ours.chain(theirs).filter(|(state, _)| is_end(*state)).filter_map(|(_, since)| since).max()
 }
 
 /// A memory in which there is nothing worth writing down.

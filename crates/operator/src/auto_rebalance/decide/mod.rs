@@ -22,9 +22,10 @@ use evenkeel_api::{
 use jiff::Timestamp;
 
 use self::draft::Draft;
+pub(crate) use self::outcome::executor_matters;
 use super::{
     generated::StopReason,
-    observe::{Observation, Presence},
+    observe::Observation,
     state::{Brokers, mode_of},
 };
 
@@ -99,6 +100,8 @@ pub enum Act {
         /// Name of the KafkaRebalance.
         name: String,
     },
+    /// Give the ConfigMap of violated goals this data.
+    NoteViolations(BTreeMap<String, String>),
     /// Empty the ConfigMap of violated goals.
     EmptyViolations {
         /// Also of those that cannot be mended.
@@ -121,11 +124,6 @@ pub struct Event {
 
 /// What to record, do and tell, given what was seen.
 pub fn decide(seen: &Observation) -> Decision {
-    match seen.presence {
-        Presence::Going => return switched_off::let_go(seen),
-        Presence::Paused => return Decision { status: seen.recorded.clone(), ..Decision::default() },
-        Presence::Here => {}
-    }
     if seen.configured.modes.is_empty() {
         return switched_off::wind_down(seen);
     }
@@ -146,5 +144,6 @@ pub fn decide(seen: &Observation) -> Decision {
     }
     draft.clear_away_others(own);
     draft.tend_violations();
+    draft.note_violations();
     draft.finish(own)
 }

@@ -62,6 +62,10 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
     }
     if own.stopped_for.is_some() {
         draft.stop(own, StopReason::Cancelled);
+    } else if let Some(why) = own.is_stuck() {
+        // There is nobody to approve it, and everything else would wait for it.
+        draft.failed(MODE, false, format!("a rebalance on imbalance was not carried out: {why}"));
+        draft.stop(own, StopReason::Withheld);
     } else if is_in_the_way(draft) {
         if draft.configured().preempt {
             draft.waiting("the rebalance on imbalance gives way to brokers that come or go");

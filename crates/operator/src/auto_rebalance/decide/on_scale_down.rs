@@ -5,7 +5,7 @@ use evenkeel_api::kafka::AutoRebalanceMode;
 use super::{
     Act,
     draft::Draft,
-    outcome::{MOST_UNKNOWN, Meaning, cause, meaning},
+    outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, cause, meaning},
 };
 use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
@@ -50,6 +50,11 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
         draft.stop(own, StopReason::Cancelled);
     } else if own.brokers != removals && !own.deleting {
         draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+    } else if let Some(why) = own.is_stuck() {
+        // Ours are not capped: somebody has annotated it.
+        draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+        draft.failed(MODE, false, format!("brokers {} were not emptied: {why}", listed(&own.brokers)));
+        draft.stop(own, StopReason::Withheld);
     }
 }
 
@@ -76,7 +81,9 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
     match meaning(own, draft.seen) {
         // Nobody waits for what is no longer wanted.
         _ if removals.is_empty() || own.deleting => draft.end(own),
-        Meaning::Passing | Meaning::Passed | Meaning::Unsettled if draft.seen.brake != Brake::Released => draft.end(own),
+        Meaning::Passing | Meaning::Passed | Meaning::Unsettled if draft.seen.brake != Brake::Released => {
+            draft.end(own)
+        }
         Meaning::Passing => {
             draft.waiting(format!("the rebalance that empties brokers {brokers} waits: {}", cause(own)));
         }
@@ -84,12 +91,14 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
         }
         Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
-        Meaning::Unsettled => draft.waiting(format!(
-            "the outcome of the rebalance that empties brokers {brokers} is unknown; waiting until Cruise Control is idle"
-        )),
+        Meaning::Unsettled => {
+            let what = format!("the outcome of the rebalance that empties brokers {brokers} is unknown");
+            wait_for_executor(draft, &what);
+        }
         Meaning::Unknown if may_repeat(&draft.tracker.removal, own) => {
             draft.tracker.removal.count_unknown(&own.uid);
-            let text = format!("the outcome of the rebalance that empties brokers {brokers} is unknown; it begins again");
+            let text =
+                format!("the outcome of the rebalance that empties brokers {brokers} is unknown; it begins again");
             draft.failed(MODE, false, text);
             draft.end(own);
         }
@@ -99,6 +108,12 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.end(own);
         }
     }
+}
+
+/// Until the engine is idle nobody knows whether it is still at it.
+pub(super) fn wait_for_executor(draft: &mut Draft<'_>, what: &str) {
+    draft.waiting(format!("{what}; waiting until Cruise Control is idle"));
+    draft.look_again_at(draft.seen.now.checked_add(ASKED_AGAIN_AFTER).ok());
 }
 
 /// Whether one of which nobody knows how it ended may be made once more.

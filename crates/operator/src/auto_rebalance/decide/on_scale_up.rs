@@ -5,7 +5,7 @@ use evenkeel_api::kafka::AutoRebalanceMode;
 use super::{
     Act,
     draft::Draft,
-    on_scale_down::may_repeat,
+    on_scale_down::{may_repeat, wait_for_executor},
     outcome::{Meaning, cause, meaning},
 };
 use crate::auto_rebalance::{
@@ -42,6 +42,14 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
     if draft.removal_is_urgent() {
         draft.waiting("the rebalance after scaling up gives way to brokers that are to be removed");
         draft.stop(own, StopReason::Preempted);
+        return;
+    }
+    if let Some(why) = own.is_stuck() {
+        // Ours are not capped: somebody has annotated it.
+        let text = format!("the rebalance to brokers {} was not carried out: {why}", listed(&own.brokers));
+        draft.failed(MODE, false, text);
+        give_up(draft, own);
+        draft.stop(own, StopReason::Withheld);
         return;
     }
     let wanted = reachable(draft, own);
@@ -98,9 +106,9 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
                 draft.acts.push(Act::Refresh { name: own.name.clone() });
             }
         }
-        Meaning::Unsettled => draft.waiting(format!(
-            "the outcome of the rebalance to brokers {brokers} is unknown; waiting until Cruise Control is idle"
-        )),
+        Meaning::Unsettled => {
+            wait_for_executor(draft, &format!("the outcome of the rebalance to brokers {brokers} is unknown"));
+        }
         Meaning::Unknown if may_repeat(&draft.tracker.addition, own) => {
             draft.tracker.addition.count_unknown(&own.uid);
             draft.failed(

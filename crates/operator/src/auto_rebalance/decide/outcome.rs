@@ -1,13 +1,16 @@
 //! What a failure means: whether it passes by itself, whether anybody knows how it ended, or
 //! whether it is final.
 
-use evenkeel_api::Reason;
+use evenkeel_api::{Reason, rebalance::RebalanceState};
+use jiff::SignedDuration;
 
 use crate::auto_rebalance::{
     generated::Generated,
     observe::{Engine, Observation},
 };
 
+/// When to ask again whether the engine is still at something.
+pub(super) const ASKED_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(10);
 /// How often a rebalance of which nobody knows how it ended is made again.
 pub(super) const MOST_UNKNOWN: u32 = 3;
 
@@ -41,6 +44,15 @@ pub(super) fn meaning(own: &Generated, seen: &Observation) -> Meaning {
         Some(Reason::CruiseControlRestException) if own.since.is_some_and(|failed| failed < since) => Meaning::Passed,
         _ => Meaning::Final,
     }
+}
+
+/// Whether it matters what the engine is at: somewhere there is a rebalance of which nobody knows how it ended.
+pub(crate) fn executor_matters(generated: &[Generated]) -> bool {
+    let unknown = Reason::ExecutionOutcomeUnknown.as_str();
+    let is_unknown = |own: &Generated| {
+        own.state == RebalanceState::NotReady && own.because.as_ref().is_some_and(|(reason, _)| reason == unknown)
+    };
+    generated.iter().any(is_unknown)
 }
 
 /// Why it failed, in its own words.

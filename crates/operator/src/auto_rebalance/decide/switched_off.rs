@@ -1,4 +1,4 @@
-//! When automatic rebalancing, Cruise Control, the Kafka or the namespace goes: nothing is left behind.
+//! When automatic rebalancing or Cruise Control goes: nothing is left behind.
 
 use super::{Act, Decision, TrackerWrite};
 use crate::auto_rebalance::{
@@ -6,13 +6,6 @@ use crate::auto_rebalance::{
     generated::{Phase, StopReason},
     observe::{Engine, Observation},
 };
-
-/// The Kafka is being deleted: nothing that it leaves may wait for us. What is here belongs to it
-/// and goes with it.
-pub(super) fn let_go(seen: &Observation) -> Decision {
-    let acts = seen.generated.iter().map(|own| Act::Remove { name: own.name.clone() }).collect();
-    Decision { acts, ..Decision::default() }
-}
 
 /// The feature is off: what runs is stopped, and then everything goes.
 pub(super) fn wind_down(seen: &Observation) -> Decision {

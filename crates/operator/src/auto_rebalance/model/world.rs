@@ -109,6 +109,8 @@ enum At {
     New,
     Planning,
     Planned,
+    /// It has a plan that nobody approves.
+    Withheld,
     Moving,
     Done,
     Failed,
@@ -332,6 +334,7 @@ impl World {
                 run.released = true;
             }
             Act::EmptyViolations { .. } => self.uneven = false,
+            Act::NoteViolations(_) => panic!("the engine writes it"),
             Act::DeleteViolations => panic!("the mode is there"),
         }
     }
@@ -426,6 +429,11 @@ impl World {
     fn runs(&self, rules: &Rules) -> Vec<(&'static str, World)> {
         let Some(run) = self.run else { return Vec::new() };
         let mut next = vec![self.progress()];
+        if rules.failures && run.at == At::Planned && !run.edited && run.ask.is_none() && !run.deleting {
+            // What a user keeps from being moved, nobody owes any more.
+            let owed = if run.mode == ADD { self.owed & !run.brokers } else { self.owed };
+            next.push(("it is withheld", World { owed, run: Some(Run { at: At::Withheld, ..run }), ..*self }));
+        }
         if rules.failures && matches!(run.at, At::Planning | At::Moving) {
             let lost = if run.mode == ADD { run.brokers } else { 0 };
             let with = |at, owed| World { owed, run: Some(Run { at, ..run }), ..*self };
@@ -453,11 +461,11 @@ impl World {
         let stop = Run { at: At::Stopped, ask: None, ..run };
         let before = run;
         let (what, run) = match run.at {
-            At::New | At::Planning | At::Planned if run.deleting => ("it is withdrawn", stop),
+            At::New | At::Planning | At::Planned | At::Withheld if run.deleting => ("it is withdrawn", stop),
             // A stop is no valid wish before there is anything to stop, so it is kept.
             At::New => ("it plans", Run { ask: run.ask, ..plan }),
             At::Planning | At::Moving if run.ask == Some(Wish::Stop) => ("it stops", stop),
-            At::Planning | At::Planned | At::Moving if renewed => ("it plans anew", plan),
+            At::Planning | At::Planned | At::Withheld | At::Moving if renewed => ("it plans anew", plan),
             At::Planning => ("it has a plan", Run { at: At::Planned, ..run }),
             At::Planned => ("it moves data", Run { at: At::Moving, ..run }),
             At::Moving => {
@@ -488,7 +496,7 @@ impl Run {
         let state = match self.at {
             At::New => RebalanceState::New,
             At::Planning => RebalanceState::PendingProposal,
-            At::Planned => RebalanceState::ProposalReady,
+            At::Planned | At::Withheld => RebalanceState::ProposalReady,
             At::Moving => RebalanceState::Rebalancing,
             At::Done => RebalanceState::Ready,
             At::Failed | At::Unknown => RebalanceState::NotReady,
@@ -507,6 +515,7 @@ impl Run {
             state,
             because: reason.map(|reason| (reason.to_string(), "why".to_owned())),
             since: None,
+            withheld: (self.at == At::Withheld).then(|| "it moves too much".to_owned()),
             ask: self.ask.map(|wish| match wish {
                 Wish::Stop => Ask::Stop,
                 Wish::Refresh => Ask::Refresh,

@@ -9,7 +9,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use super::{super::seen::Seen, plan::Plan};
 use crate::{
     auto_rebalance::{
-        Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, Presence, imbalance::map_name,
+        Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         tracker::tracker_name,
     },
     pod_set::decide::is_ready,
@@ -44,7 +44,6 @@ pub(super) fn observe(
             namespace: metadata.namespace.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
         },
-        presence: if metadata.deletion_timestamp.is_some() { Presence::Going } else { Presence::Here },
         brake: Brake::read(metadata.annotations.as_ref().unwrap_or(&none)),
         spec_version: spec_version(seen, &templates),
         brokers: BrokersSeen {
@@ -54,6 +53,7 @@ pub(super) fn observe(
             leaving: plan.leaving.clone(),
             check: plan.check,
         },
+        polled: seen.engine.violated.clone(),
         violations: seen.live.data(&map_name(seen.cluster())),
         tracker: seen.live.data(&tracker_name(seen.cluster())),
         configured,
@@ -96,7 +96,7 @@ pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
     let all = [status.replicas, status.updated_replicas, status.available_replicas];
     match pods[..] {
         [pod] if is_observed && all == [Some(1); 3] && is_ready(pod) => {
-            Engine::Current { since: ready_since(pod).unwrap_or(seen.now), executing: None }
+            Engine::Current { since: ready_since(pod).unwrap_or(seen.now), executing: seen.engine.executing }
         }
         // One that is not ready, or an older one that is still there.
         _ => Engine::Rolling,

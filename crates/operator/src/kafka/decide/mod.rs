@@ -62,6 +62,8 @@ pub struct Decision {
     pub look_closer: bool,
     /// When to look again if nothing happens before.
     pub look_again: Option<jiff::Timestamp>,
+    /// Whether nothing can be made of what was written.
+    pub is_refused: bool,
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
 }
@@ -122,7 +124,8 @@ enum Trouble {
 fn refuse(seen: &Seen, trouble: &Trouble) -> Decision {
     let status = status::refused(seen, trouble);
     let told = status::news(seen, &status);
-    Decision { status, told, deeds: status::refused_pools(seen, trouble), ..Decision::default() }
+    let deeds = status::refused_pools(seen, trouble);
+    Decision { status, told, deeds, is_refused: true, ..Decision::default() }
 }
 
 fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {

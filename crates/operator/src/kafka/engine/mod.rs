@@ -21,6 +21,7 @@ mod wanted;
 pub use capacity::{Capacities, capacities};
 pub use objects::{EngineObjects, Facts, objects};
 pub use settings::properties;
+pub(crate) use users::OPERATOR;
 pub use users::{ApiSecret, api_secret, password};
 pub use wanted::Wanted;
 

@@ -8,7 +8,8 @@ use crate::kafka::{hash, problem::Problem};
 
 /// The key of the file that the engine reads: `user: password, ROLE` lines.
 pub(super) const AUTH_FILE: &str = "cruise-control.authFile";
-const OPERATOR: &str = "rebalance-operator";
+/// The operator itself.
+pub(crate) const OPERATOR: &str = "rebalance-operator";
 const HEALTH_CHECK: &str = "healthcheck";
 const TOPIC_OPERATOR: &str = "topic-operator";
 /// Users that nobody else may be.

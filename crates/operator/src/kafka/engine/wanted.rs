@@ -6,6 +6,7 @@ use evenkeel_api::{
 };
 use serde_json::Value;
 
+use crate::access::{OURS, is_ours, is_secured};
 use crate::kafka::{
     config::{Owner, UserConfig},
     problem::{Problem, Remark},
@@ -14,8 +15,6 @@ use crate::kafka::{
     template::{self, EngineTemplate},
 };
 
-/// Says that an image is ours, though it has another name.
-const OURS: &str = "evenkeel.engine";
 /// Says that the image of Kafka holds the metrics reporter.
 const REPORTER: &str = "evenkeel.metrics.reporter";
 /// Settings of the operator: never the engine's.
@@ -53,7 +52,9 @@ impl Wanted {
         let empty = FreeForm::new();
         let written = spec.config.as_ref().unwrap_or(&empty);
         let mut own = |key: &str| flag(written, key, remarks);
-        let (ours, reporter) = (own(OURS), own(REPORTER));
+        // Read for the sake of what is said about it.
+        let _ = own(OURS);
+        let reporter = own(REPORTER);
         let unread = written.keys().filter(|key| {
             key.starts_with(OPERATORS) && ![OURS, REPORTER].contains(&key.as_str()) && !key.starts_with(AUTO_REBALANCE)
         });
@@ -73,7 +74,7 @@ impl Wanted {
         remarks.append(&mut config.remarks);
         let template = template::read(spec.template.as_ref()).map(|(template, _)| template);
         let template = template.map_err(|text| problems.push(Problem::of_kafka("spec.cruiseControl.template", text)));
-        let ours = ours || spec.image.is_none();
+        let ours = is_ours(&spec);
         if ours && spec.jvm_options.is_some() {
             let text = "spec.cruiseControl.jvmOptions is not honoured: this engine has no virtual machine";
             remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));
@@ -97,7 +98,7 @@ impl Wanted {
 
     /// Whether users have to say who they are.
     pub fn is_secured(&self) -> bool {
-        self.config.get("webserver.security.enable").is_none_or(|text| text.trim().eq_ignore_ascii_case("true"))
+        is_secured(&self.spec)
     }
 }
 

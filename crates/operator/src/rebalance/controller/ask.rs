@@ -7,13 +7,10 @@ use evenkeel_rest::request::{State, StopProposalExecution, UserTasks};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::access::Access;
-use super::figures::Figures;
+use crate::access::{Access, connect};
+use crate::figures::Figures;
 use crate::rebalance::{Call, Heard, Planning};
-use crate::seams::{ClusterRef, Context, EngineService, Trust, engine_host};
-
-const PORT: u16 = 9090;
-const PATH: &str = "kafkacruisecontrol";
+use crate::seams::{ClusterRef, Context, EngineService};
 
 /// One engine, as far as there is a way to it.
 pub(super) struct Line<'a> {
@@ -88,23 +85,6 @@ impl<'a> Line<'a> {
             }
         }
     }
-}
-
-async fn connect(context: &Context, cluster: &ClusterRef, access: &Access) -> Result<Client<EngineService>, String> {
-    // The engine knows the operator by its password, not by its certificate.
-    let trust = Trust { authorities: access.authorities.clone(), identity: None };
-    let service = context.engines.service(cluster, &trust).await.map_err(|error| {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        format!("{error}{cause}")
-    })?;
-    let scheme = if access.encrypted { "https" } else { "http" };
-    let base = format!("{scheme}://{}:{PORT}/{PATH}", engine_host(cluster));
-    let base = base.parse().map_err(|error: http::uri::InvalidUri| format!("{base} is no address: {error}"))?;
-    let client = Client::new(service, base);
-    Ok(match access.credentials.clone() {
-        Some(basic) => client.with_credentials(move || Some(basic.clone())),
-        None => client,
-    })
 }
 
 /// Hands a reply on; what it was, in one word.

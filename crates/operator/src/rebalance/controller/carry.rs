@@ -9,8 +9,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
 
-use super::error::Error;
 use super::observe::Sight;
+use crate::error::Error;
 use crate::rebalance::{Decision, EventKind, Finalizer, FoundConfigMap, Order};
 use crate::seams::{Context, Happening, NAME};
 

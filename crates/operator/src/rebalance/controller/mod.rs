@@ -3,19 +3,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `observe`, `access` | from the API server to an observation, and to a way to the engine |
+//! | `observe` | from the API server to an observation, and to a way to the engine |
 //! | `round` | one reconciliation |
 //! | `carry` | the writes of a decision |
 //! | `ask` | the calls of a decision |
-//! | `figures` | what is counted |
 //!
 //! It may be dropped at any moment: whatever was begun is found again by the next one.
 
-mod access;
 mod ask;
 mod carry;
-mod error;
-mod figures;
 mod observe;
 mod round;
 
@@ -26,7 +22,6 @@ use std::time::Duration;
 use evenkeel_api::{Kafka, KafkaRebalance, labels};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::Api;
 use kube::core::PartialObjectMeta;
 use kube::runtime::Controller;
 use kube::runtime::controller::{self, Action};
@@ -34,11 +29,10 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use tokio::time::Instant;
 
-pub use error::{Error, Remedy};
-pub use figures::Figures;
-
+use crate::error::{Error, told};
+use crate::figures::Reconciled;
+use crate::kafka::names::Names;
 use crate::seams::Context;
-use figures::Reconciled;
 use round::{Back, Left};
 
 /// How many resources are looked at side by side: enough that a slow engine holds up nobody else's.
@@ -51,7 +45,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 struct Shell {
     context: Context,
     rebalances: Store<KafkaRebalance>,
-    figures: Arc<Figures>,
     memory: Mutex<BTreeMap<(String, String), Memory>>,
 }
 
@@ -63,56 +56,43 @@ struct Memory {
 }
 
 /// Looks after all KafkaRebalances of the operator's namespaces, until dropped.
-pub async fn run(context: Context, figures: Arc<Figures>) {
-    let namespaces = &context.settings.namespaces;
-    let scopes: Vec<Option<&str>> = match namespaces.as_slice() {
-        [] => vec![None],
-        some => some.iter().map(|namespace| Some(namespace.as_str())).collect(),
-    };
-    let all = scopes.into_iter().map(|scope| look_after(context.clone(), scope, Arc::clone(&figures)));
+pub async fn run(context: Context) {
+    let all = context.scopes().into_iter().map(|scope| look_after(context.clone(), scope));
     futures::future::join_all(all).await;
 }
 
-async fn look_after(context: Context, namespace: Option<&str>, figures: Arc<Figures>) {
+async fn look_after(context: Context, namespace: Option<String>) {
+    let namespace = namespace.as_deref();
     let watched = watcher::Config::default();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(scoped::<KafkaRebalance>(&context, namespace), watched.clone());
+    let controller = Controller::new(context.api::<KafkaRebalance>(namespace), watched.clone());
     let rebalances = controller.store();
-    figures.count_resources_of(rebalances.clone());
+    context.figures.show_rebalances(rebalances.clone());
     let (by_kafka, by_secret) = (rebalances.clone(), rebalances.clone());
     let controller = controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         // Of these only the fact matters that something has happened to them.
-        .owns(scoped::<PartialObjectMeta<ConfigMap>>(&context, namespace), of_clusters.clone())
-        .watches(scoped::<PartialObjectMeta<Kafka>>(&context, namespace), watched, move |kafka| {
+        .owns(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters.clone())
+        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watched, move |kafka| {
             of_cluster(&by_kafka, kafka.metadata.namespace, kafka.metadata.name)
         })
-        .watches(scoped::<PartialObjectMeta<Secret>>(&context, namespace), of_clusters, move |secret| {
+        .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters, move |secret| {
             let cluster = secret.metadata.labels.and_then(|mut labels| labels.remove(labels::CLUSTER));
             let is_ours = cluster.as_deref().zip(secret.metadata.name.as_deref()).is_some_and(|(cluster, name)| {
-                name == access::api_secret(cluster) || name == access::ca_secret(cluster)
+                let names = Names { cluster: cluster.to_owned(), namespace: String::new() };
+                name == names.engine_api() || name == names.cluster_ca_cert()
             });
             of_cluster(&by_secret, secret.metadata.namespace, cluster.filter(|_| is_ours))
         });
-    let shell = Arc::new(Shell { context, rebalances, figures, memory: Mutex::default() });
+    let shell = Arc::new(Shell { context, rebalances, memory: Mutex::default() });
     controller
         .run(reconcile, pause, shell)
         .for_each(|ended| async move {
             if let Err(error) = ended {
-                tracing::debug!(%error, "a reconciliation of a KafkaRebalance failed");
+                tracing::debug!(error = told(&error), "a reconciliation of a KafkaRebalance failed");
             }
         })
         .await;
-}
-
-fn scoped<K>(context: &Context, namespace: Option<&str>) -> Api<K>
-where
-    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(context.client.clone(), namespace),
-        None => Api::all(context.client.clone()),
-    }
 }
 
 /// The KafkaRebalances of a cluster.
@@ -136,7 +116,7 @@ async fn reconcile(resource: Arc<KafkaRebalance>, shell: Arc<Shell>) -> Result<A
     let periodical = before.as_ref().is_some_and(Left::is_due);
     let ended = round::reconcile(&shell, &key.0, &key.1, before.as_ref()).await;
     let succeeded = ended.is_ok();
-    shell.figures.reconciled(&resource, Reconciled { periodical, succeeded, took: began.elapsed() });
+    shell.context.figures.reconciled_rebalance(&resource, Reconciled { periodical, succeeded, took: began.elapsed() });
     let (back, left) = ended?;
     match back {
         Back::After(pause) => {
@@ -156,8 +136,13 @@ fn pause(resource: Arc<KafkaRebalance>, error: &Error, shell: Arc<Shell>) -> Act
     let failures = shell.recall(&key).failures;
     shell.remember(key.clone(), Memory { left: None, failures: failures.saturating_add(1) });
     let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE);
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    tracing::warn!(%error, source, namespace = key.0, name = key.1, ?pause, "a KafkaRebalance could not be reconciled");
+    tracing::warn!(
+        error = told(error),
+        namespace = key.0,
+        name = key.1,
+        ?pause,
+        "a KafkaRebalance could not be reconciled"
+    );
     Action::requeue(pause)
 }
 

@@ -6,9 +6,10 @@ use kube::Api;
 use kube::runtime::reflector::Store;
 use serde::de::DeserializeOwned;
 
-use super::access::{self, Access};
-use super::error::Error;
-use crate::rebalance::{Cluster, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
+use crate::access::{self, Access};
+use crate::error::Error;
+use crate::kafka::names::Names;
+use crate::rebalance::{Cluster, Engine, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
 use crate::seams::{ClusterRef, Context};
 
 /// What was seen, and what is needed to act on it.
@@ -99,7 +100,7 @@ async fn terminating(context: &Context, namespace: &str, resource: &KafkaRebalan
     match Api::<Namespace>::all(context.client.clone()).get_opt(namespace).await {
         Ok(found) => Ok(found.is_none_or(|it| it.metadata.deletion_timestamp.is_some())),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(false),
-        Err(source) => Err(Error::Read { what: "the namespace", source }),
+        Err(source) => Err(Error::reading("the namespace")(source)),
     }
 }
 
@@ -121,16 +122,18 @@ async fn surroundings(context: &Context, namespace: &str, resource: &KafkaRebala
     }
     let cluster = |engine| Cluster { name: name.clone(), ready: is_ready(&kafka), engine };
     let Some(spec) = &kafka.spec.cruise_control else { return Ok(alone(FoundKafka::There(cluster(None)))) };
-    let (api_name, ca_name) = (access::api_secret(name), access::ca_secret(name));
+    let names = Names::of(&kafka);
+    let (api_name, ca_name) = (names.engine_api(), names.cluster_ca_cert());
     let (api, ca) = futures::try_join!(
         get::<Secret>(context, namespace, Some(&api_name), "the Secret with the engine's passwords"),
         get::<Secret>(context, namespace, Some(&ca_name), "the Secret with the cluster's authority"),
     )?;
-    let (engine, access) = access::read(name, spec, api.as_ref(), ca.as_ref());
+    let access = access::read(&names, spec, api.as_ref(), ca.as_ref());
+    let engine = Engine { is_ours: access::is_ours(spec), missing_secret: access.as_ref().err().cloned() };
     let version = |secret: Option<Secret>| secret.and_then(|it| it.metadata.resource_version);
     Ok(Surroundings {
         kafka: FoundKafka::There(cluster(Some(engine))),
-        access: access.map(|access| (ClusterRef::new(namespace, name), access)),
+        access: access.ok().map(|access| (ClusterRef::new(namespace, name), access)),
         secrets: [version(api), version(ca)],
     })
 }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::Shell;
 use super::ask::Line;
 use super::carry::carry_out;
-use super::error::{Error, Remedy};
 use super::observe::{Sight, Versions, observe};
+use crate::error::{Error, Remedy};
 use crate::rebalance::{FoundConfigMap, Next, decide, progress};
 
 /// So many decisions lead to no other, however unlucky: a controller that makes more of them runs in a circle.
@@ -99,7 +99,7 @@ async fn step(shell: &Shell, sight: &mut Sight) -> Result<Step, Error> {
     Ok(match decision.next {
         Next::Call(call) => {
             let is_ours = sight.seen.engine().is_some_and(|engine| engine.is_ours);
-            let line = Line::open(&shell.context, sight.access.as_ref(), is_ours, &shell.figures).await;
+            let line = Line::open(&shell.context, sight.access.as_ref(), is_ours, &shell.context.figures).await;
             line.ask(*call, &mut sight.seen.heard).await;
             Step::Heard
         }
@@ -128,5 +128,5 @@ fn report(shell: &Shell, before: &KafkaRebalance, percent_before: u64, sight: &S
         after.state()
     );
     let percent = percent(&sight.seen.config_map).max(percent_before);
-    shell.figures.moved_on(before, after, percent, sight.seen.now);
+    shell.context.figures.moved_on(before, after, percent, sight.seen.now);
 }

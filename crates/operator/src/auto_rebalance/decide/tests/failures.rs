@@ -1,6 +1,10 @@
 //! Failures: what passes by itself, what nobody knows the outcome of, and what is tried again.
 
+use evenkeel_api::annotations::Ask;
+
 use super::*;
+use crate::auto_rebalance::StopReason;
+use crate::auto_rebalance::executor_matters;
 
 fn failed(mode: AutoRebalanceMode, brokers: &[i32], reason: Reason, since: i64) -> Generated {
     Generated { because: because(reason), since: Some(at(since)), ..own(mode, NotReady, brokers) }
@@ -52,7 +56,10 @@ fn an_unknown_outcome_is_tried_again_three_times_once_the_engine_is_idle() {
         let busy = scale_up(reason).change(|seen| seen.engine = Engine::Current { since: at(-9), executing });
         let found = check("it may still be at it", &busy, "RebalanceOnScaleUp A[4]");
         assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        assert_eq!(found.look_again, Some(at(10)), "nothing calls when the engine is idle again");
+        assert!(executor_matters(&busy.generated));
     }
+    assert!(!executor_matters(&scale_up(Reason::CruiseControlRestException).generated));
     for unknown in 0..=3 {
         let seen = scale_up(reason).remembering(|tracker| tracker.addition.unknown = unknown);
         if unknown < 3 {
@@ -95,6 +102,38 @@ fn a_failed_drain_is_tried_for_ever_with_growing_pauses() {
             seen.generated[0].uid = format!("after {pause}");
         });
     }
+}
+
+#[test]
+fn what_nobody_approves_comes_to_an_end_and_holds_up_nothing() {
+    let stuck = |mode, brokers: &[i32]| Generated {
+        withheld: Some("too much".to_owned()),
+        ..own(mode, ProposalReady, brokers)
+    };
+    let on_imbalance = |own| calm().recorded(Imbalance, &[4]).with(own);
+    let found = check(
+        "imbalance",
+        &on_imbalance(stuck(IMBALANCE, &[])),
+        "RebalanceOnImbalance A[4] I; withdraw imbalance-a1 (withheld)",
+    );
+    assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+    assert!(found.warnings[0].message.as_deref().unwrap_or_default().contains("too much"));
+    // On its way out it is not told twice, and then it is as any other end: a pause, and whatever waited is next.
+    let going = Generated { stopped_for: Some(StopReason::Withheld), deleting: true, ..stuck(IMBALANCE, &[]) };
+    assert_eq!(decide(&on_imbalance(going.clone())).events, []);
+    check("going", &on_imbalance(going.clone()), "RebalanceOnImbalance A[4] I");
+    let gone = on_imbalance(Generated { state: Stopped, withheld: None, ..going });
+    let found = check("gone", &gone, "RebalanceOnScaleUp A[4]; remove imbalance-a1");
+    assert_eq!(memory(&found, &gone).imbalance.ended, Some(at(-5)));
+    // A user may still approve it.
+    let approved = Generated { ask: Some(Ask::Approve), ..stuck(IMBALANCE, &[]) };
+    check("approved", &on_imbalance(approved), "RebalanceOnImbalance A[4] I");
+
+    let drain = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(stuck(REMOVE, &[4]));
+    let found = check("drain", &drain, "RebalanceOnScaleDown R[4]; withdraw remove (withheld)");
+    assert_eq!(memory(&found, &drain).removal.failed, 1, "it is tried again, with pauses");
+    let added = calm().recorded(ScaleUp, &[4, 5]).with(stuck(ADD, &[4]));
+    check("scale-up", &added, "RebalanceOnScaleUp A[5]; withdraw add (withheld)");
 }
 
 #[test]

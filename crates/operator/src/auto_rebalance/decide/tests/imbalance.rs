@@ -1,6 +1,7 @@
 //! Rebalances on imbalance: what sets them off, and what holds them.
 
 use evenkeel_api::annotations;
+use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 
 use super::*;
 use crate::auto_rebalance::tracker::History;
@@ -109,6 +110,36 @@ fn a_map_that_nobody_can_read_is_pointed_out_and_sets_nothing_off() {
         assert_eq!(warned(&found), ["InvalidResourceException"]);
     }
     check("no map", &calm().change(|seen| seen.violations = None), "Idle");
+}
+
+#[test]
+fn what_another_engine_has_found_is_written_down_unless_it_is_just_being_mended() {
+    let anomaly: Anomaly<GoalViolation> = serde_json::from_value(serde_json::json!({
+        "anomalyId": "a1", "detectionMs": at(-20).as_millisecond(), "statusUpdateMs": 0, "status": "IGNORED",
+        "fixableViolatedGoals": ["RackAwareGoal"], "unfixableViolatedGoals": [],
+    }))
+    .unwrap();
+    let polling = |seen: Observation| {
+        seen.change(|seen| {
+            seen.configured.polled_every = Some(jiff::SignedDuration::from_mins(5));
+            seen.polled = Some(Ok(vec![anomaly.clone()]));
+        })
+    };
+    let found = check("found", &polling(calm()), "Idle; note");
+    assert_eq!(found.look_again, Some(at(30)), "nothing calls when it finds something");
+    let Some(Act::NoteViolations(data)) = found.acts.first() else { panic!("{found:?}") };
+    let noted = polling(calm()).change(|seen| seen.violations = Some(data.clone()));
+    check("noted", &noted, START);
+    let running = polling(calm()).recorded(Imbalance, &[]).with(own(IMBALANCE, Rebalancing, &[]));
+    check("ours is at it", &running, "RebalanceOnImbalance I");
+    check("a user's is at it", &polling(calm().manual(PendingProposal)), "Idle");
+    check("it was mended since", &polling(calm().manual(Ready)), "Idle");
+    let scaling = polling(calm()).leaving(&[4]);
+    check("about to be", &scaling, "RebalanceOnScaleDown R[4]; create remove[4]");
+    let silent = polling(calm()).change(|seen| seen.polled = Some(Err("no answer".into())));
+    assert_eq!(warned(&check("it does not tell", &silent, "Idle")), ["AutoRebalanceWaiting"]);
+    let ours = calm().change(|seen| seen.polled = Some(Ok(vec![anomaly.clone()])));
+    check("ours writes it down itself", &ours, "Idle");
 }
 
 #[test]

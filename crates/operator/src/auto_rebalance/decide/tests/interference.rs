@@ -35,13 +35,6 @@ fn a_brake_that_cannot_be_read_begins_nothing_and_stops_nothing() {
 }
 
 #[test]
-fn a_paused_kafka_is_left_alone() {
-    let seen = calm().recorded(ScaleUp, &[4]).leaving(&[3]).change(|seen| seen.presence = Presence::Paused);
-    let found = decide(&seen);
-    assert_eq!(found, Decision { status: seen.recorded.clone(), ..Decision::default() });
-}
-
-#[test]
 fn nothing_begins_while_a_users_rebalance_moves_data_or_the_engine_is_not_ready() {
     for (seen, what) in
         [(calm().manual(Rebalancing), "manual"), (calm().change(|seen| seen.engine = Engine::Rolling), "engine")]
@@ -175,10 +168,8 @@ fn nothing_is_left_behind_when_the_feature_is_switched_off() {
     assert_eq!(check("gone", &gone, "off").tracker, TrackerWrite::Delete);
     let removed = off(running.clone()).change(|seen| seen.engine = Engine::Absent);
     check("without Cruise Control there is nobody to stop it", &removed, "off; remove add; delete map");
-    let rolling = off(running.clone()).change(|seen| seen.engine = Engine::Rolling);
+    let rolling = off(running).change(|seen| seen.engine = Engine::Rolling);
     check("the map goes last", &rolling, "off; stop add (switched-off)");
-    let going = running.change(|seen| seen.presence = Presence::Going);
-    check("the Kafka or its namespace goes", &going, "off; remove add");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::auto_rebalance::{
     brokers::{BrokersSeen, Check},
     generated::{Cluster, Generated, name_for},
     imbalance::{FIXABLE, UNFIXABLE},
-    observe::{Brake, Engine, Manual, Observation, Presence},
+    observe::{Brake, Engine, Manual, Observation},
     settings::{Configured, DEFAULT_DETECTION_GOALS},
     state::{Brokers, Recorded, listed, state_name},
     tracker::{Sight, Tracker},
@@ -49,7 +49,6 @@ pub(in crate::auto_rebalance) fn calm() -> Observation {
     Observation {
         now: at(0),
         cluster: Cluster { name: "c".into(), namespace: "ns".into(), uid: "u".into() },
-        presence: Presence::Here,
         brake: Brake::Released,
         configured: Configured {
             modes: [(ADD, None), (REMOVE, None), (IMBALANCE, None)].into(),
@@ -63,6 +62,7 @@ pub(in crate::auto_rebalance) fn calm() -> Observation {
         engine: Engine::Current { since: at(-1_000), executing: Some(false) },
         generated: Vec::new(),
         manual: Vec::new(),
+        polled: None,
         violations: Some([(FIXABLE.to_owned(), String::new())].into()),
         tracker: None,
     }
@@ -157,6 +157,7 @@ fn acts(decision: &Decision) -> String {
         Act::Stop { name, why } => format!("stop {} ({})", short(name), why.as_str()),
         Act::Withdraw { name, why } => format!("withdraw {} ({})", short(name), why.as_str()),
         Act::Remove { name } => format!("remove {}", short(name)),
+        Act::NoteViolations(_) => "note".to_owned(),
         Act::EmptyViolations { unfixable_too: false } => "empty fixable".to_owned(),
         Act::EmptyViolations { unfixable_too: true } => "empty all".to_owned(),
         Act::DeleteViolations => "delete map".to_owned(),

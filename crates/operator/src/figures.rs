@@ -1,28 +1,41 @@
-//! Figures for Prometheus: under the names that Strimzi's dashboards know, and some of our own.
+//! Figures for Prometheus: under the names that Strimzi's dashboards know, and some of our own. All controllers count
+//! here.
 //!
 //! What can be counted from the resources as they are is counted when somebody asks; only what passes is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{KafkaRebalance, annotations, labels};
+use evenkeel_api::{Kafka, KafkaRebalance, StrimziPodSet, annotations, labels};
 use jiff::Timestamp;
+use kube::Resource;
 use kube::runtime::reflector::Store;
 
 use crate::auto_rebalance::Generated;
-use crate::rebalance::result;
+use crate::auto_rebalance::imbalance::Violations;
+use crate::auto_rebalance::state::state_name;
+use crate::rebalance::megabytes;
+use crate::seams::ClusterRef;
 
-const KIND: &str = "KafkaRebalance";
-
-/// What is counted. Shared between the controller and whoever shows it.
+/// What is counted. Shared between the controllers and whoever shows it.
 #[derive(Debug, Default)]
 pub struct Figures {
     sums: Mutex<BTreeMap<Series, f64>>,
-    stores: Mutex<Vec<Store<KafkaRebalance>>>,
+    stores: Mutex<Stores>,
+    /// Anomalies of each cluster that were counted and are still told of.
+    anomalies: Mutex<BTreeMap<ClusterRef, BTreeSet<String>>>,
     selector: String,
+}
+
+/// The resources as they are, in each of the operator's scopes.
+#[derive(Debug, Default)]
+struct Stores {
+    kafkas: Vec<Store<Kafka>>,
+    pod_sets: Vec<Store<StrimziPodSet>>,
+    rebalances: Vec<Store<KafkaRebalance>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +46,7 @@ struct Series {
 
 /// How a reconciliation came about, and how it ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reconciled {
+pub(crate) struct Reconciled {
     /// Nothing had happened: its time had come.
     pub periodical: bool,
     pub succeeded: bool,
@@ -46,8 +59,16 @@ impl Figures {
         Self { selector: selector.unwrap_or_default().to_owned(), ..Self::default() }
     }
 
-    pub(super) fn count_resources_of(&self, store: Store<KafkaRebalance>) {
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner).push(store);
+    pub(crate) fn show_rebalances(&self, store: Store<KafkaRebalance>) {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).rebalances.push(store);
+    }
+
+    pub(crate) fn show_kafkas(&self, store: Store<Kafka>) {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).kafkas.push(store);
+    }
+
+    pub(crate) fn show_pod_sets(&self, store: Store<StrimziPodSet>) {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner).pod_sets.push(store);
     }
 
     fn add(&self, family: &'static str, labels: &[(&'static str, &str)], value: f64) {
@@ -56,16 +77,23 @@ impl Figures {
         *sums.entry(Series { family, labels }).or_default() += value;
     }
 
-    pub(super) fn reconciled(&self, resource: &KafkaRebalance, what: Reconciled) {
-        let namespace = resource.metadata.namespace.as_deref().unwrap_or_default();
+    /// A KafkaRebalance was looked at. These also say what they are for.
+    pub(crate) fn reconciled_rebalance(&self, resource: &KafkaRebalance, what: Reconciled) {
         let trigger = trigger(resource);
-        let labels = [
-            ("kind", KIND),
-            ("mode", resource.spec.mode.as_str()),
-            ("namespace", namespace),
-            ("selector", &self.selector),
-            ("trigger", &trigger),
-        ];
+        self.count(resource, &[("mode", resource.spec.mode.as_str()), ("trigger", &trigger)], what);
+    }
+
+    /// Something else was looked at.
+    pub(crate) fn reconciled<K: Resource<DynamicType = ()>>(&self, resource: &K, what: Reconciled) {
+        self.count(resource, &[], what);
+    }
+
+    fn count<K: Resource<DynamicType = ()>>(&self, resource: &K, more: &[(&'static str, &str)], what: Reconciled) {
+        let kind = K::kind(&());
+        let namespace = resource.meta().namespace.as_deref().unwrap_or_default();
+        let mut labels = vec![("kind", kind.as_ref()), ("namespace", namespace), ("selector", &self.selector)];
+        labels.extend(more);
+        labels.sort_unstable();
         for (family, counts) in [
             ("strimzi_reconciliations_total", true),
             ("strimzi_reconciliations_successful_total", what.succeeded),
@@ -80,15 +108,41 @@ impl Figures {
         self.add("strimzi_reconciliations_duration_seconds_sum", &labels, what.took.as_secs_f64());
     }
 
+    /// What is told of a cluster's violated goals. Each anomaly counts once.
+    pub(crate) fn told_of(&self, cluster: &ClusterRef, violations: &Violations) {
+        let mut anomalies = self.anomalies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = BTreeSet::new();
+        let kinds = [("fixable", &violations.fixable), ("unfixable", &violations.unfixable)];
+        for (fixability, anomaly) in kinds.into_iter().flat_map(|(kind, all)| all.iter().map(move |it| (kind, it))) {
+            let is_known = anomalies.get(cluster).is_some_and(|known| known.contains(&anomaly.id));
+            told.insert(anomaly.id.clone());
+            if !is_known {
+                let labels = [
+                    ("fixability", fixability),
+                    ("name", cluster.name.as_str()),
+                    ("namespace", cluster.namespace.as_str()),
+                    ("type", "goal_violation"),
+                ];
+                self.add("strimzi_auto_rebalance_anomalies_detected_total", &labels, 1.0);
+            }
+        }
+        anomalies.insert(cluster.clone(), told);
+    }
+
+    /// A cluster is gone.
+    pub(crate) fn forget(&self, cluster: &ClusterRef) {
+        self.anomalies.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+    }
+
     /// An engine was asked something.
-    pub(super) fn asked(&self, call: &str, answer: &str, took: Duration) {
+    pub(crate) fn asked(&self, call: &str, answer: &str, took: Duration) {
         self.add("evenkeel_engine_requests_total", &[("answer", answer), ("call", call)], 1.0);
         self.add("evenkeel_engine_request_seconds_count", &[("call", call)], 1.0);
         self.add("evenkeel_engine_request_seconds_sum", &[("call", call)], took.as_secs_f64());
     }
 
     /// A resource has come from one state to another; `percent` of its data had been moved.
-    pub(super) fn moved_on(&self, before: &KafkaRebalance, after: &KafkaRebalance, percent: u64, now: Timestamp) {
+    pub(crate) fn moved_on(&self, before: &KafkaRebalance, after: &KafkaRebalance, percent: u64, now: Timestamp) {
         let outcome = after.state();
         let ended = matches!(outcome, RebalanceState::Ready | RebalanceState::Stopped | RebalanceState::NotReady);
         if before.state() != RebalanceState::Rebalancing || !ended {
@@ -101,7 +155,7 @@ impl Figures {
         let labels = [("mode", mode), ("outcome", outcome.as_str()), ("trigger", &trigger)];
         self.add("evenkeel_rebalance_seconds_count", &labels, 1.0);
         self.add("evenkeel_rebalance_seconds_sum", &labels, took);
-        let planned = result::megabytes(before.status.as_ref().and_then(|status| status.optimization_result.as_ref()));
+        let planned = megabytes(before.status.as_ref().and_then(|status| status.optimization_result.as_ref()));
         let moved = planned as f64 * percent.min(100) as f64 / 100.0;
         self.add("evenkeel_rebalance_moved_megabytes_total", &[("mode", mode), ("trigger", &trigger)], moved);
     }
@@ -129,15 +183,27 @@ impl Figures {
 
     fn count_resources(&self, all: &mut BTreeMap<Series, f64>) {
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        for resource in stores.iter().flat_map(Store::state) {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let mut add = |family, labels: &[(&'static str, String)], value| {
+            *all.entry(Series { family, labels: labels.to_vec() }).or_default() += value;
+        };
+        let counted = |kind: &str, namespace: &Option<String>| {
+            [("kind", kind.to_owned()), ("namespace", text(namespace)), ("selector", self.selector.clone())]
+        };
+        for set in stores.pod_sets.iter().flat_map(Store::state) {
+            add("strimzi_resources", &counted("StrimziPodSet", &set.metadata.namespace), 1.0);
+        }
+        for kafka in stores.kafkas.iter().flat_map(Store::state) {
+            add("strimzi_resources", &counted("Kafka", &kafka.metadata.namespace), 1.0);
+            if let Some(auto) = kafka.status.as_ref().and_then(|status| status.auto_rebalance.as_ref()) {
+                let of = [("name", text(&kafka.metadata.name)), ("namespace", text(&kafka.metadata.namespace))];
+                let labels: Vec<_> = of.into_iter().chain([("state", state_name(auto.state).to_owned())]).collect();
+                add("evenkeel_auto_rebalance_state", &labels, 1.0);
+            }
+        }
+        for resource in stores.rebalances.iter().flat_map(Store::state) {
             let (namespace, name) = (text(&resource.metadata.namespace), text(&resource.metadata.name));
-            let selector = ("selector", self.selector.clone());
-            let counted = [("kind", KIND.to_owned()), ("namespace", namespace.clone()), selector];
-            let mut add = |family, labels: &[(&'static str, String)], value| {
-                *all.entry(Series { family, labels: labels.to_vec() }).or_default() += value;
-            };
-            add("strimzi_resources", &counted, 1.0);
+            add("strimzi_resources", &counted("KafkaRebalance", &resource.metadata.namespace), 1.0);
             if resource.metadata.annotations.as_ref().is_some_and(annotations::is_template) {
                 continue;
             }
@@ -224,7 +290,7 @@ mod tests {
     fn reconciliations_have_the_labels_that_dashboards_know() {
         let figures = Figures::new(Some("team=a"));
         let what = Reconciled { periodical: false, succeeded: true, took: Duration::from_millis(500) };
-        figures.reconciled(&rebalance("r", "Ready"), what);
+        figures.reconciled_rebalance(&rebalance("r", "Ready"), what);
         let page = figures.render();
         let labels = "{kind=\"KafkaRebalance\",mode=\"full\",namespace=\"ns\",selector=\"team=a\",trigger=\"manual\"}";
         for line in [
@@ -232,6 +298,31 @@ mod tests {
             format!("strimzi_reconciliations_failed_total{labels} 0"),
             format!("strimzi_reconciliations_duration_seconds_sum{labels} 0.5"),
         ] {
+            assert!(page.contains(&line), "{line}\nis not in\n{page}");
+        }
+        figures.reconciled(&Kafka::new("c", Default::default()), what);
+        let line = "strimzi_reconciliations_total{kind=\"Kafka\",namespace=\"\",selector=\"team=a\"} 1";
+        assert!(figures.render().contains(line), "{}", figures.render());
+    }
+
+    #[test]
+    fn an_anomaly_counts_once_as_long_as_it_is_told_of() {
+        let figures = Figures::new(None);
+        let cluster = ClusterRef::new("ns", "c");
+        let told = |fixable: &str, unfixable: &str| {
+            let data = [("fixableAnomalies", fixable), ("unfixableAnomalies", unfixable)];
+            let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+            figures.told_of(&cluster, &Violations::read(&data));
+        };
+        told("- a: [RackAwareGoal]", "");
+        told("- a: [RackAwareGoal]", "- b: [DiskCapacityGoal]");
+        told("", "");
+        told("- c: [RackAwareGoal]", "");
+        let labels =
+            |kind: &str| format!("{{fixability=\"{kind}\",name=\"c\",namespace=\"ns\",type=\"goal_violation\"}}");
+        let family = "strimzi_auto_rebalance_anomalies_detected_total";
+        let page = figures.render();
+        for line in [format!("{family}{} 2", labels("fixable")), format!("{family}{} 1", labels("unfixable"))] {
             assert!(page.contains(&line), "{line}\nis not in\n{page}");
         }
     }

@@ -1,0 +1,84 @@
+//! `evenkeel install` and `evenkeel uninstall`
+
+use anyhow::Context;
+use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Done, Extent, Manifests};
+
+use crate::crd::print;
+use crate::misuse::Misuse;
+
+/// What is installed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where the operator lives.
+    #[arg(long, default_value = DEFAULT_NAMESPACE)]
+    namespace: String,
+    /// The image with the binary `evenkeel` [default: the official one of this version]
+    #[arg(long)]
+    image: Option<String>,
+    /// Leaves out the CustomResourceDefinitions, for a cluster that has Strimzi's.
+    #[arg(long)]
+    no_crds: bool,
+    /// Applies the manifests to the cluster that the kubeconfig names instead of printing them. What somebody else has
+    /// installed there, above all CustomResourceDefinitions, is left as it is.
+    #[arg(long)]
+    apply: bool,
+}
+
+/// What is removed.
+#[derive(clap::Args)]
+pub(crate) struct Removal {
+    /// Where the operator lives.
+    #[arg(long, default_value = DEFAULT_NAMESPACE)]
+    namespace: String,
+    /// Removes the CustomResourceDefinitions too, if there is no cluster any more.
+    #[arg(long)]
+    crds: bool,
+    /// Removes the CustomResourceDefinitions and with them every Kafka cluster that the operator looked after.
+    #[arg(long, conflicts_with = "crds")]
+    crds_and_clusters: bool,
+}
+
+/// Prints the manifests, or applies them.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let mut manifests = manifests(&args.namespace, args.image.as_deref())?;
+    manifests.crds = !args.no_crds;
+    if !args.apply {
+        return print(&manifests.yaml()?);
+    }
+    on_cluster(async |client| tell(installation::put(&client, &manifests).await))
+}
+
+/// Removes the operator from the cluster that the kubeconfig names.
+pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
+    let manifests = manifests(&args.namespace, None)?;
+    let extent = match (args.crds, args.crds_and_clusters) {
+        (_, true) => Extent::Clusters,
+        (true, false) => Extent::Crds,
+        (false, false) => Extent::Operator,
+    };
+    on_cluster(async |client| tell(installation::remove(&client, &manifests, extent).await))
+}
+
+fn manifests(namespace: &str, image: Option<&str>) -> Result<Manifests, Misuse> {
+    Manifests::new(Some(namespace), image).map_err(|invalid| Misuse::Installation { what: invalid.to_string() })
+}
+
+fn on_cluster(work: impl AsyncFnOnce(kube::Client) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    // Only fails when a provider is there already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async { work(kube::Client::try_default().await.context("could not find the Kubernetes API")?).await })
+}
+
+/// Says what became of each object.
+fn tell(outcome: Result<Vec<Done>, installation::Error>) -> anyhow::Result<()> {
+    match outcome {
+        Ok(done) => print(&done.iter().map(|done| format!("{done}\n")).collect::<String>()),
+        Err(error) => {
+            let remedy = error.remedy();
+            Err(anyhow::Error::new(error).context(remedy))
+        }
+    }
+}

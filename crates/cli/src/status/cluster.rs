@@ -1,0 +1,197 @@
+//! One Kafka: why it was, or was not, rebalanced by itself.
+
+use std::fmt::Write;
+
+use evenkeel_api::Kafka;
+use evenkeel_operator::auto_rebalance::explain::Explained;
+use evenkeel_operator::auto_rebalance::state::state_name;
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::paint::{self, moment, table};
+
+/// The Kafka, and what its automatic rebalancing says of itself.
+pub(super) fn paint(kafka: &Kafka, explained: &Explained, now: Timestamp) -> String {
+    let mut text = format!("Kafka {}\n", kafka.name_any());
+    let said = kafka.status.as_ref().map(|status| paint::conditions(&status.conditions, now)).unwrap_or_default();
+    text.push_str(if said.is_empty() { "New: nobody has looked at it yet\n" } else { &said });
+    if explained.modes.is_empty() {
+        text.push_str("\nAutomatic rebalancing is off: spec.cruiseControl.autoRebalance names no mode.\n");
+        return text;
+    }
+    let since = explained.since.map(|since| format!(" since {}", moment(since, now))).unwrap_or_default();
+    let _ = writeln!(text, "\nAutomatic rebalancing: {}{since}", state_name(explained.state));
+    if let Some(end) = explained.last_end {
+        let _ = writeln!(text, "The last rebalance of any kind ended at {}", moment(end, now));
+    }
+    text + &queue(explained)
+        + &modes(explained)
+        + &violations(explained)
+        + &guards(explained, now)
+        + &failures(explained)
+}
+
+/// What runs and what waits, in the order of its turn.
+fn queue(explained: &Explained) -> String {
+    let ids = |ids: &std::collections::BTreeSet<i32>| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+    let runs = explained.generated.iter().map(|it| {
+        let brokers: String =
+            if it.brokers.is_empty() { String::new() } else { format!("brokers {}", ids(&it.brokers)) };
+        vec![format!("  {}", it.state), format!("kafkarebalance/{}", it.name), brokers]
+    });
+    let queued = [("to be emptied", &explained.removals), ("to be filled", &explained.additions)];
+    let queued = queued.into_iter().filter(|(_, brokers)| !brokers.is_empty()).map(|(what, brokers)| {
+        vec!["  queued".to_owned(), format!("brokers {what}"), format!("brokers {}", ids(brokers))]
+    });
+    let rows: Vec<_> = runs.chain(queued).collect();
+    if rows.is_empty() {
+        return "\nNothing runs, and nothing is queued.\n".to_owned();
+    }
+    table("Queue", &[], rows)
+}
+
+fn modes(explained: &Explained) -> String {
+    let rows = explained.modes.iter().map(|it| {
+        let template = it.template.clone().unwrap_or_else(|| "Cruise Control's defaults".to_owned());
+        vec![format!("  {}", it.mode), template, it.trouble.clone().unwrap_or_else(|| "fine".to_owned())]
+    });
+    table("Modes", &["  MODE", "TEMPLATE", "VERDICT"], rows.collect())
+}
+
+fn violations(explained: &Explained) -> String {
+    let found = &explained.violations;
+    let kinds = [("can be mended", &found.fixable), ("cannot be mended", &found.unfixable)];
+    let rows = kinds.into_iter().flat_map(|(kind, all)| {
+        all.iter().map(move |anomaly| {
+            let goals: Vec<&str> = anomaly.goals.iter().map(String::as_str).collect();
+            vec![format!("  {}", anomaly.id), kind.to_owned(), goals.join(", ")]
+        })
+    });
+    let wrong = found.trouble.iter().map(|wrong| vec!["  unreadable".to_owned(), String::new(), wrong.clone()]);
+    table("Violated goals", &["  ANOMALY", "KIND", "GOALS"], rows.chain(wrong).collect())
+}
+
+fn guards(explained: &Explained, now: Timestamp) -> String {
+    let rows = explained.guards.iter().map(|it| {
+        let verdict = match &it.closed {
+            None => "open".to_owned(),
+            Some(closed) => match closed.opens {
+                Some(opens) => format!("closed until {}: {}", moment(opens, now), closed.why),
+                None => format!("closed: {}", closed.why),
+            },
+        };
+        vec![format!("  {}", it.name), it.set_to.clone(), verdict]
+    });
+    table("Guards", &["  GUARD", "SET TO", "NOW"], rows.collect())
+}
+
+fn failures(explained: &Explained) -> String {
+    let rows = explained.failures.iter().map(|(mode, why)| vec![format!("  {mode}"), why.clone()]);
+    table("Last failures", &[], rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use evenkeel_api::KafkaRebalance;
+    use evenkeel_operator::auto_rebalance::explain::explain;
+    use evenkeel_operator::auto_rebalance::tracker::MEMORY;
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-01-01T12:00:00Z".parse().unwrap()
+    }
+
+    fn kafka(spec: Value, status: Value) -> Kafka {
+        serde_json::from_value(json!({
+            "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "c"}, "spec": spec,
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn data(key: &str, value: String) -> BTreeMap<String, String> {
+        [(key.to_owned(), value)].into()
+    }
+
+    #[test]
+    fn a_drain_with_an_imbalance_behind_it() {
+        let spec = json!({"maintenanceTimeWindows": ["0 0 3 * * ?"], "cruiseControl": {
+            "config": {"evenkeel.auto.rebalance.max.data.mb": 500},
+            "autoRebalance": [
+                {"mode": "add-brokers"}, {"mode": "remove-brokers"}, {"mode": "imbalance", "template": {"name": "t"}},
+            ],
+        }});
+        let status = json!({
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T10:00:00Z"}],
+            "autoRebalance": {
+                "state": "RebalanceOnScaleDown", "lastTransitionTime": "2026-01-01T11:58:00Z",
+                "modes": [{"mode": "remove-brokers", "brokers": [3, 4]}, {"mode": "add-brokers", "brokers": [7]}],
+            },
+        });
+        let drain: KafkaRebalance = serde_json::from_value(json!({
+            "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance",
+            "metadata": {"name": "c-auto-rebalancing-remove-brokers"}, "spec": {"brokers": [3, 4]},
+            "status": {"conditions": [{"type": "Rebalancing", "status": "True"}]},
+        }))
+        .unwrap();
+        let memory = json!({
+            "imbalance": {"ended": "2026-01-01T11:55:00Z"},
+            "failures": {"imbalance": {"stopped": false, "message": "no brokers", "specVersion": ""}},
+        });
+        let tracker = data(MEMORY, memory.to_string());
+        let map = data("fixableAnomalies", "- a1: [RackAwareGoal]".to_owned());
+        let kafka = kafka(spec, status);
+        let explained = explain(&kafka, &[drain], Some(&map), Some(&tracker), now());
+        expect![[r#"
+            Kafka c
+            Ready since 2026-01-01 10:00:00 UTC (2 h ago)
+
+            Automatic rebalancing: RebalanceOnScaleDown since 2026-01-01 11:58:00 UTC (2 min ago)
+
+            Queue
+              Rebalancing  kafkarebalance/c-auto-rebalancing-remove-brokers  brokers 3, 4
+              queued       brokers to be emptied                             brokers 3, 4
+              queued       brokers to be filled                              brokers 7
+
+            Modes
+              MODE            TEMPLATE                   VERDICT
+              add-brokers     Cruise Control's defaults  fine
+              remove-brokers  Cruise Control's defaults  fine
+              imbalance       t                          mode imbalance of autoRebalance does nothing, because of its template: there is no KafkaRebalance t in this namespace
+
+            Violated goals
+              ANOMALY  KIND           GOALS
+              a1       can be mended  RackAwareGoal
+
+            Guards
+              GUARD   SET TO           NOW
+              brake   all modes        open
+              rate    2 an hour        open
+              pause   10 min, growing  closed until 2026-01-01 12:05:00 UTC (in 5 min): the last rebalance on imbalance has just ended
+              window  one window       closed until 2026-01-02 03:00:00 UTC (in 15 h): it is outside of spec.maintenanceTimeWindows
+              data    at most 500 MB   open
+
+            Last failures
+              imbalance  no brokers
+        "#]]
+        .assert_eq(&paint(&kafka, &explained, now()));
+    }
+
+    #[test]
+    fn where_nothing_is_asked_for_it_says_so() {
+        let kafka = kafka(json!({"cruiseControl": {}}), json!(null));
+        let explained = explain(&kafka, &[], None, None, now());
+        expect![[r#"
+            Kafka c
+            New: nobody has looked at it yet
+
+            Automatic rebalancing is off: spec.cruiseControl.autoRebalance names no mode.
+        "#]]
+        .assert_eq(&paint(&kafka, &explained, now()));
+    }
+}

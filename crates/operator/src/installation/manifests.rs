@@ -1,0 +1,174 @@
+//! The manifests as text, the way they stand in `deploy/`, comments included: who installs an operator wants to know what
+//! each of its rights is for.
+
+use kube::{
+    api::{ApiResource, DynamicObject},
+    core::TypeMeta,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::marks::resource;
+
+/// Where the operator lives unless another namespace is named; also the word that stands for it in `deploy/`.
+pub const DEFAULT_NAMESPACE: &str = "evenkeel";
+
+const NAMESPACE: &str = include_str!("../../../../deploy/operator/namespace.yaml");
+/// Everything else but the CRDs, in the order in which it is needed.
+const REST: [&str; 7] = [
+    include_str!("../../../../deploy/operator/service-account.yaml"),
+    include_str!("../../../../deploy/operator/cluster-role.yaml"),
+    include_str!("../../../../deploy/operator/cluster-role-binding.yaml"),
+    include_str!("../../../../deploy/operator/lease-role.yaml"),
+    include_str!("../../../../deploy/operator/rack-role.yaml"),
+    include_str!("../../../../deploy/operator/rack-binding-role.yaml"),
+    include_str!("../../../../deploy/operator/deployment.yaml"),
+];
+/// The image that the manifests name.
+const IMAGE: &str = concat!("ghcr.io/evenkeel/evenkeel:", env!("CARGO_PKG_VERSION"));
+/// The longest label, and so the longest name of a namespace, that Kubernetes takes.
+const LONGEST_LABEL: usize = 63;
+
+/// What is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifests {
+    namespace: String,
+    image: String,
+    /// Whether the CRDs are among them.
+    pub crds: bool,
+}
+
+/// Something that no manifest can be made of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// No namespace is called like that.
+    #[error("`{0}` cannot be the name of a namespace: write small letters, digits and dashes")]
+    Namespace(String),
+    /// No image is called like that.
+    #[error("`{0}` cannot be the name of an image")]
+    Image(String),
+    /// A bug of ours: a manifest cannot be read back.
+    #[error("a manifest of ours cannot be read: {0}")]
+    Manifest(String),
+}
+
+impl Default for Manifests {
+    fn default() -> Self {
+        Self { namespace: DEFAULT_NAMESPACE.to_owned(), image: IMAGE.to_owned(), crds: true }
+    }
+}
+
+impl Manifests {
+    /// The operator in another namespace, or from another image.
+    pub fn new(namespace: Option<&str>, image: Option<&str>) -> Result<Self, Invalid> {
+        let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
+        let is_label = |text: &str| {
+            let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            !text.is_empty()
+                && text.len() <= LONGEST_LABEL
+                && text.bytes().all(inner)
+                && !text.starts_with('-')
+                && !text.ends_with('-')
+        };
+        if !is_label(namespace) {
+            return Err(Invalid::Namespace(namespace.to_owned()));
+        }
+        let image = image.unwrap_or(IMAGE);
+        // Whatever else it may be, it must not end its line in the YAML, nor begin something new there.
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
+        if !image.bytes().all(fits) || !image.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+            return Err(Invalid::Image(image.to_owned()));
+        }
+        Ok(Self { namespace: namespace.to_owned(), image: image.to_owned(), crds: true })
+    }
+
+    /// Where the operator lives.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// All of them as YAML documents, ready for `kubectl apply`.
+    pub fn yaml(&self) -> Result<String, Invalid> {
+        let mut documents = vec![self.fitted(NAMESPACE)];
+        if self.crds {
+            documents.push(evenkeel_api::crds_yaml().map_err(|error| Invalid::Manifest(error.to_string()))?);
+        }
+        documents.extend(REST.map(|text| self.fitted(text)));
+        Ok(documents.join("---\n"))
+    }
+
+    /// The same as objects, in the order in which they are put.
+    pub(super) fn objects(&self) -> Result<Vec<(ApiResource, DynamicObject)>, Invalid> {
+        let unreadable = |error: &dyn std::fmt::Display| Invalid::Manifest(error.to_string());
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&self.yaml()?).map_err(|error| unreadable(&error))?;
+        let object = |document: Value| {
+            let object = DynamicObject::deserialize(document).map_err(|error| unreadable(&error))?;
+            let TypeMeta { api_version, kind } = object.types.clone().unwrap_or_default();
+            let known = resource(&kind).filter(|known| known.api_version == api_version);
+            Ok((known.ok_or_else(|| unreadable(&format_args!("what is a {kind} of {api_version}?")))?, object))
+        };
+        documents.into_iter().map(object).collect()
+    }
+
+    fn fitted(&self, text: &str) -> String {
+        let lines = text.lines().map(|line| match line.trim_start() {
+            "namespace: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
+            "name: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
+            word if word.starts_with("image: ") => line.replace(IMAGE, &self.image),
+            _ => line.to_owned(),
+        });
+        lines.map(|line| line + "\n").collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use kube::ResourceExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_what_stands_in_deploy() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+        let mut left = Manifests::default().yaml().unwrap();
+        for part in ["operator", "crds"] {
+            for file in fs::read_dir(folder.join(part)).unwrap() {
+                let text = fs::read_to_string(file.unwrap().path()).unwrap();
+                assert_eq!(left.matches(&text).count(), 1, "{text}");
+                left = left.replace(&text, "");
+            }
+        }
+        assert_eq!(left.replace("---\n", ""), "", "and nothing else");
+    }
+
+    #[test]
+    fn another_namespace_and_image_are_written_everywhere() {
+        let manifests = Manifests::new(Some("ops"), Some("registry.example/evenkeel@sha256:ab")).unwrap();
+        let objects = manifests.objects().unwrap();
+        let namespaces: Vec<_> = objects.iter().filter_map(|(_, object)| object.namespace()).collect();
+        assert_eq!(namespaces, ["ops"; 4]);
+        assert_eq!(objects[0].1.name_any(), "ops");
+        let text = manifests.yaml().unwrap();
+        assert!(text.contains("image: registry.example/evenkeel@sha256:ab\n") && !text.contains(IMAGE));
+        let subjects = objects.iter().filter_map(|(_, object)| object.data.pointer("/subjects/0/namespace"));
+        assert!(subjects.inspect(|namespace| assert_eq!(**namespace, "ops")).count() == 3);
+    }
+
+    #[test]
+    fn everything_carries_our_mark_and_is_known() {
+        let all = Manifests::default().objects().unwrap();
+        assert!(all.iter().all(|(_, object)| super::super::marks::is_ours(&object.metadata)), "{all:?}");
+        let without = Manifests { crds: false, ..Manifests::default() }.objects().unwrap();
+        assert_eq!(all.len() - without.len(), evenkeel_api::crds().len());
+    }
+
+    #[test]
+    fn what_could_end_a_line_is_refused() {
+        assert_eq!(Manifests::new(Some("Ops"), None), Err(Invalid::Namespace("Ops".into())));
+        for image in ["", "a b", "a\nkind: Secret", "-x", "a#b"] {
+            assert_eq!(Manifests::new(None, Some(image)), Err(Invalid::Image(image.into())));
+        }
+    }
+}

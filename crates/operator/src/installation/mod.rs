@@ -1,0 +1,104 @@
+//! The operator put on a cluster, and taken off again.
+//!
+//! [`Manifests`] are what stands in `deploy/`, for whoever wants to look before applying. [`put()`] applies them, and
+//! [`remove()`] takes away what they made: whatever carries somebody else's marks, such as CRDs of a Strimzi that is
+//! there already, is neither overwritten nor removed.
+
+mod manifests;
+mod marks;
+mod put;
+mod remove;
+
+pub use manifests::{DEFAULT_NAMESPACE, Invalid, Manifests};
+pub use put::put;
+pub use remove::{Extent, remove};
+
+use std::fmt;
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Its kind, in small letters, and its name.
+    pub what: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is as the manifests say.
+    Applied,
+    /// Its finalizers of ours are off, so nobody waits for us.
+    Released,
+    /// It is gone.
+    Removed,
+    /// It is still going, because something else holds it.
+    Going,
+    /// It was not touched, and why.
+    Left(String),
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, outcome } = self;
+        match outcome {
+            Outcome::Applied => write!(out, "{what} applied"),
+            Outcome::Released => write!(out, "{what} released"),
+            Outcome::Removed => write!(out, "{what} removed"),
+            Outcome::Going => write!(out, "{what} is being removed; something else still holds it"),
+            Outcome::Left(why) => write!(out, "{what} left as it is: {why}"),
+        }
+    }
+}
+
+/// Why something could not be put or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The manifests cannot be made.
+    #[error(transparent)]
+    Manifests(#[from] Invalid),
+    /// An object could not be read.
+    #[error("could not read {what}")]
+    Read {
+        /// Which.
+        what: String,
+        /// Why.
+        source: kube::Error,
+    },
+    /// An object could not be written.
+    #[error("could not write {what}")]
+    Write {
+        /// Which.
+        what: String,
+        /// Why.
+        source: kube::Error,
+    },
+    /// There are clusters, and nobody said that they may go.
+    #[error("{0} would go with the CRDs")]
+    Clusters(String),
+}
+
+impl Error {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Manifests(_) => "Name another namespace or image",
+            Self::Read { source, .. } | Self::Write { source, .. } => match source {
+                kube::Error::Api(status) if status.is_forbidden() => "Use an account that may administrate the cluster",
+                _ => "Look at the cluster, and do it again: what is done already stays done",
+            },
+            Self::Clusters(_) => "Remove them first, or say that they may go, with all their data",
+        }
+    }
+
+    fn reading(what: &str) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.to_owned();
+        move |source| Self::Read { what, source }
+    }
+
+    fn writing(what: &str) -> impl FnOnce(kube::Error) -> Self {
+        let what = what.to_owned();
+        move |source| Self::Write { what, source }
+    }
+}
