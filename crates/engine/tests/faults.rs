@@ -148,6 +148,28 @@ async fn what_others_send_elsewhere_before_its_turn_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_others_send_elsewhere_on_its_way_is_theirs() {
+    let stage = stage();
+    let mut theirs = None;
+    let ending = carried_out(&stage, async {
+        // To where a copy is on its way already: a new target without it would never be reached, here as in Kafka.
+        let mut listed = stage.world.look(|cluster| cluster.list_reassignments(None)).into_iter();
+        let moving = listed.find(|it| it.adding == [BrokerId(3)]).expect("one that goes to broker 3").partition;
+        stage.world.with(|cluster| cluster.suffer(&sent_elsewhere(moving.clone())));
+        theirs = Some(moving.partition);
+    });
+    assert_eq!(ending.await, Ending::Incomplete);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    for (mv, record) in moves().iter().zip(stage.registrations()) {
+        let replicas: Vec<i32> = record.replicas.iter().map(|id| id.0).collect();
+        let is_theirs = Some(mv.partition.partition) == theirs;
+        let wanted = if is_theirs { vec![3, 1] } else { mv.new.iter().map(|id| id.0).collect() };
+        assert_eq!(replicas, wanted, "{}", mv.partition);
+    }
+    stage.assert_at_rest("somebody else has moved a partition");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_topic_that_goes_leaves_nothing_to_do() {
     let stage = stage();
     assert_eq!(under(&stage, &Fault::TopicDeleted("orders".to_owned())).await, Ending::Completed);
