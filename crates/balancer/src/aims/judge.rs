@@ -217,7 +217,7 @@ impl Aims {
             let taken = |rack: u16| {
                 state.cluster.slots(part).any(|other| other != slot && self.rack(state.seat(other)) == rack)
             };
-            if taken(rack) || self.promised_to(rack, state, part) > 0 {
+            if taken(rack) {
                 f64::INFINITY
             } else if taken(self.rack(state.seat(slot))) {
                 -1.0
@@ -238,7 +238,7 @@ impl Aims {
                 if from == to {
                     return 0.0;
                 }
-                if count(to) + self.promised_to(to, state, state.cluster.part_of(slot)) >= count(from) {
+                if count(to) >= count(from) {
                     return f64::INFINITY;
                 }
                 let after = self.beyond_quotas(&slots, |other| if other == slot { to } else { rack_of(other) });
@@ -247,12 +247,13 @@ impl Aims {
             .sum()
     }
 
-    /// Copies of the partition that are on their way into the rack.
-    fn promised_to(&self, rack: u16, state: &State<'_>, part: Part) -> usize {
+    /// Whether a copy of the partition is on its way into the rack. That does not bar others, as nobody knows which of them
+    /// it will replace, but it makes any other rack the better place.
+    pub(crate) fn is_promised(&self, rack: u16, state: &State<'_>, part: Part) -> bool {
         let pending = state.cluster.pending();
         let first = pending.partition_point(|(moving, _)| *moving < part);
-        let of_part = pending[first..].iter().take_while(|(moving, _)| *moving == part);
-        of_part.filter(|(_, seat)| self.rack(*seat) == rack).count()
+        let mut of_part = pending[first..].iter().take_while(|(moving, _)| *moving == part);
+        of_part.any(|(_, seat)| self.rack(*seat) == rack)
     }
 
     fn topic_change(&self, state: &State<'_>, action: Action) -> f64 {

@@ -313,7 +313,8 @@ impl<'c, 'r> Search<'c, 'r> {
             if is_closed || !receivers.contains(seat) {
                 continue;
             }
-            let crowd = if counts[usize::from(seat)] >= most { CROWDED_TOPIC } else { 0.0 };
+            let is_promised = self.aims.is_promised(self.aims.rack(seat), &self.state, part);
+            let crowd = if counts[usize::from(seat)] >= most || is_promised { CROWDED_TOPIC } else { 0.0 };
             ranked.push((self.strain(seat, weight) + crowd, seat));
         }
     }
@@ -356,8 +357,8 @@ impl<'c, 'r> Search<'c, 'r> {
 /// What a move costs apart from its bytes, in replicas of mean size.
 const A_MOVE: f64 = 0.3;
 
-/// What one replica too many of a topic is made to look like while a broker is chosen: worse than any
-/// honest strain, yet finite, because it may be the only place.
+/// What one replica too many of a topic is made to look like while a broker is chosen, or one in a rack that a copy is on
+/// its way into: worse than any honest strain, yet finite, because it may be the only place.
 const CROWDED_TOPIC: f64 = 1e3;
 
 /// By falling worth; equal ones by slot, so that no history shows.
