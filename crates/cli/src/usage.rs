@@ -67,7 +67,7 @@ mod tests {
             (
                 &["plan", "--snapshot", "x", "--output", "tabel"],
                 "invalid value 'tabel' for '--output <FORMAT>' [possible values: table, json, yaml, reassignment, \
-                 snapshot]; a similar value exists: 'table'; evenkeel plan --help tells more",
+                 snapshot, html]; a similar value exists: 'table'; evenkeel plan --help tells more",
             ),
             (
                 &["sim", "--brokers", "0"],

@@ -133,7 +133,7 @@ fn it_says_how_to_look_in_comes_up_and_leaves_nothing_behind() {
     let mut run = Run::start(&[]);
     let first = run.until("");
     let kubeconfig = kubeconfig(&first);
-    assert!(fs::read_to_string(&kubeconfig).expect("it is there").contains("server: https://127.0.0.1:"));
+    assert!(fs::read_to_string(&kubeconfig).expect("it is there").contains("https://127.0.0.1:"));
     let mut open = ports(&run.until("A Kubernetes API is at"));
     let ready = run.until("was ready after");
     open.extend(ports(&ready));

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// A name that would be markup if it were not escaped, and a cluster in which T-0 breaks its racks.
 const SNAPSHOT: &str = "\
 evenkeel-snapshot v1 brokers=3 partitions=3
-broker 0 a h0 ALIVE 100 300000 200000 300000
+broker 0 a<script>document.title='broken'</script> h0 ALIVE 100 300000 200000 300000
 broker 1 a<script>document.title='broken'</script> h1 ALIVE 100 300000 200000 300000
 broker 2 b h2 ALIVE 100 300000 200000 300000
 p orders 0 0,1 0 8,9000,12000,20000 1,9000,0,20000
