@@ -49,6 +49,13 @@ fn update(errors: &mut Errors, new: &Value, old: &Value) {
     if was_negative && new.get("terminationGracePeriodSeconds") == Some(&json!(1)) {
         allow("terminationGracePeriodSeconds");
     }
+    let is_old = |gate: &Value| items(old.get("schedulingGates")).any(|(_, old)| old == gate);
+    if items(new.get("schedulingGates")).all(|(_, gate)| is_old(gate)) {
+        match new.get("schedulingGates") {
+            Some(left) => expected["schedulingGates"] = left.clone(),
+            None => drop(expected.as_object_mut().and_then(|spec| spec.remove("schedulingGates"))),
+        }
+    }
     if *new != expected {
         errors.forbidden("spec", CHANGEABLE);
     }
