@@ -13,7 +13,7 @@ use crate::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
 /// The version that is served beside `v1`, for manifests from before `v1` existed.
 const OLD_VERSION: &str = "v1beta2";
 
-/// What the label [`labels::APP_PART_OF`](crate::labels::APP_PART_OF) says on CRDs of ours: whoever has installed others,
+/// What the label [`labels::APP_PART_OF`] says on CRDs of ours: whoever has installed others,
 /// such as Strimzi's, keeps them.
 pub const PART_OF: &str = "evenkeel";
 
