@@ -283,7 +283,6 @@ async fn violations(play: &Play) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "has not been seen to pass yet"]
 async fn load_that_has_drifted_is_mended() {
     let play = watching(None, json!({})).await;
     play.until("it is even", async |play| play.holders().len() == 3).await;
@@ -295,7 +294,6 @@ async fn load_that_has_drifted_is_mended() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "has not been seen to pass yet"]
 async fn an_engine_of_others_is_asked_what_it_found() {
     let play = watching(Some("quay.io/strimzi/kafka:latest"), json!({})).await;
     play.until("it is even", async |play| play.holders().len() == 3).await;
@@ -304,7 +302,6 @@ async fn an_engine_of_others_is_asked_what_it_found() {
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "has not been seen to pass yet"]
 async fn what_would_move_too_much_holds_up_nobody() {
     let config = json!({"evenkeel.auto.rebalance.max.data.mb": 1});
     let play = watching(Some("quay.io/strimzi/kafka:latest"), config).await;
@@ -363,7 +360,6 @@ async fn a_namespace_that_goes_mid_run_takes_everything_with_it() {
 
 /// A life in which everything happens that the operator has rights for.
 #[tokio::test(start_paused = true)]
-#[ignore = "has not been seen to pass yet"]
 async fn the_role_lists_what_is_used_and_nothing_else() {
     let engine = json!({"autoRebalance": [mode("add-brokers"), mode("remove-brokers"), {"mode": "imbalance"}]});
     let mut storage = pool("brokers", 4, &["broker"], json!({}));
