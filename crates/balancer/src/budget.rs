@@ -6,6 +6,8 @@
 //! room for it is left out. What was made in exchange happens together. The order they are taken in is the order of the
 //! plan, so that all this holds for every beginning of it too.
 
+use std::collections::BTreeSet;
+
 use crate::aims::{Aims, NOISE};
 use crate::cluster::{Part, Seat, Slot};
 use crate::intra::Allowance;
@@ -14,19 +16,31 @@ use crate::plan::{Change, Plan, Undone};
 use crate::reasons::Order;
 use crate::state::{Action, State};
 
-/// Cuts the plan to the budget, beginning with `state` as it was found. Also says what the cluster looks like after what is left of it, and what is left for
-/// moves between disks.
+/// Whether all of it may happen.
+pub(crate) fn affords(budget: Budget, changes: &[(Order, Change)]) -> bool {
+    let cost = megabytes(changes.iter().map(|(_, change)| change));
+    budget.megabytes.is_none_or(|most| cost <= most) && budget.moves.is_none_or(|most| changes.len() <= most)
+}
+
+/// What the budget, if there is one, leaves for moves between disks once these happen, which it affords.
+pub(crate) fn left_after(budget: Budget, state: &State<'_>, changes: &[Change]) -> Option<Allowance> {
+    (budget != Budget::default()).then(|| Allowance {
+        megabytes: budget.megabytes.unwrap_or(f64::INFINITY) - megabytes(changes),
+        changes: budget.moves.unwrap_or(usize::MAX) - changes.len(),
+        changed: parts(state, changes),
+    })
+}
+
+/// Cuts a plan that is not afforded to the budget, beginning with `state` as it was found. Also says what the cluster looks
+/// like after what is left of it, and what is left for moves between disks.
 pub(crate) fn cut<'c>(
     mut state: State<'c>,
     aims: &Aims,
     changes: Vec<(Order, Change)>,
     budget: Budget,
 ) -> (Plan, State<'c>, Allowance) {
-    let cluster = state.cluster;
     let mut megabytes_left = budget.megabytes.unwrap_or(f64::INFINITY);
     let mut moves_left = budget.moves.unwrap_or(usize::MAX);
-    // What can be afforded as a whole is safe as a whole.
-    let whole = megabytes(changes.iter().map(|(_, change)| change)) <= megabytes_left && changes.len() <= moves_left;
     let mut kept: Vec<Change> = Vec::new();
     let mut waiting = units(changes);
     // What one change is refused another may make room for: again, until nothing more fits.
@@ -35,7 +49,7 @@ pub(crate) fn cut<'c>(
         let mut passed_over = Vec::new();
         for unit in waiting {
             let cost = megabytes(&unit);
-            if unit.len() > moves_left || cost > megabytes_left || !apply(&mut state, aims, &unit, whole) {
+            if unit.len() > moves_left || cost > megabytes_left || !apply(&mut state, aims, &unit) {
                 passed_over.push(unit);
                 continue;
             }
@@ -49,9 +63,13 @@ pub(crate) fn cut<'c>(
         }
     }
     let undone = Undone { changes: waiting.iter().map(Vec::len).sum(), megabytes: megabytes(waiting.iter().flatten()) };
-    let changed = kept.iter().filter_map(|change| cluster.find(&change.topic, change.partition)).collect();
-    let left = Allowance { megabytes: megabytes_left, changes: moves_left, changed };
+    let left = Allowance { megabytes: megabytes_left, changes: moves_left, changed: parts(&state, &kept) };
     (Plan { changes: kept, undone }, state, left)
+}
+
+/// Whose changes they are.
+fn parts(state: &State<'_>, changes: &[Change]) -> BTreeSet<Part> {
+    changes.iter().filter_map(|change| state.cluster.find(&change.topic, change.partition)).collect()
 }
 
 fn megabytes<'a>(changes: impl IntoIterator<Item = &'a Change>) -> f64 {
@@ -74,16 +92,15 @@ fn units(changes: Vec<(Order, Change)>) -> Vec<Vec<Change>> {
     units
 }
 
-/// Makes the changes happen, or nothing of them if that would be of no use or break a hard goal, unless the `whole` plan
-/// happens.
-fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change], whole: bool) -> bool {
+/// Makes the changes happen, or nothing of them if that would be of no use or break a hard goal.
+fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change]) -> bool {
     let mut way_back: Vec<Action> = Vec::new();
     let mut misses = vec![0.0; aims.goals.len()];
     let mut take = |state: &mut State<'_>, change: &Change| {
         let Some(actions) = actions(state, change) else { return false };
         for (action, back) in actions {
             let effect = state.effect(action);
-            if !whole && aims.hard_veto(state, action, &effect).is_some() {
+            if aims.hard_veto(state, action, &effect).is_some() {
                 return false;
             }
             for (goal, miss) in misses.iter_mut().enumerate() {
@@ -98,7 +115,7 @@ fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change], whole: bool) -> bo
     // What must leave, must leave. Anything else has to do some good, to the first goal that it changes anything for.
     let must_happen = unit.iter().any(|change| change.reasons.iter().any(|why| why.goal().is_none()));
     let does_good = || misses.iter().find(|miss| miss.abs() > NOISE).is_some_and(|miss| *miss < 0.0);
-    let taken = happens && (whole || must_happen || does_good());
+    let taken = happens && (must_happen || does_good());
     if !taken {
         way_back.into_iter().rev().for_each(|back| state.apply(back));
     }

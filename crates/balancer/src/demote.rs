@@ -7,7 +7,7 @@ use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
 use crate::held::Rule;
 use crate::options::Demotion;
-use crate::plan::{Cause, Change, Reason, unmoved};
+use crate::plan::{Cause, Change, Reason, Undone, unmoved};
 use crate::planner::{Status, Verdict};
 use crate::rules::Rules;
 use crate::state::{Action, State};
@@ -30,6 +30,15 @@ pub(crate) fn demote(state: &mut State<'_>, rules: &Rules, demotion: Demotion) -
     let held_back_by = if stuck > 0 { vec![(Rule::ExcludedForLeadership, stuck as u64)] } else { Vec::new() };
     let (goal, status) = (Goal::PreferredLeaderElection, Status::of(miss));
     (changes, vec![Verdict { goal, status, miss, refused_by: Vec::new(), held_back_by }])
+}
+
+/// Counts what a budget left undone as what it is: not done.
+pub(crate) fn leave_undone(verdict: &mut Verdict, undone: Undone) {
+    if undone.changes > 0 {
+        verdict.miss.1 += undone.changes as f64;
+        verdict.status = Status::of(verdict.miss);
+        verdict.held_back_by.insert(0, (Rule::Budget, undone.changes as u64));
+    }
 }
 
 fn is_demoted(state: &State<'_>, rules: &Rules, slot: Slot) -> bool {
@@ -93,7 +102,7 @@ mod tests {
     use super::*;
     use crate::cluster::{BrokerSpec, Cluster, ClusterBuilder, Load, PendingMove, ReplicaSpec};
     use crate::fixture::planned;
-    use crate::options::{Operation, Request};
+    use crate::options::{Budget, Operation, Request};
     use crate::planner::Outcome;
     use crate::settings::Settings;
 
@@ -174,6 +183,21 @@ mod tests {
         assert_eq!((outcome.verdicts[0].status, outcome.verdicts[0].miss), (Status::Violated, (1.0, 1.0)));
         assert_eq!(outcome.verdicts[0].held_back_by, [(Rule::ExcludedForLeadership, 1)]);
         assert_eq!(result(&cluster(&[0, 1], 0, &[], true), &[0], PLAIN), None);
+    }
+
+    #[test]
+    fn what_a_budget_leaves_undone_is_not_told_as_done() {
+        let cluster = cluster(&[0, 1, 2], 0, &[], false);
+        let operation = Operation::DemoteBrokers([BrokerId(0)].into());
+        let verdict = |moves: usize| {
+            let budget = Budget { moves: Some(moves), megabytes: None };
+            let request = Request { operation: operation.clone(), budget, ..Request::default() };
+            let outcome = planned(&cluster, &request, &Settings::default()).unwrap();
+            let verdict = outcome.verdicts[0].clone();
+            (verdict.status, verdict.miss, verdict.held_back_by, outcome.score)
+        };
+        assert_eq!(verdict(0), (Status::Violated, (1.0, 1.0), vec![(Rule::Budget, 1)], (0.0, 0.0)));
+        assert_eq!(verdict(1), (Status::Fixed, (1.0, 0.0), Vec::new(), (0.0, 100.0)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::goal::Goal;
 use crate::held::{Rule, held_back};
 use crate::improve::Search;
 use crate::intra::{self, DiskLoad};
-use crate::options::{Budget, Operation, Request};
+use crate::options::{Operation, Request};
 use crate::order;
 use crate::plan::{Change, Plan, Undone, changes};
 use crate::provision::{Provision, provision};
@@ -184,11 +184,12 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
     // What a budget leaves undone says nothing about the cluster's size.
     let size = provision(&search.state, &search.aims, &rules, settings);
     let mut unsafe_changes = 0;
-    let (mut plan, left) = if request.budget == Budget::default() {
+    let (mut plan, left) = if budget::affords(request.budget, &changes) {
         let changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
         let ordered = order::safe(&found, &search.state, &search.aims, changes);
         unsafe_changes = ordered.unsafe_changes;
-        (Plan { changes: ordered.changes, undone: Undone::default() }, None)
+        let left = budget::left_after(request.budget, &search.state, &ordered.changes);
+        (Plan { changes: ordered.changes, undone: Undone::default() }, left)
     } else {
         let (plan, state, left) = budget::cut(search.state.as_found(), &search.aims, changes, request.budget);
         search.state = state;
@@ -198,6 +199,8 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
     };
     if verdicts.is_empty() {
         verdicts = judged(&search, &misses, plan.undone);
+    } else {
+        verdicts.iter_mut().for_each(|verdict| demote::leave_undone(verdict, plan.undone));
     }
     let means = (search.threads, left);
     let tidied = intra::tidy(&search.state, &rules, &inside, settings, means).map_err(Refused::Infeasible)?;
@@ -210,7 +213,7 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
     Ok(Outcome {
         statistics: (spread(&before), spread(&after)),
-        score: score(&verdicts, &plan, settings),
+        score: score(&verdicts, evacuates && rules.offline().next().is_some(), settings),
         provision: if lacks_a_hard_goal { Provision::default() } else { size },
         least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
         unsafe_changes,

@@ -3,7 +3,6 @@
 //! A goal weighs more the higher its priority, and more again if it is hard.
 
 use crate::goal::Goal;
-use crate::plan::{Cause, Plan, Reason};
 use crate::planner::{Status, Verdict};
 use crate::settings::Settings;
 
@@ -23,20 +22,17 @@ pub fn balancedness(goals: &[Goal], settings: &Settings, violated: impl Fn(Goal)
     if whole > 0.0 { 100.0 * (whole - lost) / whole } else { 100.0 }
 }
 
-/// The score before and after a plan. Before, a goal counts as violated if it failed or had to
-/// change anything; after, only if it failed.
-pub(crate) fn score(verdicts: &[Verdict], plan: &Plan, settings: &Settings) -> (f64, f64) {
+/// The score of the cluster as it was found and after a plan. Neither depends on what else the plan could have done, so
+/// that a plan begins where the one before it ended. Whatever must leave its broker has to be placed by the first goal,
+/// as in Cruise Control: as long as something is `stranded`, that goal counts as violated before.
+pub(crate) fn score(verdicts: &[Verdict], stranded: bool, settings: &Settings) -> (f64, f64) {
     let goals: Vec<Goal> = verdicts.iter().map(|verdict| verdict.goal).collect();
-    let status = |goal: Goal| verdicts.iter().find(|verdict| verdict.goal == goal).map(|verdict| verdict.status);
-    // Whatever must leave its broker has to be placed by the first goal, as in Cruise Control.
-    let serves = |why: &Reason, goal: Goal| match why.cause {
-        Cause::Goal { goal: served, .. } => served == goal,
-        Cause::Offline | Cause::Removed | Cause::Demoted => goals.first() == Some(&goal),
-    };
-    let busy = |goal: Goal| plan.changes.iter().any(|change| change.reasons.iter().any(|why| serves(why, goal)));
+    let of = |goal: Goal| verdicts.iter().find(|verdict| verdict.goal == goal);
+    let missed_before = |goal: Goal| of(goal).is_some_and(|verdict| verdict.miss.0 > 0.0);
+    let is_left = |goal: Goal| of(goal).is_some_and(|verdict| verdict.status == Status::Violated);
     (
-        balancedness(&goals, settings, |goal| status(goal) != Some(Status::NoAction) || busy(goal)),
-        balancedness(&goals, settings, |goal| status(goal) == Some(Status::Violated)),
+        balancedness(&goals, settings, |goal| missed_before(goal) || (stranded && goals.first() == Some(&goal))),
+        balancedness(&goals, settings, is_left),
     )
 }
 
@@ -44,7 +40,7 @@ pub(crate) fn score(verdicts: &[Verdict], plan: &Plan, settings: &Settings) -> (
 mod tests {
     use super::*;
     use crate::fixture::{Small, planned};
-    use crate::options::Request;
+    use crate::options::{Budget, Request};
 
     const THREE: [Goal; 3] = [Goal::RackAware, Goal::ReplicaDistribution, Goal::DiskUsageDistribution];
 
@@ -71,5 +67,26 @@ mod tests {
         // satisfied. Weights: 1.1 · 1.5 = 1.65 and 1, together 2.65.
         assert!((outcome.score.0 - 100.0 / 2.65).abs() < 1e-9, "{:?}", outcome.score);
         assert!((outcome.score.1 - 100.0).abs() < 1e-9);
+    }
+    /// Six replicas on one of two brokers: a plan of none, one and all of the moves begins with the same cluster, and the
+    /// next one where it ended.
+    #[test]
+    fn what_a_plan_begins_with_depends_on_the_cluster_alone() {
+        let mut small = Small::in_racks("ab");
+        (0..6).for_each(|number| small.partition("t", number, &[0], 10.0));
+        let cluster = small.cluster();
+        let score = |cluster: &crate::cluster::Cluster, moves: usize| {
+            let budget = Budget { moves: Some(moves), megabytes: None };
+            let goals = vec![Goal::ReplicaDistribution, Goal::DiskUsageDistribution, Goal::LeaderReplicaDistribution];
+            let request = Request { goals, budget, ..Request::default() };
+            planned(cluster, &request, &Settings::default()).unwrap()
+        };
+        let begins: Vec<f64> = [0, 1, 2, 9].map(|moves| score(&cluster, moves).score.0).to_vec();
+        assert!(begins.iter().all(|begin| *begin == begins[0]), "{begins:?}");
+        for moves in [1, 9] {
+            let first = score(&cluster, moves);
+            let after = crate::after::after(&cluster, &first.plan).unwrap();
+            assert_eq!(score(&after, 9).score.0, first.score.1);
+        }
     }
 }

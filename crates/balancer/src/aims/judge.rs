@@ -45,7 +45,7 @@ impl Aims {
         let seats = 0..state.cluster.brokers().len() as Seat;
         let parts = 0..state.cluster.partition_count() as Part;
         let topics = 0..state.cluster.topics().len() as u32;
-        match self.aims[index] {
+        let miss: f64 = match self.aims[index] {
             Aim::Band { gauge, band, .. } => {
                 seats.map(|seat| self.miss_of(band, seat, &|seat| state.levels(seat)[gauge as usize])).sum()
             }
@@ -68,7 +68,9 @@ impl Aims {
                 })
                 .sum(),
             Aim::PreferredLeaders => parts.filter(|part| self.is_passed_over(state, *part)).count() as f64,
-        }
+        };
+        // Nothing at all adds up to minus zero, and would be printed so.
+        miss + 0.0
     }
 
     /// Whether somebody comes before the leader in the partition's list who should lead in its place. In the list of a
@@ -165,7 +167,7 @@ impl Aims {
         hard.into_iter().find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
-    /// The same for an action that is known to take no broker out of a band.
+    /// The first goal before `upto` that an action makes worse that is known to take no broker out of a band.
     pub(crate) fn veto_but_bands(
         &self,
         upto: usize,
@@ -282,7 +284,7 @@ impl Aims {
     }
 
     /// Hand-overs of one topic are counted together: two that a broker could afford one by one may be one too many.
-    fn topic_leader_change(&self, state: &State<'_>, action: Action) -> f64 {
+    pub(crate) fn topic_leader_change(&self, state: &State<'_>, action: Action) -> f64 {
         let watched = |topic: u32| self.min_leaders(topic) > 0;
         let handed = || hand_overs(state, action).filter(move |(topic, from, to)| watched(*topic) && from != to);
         let change = |topic: u32, seat: Seat| {

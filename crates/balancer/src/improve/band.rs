@@ -3,6 +3,7 @@
 
 use super::greedy::Greedy;
 use super::{CROWDED_TOPIC, Judges, Search};
+use crate::aims::Aim;
 use crate::cluster::{Seat, Slot};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
@@ -58,6 +59,9 @@ impl Search<'_, '_> {
             }
             if self.steps.len() == before && self.is_hard(goal) {
                 self.asking_all(|search| search.shed(goal, gauge, band));
+            }
+            if self.steps.len() == before && self.aims.goals[goal] != Goal::LeaderBytesInDistribution {
+                self.fill_from_anybody(goal, gauge, band);
             }
             if self.steps.len() == before {
                 return;
@@ -130,16 +134,47 @@ impl Search<'_, '_> {
 
     /// Moves replicas onto brokers below their band.
     fn fill(&mut self, goal: usize, gauge: Gauge, band: usize, round: usize) {
-        /// Candidates each giving broker offers in a round.
-        const OFFERS: usize = 128;
-        /// Refusals in a row after which the rest of the offers would fare no better.
-        const PATIENCE: usize = 512;
         /// What is worth offering changes as brokers fill: so a part of what they lack is left open in the first
         /// rounds, to look again. Each look goes over all replicas, so there are not many.
         const LEFT_OPEN: [f64; 2] = [0.5, 0.25];
         let under = self.outside(gauge, band).under;
         let gains = |seat: &&Seat| self.rules.may_gain(**seat);
         let Some(&neediest) = under.iter().find(gains).or(under.first()) else { return };
+        let left_open = LEFT_OPEN.get(round).copied().unwrap_or(0.0);
+        let need = Need { gauge, band, neediest, givers: self.givers(gauge, neediest), left_open, eases: true };
+        self.fill_with(goal, &under, &need);
+    }
+
+    /// The last resort for brokers below their band. Those with more than their share may all be in racks that can give
+    /// nothing, or what they could give may be of no use to the goals that come later: so whoever has more than the broker
+    /// in need is asked for whatever this goal gains by. Racks decide who can give to whom, so one broker of each will do.
+    fn fill_from_anybody(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        /// Brokers that are looked at: each look goes over all replicas.
+        const LOOKS: usize = 8;
+        let under = self.outside(gauge, band).under;
+        let mut racks: Vec<u16> = Vec::new();
+        let before = self.steps.len();
+        for &neediest in under.iter().filter(|seat| self.rules.may_gain(**seat)) {
+            let rack = self.aims.rack(neediest);
+            if racks.len() == LOOKS || self.steps.len() > before {
+                return;
+            }
+            if !racks.contains(&rack) {
+                racks.push(rack);
+                let givers = self.fuller(gauge, neediest, self.fullness(gauge, neediest));
+                let need = Need { gauge, band, neediest, givers, left_open: 0.0, eases: false };
+                self.fill_with(goal, &[neediest], &need);
+            }
+        }
+    }
+
+    /// Moves replicas of the givers onto brokers of `under`, as many as they need.
+    fn fill_with(&mut self, goal: usize, under: &[Seat], need: &Need) {
+        /// Candidates each giving broker offers in a round.
+        const OFFERS: usize = 128;
+        /// Refusals in a row after which the rest of the offers would fare no better.
+        const PATIENCE: usize = 512;
+        let Need { gauge, band, neediest, left_open, .. } = *need;
         let standing = |search: &Self, seat: Seat| {
             let (level, limit) = search.aims.standing(band, gauge, &search.state, seat);
             (level, *limit)
@@ -152,17 +187,15 @@ impl Search<'_, '_> {
             let (level, limit) = standing(search, seat);
             limit.high - level
         };
-        let givers = self.givers(gauge, neediest);
         let most = room(self, neediest);
         let offers = self.survey(
-            &givers,
+            &need.givers,
             (OFFERS, OFFERS),
             |giver| (Some(giver), Some(neediest)),
-            |slot, giver| self.worth_pulling(goal, (gauge, most), slot, giver, neediest),
+            |slot, giver| self.worth_pulling(goal, need, most, (slot, giver), neediest),
         );
         let offers: Vec<(f64, Slot)> = offers.into_iter().flatten().collect();
-        let open = LEFT_OPEN.get(round).copied().unwrap_or(0.0);
-        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * open).max(0.0)).collect();
+        let enough: Vec<f64> = under.iter().map(|seat| (lack(self, *seat) * left_open).max(0.0)).collect();
         let before = self.steps.len();
         for (judges, crowds) in [(Judges::All, false), (Judges::Before, false), (Judges::Before, true)] {
             let mut greedy = Greedy::new(offers.iter().copied());
@@ -174,7 +207,7 @@ impl Search<'_, '_> {
                 let most = room(self, seat);
                 let next = greedy.next(|slot| {
                     let fits = crowds || !self.is_crowded(slot, seat);
-                    if fits { self.worth_pulling(goal, (gauge, most), slot, self.state.seat(slot), seat) } else { None }
+                    if fits { self.worth_pulling(goal, need, most, (slot, self.state.seat(slot)), seat) } else { None }
                 });
                 let Some(slot) = next else { break };
                 let open = open.into_iter().filter(|seat| crowds || !self.is_crowded(slot, *seat));
@@ -190,31 +223,63 @@ impl Search<'_, '_> {
 
     /// The brokers that could give something to `seat`: those with more than their share first of all.
     fn givers(&self, gauge: Gauge, seat: Seat) -> Vec<Seat> {
-        let fullness = |seat: Seat| {
-            self.state.levels(seat)[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
-        };
-        let fuller = |than: f64| self.seats().filter(|giver| *giver != seat && fullness(*giver) > than).collect();
-        let above: Vec<Seat> = fuller(1.0);
-        if above.is_empty() { fuller(fullness(seat)) } else { above }
+        let above = self.fuller(gauge, seat, 1.0);
+        if above.is_empty() { self.fuller(gauge, seat, self.fullness(gauge, seat)) } else { above }
     }
 
-    /// How much good the replica's going from `giver` to `seat` does, for its bytes.
+    /// The brokers other than `seat` that are fuller than that.
+    fn fuller(&self, gauge: Gauge, seat: Seat, than: f64) -> Vec<Seat> {
+        self.seats().filter(|giver| *giver != seat && self.fullness(gauge, *giver) > than).collect()
+    }
+
+    /// What the broker carries, relative to its share.
+    fn fullness(&self, gauge: Gauge, seat: Seat) -> f64 {
+        self.state.levels(seat)[gauge as usize] / self.aims.target(seat)[gauge as usize].max(f64::MIN_POSITIVE)
+    }
+
+    /// How much good the replica's going from `giver` to `seat`, which has so much room, does for its bytes.
     fn worth_pulling(
         &self,
         goal: usize,
-        (gauge, room): (Gauge, f64),
-        slot: Slot,
-        giver: Seat,
+        need: &Need,
+        room: f64,
+        (slot, giver): (Slot, Seat),
         seat: Seat,
     ) -> Option<f64> {
         let weight = self.state.weight(slot);
-        let value = weight[gauge as usize];
-        let may_come = || self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat);
+        let value = weight[need.gauge as usize];
+        let may_come = || {
+            self.rules.may_receive(&self.state, slot, self.state.leads(slot), seat)
+                && (need.eases || !self.is_barred_by_racks(goal, slot, seat))
+        };
         if value <= 0.0 || value > room || !self.may_move(slot, goal) || !may_come() {
             return None;
         }
         let worth = self.worth(slot, &weight, giver, Some(seat));
-        let worth = if self.is_crowded(slot, seat) { worth / CROWDED_TOPIC } else { worth };
-        (worth > 0.0).then_some(worth)
+        // Less either way: what does harm does more of it.
+        let crowded = if worth > 0.0 { worth / CROWDED_TOPIC } else { worth * CROWDED_TOPIC };
+        let worth = if self.is_crowded(slot, seat) { crowded } else { worth };
+        (worth > 0.0 || !need.eases).then_some(worth)
     }
+
+    /// Whether the rack has another replica of the partition, if that is what counts: such an offer would be refused, and
+    /// take the place of one that would not.
+    fn is_barred_by_racks(&self, goal: usize, slot: Slot, seat: Seat) -> bool {
+        let (state, rack) = (&self.state, |seat: Seat| self.aims.rack(seat));
+        let mut others = state.cluster.slots(state.cluster.part_of(slot)).filter(|other| *other != slot);
+        self.aims.aims[..=goal].contains(&Aim::Racks) && others.any(|other| rack(state.seat(other)) == rack(seat))
+    }
+}
+
+/// What brokers below their band are to be filled with.
+struct Need {
+    gauge: Gauge,
+    band: usize,
+    /// Whom offers are made to.
+    neediest: Seat,
+    givers: Vec<Seat>,
+    /// The part of what brokers lack that is left open.
+    left_open: f64,
+    /// Whether only what eases the two brokers, by all goals, is taken.
+    eases: bool,
 }

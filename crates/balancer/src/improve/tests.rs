@@ -1,7 +1,8 @@
 //! What every improvement of a goal must leave alone: the goals before it.
 
 use super::*;
-use crate::fixture::{Dice, crooked, crooked_on_shared_hosts};
+use crate::cluster::Load;
+use crate::fixture::{Dice, Small, crooked, crooked_on_shared_hosts, planned};
 use crate::goal::Goal;
 use crate::options::{Request, TopicPattern};
 use crate::settings::Settings;
@@ -107,4 +108,33 @@ fn no_broker_is_pushed_out_of_the_band_of_a_goal_before() {
         taken += search.steps.len();
     }
     assert!(taken > 1_000 && kept > 10_000, "{taken} steps, {kept} kept");
+}
+
+/// Six brokers in three racks with 60 replicas each, three of each partition, and an empty one in rack a: only the two
+/// beside it can give, down to the 46 that each of seven must keep, although all others have more than their share.
+#[test]
+fn an_empty_broker_gets_what_its_rack_can_give_whatever_goals_come_later() {
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let mut small = Small::in_racks("abcabca");
+        for number in 0..120 {
+            let mut brokers: Vec<i32> = (0..3).map(|rack| rack + 3 * ((number / (1 << rack)) % 2)).collect();
+            brokers.rotate_left(dice.below(3) as usize);
+            let load = Load {
+                cpu: dice.below(5) as f32 / 10.0,
+                nw_in: dice.below(5) as f32,
+                nw_out: dice.below(5) as f32,
+                disk: dice.below(5) as f32,
+            };
+            small.loaded(&format!("t{}", number % 7), number, &brokers, load);
+        }
+        let cluster = small.cluster();
+        for goals in [&[Goal::RackAware, Goal::ReplicaDistribution][..], &Goal::DEFAULT] {
+            let outcome = planned(&cluster, &Request::rebalance(goals), &Settings::default()).unwrap();
+            let replicas: Vec<u64> = outcome.after.iter().map(|load| load.replicas).collect();
+            assert_eq!([0, 3, 6].map(|seat| replicas[seat]), [46, 46, 28], "seed {seed} with {goals:?}");
+            let mut misses = outcome.verdicts.iter().flat_map(|verdict| [verdict.miss.0, verdict.miss.1]);
+            assert!(misses.all(f64::is_sign_positive), "{:?}", outcome.verdicts);
+        }
+    }
 }

@@ -93,16 +93,26 @@ pub(crate) fn tidy(
         tidied.disks.extend(report::loads(broker, &plans, before, &after, &arranged.counts));
         tidied.moved.extend(arranged.moved.into_iter().map(|(slot, moved)| (slot, seat, moved)));
     }
-    tidied.verdicts = inside.goals.iter().zip(misses).map(|(goal, miss)| verdict(*goal, miss, vetoes)).collect();
+    let undone = tidied.undone;
+    let verdict = |(goal, miss): (&Goal, (f64, f64))| verdict(*goal, miss, vetoes, undone);
+    tidied.verdicts = inside.goals.iter().zip(misses).map(verdict).collect();
     Ok(tidied)
 }
 
-fn verdict(goal: Goal, miss: (f64, f64), vetoes: u64) -> Verdict {
+fn verdict(goal: Goal, miss: (f64, f64), vetoes: u64, undone: Undone) -> Verdict {
     let status = Status::of(miss);
-    let refused = status == Status::Violated && goal == Goal::IntraBrokerDiskUsageDistribution && vetoes > 0;
-    let refused_by = if refused { vec![(Goal::IntraBrokerDiskCapacity, vetoes)] } else { Vec::new() };
-    let nothing_helps = status == Status::Violated && !refused;
-    let held_back_by = if nothing_helps { vec![(Rule::NothingHelps, 1)] } else { Vec::new() };
+    let (mut refused_by, mut held_back_by) = (Vec::new(), Vec::new());
+    if status == Status::Violated {
+        if undone != Undone::default() {
+            // Of partitions that change anyway a move between disks may be left out as well.
+            held_back_by.push((Rule::Budget, undone.changes.max(1) as u64));
+        }
+        if goal == Goal::IntraBrokerDiskUsageDistribution && vetoes > 0 {
+            refused_by.push((Goal::IntraBrokerDiskCapacity, vetoes));
+        } else if held_back_by.is_empty() {
+            held_back_by.push((Rule::NothingHelps, 1));
+        }
+    }
     Verdict { goal, status, miss, refused_by, held_back_by }
 }
 

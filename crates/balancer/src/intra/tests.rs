@@ -14,6 +14,7 @@ use crate::cluster::{
 };
 use crate::fixture::planned;
 use crate::goal::Goal;
+use crate::held::Rule;
 use crate::inspect::inspect;
 use crate::options::{Budget, Operation, Request};
 use crate::plan::{Plan, Undone};
@@ -327,6 +328,8 @@ fn a_budget_holds_between_disks_too() {
         assert_eq!(inspect(&cluster, &request, &outcome.plan), []);
         let status = if kept == 0 { Status::Violated } else { Status::Fixed };
         assert!(outcome.verdicts.iter().all(|verdict| verdict.status == status), "{:?}", outcome.verdicts);
+        let held_back = if kept == 0 { vec![(Rule::Budget, 1)] } else { Vec::new() };
+        assert!(outcome.verdicts.iter().all(|verdict| verdict.held_back_by == held_back), "{:?}", outcome.verdicts);
         // What the disks hold is told of the part that is left.
         let held: Vec<f64> = outcome.disks.iter().map(|disk| disk.megabytes.1).collect();
         assert_eq!(held, if kept == 0 { [90.0, 0.0] } else { [45.0, 45.0] });

@@ -173,6 +173,16 @@ proptest! {
         prop_assert_eq!(one, plan(&case.picture.build(), &case.request, &case.settings));
     }
 
+    /// Which moves are told, their order and the name of the plan included.
+    #[test]
+    fn a_budget_that_affords_everything_changes_nothing(case in any_case(), moves in any::<bool>()) {
+        let budget = Budget { moves: moves.then_some(1_000), megabytes: (!moves).then_some(1e12) };
+        let budgeted = Request { budget, ..case.request.clone() };
+        let cluster = case.picture.build();
+        let (one, other) = (plan(&cluster, &case.request, &case.settings), plan(&cluster, &budgeted, &case.settings));
+        prop_assert_eq!(one, other);
+    }
+
     /// The checker looks at both limits; what is left out is accounted for, and no hard goal pays for it.
     #[test]
     fn budgets_are_kept(case in any_case(), moves in 0..6usize, megabytes in 0..400u16) {
