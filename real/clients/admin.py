@@ -11,6 +11,7 @@ change is accepted) is so at once.
 """
 
 import sys
+from functools import partial
 
 import security
 from eventually import eventually
@@ -28,6 +29,8 @@ def main(bootstrap, topic, who):
     a_quorum_that_four_follow(admin)
     a_topic_is_made(admin, topic)
     its_settings_change(admin, topic)
+    what_has_settings_is_listed(admin, topic)
+    records_are_deleted(admin, topic)
     a_broker_is_throttled_and_released(admin)
     it_grows(admin, topic)
     it_moves(admin, topic)
@@ -92,6 +95,26 @@ def its_settings_change(admin, topic):
     eventually(lambda: source() == ("DYNAMIC_TOPIC_CONFIG", "3600000"))
     change(admin.reset_configs, [key])
     eventually(lambda: source()[0] == "DEFAULT_CONFIG")
+    # The older call, of all settings at once.
+    change(partial(admin.alter_configs, incremental=False), {key: "7200000"})
+    eventually(lambda: source() == ("DYNAMIC_TOPIC_CONFIG", "7200000"))
+    change(partial(admin.reset_configs, incremental=False), [])
+    eventually(lambda: source()[0] == "DEFAULT_CONFIG")
+
+
+def what_has_settings_is_listed(admin, topic):
+    def as_expected():
+        listed = admin.list_config_resources(["TOPIC", "BROKER"])
+        return topic in listed["topic"] and {"0", "1", "2", "3"} <= set(listed["broker"])
+
+    eventually(as_expected)
+
+
+def records_are_deleted(admin, topic):
+    # There are none: all of them are gone, and one more is too many.
+    first = TopicPartition(topic, 0)
+    assert admin.delete_records({first: -1})[first]["low_watermark"] == 0
+    refused(lambda: admin.delete_records({first: 1}), 1)
 
 
 def a_broker_is_throttled_and_released(admin):

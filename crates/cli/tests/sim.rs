@@ -242,6 +242,21 @@ fn an_interrupt_ends_it_cleanly_and_the_end_of_the_input_does_not() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Who asks for tables and never looks at them must not keep anybody else waiting.
+#[tokio::test]
+async fn output_that_nobody_reads_holds_up_neither_clients_nor_signals() {
+    let mut sim = Sim::start(&["--topics", "50", "--no-metrics"]);
+    // More than a pipe holds.
+    sim.stdin.write_all("topics\n".repeat(100).as_bytes()).unwrap();
+    let client = sim.client(Arc::new(Tcp), None);
+    for _ in 0..20 {
+        client.describe_cluster().await.unwrap();
+    }
+    assert!(Command::new("kill").arg(sim.child.id().to_string()).status().unwrap().success());
+    assert!(sim.child.wait().unwrap().success());
+    drop(sim.stdout);
+}
+
 #[test]
 fn options_that_make_no_cluster_are_refused_with_exit_code_2() {
     for (arguments, says) in [

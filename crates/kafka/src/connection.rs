@@ -119,6 +119,22 @@ impl Ended {
             _ => false,
         }
     }
+
+    /// Whether the broker wants no more of this: it closed the connection, perhaps with requests that it had not read,
+    /// which resets it.
+    fn is_a_hangup(&self) -> bool {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        match self {
+            Self::Closed => true,
+            Self::Broken(frame) => match &**frame {
+                FrameError::Stream(source) => {
+                    matches!(source.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// A handle to a live connection; clones share it. Dropping the last one closes it.
@@ -174,6 +190,11 @@ impl Connection {
     pub fn ended(&self) -> Option<Ended> {
         self.inner.waiting.end_if_silent();
         self.inner.waiting.lock().ended.clone()
+    }
+
+    /// Whether the broker has answered more than the greeting: it wants no login, or has had one.
+    pub(crate) fn is_let_in(&self) -> bool {
+        self.inner.waiting.lock().answered > 1
     }
 
     /// The version in which this connection makes the call `Q`.
@@ -394,11 +415,8 @@ impl Waiting {
     /// Ends the connection; the first reason stays.
     fn end(&self, reason: Ended) {
         let mut state = self.lock();
-        let reason = match reason {
-            // Only the greeting was answered.
-            Ended::Closed if state.answered == 1 && !state.callers.is_empty() => Ended::ClosedAtFirst,
-            reason => reason,
-        };
+        let only_greeted = state.answered == 1 && !state.callers.is_empty();
+        let reason = if only_greeted && reason.is_a_hangup() { Ended::ClosedAtFirst } else { reason };
         let reason = state.ended.get_or_insert(reason).clone();
         for (_, caller) in std::mem::take(&mut state.callers) {
             let _ = caller.answer.send(Err(reason.clone()));

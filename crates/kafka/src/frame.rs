@@ -119,14 +119,18 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(Some(self.arrived.split_to(length).freeze()))
     }
 
-    /// Takes what the stream has, towards a buffer of `wanted` bytes; 0 at its end.
+    /// Takes what the stream has, towards a buffer of `wanted` bytes; 0 at its end. A TLS stream that ends without a
+    /// farewell ends all the same: frames tell their lengths, so nothing can be cut off unseen.
     async fn more(&mut self, wanted: usize) -> Result<usize, FrameError> {
         let missing = wanted.saturating_sub(self.arrived.len());
         // At least a small block, so that many small frames come with one read; at most twice what
         // is there, so that an announcement alone costs nothing.
         let ahead = self.arrived.len().max(AHEAD);
         self.arrived.reserve(missing.clamp(4096, ahead));
-        Ok(self.stream.read_buf(&mut self.arrived).await?)
+        match self.stream.read_buf(&mut self.arrived).await {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(0),
+            read => Ok(read?),
+        }
     }
 }
 
@@ -173,7 +177,13 @@ pub fn finish(mut frame: BytesMut) -> Result<Bytes, FrameError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
     use proptest::prelude::*;
+    use tokio::io::ReadBuf;
 
     use super::*;
 
@@ -234,6 +244,32 @@ mod tests {
         assert!(reader.arrived.capacity() <= 2 * AHEAD, "{}", reader.arrived.capacity());
         drop(theirs);
         assert!(matches!(reader.next().await, Err(FrameError::Truncated { missing: 50_000_000 })));
+    }
+
+    /// A TLS stream whose other side has gone without a farewell, after these bytes.
+    struct CutOff<'a>(&'a [u8]);
+
+    impl AsyncRead for CutOff<'_> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            match self.0 {
+                [] => Poll::Ready(Err(std::io::ErrorKind::UnexpectedEof.into())),
+                _ => Pin::new(&mut self.0).poll_read(context, buffer),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_cut_off_between_two_frames_has_ended() {
+        let whole = framed(b"abc");
+        let mut reader = FrameReader::new(CutOff(&whole));
+        assert_eq!(reader.next().await.unwrap().as_deref(), Some(&b"abc"[..]));
+        assert!(reader.next().await.unwrap().is_none());
+        let mut reader = FrameReader::new(CutOff(&whole[..5]));
+        assert!(matches!(reader.next().await, Err(FrameError::Truncated { missing: 2 })));
     }
 
     proptest! {

@@ -98,9 +98,14 @@ pub enum Layout {
 /// What came of each topic.
 pub type TopicAnswers<T = ()> = BTreeMap<String, Result<T, Refusal>>;
 
+/// Whether a topic is refused for no other reason than that it is not there.
+fn is_gone(refusal: &Refusal) -> bool {
+    refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+}
+
 impl Client {
     /// Topics with their partitions. Of named ones those that are not there are refused each; of
-    /// all, a topic that vanishes meanwhile is left out.
+    /// all, a topic that vanishes meanwhile is left out, and one that cannot be read is not.
     pub async fn topics(&self, which: Which<'_>) -> Result<TopicAnswers<Topic>, Error> {
         match self.topics_by_page(which).await {
             Err(Error::Call { source: CallError::Unsupported { .. }, .. }) => self.topics_by_metadata(which).await,
@@ -122,7 +127,7 @@ impl Client {
                 for topic in answer.topics {
                     let Some(name) = topic.name.map(|name| name.0.to_string()) else { continue };
                     if let Err(refusal) = Refusal::check(topic.error_code, None) {
-                        if matches!(which, Which::Named(_)) {
+                        if matches!(which, Which::Named(_)) || !is_gone(&refusal) {
                             found.insert(name, Err(refusal));
                         }
                         continue;
@@ -198,7 +203,7 @@ impl Client {
             for topic in answer.topics {
                 let Some(name) = topic.name.map(|name| name.0.to_string()) else { continue };
                 if let Err(refusal) = Refusal::check(topic.error_code, None) {
-                    if names.is_some() {
+                    if names.is_some() || !is_gone(&refusal) {
                         found.insert(name, Err(refusal));
                     }
                     continue;

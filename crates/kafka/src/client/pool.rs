@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,6 +25,8 @@ pub(super) struct Pool {
     settings: Arc<Settings>,
     slots: Mutex<BTreeMap<Address, Arc<tokio::sync::Mutex<Slot>>>>,
     backoff: Mutex<Backoff>,
+    /// Connections in a row, to whichever brokers, that were closed at the first request.
+    shut_out: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -29,12 +34,10 @@ struct Slot {
     connection: Option<Live>,
     failures: u32,
     not_before: Option<Instant>,
-    /// Connections in a row that the broker closed at the first request.
-    shut_out: u32,
 }
 
-/// So often may a broker close a connection at the first request because it is going away. One that wants a login from
-/// a client without credentials does nothing else.
+/// So often may brokers close a connection at the first request because they are going away. Those that want a login
+/// from a client without credentials do nothing else, all of them.
 const SHUT_OUT_AFTER: u32 = 3;
 
 #[derive(Debug)]
@@ -55,7 +58,7 @@ impl Slot {
 impl Pool {
     pub(super) fn new(connector: Arc<dyn Connector>, settings: Arc<Settings>) -> Self {
         let backoff = Mutex::new(Backoff::new(settings.seed));
-        Self { connector, settings, slots: Mutex::default(), backoff }
+        Self { connector, settings, slots: Mutex::default(), backoff, shut_out: AtomicU32::new(0) }
     }
 
     /// What opens its connections.
@@ -83,15 +86,14 @@ impl Pool {
         };
         let mut slot = timeout_at(until, slot.lock()).await.map_err(|_| late())?;
         if let Some(connection) = slot.live() {
+            if connection.is_let_in() {
+                self.shut_out.store(0, Ordering::Relaxed);
+            }
             return Ok(connection.clone());
         }
-        if let Some(last) = slot.connection.take() {
-            let shut_out = matches!(last.connection.ended(), Some(Ended::ClosedAtFirst));
-            slot.shut_out = if shut_out { slot.shut_out + 1 } else { 0 };
-        }
-        if self.settings.credentials.is_none() && slot.shut_out >= SHUT_OUT_AFTER {
-            // Whoever comes later finds out anew.
-            slot.shut_out = 0;
+        if let Some(last) = slot.connection.take()
+            && self.is_shut_out_after(&last.connection)
+        {
             return Err(Error::Connect { address: address.clone(), source: ConnectError::LoginWanted });
         }
         if let Some(not_before) = slot.not_before {
@@ -101,7 +103,7 @@ impl Pool {
         match self.open(address, until).await {
             Ok(live) => {
                 let connection = live.connection.clone();
-                *slot = Slot { connection: Some(live), shut_out: slot.shut_out, ..Slot::default() };
+                *slot = Slot { connection: Some(live), ..Slot::default() };
                 Ok(connection)
             }
             // Who had little time left has not found out anything about the broker.
@@ -114,6 +116,21 @@ impl Pool {
                 Err(Error::Connect { address: address.clone(), source })
             }
         }
+    }
+
+    /// Whether brokers have hung up at the first request so often that they must be waiting for a login, now that this
+    /// connection has ended as well. Whoever comes later finds out anew.
+    fn is_shut_out_after(&self, last: &Connection) -> bool {
+        if !matches!(last.ended(), Some(Ended::ClosedAtFirst)) {
+            self.shut_out.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let so_often = self.shut_out.fetch_add(1, Ordering::Relaxed) + 1;
+        let shut_out = self.settings.credentials.is_none() && so_often >= SHUT_OUT_AFTER;
+        if shut_out {
+            self.shut_out.store(0, Ordering::Relaxed);
+        }
+        shut_out
     }
 
     async fn open(&self, address: &Address, until: Instant) -> Result<Live, ConnectError> {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Client, To};
 use crate::{
-    connect::Address,
+    connect::{Address, ConnectError},
     connection::Connection,
     error::{Error, Refusal},
     types::{BrokerId, message, text},
@@ -139,6 +139,8 @@ impl Client {
                     self.inner.routes.lock().asked = Some(opened.0.clone());
                     return Ok(opened);
                 }
+                // Brokers of one listener want a login all or none, so the others need not be asked.
+                Some(Err(error @ Error::Connect { source: ConnectError::LoginWanted, .. })) => return Err(error),
                 Some(Err(error)) => last = error,
                 // All are silent so far: others may be faster.
                 None => {}

@@ -56,7 +56,7 @@ struct Call<'a> {
 /// The calls that are served, and their newest version where ours ends before the guard's: batched
 /// AddPartitionsToTxn is between brokers, newer Produce and EndTxn belong to transactions that open
 /// by themselves.
-const SERVED: [(ApiKey, i16); 25] = [
+const SERVED: [(ApiKey, i16); 28] = [
     (ApiKey::Produce, 11),
     (ApiKey::Fetch, i16::MAX),
     (ApiKey::ListOffsets, 8),
@@ -68,7 +68,10 @@ const SERVED: [(ApiKey, i16); 25] = [
     (ApiKey::InitProducerId, i16::MAX),
     (ApiKey::AddPartitionsToTxn, 3),
     (ApiKey::EndTxn, 4),
+    (ApiKey::DeleteRecords, i16::MAX),
     (ApiKey::DescribeConfigs, i16::MAX),
+    (ApiKey::AlterConfigs, i16::MAX),
+    (ApiKey::ListConfigResources, i16::MAX),
     (ApiKey::AlterReplicaLogDirs, i16::MAX),
     (ApiKey::DescribeLogDirs, i16::MAX),
     (ApiKey::CreatePartitions, i16::MAX),
@@ -133,6 +136,8 @@ impl Call<'_> {
             ApiKey::DeleteTopics => self.answer(Self::delete_topics),
             ApiKey::CreatePartitions => self.answer(Self::create_partitions),
             ApiKey::DescribeConfigs => self.answer(Self::describe_configs),
+            ApiKey::AlterConfigs => self.answer(Self::alter_configs),
+            ApiKey::ListConfigResources => self.answer(Self::list_config_resources),
             ApiKey::IncrementalAlterConfigs => self.answer(Self::incremental_alter_configs),
             ApiKey::AlterPartitionReassignments => self.answer(Self::alter_reassignments),
             ApiKey::ListPartitionReassignments => self.answer(Self::list_reassignments),
@@ -140,6 +145,7 @@ impl Call<'_> {
             ApiKey::DescribeLogDirs => self.describe_log_dirs(),
             ApiKey::AlterReplicaLogDirs => self.answer(Self::alter_replica_log_dirs),
             ApiKey::ListOffsets => self.answer(Self::list_offsets),
+            ApiKey::DeleteRecords => self.answer(Self::delete_records),
             ApiKey::InitProducerId => self.answer(Self::init_producer_id),
             ApiKey::AddPartitionsToTxn => self.answer(Self::add_partitions_to_txn),
             ApiKey::EndTxn => self.answer(Self::end_txn),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use evenkeel_kafka::message::{MessageError, encode_response};
+use kafka_protocol::messages::delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
 use kafka_protocol::messages::fetch_request::FetchTopic;
 use kafka_protocol::messages::fetch_response::{
     AbortedTransaction, FetchableTopicResponse, LeaderIdAndEpoch, PartitionData,
@@ -9,7 +10,8 @@ use kafka_protocol::messages::fetch_response::{
 use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{
-    FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse, ProduceRequest, ProduceResponse, TopicName,
+    DeleteRecordsRequest, DeleteRecordsResponse, FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse,
+    ProduceRequest, ProduceResponse, TopicName,
 };
 
 use super::convert::{broker, outcome, partition, topic, topic_id};
@@ -131,6 +133,22 @@ impl Call<'_> {
         let mut pending = Pending { me: self.me, version, correlation, patience: patience.max(0), awaited };
         let at_once = pending.try_answer(self.cluster, pending.patience == 0);
         Ok(at_once.unwrap_or_else(|| Reply::Later(Box::new(pending))))
+    }
+
+    pub(super) fn delete_records(&mut self, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
+        let topics = request.topics.iter().map(|wanted| {
+            let partitions = wanted.partitions.iter().map(|it| {
+                let tp = partition(&wanted.name, it.partition_index);
+                let known = self.cluster.knows_it_leads(self.me, &tp);
+                let result = known.and_then(|()| self.cluster.delete_records(self.me, &tp, it.offset));
+                DeleteRecordsPartitionResult::default()
+                    .with_partition_index(it.partition_index)
+                    .with_error_code(outcome(&result).0)
+                    .with_low_watermark(result.unwrap_or(-1))
+            });
+            DeleteRecordsTopicResult::default().with_name(wanted.name.clone()).with_partitions(partitions.collect())
+        });
+        DeleteRecordsResponse::default().with_topics(topics.collect())
     }
 
     pub(super) fn list_offsets(&mut self, request: ListOffsetsRequest) -> ListOffsetsResponse {

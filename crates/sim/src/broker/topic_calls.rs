@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceResponse as ReplacedConfigs;
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
@@ -13,11 +14,14 @@ use kafka_protocol::messages::describe_configs_response::{
 };
 use kafka_protocol::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
+use kafka_protocol::messages::list_config_resources_response::ConfigResource;
 use kafka_protocol::messages::{
-    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse, DeleteTopicsRequest,
-    DeleteTopicsResponse, DescribeConfigsRequest, DescribeConfigsResponse, IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse, TopicName,
+    AlterConfigsRequest, AlterConfigsResponse, CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest,
+    CreateTopicsResponse, DeleteTopicsRequest, DeleteTopicsResponse, DescribeConfigsRequest, DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, ListConfigResourcesRequest,
+    ListConfigResourcesResponse, TopicName,
 };
+use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
 use super::Call;
@@ -158,16 +162,64 @@ impl Call<'_> {
         IncrementalAlterConfigsResponse::default().with_responses(responses.collect())
     }
 
-    fn alter_resource(&mut self, wanted: &AlterConfigsResource, validate_only: bool) -> Result<(), Refusal> {
-        let resource = resource(wanted.resource_type, &wanted.resource_name)?;
-        if let Resource::Broker(id) = resource
-            && id != self.me
-        {
-            let text = format!("Unexpected broker id, expected {}, but received {id}", self.me);
-            return Err(Code::InvalidRequest.because(text));
+    /// The older way: what is not named is taken away.
+    pub(super) fn alter_configs(&mut self, request: AlterConfigsRequest) -> AlterConfigsResponse {
+        let responses = request.resources.iter().map(|wanted| {
+            let value = |value: &StrBytes| value.to_string();
+            let values = wanted.configs.iter().map(|it| (it.name.to_string(), it.value.as_ref().map(value)));
+            let result = self
+                .alterable(wanted.resource_type, &wanted.resource_name)
+                .and_then(|resource| self.cluster.replace_configs(&resource, values, request.validate_only));
+            let (code, message) = outcome(&result);
+            ReplacedConfigs::default()
+                .with_error_code(code)
+                .with_error_message(message)
+                .with_resource_type(wanted.resource_type)
+                .with_resource_name(wanted.resource_name.clone())
+        });
+        AlterConfigsResponse::default().with_responses(responses.collect())
+    }
+
+    /// What has settings; before version 1 only subscriptions to clients' metrics, of which there are none.
+    pub(super) fn list_config_resources(&mut self, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse {
+        let mut wanted: BTreeSet<i8> = request.resource_types.iter().copied().collect();
+        if wanted.is_empty() && self.raw.version > 0 {
+            wanted.extend(LISTED);
         }
+        let response = ListConfigResourcesResponse::default();
+        if wanted.iter().any(|kind| !LISTED.contains(kind)) {
+            return response.with_error_code(Code::UnsupportedVersion.number());
+        }
+        let brokers = self.cluster.describe_brokers(self.me, false);
+        let brokers: Vec<String> = brokers.iter().map(|view| view.id.to_string()).collect();
+        let listed = wanted.into_iter().flat_map(|kind| {
+            let names = match kind {
+                TOPIC => self.cluster.topic_names(self.me).iter().map(|name| name.to_string()).collect(),
+                BROKER | BROKER_LOGGER => brokers.clone(),
+                _ => Vec::new(),
+            };
+            names
+                .into_iter()
+                .map(move |name| ConfigResource::default().with_resource_name(text(&name)).with_resource_type(kind))
+        });
+        response.with_config_resources(listed.collect())
+    }
+
+    fn alter_resource(&mut self, wanted: &AlterConfigsResource, validate_only: bool) -> Result<(), Refusal> {
+        let resource = self.alterable(wanted.resource_type, &wanted.resource_name)?;
         let alterations: Vec<Alteration> = wanted.configs.iter().map(alteration).collect();
         self.cluster.incremental_alter_configs(&resource, &alterations, validate_only)
+    }
+
+    /// What this broker may alter the settings of: no other broker's.
+    fn alterable(&self, kind: i8, name: &str) -> Result<Resource, Refusal> {
+        match resource(kind, name)? {
+            Resource::Broker(id) if id != self.me => {
+                let text = format!("Unexpected broker id, expected {}, but received {id}", self.me);
+                Err(Code::InvalidRequest.because(text))
+            }
+            resource => Ok(resource),
+        }
     }
 }
 
@@ -208,12 +260,18 @@ fn new_topic(wanted: &CreatableTopic) -> Result<NewTopic, Refusal> {
     Ok(NewTopic { configs, ..NewTopic::placed(&wanted.name, placement) })
 }
 
-/// Type 2 is a topic; 4 a broker, and all of them where no name is given.
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const BROKER_LOGGER: i8 = 8;
+/// What can be listed: those, subscriptions to clients' metrics, and groups.
+const LISTED: [i8; 5] = [TOPIC, BROKER, BROKER_LOGGER, 16, 32];
+
+/// A topic, or a broker, and all of them where no name is given.
 fn resource(kind: i8, name: &str) -> Result<Resource, Refusal> {
     match (kind, name) {
-        (2, name) => Ok(Resource::Topic(name.to_owned())),
-        (4, "") => Ok(Resource::EveryBroker),
-        (4, name) => name
+        (TOPIC, name) => Ok(Resource::Topic(name.to_owned())),
+        (BROKER, "") => Ok(Resource::EveryBroker),
+        (BROKER, name) => name
             .parse()
             .map(|id| Resource::Broker(BrokerId(id)))
             .map_err(|_| Code::InvalidRequest.because(format!("Broker id must be an integer, but it is: {name}"))),

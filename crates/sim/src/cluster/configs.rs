@@ -163,12 +163,11 @@ const TOPIC_WORDS: [(&str, &[&str]); 2] = [
 ];
 
 /// The least that a broker's number may be.
-const BROKER_LEASTS: [(&str, i64); 9] = [
+const BROKER_LEASTS: [(&str, i64); 8] = [
     (LEADER_RATE, 0),
     (FOLLOWER_RATE, 0),
     (DIR_RATE, 0),
     ("background.threads", 1),
-    ("log.retention.ms", -1),
     ("message.max.bytes", 0),
     ("num.io.threads", 1),
     ("num.network.threads", 1),
@@ -273,21 +272,7 @@ impl Cluster {
         if !alterations.iter().all(|alteration| keys.insert(&alteration.name)) {
             return Err(Code::InvalidRequest.because("Error due to duplicate config keys"));
         }
-        let present = match resource {
-            Resource::Topic(name) => {
-                self.topics.get(name.as_str()).map(|topic| &topic.configs).ok_or_else(|| {
-                    Code::UnknownTopicOrPartition.because(format!("The topic '{name}' does not exist."))
-                })?
-            }
-            Resource::EveryBroker => &self.broker_defaults,
-            Resource::Broker(id) => self
-                .brokers
-                .get(id)
-                .filter(|broker| broker.registered)
-                .map(|broker| &broker.configs)
-                .ok_or_else(|| Code::BrokerIdNotRegistered.because(format!("No broker with id {id} found.")))?,
-        };
-        let mut next = present.clone();
+        let mut next = self.configs_of(resource)?.clone();
         for alteration in alterations {
             apply(&mut next, alteration, matches!(resource, Resource::Topic(_)))?;
         }
@@ -318,6 +303,39 @@ impl Cluster {
         }
         self.next_metadata_offset();
         Ok(())
+    }
+
+    /// Gives a resource these settings and no others.
+    pub fn replace_configs(
+        &mut self,
+        resource: &Resource,
+        values: impl Iterator<Item = (String, Option<String>)>,
+        validate_only: bool,
+    ) -> Result<(), Refusal> {
+        let mut gone: BTreeSet<String> = self.configs_of(resource)?.keys().cloned().collect();
+        let mut alterations: Vec<Alteration> =
+            values.map(|(name, value)| Alteration { name, operation: Operation::Set, value }).collect();
+        gone.retain(|key| !alterations.iter().any(|kept| kept.name == *key));
+        alterations.extend(gone.into_iter().map(|name| Alteration { name, operation: Operation::Delete, value: None }));
+        self.incremental_alter_configs(resource, &alterations, validate_only)
+    }
+
+    /// What was set on a resource that has settings.
+    fn configs_of(&self, resource: &Resource) -> Result<&BTreeMap<String, String>, Refusal> {
+        match resource {
+            Resource::Topic(name) => self
+                .topics
+                .get(name.as_str())
+                .map(|topic| &topic.configs)
+                .ok_or_else(|| Code::UnknownTopicOrPartition.because(format!("The topic '{name}' does not exist."))),
+            Resource::EveryBroker => Ok(&self.broker_defaults),
+            Resource::Broker(id) => self
+                .brokers
+                .get(id)
+                .filter(|broker| broker.registered)
+                .map(|broker| &broker.configs)
+                .ok_or_else(|| Code::BrokerIdNotRegistered.because(format!("No broker with id {id} found."))),
+        }
     }
 
     pub(super) fn set_topic_configs(&mut self, name: &str, configs: BTreeMap<String, String>, rules: Rules) {
@@ -450,7 +468,7 @@ fn check_values(configs: &BTreeMap<String, String>) -> Result<(), Refusal> {
             return wrong(&format!("Value must be at least {least}"));
         }
     }
-    Ok(())
+    file::check_topic_defaults(configs)
 }
 
 /// What is wrong with a value of this type.
@@ -521,6 +539,7 @@ pub(super) fn topic_rules(
             bytes: limit("retention.bytes").map(|bytes| bytes as f64),
             compact: policies.contains(&"compact"),
         },
+        only_compacted: !deletes && policies.contains(&"compact"),
         roll: Roll { bytes: u64::try_from(number("segment.bytes")).unwrap_or(u64::MAX), millis: number("segment.ms") },
         cleaning: Cleaning {
             dirty_ratio: text("min.cleanable.dirty.ratio").parse().unwrap_or(0.5),

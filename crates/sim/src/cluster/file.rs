@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 use super::Cluster;
 use super::broker::{Broker, BrokerSpec, LogDir, Process};
 use super::configs::{CORDONED, ConfigSource, topic_rules};
-use super::topic::{Lag, Progress};
+use super::topic::{Lag, Progress, Rules};
+use crate::code::{Code, Refusal};
 use crate::ids::BrokerId;
+
+const RETENTION: &str = "log.retention.ms";
 
 /// What a topic's setting is called in a broker's file.
 const IN_FILES: [(&str, &str); 8] = [
@@ -17,7 +20,7 @@ const IN_FILES: [(&str, &str); 8] = [
     ("max.message.bytes", "message.max.bytes"),
     ("min.insync.replicas", "min.insync.replicas"),
     ("retention.bytes", "log.retention.bytes"),
-    ("retention.ms", "log.retention.ms"),
+    ("retention.ms", RETENTION),
     ("segment.bytes", "log.segment.bytes"),
     ("segment.ms", "log.roll.ms"),
     ("unclean.leader.election.enable", "unclean.leader.election.enable"),
@@ -46,6 +49,32 @@ const DYNAMIC: [&str; 20] = [
     "replica.alter.log.dirs.io.",
     "unclean.leader.election.enable",
 ];
+
+/// Refuses what topics would inherit and could not have.
+pub(super) fn check_topic_defaults(of_brokers: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    for (topic, broker) in IN_FILES {
+        let Some(value) = of_brokers.get(broker) else { continue };
+        if broker == RETENTION && value == "0" {
+            let text = format!("requirement failed: {RETENTION} must be unlimited (-1) or, greater than or equal to 1");
+            return Err(Code::InvalidRequest.because(text));
+        }
+        of_one(topic, as_topics_have_it(broker, value)).map_err(|refusal| {
+            let [of_topic, of_broker] = [topic, broker].map(|key| format!("configuration {key}:"));
+            Code::InvalidRequest.because(refusal.message.replace(&of_topic, &of_broker))
+        })?;
+    }
+    Ok(())
+}
+
+/// Of brokers' settings, everything below zero is for ever; a topic says -1.
+fn as_topics_have_it<'a>(broker: &str, value: &'a str) -> &'a str {
+    if broker == RETENTION && value.starts_with('-') { "-1" } else { value }
+}
+
+/// The rules of a topic that says nothing but this.
+fn of_one(key: &str, value: &str) -> Result<Rules, Refusal> {
+    topic_rules(&BTreeMap::from([(key.to_owned(), value.to_owned())]), &BTreeMap::new())
+}
 
 /// Whether a running broker takes a new value of this setting.
 pub(super) fn is_dynamic(name: &str) -> bool {
@@ -105,10 +134,14 @@ impl Cluster {
     /// Topics that do not say take what is set for all brokers, else what files say.
     pub(super) fn learn_topic_defaults(&mut self) {
         let of_brokers = |key: &str| self.broker_defaults.get(key).map(String::as_str).or_else(|| self.in_files(key));
-        let said = IN_FILES.iter().filter_map(|(topic, broker)| Some(((*topic).to_owned(), of_brokers(broker)?)));
-        let defaults: BTreeMap<String, String> = said.map(|(key, value)| (key, value.to_owned())).collect();
-        // What no topic could have is no default either.
-        if defaults == self.topic_defaults || topic_rules(&defaults, &BTreeMap::new()).is_err() {
+        let said = IN_FILES.iter().filter_map(|(topic, broker)| {
+            let value = of_brokers(broker)?;
+            Some((*topic, as_topics_have_it(broker, value)))
+        });
+        // What no topic could have is no default either: files are not checked.
+        let possible = said.filter(|(topic, value)| of_one(topic, value).is_ok());
+        let defaults: BTreeMap<String, String> = possible.map(|(key, value)| (key.into(), value.into())).collect();
+        if defaults == self.topic_defaults {
             return;
         }
         self.topic_defaults = defaults;

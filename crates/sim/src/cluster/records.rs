@@ -6,7 +6,7 @@ use super::Cluster;
 use super::topic::{Partition, Topic};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, Millis, TopicPartition};
-use crate::log::{Aborted, Batch, Log, all_have_keys};
+use crate::log::{Aborted, Batch, Log};
 
 /// How soon it is looked again whether retention has made room in memory.
 const COUNT_AGAIN_AFTER: Millis = 1_000;
@@ -98,35 +98,55 @@ impl Cluster {
         all_acks: bool,
         transactional_id: Option<&str>,
     ) -> Result<Appended, Refusal> {
-        let (topic, partition) = self.led_by(asked, tp)?;
-        let registration = &partition.registration;
-        if all_acks && registration.isr.len() < topic.rules.min_isr {
-            return Err(Code::NotEnoughReplicas.because(format!(
-                "The size of the current ISR : {} is insufficient to satisfy the min.isr requirement of {} for partition {tp}",
-                registration.isr.len(),
-                topic.rules.min_isr
-            )));
-        }
-        let batch = only_batch(records)?;
-        let size = batch.bytes.len();
-        if size > topic.rules.max_message {
-            return Err(Code::MessageTooLarge.because(format!(
-                "The record batch size in the append to {tp} is {size} bytes which exceeds the maximum configured value of {}.",
-                topic.rules.max_message
-            )));
-        }
-        let compacted = topic.rules.keep.compact;
+        let (batch, compacted) = self.admitted(asked, tp, records, all_acks)?;
         if batch.is_control() {
             return Err(Code::InvalidRecord.because("Clients must not write control batches."));
         }
-        batch.check_records()?;
-        if compacted && !all_have_keys(&batch) {
+        if !batch.check_records()? && compacted {
             return Err(Code::InvalidRecord
                 .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
         }
         if batch.is_transactional() {
             self.transactions.check_write(transactional_id, (batch.producer_id, batch.producer_epoch), tp)?;
         }
+        self.append(tp, batch)
+    }
+
+    /// The same for a batch of the simulation's own making: what is in it needs no look.
+    pub(super) fn produce_own(&mut self, asked: BrokerId, tp: &TopicPartition, records: Bytes) -> Result<(), Refusal> {
+        let (batch, _) = self.admitted(asked, tp, records, true)?;
+        self.append(tp, batch).map(drop)
+    }
+
+    /// The one batch that was sent, if the partition takes one of its size now; and whether its topic is compacted.
+    fn admitted(
+        &self,
+        asked: BrokerId,
+        tp: &TopicPartition,
+        records: Bytes,
+        all_acks: bool,
+    ) -> Result<(Batch, bool), Refusal> {
+        let (Topic { rules, .. }, partition) = self.led_by(asked, tp)?;
+        let in_sync = partition.registration.isr.len();
+        if all_acks && in_sync < rules.min_isr {
+            return Err(Code::NotEnoughReplicas.because(format!(
+                "The size of the current ISR : {in_sync} is insufficient to satisfy the min.isr requirement of {} for partition {tp}",
+                rules.min_isr
+            )));
+        }
+        let batch = only_batch(records)?;
+        let size = batch.bytes.len();
+        if size > rules.max_message {
+            return Err(Code::MessageTooLarge.because(format!(
+                "The record batch size in the append to {tp} is {size} bytes which exceeds the maximum configured value of {}.",
+                rules.max_message
+            )));
+        }
+        Ok((batch, rules.keep.compact))
+    }
+
+    fn append(&mut self, tp: &TopicPartition, batch: Batch) -> Result<Appended, Refusal> {
+        let size = batch.bytes.len();
         self.make_room(size)?;
         let now = self.now;
         let unknown = || Code::UnknownTopicOrPartition.plain();
@@ -189,6 +209,25 @@ impl Cluster {
             aborted,
             records: log.read(request.offset, limit, request.max_bytes, partition.registration.leader_epoch),
         })
+    }
+
+    /// Takes away what lies before an offset, or all that readers see (-1), of a partition that `asked` must lead. Returns
+    /// where the log begins then.
+    pub fn delete_records(&mut self, asked: BrokerId, tp: &TopicPartition, before: i64) -> Result<i64, Refusal> {
+        let (topic, _) = self.led_by(asked, tp)?;
+        if topic.rules.only_compacted {
+            return Err(Code::PolicyViolation
+                .because(format!("Records of partition {tp} can not be deleted due to the configured policy")));
+        }
+        let high_watermark = topic.high_watermark(tp.partition, self.now);
+        let before = if before == -1 { high_watermark } else { before };
+        if !(0..=high_watermark).contains(&before) {
+            return Err(Code::OffsetOutOfRange.plain());
+        }
+        let (unknown, now) = (|| Code::UnknownTopicOrPartition.plain(), self.now);
+        let topic = self.topics.get_mut(&tp.topic).ok_or_else(unknown)?;
+        topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.begin_at(before);
+        Ok(topic.start_offset(tp.partition, now))
     }
 
     /// Timestamp, offset and leader epoch of what is asked for; -1 where there is nothing.

@@ -89,7 +89,7 @@ impl Cluster {
             let Some(leader) = self.registration(topic, partition).and_then(|it| it.leader) else { continue };
             for batch in batches(&records) {
                 if let Some(bytes) = encode_batch(batch, &options).ok().filter(|_| self.is_reachable(leader)) {
-                    drop(self.produce(leader, &tp, bytes, true, None));
+                    drop(self.produce_own(leader, &tp, bytes));
                 }
             }
         }

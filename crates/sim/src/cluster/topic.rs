@@ -42,6 +42,8 @@ pub(crate) struct Weight {
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) keep: Keep,
+    /// Nobody may delete its records by hand either.
+    pub(crate) only_compacted: bool,
     pub(crate) roll: Roll,
     pub(crate) cleaning: Cleaning,
     pub(crate) min_isr: usize,

@@ -111,19 +111,21 @@ impl Batch {
     }
 
     /// Refuses a batch whose records are not what its head says of them, as a broker does before it keeps them: whoever
-    /// read it later could read nothing behind it either.
-    pub(crate) fn check_records(&self) -> Result<(), Refusal> {
+    /// read it later could read nothing behind it either. Tells whether all have a key, as compaction demands.
+    pub(crate) fn check_records(&self) -> Result<bool, Refusal> {
         let mut announced = self.last_offset - self.base_offset + 1;
+        let mut all_have_keys = true;
         for opened in open_batches(self.bytes.clone()) {
             // What cannot be decompressed is an error that Kafka has no code for.
             let opened = opened.map_err(|error| Code::UnknownServerError.because(error.to_string()))?;
             for stored in opened.records {
-                stored.map_err(|error| Code::InvalidRecord.because(error.to_string()))?;
+                let stored = stored.map_err(|error| Code::InvalidRecord.because(error.to_string()))?;
+                all_have_keys &= stored.record.key.is_some();
                 announced -= 1;
             }
         }
         match announced {
-            0 => Ok(()),
+            0 => Ok(all_have_keys),
             _ => Err(Code::InvalidRecord.because("A record batch has another number of records than it announces.")),
         }
     }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use evenkeel_kafka::records::{self, BatchOptions, Record, StoredRecord, decode_batches, encode_batch, open_batches};
+use evenkeel_kafka::records::{self, BatchOptions, Record, StoredRecord, decode_batches, encode_batch};
 
 use super::gap::emptied;
 use super::{Batch, Log};
@@ -150,13 +150,6 @@ struct Left {
 /// A batch's records; nothing if they cannot be read.
 fn records_of(batch: &Batch) -> Option<Vec<StoredRecord>> {
     decode_batches(batch.bytes.clone()).next()?.ok().map(|read| read.records)
-}
-
-/// Whether every record has a key, as a compacted topic demands.
-pub(crate) fn all_have_keys(batch: &Batch) -> bool {
-    let opened = open_batches(batch.bytes.clone()).next().and_then(Result::ok);
-    let mut records = opened.into_iter().flat_map(|batch| batch.records);
-    records.all(|stored| stored.map_or(true, |stored| stored.record.key.is_some()))
 }
 
 fn epoch_of(batch: &Batch) -> i32 {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::{Bytes, BytesMut};
 
 pub use batch::Batch;
-pub(crate) use clean::{Cleaning, all_have_keys};
+pub(crate) use clean::Cleaning;
 pub(crate) use segments::Roll;
 use segments::Segment;
 
@@ -51,8 +51,9 @@ pub struct Log {
     segments: VecDeque<Segment>,
     /// Behind the last record.
     end_offset: i64,
-    /// Retention has taken everything below this, which was so many records.
+    /// Retention, or somebody who asked for it, has taken everything below this.
     deleted_to: i64,
+    /// So many records went with the segments that retention took.
     deleted_records: i64,
     /// All records ever appended.
     records: i64,
@@ -241,7 +242,10 @@ impl Log {
 
     /// Timestamp and offset of the first record at or after `timestamp`.
     pub(crate) fn find_time(&self, timestamp: i64) -> Option<(i64, i64)> {
-        self.batches.iter().find(|batch| batch.max_timestamp >= timestamp).map(|batch| batch.find(timestamp))
+        let start = self.deleted_to;
+        let mut found = self.batches.iter().filter(|batch| batch.last_offset >= start);
+        let (time, offset) = found.find(|batch| batch.max_timestamp >= timestamp)?.find(timestamp);
+        Some((time, offset.max(start)))
     }
 
     /// Timestamp and offset of the youngest record.

@@ -46,15 +46,21 @@ impl Log {
         }
     }
 
-    /// Takes away the oldest segments: those with nothing younger than `before`, and those without
-    /// which `keep_bytes` are still there. What readers cannot see yet stays.
+    /// From now on the log begins here at the earliest. The bytes go with the next look at whole segments.
+    pub(crate) fn begin_at(&mut self, offset: i64) {
+        self.deleted_to = self.deleted_to.max(offset);
+    }
+
+    /// Takes away the oldest segments: those before the log's beginning, those with nothing younger than `before`, and
+    /// those without which `keep_bytes` are still there. What readers cannot see yet stays.
     pub(crate) fn trim(&mut self, before: i64, keep_bytes: u64, high_watermark: i64) {
         while let Some(first) = self.segments.front() {
             let kept: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
             let end = self.segments.get(1).map_or(self.end_offset, |next| next.base);
             let too_old = first.max_time < before;
             let too_much = kept.saturating_sub(first.bytes) >= keep_bytes;
-            if end > high_watermark || !(too_old || too_much) {
+            let is_unreadable = end <= self.deleted_to;
+            if end > high_watermark || !(too_old || too_much || is_unreadable) {
                 break;
             }
             self.segments.pop_front();
@@ -62,7 +68,7 @@ impl Log {
                 self.trimmed_bytes += batch.bytes.len() as u64;
                 self.deleted_records += super::length(&batch);
             }
-            self.deleted_to = end;
+            self.deleted_to = self.deleted_to.max(end);
         }
         let start = self.deleted_to;
         self.aborted.retain(|txn| txn.last_offset >= start);

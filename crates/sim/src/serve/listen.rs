@@ -15,7 +15,7 @@ use evenkeel_kafka::connect::{Address, Memory};
 use evenkeel_kafka::frame::{FrameError, FrameReader};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -27,10 +27,13 @@ use crate::ids::BrokerId;
 
 /// What a client may send before it has logged in.
 const STRANGERS_CAP: usize = 64 * 1024;
-/// A request that is longer waits for room before it is read: anybody may announce 100 MB.
+/// A request that is longer waits for room before it is read: anybody may announce 100 MB. An answer that is longer
+/// needs room until it is read.
 const SHORT: usize = 64 * 1024;
 /// How long such a request may take to arrive, once there is room for it.
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a client may leave an answer unread: as long as Kafka keeps an idle connection.
+const READING_PATIENCE: Duration = Duration::from_secs(600);
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -211,24 +214,32 @@ impl Listener {
             };
             self.reachable(broker).await;
             let lost = self.world.is_lost(broker, key);
-            let is_last = matches!(reply, Reply::Farewell(_));
+            let is_last = matches!(reply, Reply::Farewell(_) | Reply::Close(_));
             match reply {
                 Reply::Answer(bytes) | Reply::Farewell(bytes) if !lost => {
-                    if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
+                    let Some(_room) = self.room_for(&bytes) else {
+                        tracing::debug!(%broker, key, "an answer found no room beside those that nobody reads");
                         return;
-                    }
-                    if is_last {
-                        // TLS wants to be told that it ends; a client that has gone already does not care.
-                        let _gone = writer.shutdown().await;
+                    };
+                    let written = async {
+                        writer.write_all(&bytes).await?;
+                        writer.flush().await
+                    };
+                    if !matches!(timeout(READING_PATIENCE, written).await, Ok(Ok(()))) {
                         return;
                     }
                 }
                 Reply::Silence => {}
                 Reply::Close(Some(error)) => {
                     tracing::debug!(%broker, key, error = &error as &dyn std::error::Error, "a request cannot be answered");
-                    return;
                 }
+                Reply::Close(None) => {}
                 _ => return,
+            }
+            if is_last {
+                // TLS wants to be told that it ends; a client that has gone already does not care.
+                let _gone = writer.shutdown().await;
+                return;
             }
         }
     }
@@ -242,11 +253,20 @@ impl Listener {
         if length <= SHORT {
             return Ok(frames.next().await?.map(|frame| (frame, None)));
         }
-        let kilobytes = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
         // Fails only if the semaphore is closed, which nobody does.
-        let room = Arc::clone(&self.world.0.room).acquire_many_owned(kilobytes).await.ok();
+        let room = Arc::clone(&self.world.0.room).acquire_many_owned(kilobytes(length)).await.ok();
         let arrived = timeout(ARRIVAL_PATIENCE, frames.next()).await.map_err(io::Error::from)?;
         Ok(arrived?.map(|frame| (frame, room)))
+    }
+
+    /// The room that an answer takes until it is read. None is left where many are not: then it is lost, as on a broken
+    /// line, rather than kept as well.
+    fn room_for(&self, answer: &Bytes) -> Option<SemaphorePermit<'_>> {
+        self.world
+            .0
+            .room_for_answers
+            .try_acquire_many(if answer.len() <= SHORT { 0 } else { kilobytes(answer.len()) })
+            .ok()
     }
 
     fn handle(&self, broker: BrokerId, frame: Bytes) -> Reply {
@@ -278,6 +298,10 @@ impl Listener {
     async fn reachable(&self, broker: BrokerId) {
         wait_until(self.world.changes(), || self.world.look(|cluster| cluster.is_reachable(broker))).await;
     }
+}
+
+fn kilobytes(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
 }
 
 /// A port that is open. Dropping it closes it; conversations go on for as long as the broker does.
@@ -330,9 +354,68 @@ pub(super) async fn wait_until(mut changes: watch::Receiver<u64>, holds: impl Fn
 
 #[cfg(test)]
 mod tests {
+    use evenkeel_kafka::message::encode_request;
+    use kafka_protocol::messages::{ApiVersionsRequest, MetadataRequest};
+    use kafka_protocol::protocol::Request;
+    use tokio::io::AsyncReadExt;
+
+    use super::super::{CONNECTIONS, ROOM};
     use super::*;
     use crate::Options;
-    use crate::cluster::{BrokerSpec, Cluster};
+    use crate::cluster::{BrokerSpec, Cluster, NewTopic};
+
+    /// Asks something, and hears whether it is answered at all.
+    async fn is_answered<Q: Request>(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), request: &Q) -> bool {
+        let frame = encode_request(request, 0, 1, "test").expect("written");
+        // Whoever is not let in may be gone already.
+        let _gone = stream.write_all(&frame).await;
+        matches!(stream.read(&mut [0; 4]).await, Ok(1..))
+    }
+
+    #[tokio::test]
+    async fn who_comes_when_there_are_too_many_is_sent_away_until_somebody_goes() {
+        let world = World::new(Cluster::new(Options::default(), [BrokerSpec::new(0)]));
+        world.0.connections.forget_permits(CONNECTIONS - 2);
+        let port = Listener::plain(world).bind(BrokerId(0), 0).await.expect("any port");
+        let come = async || {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).await.expect("it is open");
+            is_answered(&mut stream, &ApiVersionsRequest::default()).await.then_some(stream)
+        };
+        let (first, second) = (come().await.expect("let in"), come().await.expect("let in"));
+        assert!(come().await.is_none());
+        drop(first);
+        // Until the broker has noticed.
+        while come().await.is_none() {}
+        drop(second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_nobody_reads_are_bounded() {
+        let mut cluster = Cluster::new(Options::default(), [BrokerSpec::new(0)]);
+        cluster.create_topic(&NewTopic::new("t", 5_000, 1), false).expect("made");
+        // Until the broker has heard of it.
+        cluster.tick(1_000);
+        let world = World::new(cluster);
+        // Room for one such answer, and a little.
+        world.0.room_for_answers.forget_permits(ROOM - 200);
+        let listener = Listener::plain(world);
+        listener.announce(BrokerId(0), "sim", 9_092);
+        let enter = || {
+            let (ours, theirs) = tokio::io::duplex(1 << 10);
+            let listener = listener.clone();
+            tokio::spawn(async move { listener.serve(BrokerId(0), theirs).await });
+            ours
+        };
+        let mut unread = enter();
+        assert!(is_answered(&mut unread, &MetadataRequest::default()).await);
+        assert!(!is_answered(&mut enter(), &MetadataRequest::default()).await, "no room beside what is not read");
+        assert!(is_answered(&mut enter(), &ApiVersionsRequest::default()).await, "short answers need none");
+        // Whoever never reads is sent away in the end, and makes room.
+        let mut rest = Vec::new();
+        tokio::time::sleep(READING_PATIENCE).await;
+        unread.read_to_end(&mut rest).await.expect("an end");
+        assert!(is_answered(&mut enter(), &MetadataRequest::default()).await);
+    }
 
     #[tokio::test]
     async fn a_port_that_was_closed_is_free_at_once() {

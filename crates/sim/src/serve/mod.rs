@@ -26,7 +26,8 @@ const LOOK_AGAIN: Millis = 50;
 
 /// More connections than this are not let in.
 const CONNECTIONS: usize = 10_000;
-/// What long requests may take together before they are handled, in kilobytes.
+/// What long requests may take together before they are handled, and as much what long answers may take until they are
+/// read, in kilobytes.
 const ROOM: usize = 512 * 1024;
 
 /// A cluster in tokio's time, shared by all that serve it or tamper with it.
@@ -50,6 +51,8 @@ struct Inner {
     connections: Arc<Semaphore>,
     /// Kilobytes that long requests may still take while they arrive.
     room: Arc<Semaphore>,
+    /// Kilobytes that long answers may still take while nobody has read them.
+    room_for_answers: Semaphore,
 }
 
 impl World {
@@ -73,6 +76,7 @@ impl World {
             losses: Mutex::default(),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
             room: Arc::new(Semaphore::new(ROOM)),
+            room_for_answers: Semaphore::new(ROOM),
         }))
     }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use crate::*;
 use evenkeel_sim::cluster::{Alteration, ConfigSource, Operation, Placement, Resource};
 
@@ -188,4 +190,44 @@ fn what_is_set_for_all_brokers_holds_for_topics_that_do_not_say_otherwise() {
         );
         assert_eq!(code(written.map(|_| ())), expected, "{name}");
     }
+}
+
+#[test]
+fn what_no_topic_could_have_is_no_default_and_spoils_none() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    let all = Resource::EveryBroker;
+    for (key, bad) in [("min.insync.replicas", "0"), ("log.segment.bytes", "1000"), ("log.cleanup.policy", "shred")] {
+        for resource in [&all, &broker0()] {
+            let refused = alter(&mut cluster, resource, &[set(key, bad)]).expect_err(key);
+            assert_eq!(refused.code, Code::InvalidRequest, "{key}={bad}");
+            assert!(refused.message.contains(&format!("for configuration {key}:")), "{}", refused.message);
+        }
+    }
+    // Files are believed, and what is wrong in one is no default.
+    cluster.stop_broker(BrokerId(2));
+    let file = BTreeMap::from([("log.segment.bytes".to_owned(), "1000".to_owned())]);
+    cluster.boot_broker(BrokerSpec { file, ..broker(2) });
+    alter(&mut cluster, &all, &[set("log.retention.ms", "1000")]).expect("accepted");
+    let shown = cluster.describe_configs(BrokerId(0), &topic()).expect("its settings");
+    let value = |key: &str| shown.iter().find(|entry| entry.name == key).and_then(|entry| entry.value.as_deref());
+    assert_eq!((value("retention.ms"), value("segment.bytes")), (Some("1000"), Some("1073741824")));
+}
+
+#[test]
+fn settings_are_replaced_as_a_whole() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    alter(&mut cluster, &topic(), &[set("retention.ms", "1000"), set("segment.ms", "1000")]).expect("accepted");
+    let only = |value: Option<&str>| [("retention.ms".to_owned(), value.map(str::to_owned))].into_iter();
+    let set_here = |cluster: &Cluster| {
+        let shown = cluster.describe_configs(BrokerId(0), &topic()).expect("its settings");
+        let here = shown.into_iter().filter(|entry| entry.source == ConfigSource::Topic);
+        here.map(|entry| (entry.name, entry.value.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    let before = set_here(&cluster);
+    cluster.replace_configs(&topic(), only(Some("7")), true).expect("it could be");
+    cluster.replace_configs(&topic(), only(None), false).expect_err("no value");
+    cluster.replace_configs(&topic(), only(Some("soon")), false).expect_err("no number");
+    assert_eq!(set_here(&cluster), before);
+    cluster.replace_configs(&topic(), only(Some("7")), false).expect("accepted");
+    assert_eq!(set_here(&cluster), [("retention.ms".to_owned(), "7".to_owned())]);
 }

@@ -46,6 +46,37 @@ fn records_are_written_to_and_read_from_the_leader() -> Result<(), Refusal> {
 }
 
 #[test]
+fn records_are_deleted_up_to_an_offset_and_no_further() -> Result<(), Refusal> {
+    let mut cluster = empty_partition(3, &[0, 1]);
+    for value in ["a", "b", "c"] {
+        produce(&mut cluster, 0, plain(value))?;
+    }
+    cluster.tick(1_000);
+    let delete = |cluster: &mut Cluster, asked, before| {
+        cluster.delete_records(BrokerId(asked), &t0(), before).map_err(|refusal| refusal.code)
+    };
+    assert_eq!(delete(&mut cluster, 1, 2), Err(Code::NotLeaderOrFollower));
+    assert_eq!(delete(&mut cluster, 0, 4), Err(Code::OffsetOutOfRange));
+    assert_eq!(delete(&mut cluster, 0, -2), Err(Code::OffsetOutOfRange));
+    assert_eq!([delete(&mut cluster, 0, 2), delete(&mut cluster, 0, 1)], [Ok(2), Ok(2)], "what is gone stays so");
+    assert_eq!(read(&cluster, 0, 1, Isolation::ReadUncommitted).map_err(|it| it.code), Err(Code::OffsetOutOfRange));
+    assert_eq!(read(&cluster, 0, 2, Isolation::ReadUncommitted)?, [2]);
+    let find = |cluster: &Cluster, query| {
+        cluster.list_offset(BrokerId(0), &t0(), query, Isolation::ReadUncommitted, None).map(|found| found.1)
+    };
+    assert_eq!((find(&cluster, OffsetQuery::Earliest)?, find(&cluster, OffsetQuery::At(STAMP))?), (2, 2));
+    assert_eq!(delete(&mut cluster, 0, -1), Ok(3), "all of them");
+    // Whole segments go at the next look, and offsets go on where they were.
+    cluster.tick(3_600_000);
+    assert_eq!(produce(&mut cluster, 0, plain("d"))?, 3);
+    assert_eq!(read(&cluster, 0, 3, Isolation::ReadUncommitted)?, [3]);
+    let compact = [configs::set("cleanup.policy", "compact")];
+    configs::alter(&mut cluster, &evenkeel_sim::cluster::Resource::Topic("t".to_owned()), &compact)?;
+    assert_eq!(delete(&mut cluster, 0, 4), Err(Code::PolicyViolation));
+    Ok(())
+}
+
+#[test]
 fn a_leader_epoch_from_the_future_or_the_past_is_refused() {
     let mut cluster = empty_partition(3, &[0, 1]);
     reassign(&mut cluster, &[0]).expect("accepted");

@@ -317,6 +317,21 @@ answered!(
             .with_resource_type(kind).with_resource_name(word(name)).with_configuration_keys(None);
         DescribeConfigsRequest::default().with_resources(vec![of(2, "t"), of(4, "0"), of(4, "1")]).with_include_synonyms(true)
     },
+    AlterConfigsRequest => |_, _| {
+        let config = alter_configs_request::AlterableConfig::default();
+        let config = config.with_name(word("retention.ms")).with_value(Some(word("1000")));
+        let topic = alter_configs_request::AlterConfigsResource::default().with_resource_type(2);
+        AlterConfigsRequest::default()
+            .with_resources(vec![topic.with_resource_name(word("t")).with_configs(vec![config])])
+    },
+    ListConfigResourcesRequest => |version, _| {
+        ListConfigResourcesRequest::default().with_resource_types(if version > 0 { vec![2, 4] } else { vec![] })
+    },
+    DeleteRecordsRequest => |_, _| {
+        let partition = delete_records_request::DeleteRecordsPartition::default().with_offset(-1);
+        let topic = delete_records_request::DeleteRecordsTopic::default().with_name(name("t"));
+        DeleteRecordsRequest::default().with_topics(vec![topic.with_partitions(vec![partition])])
+    },
     IncrementalAlterConfigsRequest => |_, _| {
         let config = incremental_alter_configs_request::AlterableConfig::default()
             .with_name(word("retention.ms")).with_value(Some(word("1000")));
@@ -412,12 +427,15 @@ fn a_broker_asked_for_controllers_says_that_it_is_none() {
 }
 
 #[test]
-fn the_announced_versions_are_those_of_a_real_broker() {
+fn the_announced_versions_of_administration_are_those_of_a_real_broker() {
     let of = |key: ApiKey| served().find(|(served, _, _)| *served == key).map(|(_, oldest, newest)| (oldest, newest));
     for (key, versions) in [
         (ApiKey::CreateTopics, (2, 7)),
         (ApiKey::Metadata, (0, 13)),
         (ApiKey::DescribeConfigs, (1, 4)),
+        (ApiKey::AlterConfigs, (0, 2)),
+        (ApiKey::ListConfigResources, (0, 1)),
+        (ApiKey::DeleteRecords, (0, 2)),
         (ApiKey::AlterReplicaLogDirs, (1, 2)),
         (ApiKey::DescribeLogDirs, (1, 5)),
         (ApiKey::ElectLeaders, (0, 2)),

@@ -17,6 +17,7 @@ promises!(
     throttles_of_topics_are_lists_of_replicas,
     rates_show_only_where_they_are_set,
     bad_settings_are_refused,
+    values_that_nothing_can_have_are_refused,
 );
 
 const RETENTION: &str = "retention.ms";
@@ -100,6 +101,59 @@ async fn bad_settings_are_refused(world: &World) {
         world.client.alter_configs(&BTreeMap::from([(topic.clone(), changes)]), true).await.whole().expect("an answer");
     assert_eq!(answers, BTreeMap::from([(topic.clone(), Ok(()))]));
     assert_eq!(describe(world, &topic, RETENTION).await.map(|one| one.source), Some(Source::Default));
+}
+
+async fn values_that_nothing_can_have_are_refused(world: &World) {
+    let topic = Resource::Topic(world.topic(&[&[0]]).await);
+    for (key, value) in [
+        ("cleanup.policy", "shred"),
+        ("compression.type", "zip"),
+        ("delete.retention.ms", "-1"),
+        ("flush.messages", "0"),
+        ("index.interval.bytes", "-1"),
+        ("local.retention.ms", "-3"),
+        ("max.compaction.lag.ms", "0"),
+        ("max.message.bytes", "-1"),
+        ("message.timestamp.type", "Never"),
+        ("min.cleanable.dirty.ratio", "1.5"),
+        ("min.insync.replicas", "0"),
+        (RETENTION, "-2"),
+        ("segment.bytes", "1000"),
+        ("segment.index.bytes", "3"),
+        ("segment.ms", "0"),
+        ("unclean.leader.election.enable", "perhaps"),
+    ] {
+        assert_eq!(would_alter(world, &topic, key, value).await, Err(ErrorCode(40)), "{key}={value}");
+    }
+    for (key, value) in [
+        ("background.threads", "0"),
+        ("log.cleanup.policy", "shred"),
+        ("log.retention.ms", "0"),
+        ("log.roll.ms", "0"),
+        ("log.segment.bytes", "1000"),
+        ("message.max.bytes", "-1"),
+        ("min.insync.replicas", "0"),
+        ("num.io.threads", "0"),
+        ("num.network.threads", "0"),
+        ("num.replica.fetchers", "0"),
+        ("unclean.leader.election.enable", "perhaps"),
+    ] {
+        for resource in [Resource::AllBrokers, Resource::Broker(BrokerId(1))] {
+            assert_eq!(
+                would_alter(world, &resource, key, value).await,
+                Err(ErrorCode(42)),
+                "{resource:?} {key}={value}"
+            );
+        }
+    }
+}
+
+/// What a dry run says.
+async fn would_alter(world: &World, resource: &Resource, key: &str, value: &str) -> Result<(), ErrorCode> {
+    let changes = BTreeMap::from([(key.to_owned(), Change::Set(value.to_owned()))]);
+    let changes = BTreeMap::from([(resource.clone(), changes)]);
+    let mut answers = world.client.alter_configs(&changes, true).await.whole().expect("an answer");
+    answers.remove(resource).expect("the resource's answer").map_err(|refusal| refusal.code)
 }
 
 pub(crate) async fn alter(world: &World, resource: &Resource, key: &str, change: Change) -> Result<(), Refusal> {

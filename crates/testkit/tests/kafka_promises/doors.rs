@@ -100,18 +100,22 @@ async fn renewed_certificates_are_used_by_the_next_connection(world: &World) {
 }
 
 async fn the_wrong_door_is_told_from_a_broken_one(world: &World) {
-    // No TLS where TLS is wanted, TLS where none is, and no login where one is wanted.
-    let doors: [(Listener, Arc<dyn Connector>); 3] = [
-        (Listener::SaslSsl, Arc::new(Tcp)),
-        (Listener::Plaintext, tls(world, None)),
-        (Listener::SaslSsl, tls(world, None)),
-    ];
-    for (listener, connector) in doors {
-        // Not for long: brokers hang up without a word, so a client cannot know that it will never be let in.
-        let settings = Settings { patience: BRIEFLY, ..Settings::new(world.brokers.bootstrap(listener)) };
-        let failure = Client::new(connector, settings).describe_cluster().await.unwrap_err();
-        assert!(matches!(failure, Error::Connect { .. } | Error::Call { .. }), "{listener:?}: {failure:?}");
-    }
+    let fails = async |listener, connector: Arc<dyn Connector>| {
+        knock(world, listener, connector, None).describe_cluster().await.unwrap_err()
+    };
+    // No TLS where TLS is wanted: brokers answer with an alert.
+    let failure = fails(Listener::SaslSsl, Arc::new(Tcp)).await;
+    let Error::Connect { source: ConnectError::Greeting(call), .. } = &failure else { panic!("{failure:?}") };
+    assert!(format!("{call:?}").contains("Tls"), "{call:?}");
+    assert_eq!(failure.remedy(), Remedy::AskUser);
+    // No login where one is wanted: they greet, and hang up at whatever is asked next.
+    let failure = fails(Listener::SaslSsl, tls(world, None)).await;
+    assert!(matches!(failure, Error::Connect { source: ConnectError::LoginWanted, .. }), "{failure:?}");
+    assert_eq!(failure.remedy(), Remedy::AskUser);
+    // TLS where none is: they hang up, as one that is about to end does too; so it is tried again for a while.
+    let settings = Settings { patience: BRIEFLY, ..Settings::new(world.brokers.bootstrap(Listener::Plaintext)) };
+    let failure = Client::new(tls(world, None), settings).describe_cluster().await.unwrap_err();
+    assert!(matches!(failure, Error::Connect { source: ConnectError::Tls(_), .. }), "{failure:?}");
 }
 
 /// A client at one of the doors.

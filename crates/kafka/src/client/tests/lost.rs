@@ -269,6 +269,18 @@ async fn a_broker_that_hangs_up_on_everybody_is_said_to_want_a_login() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn brokers_that_all_hang_up_are_said_to_want_a_login() {
+    let memory = Memory::default();
+    (1..=30).for_each(|port| play(&memory, port, |_| Reply::Hangup));
+    let before = Instant::now();
+    let settings = Settings::new((1..=30).map(address).collect());
+    let client = Client::new(Arc::new(memory), settings);
+    let error = client.describe_cluster().await.unwrap_err();
+    assert!(matches!(error, Error::Connect { source: ConnectError::LoginWanted, .. }), "{error:?}");
+    assert!(before.elapsed() < Duration::from_secs(5), "not each of them for itself");
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_broker_is_asked_after_a_picture_that_was_wrong() {
     let memory = Memory::default();
     // The first believes for ever that it leads.
