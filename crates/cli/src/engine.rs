@@ -63,6 +63,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let text = check::explained(&args.config, &files);
         return Ok(std::io::stdout().lock().write_all(text.as_bytes())?);
     }
+    run_with(files)
+}
+
+/// Runs an engine with these files until it is told to stop.
+pub(crate) fn run_with(files: Files) -> anyhow::Result<()> {
     for warning in &files.warnings {
         tracing::warn!(key = warning.key, "{}", warning.text);
     }

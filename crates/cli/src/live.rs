@@ -120,6 +120,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_that_ends_in_a_backslash_does_not_swallow_the_address() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for text in ["client.id=me\\", "client.id=me\\\n", "client.id=me\\\r\n", "client.id=me", ""] {
+            std::fs::write(file.path(), text).unwrap();
+            let options = Options { command_config: Some(file.path().to_owned()), capacity: None, seconds: 1 };
+            let connection = options.connection("kafka:9092").unwrap();
+            assert_eq!(connection.bootstrap, ["kafka:9092".parse().unwrap()], "{text:?}");
+            assert!(text.is_empty() || connection.client_id == "me", "{text:?}: {}", connection.client_id);
+        }
+    }
+
+    #[test]
     fn brokers_are_as_large_as_their_directories_and_silent_ones_as_the_largest() {
         let room = |mb: u64| Room { total: Some(mb * 1024 * 1024), usable: None };
         let rooms = |of: &[u64]| (0..).zip(of).map(|(n, mb): (u32, _)| (format!("/d{n}"), room(*mb))).collect();

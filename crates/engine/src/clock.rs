@@ -39,3 +39,28 @@ impl WallClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_machines_time_is_asked_each_time_and_not_counted_on_from_the_start() {
+        let machine = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+        let (clock, before) = (WallClock::system(), machine());
+        // What timers count and what the machine's clock shows drift apart, as over a suspend.
+        tokio::time::advance(Duration::from_millis(HOUR)).await;
+        assert!((before..=machine()).contains(&clock.now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_for_tests_goes_with_timers() {
+        let clock = WallClock::starting_at(5);
+        tokio::time::advance(Duration::from_millis(HOUR)).await;
+        assert_eq!(clock.now(), 5 + HOUR as i64);
+    }
+}

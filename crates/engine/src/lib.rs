@@ -20,5 +20,6 @@ pub mod planner;
 pub mod proposals;
 mod said;
 pub mod serve;
+pub mod strimzi;
 pub mod tasks;
 pub mod watch;

@@ -4,12 +4,20 @@
 mod lives;
 mod stage;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_kafka::{
-    TopicPartition,
+    Client, Settings, TopicPartition,
     calls::offsets::{Isolation, Place},
+    connect::{Address, Connector, Memory, Opening},
 };
 use evenkeel_rest::{
     Answer,
@@ -17,8 +25,11 @@ use evenkeel_rest::{
     parameter::TaskStatus,
     request::{self, StopProposalExecution},
 };
-use evenkeel_sim::cluster::{BrokerSpec, Fault, NewTopic, Reassignment};
-use lives::{PATIENCE, executing, removing, spread, task};
+use evenkeel_sim::{
+    BrokerId,
+    cluster::{BrokerSpec, Fault, NewTopic, Reassignment},
+};
+use lives::{Life, PATIENCE, executing, removing, spread, task};
 use stage::{Stage, moves};
 
 #[tokio::test(start_paused = true)]
@@ -89,15 +100,20 @@ async fn a_stop_takes_back_what_is_under_way() {
     assert!(after.iter().all(|record| record.replicas.len() == 2 && record.adding.is_empty()));
 }
 
+/// Carries out a removal of broker 0 to its end.
+async fn empty_the_first(life: &Life) {
+    let reply = life.client.ask_and_wait(&removing(0), PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+    life.until("it runs", |phase| *phase != Phase::Idle).await;
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_broker_is_emptied_and_left_alone_for_a_while_even_after_a_restart() {
     let stage = Stage::new();
     let life = stage.engine();
     life.proposed(&spread()).await;
-    let reply = life.client.ask_and_wait(&removing(0), PATIENCE, Duration::from_secs(1)).await;
-    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
-    life.until("it runs", |phase| *phase != Phase::Idle).await;
-    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    empty_the_first(&life).await;
     assert!(!stage.holders().contains(&0), "{:?}", stage.holders());
     drop(life);
 
@@ -107,6 +123,30 @@ async fn a_broker_is_emptied_and_left_alone_for_a_while_even_after_a_restart() {
     assert_eq!(state.executor_state.unwrap().recently_removed_brokers, [0]);
     let (spared, _) = life.proposed(&spread()).await;
     assert_eq!(spared.summary.excluded_brokers_for_replica_move, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_comes_with_the_id_of_one_that_left_is_another_one() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    empty_the_first(&life).await;
+    let removed = async || {
+        let Answer::Ready(state) = life.client.ask(&request::State::default()).await.answer else { panic!("no state") };
+        state.executor_state.unwrap().recently_removed_brokers
+    };
+    let gone = BrokerId(0);
+    // One that is only away is left alone when it is back.
+    stage.world.with(|cluster| cluster.stop_broker(gone));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(removed().await, [0]);
+    stage.world.with(|cluster| cluster.unregister_broker(gone)).unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(removed().await, [0; 0]);
+    stage.world.with(|cluster| cluster.start_broker(gone));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (welcome, _) = life.proposed(&spread()).await;
+    assert_eq!(welcome.summary.excluded_brokers_for_replica_move, [0; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -367,4 +407,42 @@ async fn healing_that_never_happens_is_not_said_to_be_switched_on() {
     let asked = request::Admin { enable_self_healing_for: [kind].into(), ..Default::default() };
     let Answer::Ready(answer) = life.client.ask(&asked).await.answer else { panic!("admin answers") };
     assert_eq!(answer.self_healing_enabled_after, [(kind, false)].into());
+}
+
+/// A way to brokers with a fault of ours in it, once it is switched on.
+#[derive(Debug)]
+struct Faulty {
+    way: Memory,
+    broken: Arc<AtomicBool>,
+}
+
+impl Connector for Faulty {
+    fn open<'a>(&'a self, address: &'a Address) -> Opening<'a> {
+        assert!(!self.broken.load(Ordering::Relaxed), "a fault of ours");
+        self.way.open(address)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_fails_is_told_of_and_the_rest_still_answers() {
+    let (stage, broken) = (Stage::new(), Arc::new(AtomicBool::new(false)));
+    let connector = Faulty { way: stage.pipes.connector(), broken: Arc::clone(&broken) };
+    let bootstrap = (0..4).map(|id| stage.pipes.address(evenkeel_sim::BrokerId(id))).collect();
+    let life = stage.engine_over(Client::new(Arc::new(connector), Settings::new(bootstrap)), "");
+    life.proposed(&spread()).await;
+    assert_eq!(life.got("/readyz").await.0, 200);
+    // A broker comes back, and whoever is the first to connect to it anew breaks off.
+    broken.store(true, Ordering::Relaxed);
+    for fault in [Fault::Crash(evenkeel_sim::BrokerId(3)), Fault::Return(evenkeel_sim::BrokerId(3))] {
+        stage.world.with(|cluster| cluster.suffer(&fault));
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
+    let (status, body) = life.got("/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("a part of the engine has failed"), "{body}");
+    // Nor does it pass by itself.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(life.got("/readyz").await.1.contains("has to be started again"));
+    assert_eq!(life.got("/healthz").await.0, 200);
+    assert_eq!(life.got("/kafkacruisecontrol/state").await.0, 200);
 }

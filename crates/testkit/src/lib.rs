@@ -3,6 +3,7 @@
 pub mod certificates;
 pub mod client;
 mod embedded;
+pub mod evenkeel_engine;
 pub mod evenkeel_kube;
 pub mod kafka_client;
 pub mod kubectl;

@@ -46,7 +46,7 @@ impl Connection {
 
     pub(super) fn of(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Connection {
         let protocol_key = "security.protocol";
-        let protocol = keys.text(protocol_key).unwrap_or("PLAINTEXT").to_ascii_uppercase();
+        let protocol = keys.text_or(protocol_key, "PLAINTEXT").to_ascii_uppercase();
         let (by_tls, by_sasl) = match protocol.as_str() {
             "PLAINTEXT" => (false, false),
             "SSL" => (true, false),
@@ -64,7 +64,7 @@ impl Connection {
         }
         Connection {
             bootstrap: bootstrap(keys),
-            client_id: keys.text("client.id").unwrap_or("evenkeel").to_owned(),
+            client_id: keys.text_or("client.id", "evenkeel").to_owned(),
             tls: by_tls.then(|| tls(keys, warnings)),
             credentials,
             request_patience: keys.maybe("request.timeout.ms", 1_u64).map(Duration::from_millis),
@@ -116,7 +116,7 @@ fn bootstrap(keys: &Keys<'_>) -> Vec<Address> {
 
 fn credentials(keys: &Keys<'_>) -> Option<Credentials> {
     let key = "sasl.mechanism";
-    let mechanism = keys.text(key).unwrap_or("GSSAPI");
+    let mechanism = keys.text_or(key, "GSSAPI");
     let hash = match mechanism {
         "PLAIN" => None,
         "SCRAM-SHA-256" => Some(Hash::Sha256),
@@ -202,7 +202,7 @@ fn tls(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> TlsFiles {
 fn pem_file(keys: &Keys<'_>, store: &str) -> Option<PathBuf> {
     let (location, kind) = (format!("ssl.{store}.location"), format!("ssl.{store}.type"));
     let path = keys.text(&location)?;
-    match keys.text(&kind).unwrap_or("JKS").to_ascii_uppercase().as_str() {
+    match keys.text_or(&kind, "JKS").to_ascii_uppercase().as_str() {
         "PEM" => return Some(PathBuf::from(path)),
         "PKCS12" => keys.wrong(
             &kind,

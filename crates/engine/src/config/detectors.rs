@@ -91,7 +91,7 @@ const NOTIFIER: &str = "anomaly.notifier.class";
 const WEBHOOK: &str = "evenkeel.notifier.webhook";
 
 fn notifier(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> (Manner, Vec<Channel>, Option<ClusterName>) {
-    let class = keys.text(NOTIFIER).unwrap_or("NoopNotifier");
+    let class = keys.text_or(NOTIFIER, "NoopNotifier");
     let mut warn = |key: &str, text: String| warnings.push(Remark { key: key.to_owned(), text });
     let unsent = |key: &str| format!("is not set: without it nothing is sent to {key}");
     match class.rsplit('.').next().unwrap_or(class) {

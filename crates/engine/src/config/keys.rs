@@ -1,7 +1,7 @@
 //! Reads typed values out of properties and gathers everything that is wrong with them, so that one
 //! look at the answer mends the whole file.
 
-use std::{cell::RefCell, collections::BTreeSet, fmt::Display, ops::RangeInclusive, str::FromStr};
+use std::{cell::RefCell, collections::BTreeMap, fmt::Display, ops::RangeInclusive, str::FromStr};
 
 use evenkeel_balancer::goal::Goal;
 
@@ -22,10 +22,19 @@ impl Display for Remark {
     }
 }
 
+/// What a key is read as.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// What holds where it is not given, if that is one value.
+    pub default: Option<String>,
+    /// What it may be, if not any text.
+    pub values: Option<String>,
+}
+
 /// Properties being read.
 pub(super) struct Keys<'a> {
     properties: &'a Properties,
-    asked: RefCell<BTreeSet<String>>,
+    asked: RefCell<BTreeMap<String, Meaning>>,
     errors: RefCell<Vec<Remark>>,
 }
 
@@ -35,8 +44,18 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn text(&self, key: &str) -> Option<&'a str> {
-        self.asked.borrow_mut().insert(key.to_owned());
+        self.asked.borrow_mut().entry(key.to_owned()).or_default();
         self.properties.get(key)
+    }
+
+    /// What stands in the properties, or else the default.
+    pub(super) fn text_or(&self, key: &str, default: &'a str) -> &'a str {
+        self.note(key, Some(default.to_owned()), None);
+        self.text(key).unwrap_or(default)
+    }
+
+    fn note(&self, key: &str, default: Option<String>, values: Option<String>) {
+        self.asked.borrow_mut().insert(key.to_owned(), Meaning { default, values });
     }
 
     /// Whether it is given, be it as nothing.
@@ -53,6 +72,10 @@ impl<'a> Keys<'a> {
     where
         T: FromStr + PartialOrd + Display + Copy,
     {
+        let (least, most) = (range.start(), range.end().to_string());
+        // What no one would ever reach is no limit to speak of.
+        let values = if most.len() > 15 { format!("{least} and more") } else { format!("{least} to {most}") };
+        self.note(key, Some(default.to_string()), Some(values));
         let Some(text) = self.text(key) else { return default };
         match text.parse() {
             Ok(number) if range.contains(&number) => number,
@@ -65,6 +88,7 @@ impl<'a> Keys<'a> {
 
     /// A number that may be absent, with `-1` and the like standing for that.
     pub(super) fn maybe<T: FromStr + PartialOrd + Display + Copy>(&self, key: &str, least: T) -> Option<T> {
+        self.note(key, None, Some(format!("{least} and more")));
         let text = self.text(key)?;
         match text.parse() {
             Ok(number) if number >= least => Some(number),
@@ -83,11 +107,14 @@ impl<'a> Keys<'a> {
 
     /// As Java reads it: `true` in any case is true, anything else is not.
     pub(super) fn flag(&self, key: &str, default: bool) -> bool {
+        self.note(key, Some(default.to_string()), Some("true, false".to_owned()));
         self.text(key).map_or(default, |text| text.eq_ignore_ascii_case("true"))
     }
 
     /// Goals by name, with or without their package. Those that are not built are left out and named.
     pub(super) fn goals(&self, key: &str, default: &[Goal], unbuilt: &mut Vec<Remark>) -> Vec<Goal> {
+        let names: Vec<&str> = default.iter().map(|goal| goal.name()).collect();
+        self.note(key, Some(names.join(", ")), Some("names of goals".to_owned()));
         let Some(text) = self.text(key) else { return default.to_vec() };
         let mut goals = Vec::new();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -106,7 +133,7 @@ impl<'a> Keys<'a> {
     }
 
     /// What was asked for, and what was wrong.
-    pub(super) fn into_findings(self) -> (BTreeSet<String>, Vec<Remark>) {
+    pub(super) fn into_findings(self) -> (BTreeMap<String, Meaning>, Vec<Remark>) {
         (self.asked.into_inner(), self.errors.into_inner())
     }
 }

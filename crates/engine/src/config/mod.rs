@@ -12,4 +12,4 @@ pub mod settings;
 pub mod store;
 pub mod webserver;
 
-pub use keys::Remark;
+pub use keys::{Meaning, Remark};

@@ -11,7 +11,7 @@ use evenkeel_balancer::{
 
 use super::{
     connection::Connection,
-    keys::{Keys, Remark},
+    keys::{Keys, Meaning, Remark},
     properties::Properties,
     store::SampleStore,
 };
@@ -141,6 +141,15 @@ pub struct Read {
 impl Settings {
     /// Reads them; all that is wrong, if anything is.
     pub fn read(properties: &Properties) -> Result<Read, Vec<Remark>> {
+        Settings::read_asking(properties).1
+    }
+
+    /// What each key is read as that is asked for with these properties; some are asked for only if others say so.
+    pub fn asked_for(properties: &Properties) -> BTreeMap<String, Meaning> {
+        Settings::read_asking(properties).0
+    }
+
+    fn read_asking(properties: &Properties) -> (BTreeMap<String, Meaning>, Result<Read, Vec<Remark>>) {
         let keys = Keys::new(properties);
         let mut warnings = Vec::new();
         let connection = Connection::of(&keys, &mut warnings);
@@ -167,14 +176,14 @@ impl Settings {
         }
         let (asked, errors) = keys.into_findings();
         if !errors.is_empty() {
-            return Err(errors);
+            return (asked, Err(errors));
         }
-        let unheeded = properties.keys().filter(|key| !asked.contains(*key));
+        let unheeded = properties.keys().filter(|key| !asked.contains_key(*key));
         warnings.extend(unheeded.filter_map(|key| {
             let (_, text) = MISSED.iter().find(|(start, _)| key.starts_with(start))?;
             Some(Remark { key: key.to_owned(), text: (*text).to_owned() })
         }));
-        Ok(Read { settings, warnings })
+        (asked, Ok(Read { settings, warnings }))
     }
 }
 
@@ -213,7 +222,7 @@ fn refuse_unsafe(keys: &Keys<'_>) {
     if keys.flag("two.step.verification.enabled", false) {
         keys.wrong("two.step.verification.enabled", "is not built: requests would run without a review");
     }
-    let provider = keys.text("webserver.security.provider").unwrap_or("BasicSecurityProvider");
+    let provider = keys.text_or("webserver.security.provider", "BasicSecurityProvider");
     if keys.flag("webserver.security.enable", false) && !provider.ends_with("BasicSecurityProvider") {
         keys.wrong("webserver.security.provider", format!("`{provider}` is not built: only BasicSecurityProvider is"));
     }
@@ -233,7 +242,7 @@ fn monitor(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Monitor {
             Source::Automatic
         }
     };
-    let text = |key, default: &str| keys.text(key).unwrap_or(default).to_owned();
+    let text = |key, default: &'static str| keys.text_or(key, default).to_owned();
     let windows = Layout {
         length: keys.millis("partition.metrics.window.ms", 3_600_000),
         kept: keys.number("num.partition.metrics.windows", 5, 1..=10_000),
@@ -406,7 +415,7 @@ fn executor(keys: &Keys<'_>) -> Executor {
         }
     }
     let strategies = "default.replica.movement.strategies";
-    let chain = keys.text(strategies).unwrap_or("BaseReplicaMovementStrategy").split(',').filter_map(|name| {
+    let chain = keys.text_or(strategies, "BaseReplicaMovementStrategy").split(',').filter_map(|name| {
         let strategy = Strategy::from_name(name.trim());
         if strategy.is_none() {
             keys.wrong(strategies, format!("`{}` is no strategy", name.trim()));

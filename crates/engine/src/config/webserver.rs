@@ -63,7 +63,7 @@ pub(super) fn read(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Webserver {
             warnings.push(Remark { key: key.to_owned(), text: text.to_owned() });
         }
     }
-    let text = |key, default: &str| keys.text(key).unwrap_or(default).to_owned();
+    let text = |key, default: &'static str| keys.text_or(key, default).to_owned();
     Webserver {
         address: text("webserver.http.address", "127.0.0.1"),
         port: keys.number("webserver.http.port", 9090, 0..=u16::MAX),
@@ -87,7 +87,7 @@ pub(super) fn read(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Webserver {
 /// `/kafkacruisecontrol/*` means `/kafkacruisecontrol`.
 fn prefix(keys: &Keys<'_>) -> String {
     let key = "webserver.api.urlprefix";
-    let text = keys.text(key).unwrap_or("/kafkacruisecontrol/*");
+    let text = keys.text_or(key, "/kafkacruisecontrol/*");
     if !text.starts_with('/') {
         keys.wrong(key, format!("`{text}` does not begin with a slash"));
     }

@@ -17,6 +17,7 @@ mod plans;
 mod reach;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -35,6 +36,7 @@ use crate::{
     monitor::Monitor,
     notify::Courier,
     planner::Planner,
+    said::chain,
     serve::{Door, DoorSettings, NoGuard},
 };
 
@@ -185,12 +187,34 @@ async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, cou
     };
     // Detectors that end by a fault of theirs end nothing else.
     let serving = async {
-        tokio::join!(healing::heal(engine, wanted), remembering);
+        tokio::join!(healing::heal(engine, wanted), remembering, forget_who_left(engine, &executor));
         std::future::pending::<()>().await;
     };
     tokio::select! {
         _ = fenced.wait_for(|fenced| *fenced) => {}
         () = serving => {}
+    }
+}
+
+/// Forgets the removal of brokers that have left the cluster since: whoever comes with such an id is another one, and may
+/// be given data.
+async fn forget_who_left(engine: &Engine, executor: &Executor) {
+    let mut looks = engine.monitor.changed();
+    loop {
+        // In this order: whoever is removed was seen before, so it is missing in no later look unless it has left.
+        let removed = executor.history().removed;
+        let seen = engine.monitor.sighting();
+        let has_left = |id: &BrokerId| seen.as_ref().is_some_and(|seen| seen.has_left(id.0));
+        let left: BTreeSet<BrokerId> = removed.into_keys().filter(has_left).collect();
+        if !left.is_empty() {
+            match executor.forget_brokers(&left, &BTreeSet::new()).await {
+                Ok(_) => tracing::info!(brokers = ?left, "brokers that were removed have left the cluster"),
+                Err(error) => tracing::warn!(error = chain(&error), "who has left the cluster is not on record"),
+            }
+        }
+        if looks.changed().await.is_err() {
+            return;
+        }
     }
 }
 

@@ -42,8 +42,10 @@ use crate::{
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
 /// How often it is tried to lift what is left of throttles.
 const TIDY_UP_EVERY: Duration = Duration::from_secs(30);
-/// Endings that a slow listener may be behind.
+/// Endings that a slow listener may be behind, and how many are kept for one that was behind further.
 const ENDINGS: usize = 64;
+const ENDINGS_KEPT: usize = 1_024;
+const _: () = assert!(ENDINGS_KEPT > ENDINGS, "what is not kept longer is missed");
 
 /// The executor. Clones are the same one.
 #[derive(Debug, Clone)]

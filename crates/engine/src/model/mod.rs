@@ -144,7 +144,7 @@ pub fn build(
         while told.next_if(|(name, _)| *name < partition).is_some() {}
         let carried = told.next_if(|(name, _)| *name == partition).map(|(_, values)| leader_load(values));
         let carried = carried.unwrap_or_default();
-        let follower = Load { cpu: weights.follower_cpu(carried), nw_out: 0.0, ..carried };
+        let follower = builder.following(carried);
         let leader = seen.leader.and_then(|leader| seen.replicas.iter().position(|id| *id == leader)).unwrap_or(0);
         replicas.clear();
         replicas.extend(seen.replicas.iter().enumerate().map(|(position, id)| ReplicaSpec {

@@ -159,6 +159,9 @@ fn new_topics(names: &[String; 2], settings: &SampleStore, brokers: usize) -> [N
         layout: Layout::Automatic { partitions: Some(settings.partitions[at]), replication_factor: Some(replicas) },
         configs: [
             ("cleanup.policy".to_owned(), "delete".to_owned()),
+            // Made while brokers are still coming up they may have a single replica; what the brokers' own default asks
+            // of others, these topics would never have. And samples are no loss.
+            ("min.insync.replicas".to_owned(), "1".to_owned()),
             ("retention.ms".to_owned(), settings.retention[at].to_string()),
         ]
         .into(),
@@ -218,6 +221,7 @@ mod tests {
         assert_eq!(made[1].layout, Layout::Automatic { partitions: Some(8), replication_factor: Some(2) });
         let lonely = new_topics(&names, &settings(), 1);
         assert_eq!(lonely[1].layout, Layout::Automatic { partitions: Some(8), replication_factor: Some(1) });
+        assert_eq!(lonely[1].configs["min.insync.replicas"], "1", "one replica is all that it will ever have");
     }
 
     #[test]

@@ -142,3 +142,20 @@ async fn a_caller_that_goes_away_leaves_nobody_waiting() {
     }
     assert!(propose(&planner, &scene, URL).await.is_ok());
 }
+
+#[tokio::test]
+async fn how_far_a_plan_is_is_told_step_by_step() {
+    let (scene, steps) = (scene(), Steps::default());
+    let (planner, known) = (planner(&scene), Arc::new(scene.known()));
+    planner.propose(&request(URL), &scene.history, &steps, |_| ready(Ok(known.clone()))).await.unwrap();
+    let told = steps.body("POST /rebalance".to_owned());
+    let names: Vec<&str> = told.progress[0].operation_progress.iter().map(|step| step.step.as_str()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(names[0].contains("WAITING_FOR_CLUSTER_MODEL"), "{names:?}");
+    assert!(names[1].contains("GENERATING_CLUSTER_MODEL"), "{names:?}");
+    assert!(names[2].contains("OPTIMIZING") && names[2].contains("ReplicaDistributionGoal"), "{names:?}");
+    // Who finds a plan that is there waits for nothing else.
+    let again = Steps::default();
+    planner.propose(&request(URL), &scene.history, &again, |_| ready(Ok(known.clone()))).await.unwrap();
+    assert_eq!(again.body(String::new()).progress[0].operation_progress.len(), 1);
+}

@@ -29,7 +29,10 @@ use std::{
 use axum::{Router, body::Body};
 use evenkeel_rest::body::Progress;
 use http::{Request, Response};
-use tokio::sync::{broadcast::error::RecvError, watch};
+use tokio::sync::{
+    broadcast::{self, error::RecvError},
+    watch,
+};
 use uuid::Uuid;
 
 pub use self::{
@@ -140,13 +143,7 @@ impl<D: Desk> Door<D> {
         executor.endings().iter().for_each(|run| self.ended(run));
         self.readiness.set(JOURNAL, None);
         tokio::spawn(async move {
-            loop {
-                // The executor keeps as many as can be missed.
-                let runs = match ended.recv().await {
-                    Ok(run) => vec![run],
-                    Err(RecvError::Lagged(_)) => source.endings(),
-                    Err(RecvError::Closed) => return,
-                };
+            while let Some(runs) = heard(&mut ended, || source.endings()).await {
                 let Some(door) = door.upgrade() else { return };
                 runs.iter().for_each(|run| door.ended(run));
             }
@@ -226,6 +223,16 @@ impl<D: Desk> Door<D> {
     }
 }
 
+/// The next runs that ended, some perhaps once more; whoever was too slow to hear of all of them gets those that are
+/// `kept`. Nothing when there will be no more.
+async fn heard(ended: &mut broadcast::Receiver<Ended>, kept: impl Fn() -> Vec<Ended>) -> Option<Vec<Ended>> {
+    match ended.recv().await {
+        Ok(run) => Some(vec![run]),
+        Err(RecvError::Lagged(_)) => Some(kept()),
+        Err(RecvError::Closed) => None,
+    }
+}
+
 /// Counts itself.
 struct InFlight<'a> {
     count: &'a AtomicUsize,
@@ -249,4 +256,29 @@ impl Drop for InFlight<'_> {
 pub fn router<D: Desk>(door: &Arc<Door<D>>) -> Router {
     let door = Arc::clone(door);
     Router::new().fallback(move |request: Request<Body>| Arc::clone(&door).serve(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_hears_of_endings_too_late_misses_none() {
+        let (tell, mut ended) = broadcast::channel(2);
+        let runs: Vec<Ended> = (0..5)
+            .map(|n| Ended { run: Uuid::from_u128(n), task: Some(Uuid::from_u128(n)), ending: Ending::Completed })
+            .collect();
+        let kept = || runs.clone();
+        tell.send(runs[0]).unwrap();
+        assert_eq!(heard(&mut ended, kept).await.unwrap().len(), 1);
+        for run in &runs {
+            tell.send(*run).unwrap();
+        }
+        assert_eq!(heard(&mut ended, kept).await.unwrap().len(), 5, "all that are kept");
+        // What had not been lost comes all the same.
+        assert_eq!(heard(&mut ended, kept).await.unwrap()[0].run, Uuid::from_u128(3));
+        assert_eq!(heard(&mut ended, kept).await.unwrap()[0].run, Uuid::from_u128(4));
+        drop(tell);
+        assert!(heard(&mut ended, kept).await.is_none());
+    }
 }

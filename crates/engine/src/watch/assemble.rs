@@ -53,6 +53,7 @@ pub(super) fn sighting(
         at,
         cluster: cluster.id,
         controller: cluster.controller.map(|id| id.0),
+        names_fenced: cluster.names_fenced,
         min_in_sync: minimums.clone(),
         ..Sighting::default()
     };

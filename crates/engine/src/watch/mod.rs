@@ -50,6 +50,8 @@ pub struct Sighting {
     pub cluster: String,
     /// Who passes changes on to the controller.
     pub controller: Option<i32>,
+    /// Whether brokers that are registered and away are in the view, too: whoever is not there has left.
+    pub names_fenced: bool,
     /// Replicas, and those to be, that are not in sync, of partitions that have such.
     pub lagging: BTreeMap<TopicPartition, Vec<i32>>,
     /// How many replicas must be in sync, by topic.
@@ -119,6 +121,11 @@ impl Sighting {
     pub fn coming_to(&self, brokers: &BTreeSet<i32>) -> Option<(&TopicPartition, i32)> {
         let coming = |seen: &PartitionView| seen.adding.iter().copied().find(|id| brokers.contains(id));
         self.view.partitions.iter().find_map(|(partition, seen)| Some((partition, coming(seen)?)))
+    }
+
+    /// Whether a broker is no part of the cluster any more: it is not registered, and nothing lies on it.
+    pub fn has_left(&self, broker: i32) -> bool {
+        self.names_fenced && !self.view.brokers.contains_key(&broker)
     }
 
     /// Brokers that are up.

@@ -91,6 +91,11 @@ fn brokers_that_hold_something_and_are_gone_are_down() {
     let up: Vec<(i32, bool)> = seen.view.brokers.iter().map(|(id, broker)| (*id, broker.up)).collect();
     assert_eq!(up, [(0, true), (1, true), (2, false), (3, false)]);
     assert_eq!(seen.view.brokers[&3].host, "");
+    assert!(!seen.has_left(3) && seen.has_left(4), "something of 3 is expected back");
+    assert!(
+        !Sighting { names_fenced: false, ..seen.clone() }.has_left(4),
+        "nobody says whether 4 is away for a moment"
+    );
     assert_eq!((seen.controller, seen.at, seen.cluster.as_str()), (Some(1), 5, "c"));
     assert_eq!(seen.internal, BTreeSet::from(["__o".to_owned()]));
     assert_eq!(seen.view.partitions.len(), 3);

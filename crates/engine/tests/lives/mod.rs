@@ -40,6 +40,11 @@ impl Stage {
 
     /// One with settings of its own.
     pub fn engine_with(&self, more: &str) -> Life {
+        self.engine_over(self.client(), more)
+    }
+
+    /// One that reaches the brokers through this client.
+    pub fn engine_over(&self, client: evenkeel_kafka::Client, more: &str) -> Life {
         let text = "bootstrap.servers=sim:9000\n\
                     metric.sampling.interval.ms=5000\n\
                     partition.metrics.window.ms=10000\n\
@@ -52,7 +57,7 @@ impl Stage {
         let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
         let capacities = format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {capacity}}}]}}"#);
         let parts = Parts {
-            client: self.client(),
+            client,
             settings: Arc::new(settings),
             capacities: Arc::new(Capacities::read(&capacities).unwrap()),
             courier: Courier::silent(),
@@ -173,5 +178,30 @@ impl Life {
         assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
         self.until("it runs", |phase| matches!(phase, Phase::InterBroker(_))).await;
         task(&reply)
+    }
+}
+
+/// The header that names a task.
+const TASK: &str = "User-Task-ID";
+
+impl Life {
+    /// What is answered in the end to a request of the API: the code and the body.
+    pub async fn answered(&self, method: &str, path: &str) -> (u16, String) {
+        let mut task = None;
+        loop {
+            let mut request = http::Request::builder().method(method).uri(format!("/kafkacruisecontrol/{path}"));
+            if let Some(task) = &task {
+                request = request.header(TASK, task);
+            }
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            let response = self.router.clone().oneshot(request).await.unwrap();
+            let status = response.status().as_u16();
+            task = response.headers().get(TASK).cloned().or(task);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            if status != 202 {
+                return (status, String::from_utf8(body.to_vec()).unwrap());
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 }

@@ -25,11 +25,14 @@ pub enum Unit {
     /// How much memory.
     #[serde(rename = "MiB")]
     Mebibytes,
+    /// How much of what could be.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Unit {
     fn more_is_better(self) -> bool {
-        matches!(self, Self::PerSecond | Self::MegabytesPerSecond)
+        matches!(self, Self::PerSecond | Self::MegabytesPerSecond | Self::Percent)
     }
 
     fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Unit {
             Self::Milliseconds => "ms",
             Self::Microseconds => "µs",
             Self::Mebibytes => "MiB",
+            Self::Percent => "%",
         }
     }
 }

@@ -355,3 +355,19 @@ async fn failed_disks_are_mended_once_and_brokers_come_first() {
     assert_eq!(disks[0].status, Status::FixStarted);
     assert_eq!(disks.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn that_the_loop_has_failed_can_be_told() {
+    let stage = Stage::new("", &[]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(stage.detectors.is_at_work());
+    let sight = Arc::clone(&stage.sight);
+    // Whoever looks next finds the lock of somebody who panicked.
+    let fault = std::thread::spawn(move || {
+        let _held = sight.lock();
+        panic!("a fault of ours")
+    });
+    fault.join().unwrap_err();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert!(!stage.detectors.is_at_work());
+}

@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{ENDINGS, Ended, NotBegun, Tally};
+use super::{ENDINGS_KEPT, Ended, NotBegun, Tally};
 use crate::{
     clock::WallClock,
     executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness, Throttle, hands::lift_leftover},
@@ -158,7 +158,7 @@ impl Shared {
                 }
                 let ended = Ended { run: run.id, task: run.task, ending };
                 state.endings.push_back(ended);
-                if state.endings.len() > ENDINGS {
+                if state.endings.len() > ENDINGS_KEPT {
                     state.endings.pop_front();
                 }
                 drop(state);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use evenkeel_kafka::{Client, Error};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::shared::{Phase, Shared};
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
 const HALVES: Duration = Duration::from_secs(5);
 /// The first pause when Kafka cannot be reached, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+/// So long it may take to keep samples, or an interval if that is longer: the next are not to wait for these.
+const KEPT_WITHIN: Duration = Duration::from_secs(5);
 /// Kept samples that are taken in at once.
 const KEPT_AT_ONCE: usize = 10_000;
 
@@ -80,10 +82,14 @@ impl Rounds {
         let (sighting, sizes) = self.shared.look_for_sizes().await?;
         let sampled = self.source.sample(Scene { sighting: &sighting, sizes: &sizes }).await?;
         self.shared.take(&sampled.partitions, sampled.brokers.clone());
-        if let Err(error) = self.store.write(&sampled.partitions, &sampled.brokers).await {
-            let error = chain(&error);
-            tracing::warn!(error, "these samples are not kept");
-        }
+        let interval = Duration::from_millis(self.settings.interval.unsigned_abs());
+        let kept = timeout(interval.max(KEPT_WITHIN), self.store.write(&sampled.partitions, &sampled.brokers)).await;
+        let error = match kept {
+            Ok(Ok(())) => return Ok(sampled.half),
+            Ok(Err(error)) => chain(&error),
+            Err(_) => "it takes too long".to_owned(),
+        };
+        tracing::warn!(error, "these samples are not kept");
         Ok(sampled.half)
     }
 

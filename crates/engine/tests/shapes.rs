@@ -1,0 +1,287 @@
+//! The keys of a running engine's answers beside those that a real Cruise Control sent in the same situation: all that
+//! differs is written down here.
+
+mod lives;
+mod stage;
+
+use std::{collections::BTreeSet, fmt::Write as _, path::Path, time::Duration};
+
+use evenkeel_rest::{body::state::Phase, json};
+use evenkeel_sim::{BrokerId, cluster::Fault};
+use expect_test::expect;
+use lives::{Life, removing, spread};
+use serde_json::Value;
+use stage::Stage;
+
+const EXECUTOR: &str = "state?json=true&substates=executor";
+const EXECUTOR_VERBOSE: &str = "state?json=true&substates=executor&verbose=true";
+
+/// What is answered in the end.
+async fn answer(life: &Life, method: &str, path: &str) -> Value {
+    let (status, body) = life.answered(method, path).await;
+    assert_eq!(status, 200, "{path}: {body}");
+    json::from_slice(body.as_bytes()).unwrap()
+}
+
+/// What a real one sent.
+fn captured(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rest/tests/fixtures").join(format!("{name}.json"));
+    json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
+}
+
+/// All ways to a value, with `#` for ids and times among the keys; lists that are empty are noted, for of what is in them
+/// nothing is known.
+fn ways(value: &Value, way: &str, all: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if members.is_empty() {
+                empty.insert(way.to_owned());
+            }
+            for (key, value) in members {
+                let is_number = key.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+                let way = format!("{way}.{}", if is_number { "#" } else { key });
+                ways(value, &way, all, empty);
+                all.insert(way);
+            }
+        }
+        Value::Array(list) => {
+            if list.is_empty() {
+                empty.insert(way.to_owned());
+            }
+            list.iter().for_each(|value| ways(value, &format!("{way}[]"), all, empty));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// One line for each way that only one of them has.
+fn differences(ours: &Value, theirs: &Value) -> String {
+    let seen = |value: &Value| {
+        let (mut all, mut empty) = (BTreeSet::new(), BTreeSet::new());
+        ways(value, "", &mut all, &mut empty);
+        (all, empty)
+    };
+    let ((ours, empty_here), (theirs, empty_there)) = (seen(ours), seen(theirs));
+    let mut text = String::new();
+    let mut told = |sign: char, here: &BTreeSet<String>, there: &BTreeSet<String>, unknown: &BTreeSet<String>| {
+        for way in here.difference(there) {
+            // A way is told once, and not all that lies behind it.
+            let parent = way.rsplit_once(['.']).map_or("", |(parent, _)| parent.trim_end_matches("[]"));
+            let known = there.contains(parent) || parent.is_empty();
+            if known && !unknown.iter().any(|empty| way.starts_with(empty.as_str())) {
+                let _ = writeln!(text, "  {sign} {}", way.trim_start_matches('.'));
+            }
+        }
+    };
+    told('+', &ours, &theirs, &empty_there);
+    told('-', &theirs, &ours, &empty_here);
+    text
+}
+
+async fn compared(life: &Life, situations: &[(&str, &str, &str)]) -> String {
+    let mut text = String::new();
+    for (fixture, method, path) in situations {
+        let found = differences(&answer(life, method, path).await, &captured(fixture));
+        let _ = writeln!(text, "{fixture}");
+        text.push_str(&found);
+    }
+    text
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_engine_answers_as_a_real_one_does() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    let found = compared(
+        &life,
+        &[
+            ("state-idle", "GET", "state?json=true"),
+            ("state-idle-verbose", "GET", "state?json=true&verbose=true"),
+            ("load", "GET", "load?json=true"),
+            ("partition_load", "GET", "partition_load?json=true"),
+            ("kafka_cluster_state", "GET", "kafka_cluster_state?json=true"),
+            ("kafka_cluster_state-verbose", "GET", "kafka_cluster_state?json=true&verbose=true"),
+            ("rebalance-dryrun", "POST", &format!("rebalance?json=true&{goals}")),
+            ("rebalance-dryrun-verbose", "POST", &format!("rebalance?json=true&verbose=true&{goals}")),
+            ("add_broker-dryrun", "POST", &format!("add_broker?json=true&verbose=true&brokerid=3&{goals}")),
+            ("remove_broker-dryrun", "POST", &format!("remove_broker?json=true&verbose=true&brokerid=3&{goals}")),
+            ("demote_broker-dryrun", "POST", "demote_broker?json=true&verbose=true&brokerid=0"),
+            ("admin-concurrency-idle", "POST", "admin?json=true&concurrent_partition_movements_per_broker=7"),
+            ("stop_proposal_execution-idle", "POST", "stop_proposal_execution?json=true"),
+            ("user_tasks", "GET", "user_tasks?json=true"),
+            ("pause_sampling", "POST", "pause_sampling?json=true"),
+            ("state-paused-monitor", "GET", "state?json=true&verbose=true&substates=monitor"),
+        ],
+    )
+    .await;
+    expect![[r#"
+        state-idle
+        state-idle-verbose
+        load
+        partition_load
+        kafka_cluster_state
+        kafka_cluster_state-verbose
+        rebalance-dryrun
+          + summary.estimatedMinutes
+          + summary.proposalId
+        rebalance-dryrun-verbose
+          + proposals[].bytes
+          + proposals[].goal
+          + summary.estimatedMinutes
+          + summary.proposalId
+        add_broker-dryrun
+          + proposals[].bytes
+          + proposals[].goal
+          + summary.estimatedMinutes
+          + summary.proposalId
+        remove_broker-dryrun
+          + proposals[].bytes
+          + proposals[].goal
+          + summary.estimatedMinutes
+          + summary.proposalId
+        demote_broker-dryrun
+          + proposals[].bytes
+          + proposals[].goal
+          + summary.estimatedMinutes
+          + summary.proposalId
+        admin-concurrency-idle
+        stop_proposal_execution-idle
+        user_tasks
+        pause_sampling
+        state-paused-monitor
+    "#]]
+    .assert_eq(&found);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_at_work_answers_as_a_real_one_does() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.begun().await;
+    let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    let moving = compared(
+        &life,
+        &[
+            ("state-inter-broker-executor", "GET", EXECUTOR),
+            ("state-inter-broker-moving-executor-verbose", "GET", EXECUTOR_VERBOSE),
+            ("load", "GET", "load?json=true"),
+            ("partition_load", "GET", "partition_load?json=true"),
+            ("kafka_cluster_state", "GET", "kafka_cluster_state?json=true"),
+            ("rebalance-dryrun", "POST", &format!("rebalance?json=true&{goals}")),
+            ("user_tasks", "GET", "user_tasks?json=true"),
+        ],
+    )
+    .await;
+    expect![[r#"
+        state-inter-broker-executor
+        state-inter-broker-moving-executor-verbose
+        load
+        partition_load
+        kafka_cluster_state
+        rebalance-dryrun
+          + summary.estimatedMinutes
+          + summary.proposalId
+        user_tasks
+    "#]]
+    .assert_eq(&moving);
+
+    life.answered("POST", "stop_proposal_execution?json=true").await;
+    // It does not last.
+    let stopping = loop {
+        let body = answer(&life, "GET", EXECUTOR_VERBOSE).await;
+        match body["ExecutorState"]["state"].as_str() {
+            Some("STOPPING_EXECUTION") => break body,
+            state => assert_ne!(state, Some("NO_TASK_IN_PROGRESS"), "it was never seen to stop"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!(differences(&stopping, &captured("state-stopping-executor-verbose")), "");
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    let stopped = compared(
+        &life,
+        &[(
+            "user_tasks-after-stop",
+            "GET",
+            "user_tasks?json=true&types=COMPLETED_WITH_ERROR&fetch_completed_task=true",
+        )],
+    )
+    .await;
+    expect![[r#"
+        user_tasks-after-stop
+    "#]]
+    .assert_eq(&stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_to_brokers_is_told_as_a_real_one_does() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    life.client.ask_and_wait(&removing(3), lives::PATIENCE, Duration::from_secs(1)).await;
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    life.answered("POST", "demote_broker?json=true&brokerid=0&dryrun=false").await;
+    life.until("leaders move", |phase| matches!(phase, Phase::Leadership(_))).await;
+    let leading = compared(
+        &life,
+        &[
+            ("state-leader-movement-executor", "GET", EXECUTOR),
+            ("state-leader-movement-executor-verbose", "GET", EXECUTOR_VERBOSE),
+        ],
+    )
+    .await;
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    let remembered = compared(
+        &life,
+        &[
+            ("state-recently-removed-executor", "GET", EXECUTOR),
+            ("state-recently-demoted-executor", "GET", EXECUTOR),
+            ("user_tasks-completed", "GET", "user_tasks?json=true&types=COMPLETED&fetch_completed_task=true"),
+        ],
+    )
+    .await;
+    expect![[r#"
+        state-leader-movement-executor
+          + ExecutorState.recentlyRemovedBrokers
+        state-leader-movement-executor-verbose
+          + ExecutorState.recentlyRemovedBrokers
+        state-recently-removed-executor
+          + ExecutorState.recentlyDemotedBrokers
+        state-recently-demoted-executor
+          + ExecutorState.recentlyRemovedBrokers
+        user_tasks-completed
+    "#]]
+    .assert_eq(&format!("{leading}{remembered}"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_is_gone_is_told_of_as_a_real_one_does() {
+    let stage = Stage::new();
+    let life = stage.engine_with("broker.failure.detection.interval.ms=10000\n");
+    life.proposed(&spread()).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(BrokerId(1))));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    let found = compared(
+        &life,
+        &[
+            ("state-broker-failure", "GET", "state?json=true"),
+            ("kafka_cluster_state-broker-failure", "GET", "kafka_cluster_state?json=true&verbose=true"),
+            ("load-broker-failure", "GET", "load?json=true"),
+            ("fix_offline_replicas-dryrun", "POST", &format!("fix_offline_replicas?json=true&verbose=true&{goals}")),
+        ],
+    )
+    .await;
+    expect![[r#"
+        state-broker-failure
+        kafka_cluster_state-broker-failure
+        load-broker-failure
+        fix_offline_replicas-dryrun
+          + proposals[].bytes
+          + proposals[].goal
+          + summary.estimatedMinutes
+          + summary.proposalId
+    "#]]
+    .assert_eq(&found);
+}

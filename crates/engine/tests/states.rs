@@ -1,0 +1,233 @@
+//! Every endpoint in every state that an engine can be in: with which code it answers, and with which kind of error.
+
+mod lives;
+mod stage;
+
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+
+use evenkeel_rest::body::state::Phase;
+use evenkeel_sim::{BrokerId, cluster::Fault};
+use expect_test::expect;
+use lives::{Life, spread};
+use serde_json::Value;
+use stage::Stage;
+
+const COUNTING: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+/// The original's way to measure, which knows nothing before brokers report: and these never do.
+const BLIND: &str = "metric.sampler.class=CruiseControlMetricsReporterSampler\n";
+
+/// What is asked, in this order; what would end a state comes last, and nothing else is carried out.
+fn questions() -> Vec<(&'static str, String)> {
+    let counted = |endpoint: &str, more: &str| format!("{endpoint}?json=true&{COUNTING}{more}");
+    vec![
+        ("GET", "state?json=true".to_owned()),
+        ("GET", "state?json=true&substates=executor".to_owned()),
+        ("GET", "load?json=true".to_owned()),
+        ("GET", "load?json=true&capacity_only=true".to_owned()),
+        ("GET", "partition_load?json=true".to_owned()),
+        ("GET", "proposals?json=true&goals=ReplicaDistributionGoal".to_owned()),
+        ("GET", "kafka_cluster_state?json=true".to_owned()),
+        ("GET", "user_tasks?json=true".to_owned()),
+        ("GET", "permissions?json=true".to_owned()),
+        ("GET", "review_board?json=true".to_owned()),
+        ("GET", "bootstrap?json=true".to_owned()),
+        ("GET", "train?json=true".to_owned()),
+        ("POST", counted("rebalance", "")),
+        ("POST", counted("add_broker", "&brokerid=2")),
+        ("POST", counted("remove_broker", "&brokerid=1")),
+        ("POST", counted("fix_offline_replicas", "")),
+        ("POST", "demote_broker?json=true&brokerid=0".to_owned()),
+        ("POST", "remove_disks?json=true&brokerid_and_logdirs=0-/data/d0".to_owned()),
+        ("POST", "admin?json=true&concurrent_leader_movements=3".to_owned()),
+        ("POST", "admin?json=true&drop_recently_removed_brokers=3".to_owned()),
+        ("POST", "review?json=true".to_owned()),
+        ("POST", "rightsize?json=true".to_owned()),
+        ("POST", "topic_configuration?json=true".to_owned()),
+        ("POST", "resume_sampling?json=true".to_owned()),
+        ("POST", "pause_sampling?json=true".to_owned()),
+        ("POST", "stop_proposal_execution?json=true".to_owned()),
+    ]
+}
+
+/// A code, and of an error what kind it is: the last exception named.
+async fn heard(life: &Life, method: &str, path: &str) -> String {
+    let (status, body) = life.answered(method, path).await;
+    let body: Value = evenkeel_rest::json::from_slice(body.as_bytes()).unwrap();
+    assert_eq!(body["version"], 1, "{path}");
+    let message = body["errorMessage"].as_str().unwrap_or_default();
+    let mut classes = message.split([' ', ':', '\'']).filter(|word| word.ends_with("Exception"));
+    match classes.next_back().and_then(|class| class.rsplit('.').next()) {
+        Some(class) => format!("{status} {}", class.trim_end_matches("Exception")),
+        None => status.to_string(),
+    }
+}
+
+/// Answers by question: how they are in this state.
+type Answers = BTreeMap<usize, String>;
+
+async fn all(life: &Life) -> Answers {
+    let mut answers = Answers::new();
+    for (number, (method, path)) in questions().iter().enumerate() {
+        answers.insert(number, heard(life, method, path).await);
+    }
+    answers
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_endpoint_answers_in_every_state() {
+    let mut states: Vec<(&str, Answers)> = Vec::new();
+
+    let stage = Stage::new();
+    let life = stage.engine_with(BLIND);
+    life.until("the journal is open", |phase| *phase == Phase::Idle).await;
+    states.push(("nothing measured", all(&life).await));
+    drop(life);
+
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    states.push(("idle", all(&life).await));
+    // It was paused by the last but one.
+    states.push(("paused", all(&life).await));
+    life.answered("POST", "resume_sampling").await;
+
+    life.begun().await;
+    states.push(("moving", all(&life).await));
+    life.until("it is stopped", |phase| *phase == Phase::Idle).await;
+    life.answered("POST", "resume_sampling").await;
+
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(BrokerId(3))));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    states.push(("broker 3 down", all(&life).await));
+    life.answered("POST", "resume_sampling").await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Return(BrokerId(3))));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+
+    stage.cut(true);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    states.push(("Kafka lost", all(&life).await));
+    stage.cut(false);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+
+    let newer = stage.engine();
+    newer.proposed(&spread()).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    states.push(("replaced", all(&life).await));
+
+    expect![[r#"
+        GET state
+            200: always
+        GET state?substates=executor
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            500 IllegalState: replaced
+        GET load
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        GET load?capacity_only=true
+            200: nothing measured, idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        GET partition_load
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        GET proposals?goals=ReplicaDistributionGoal
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        GET kafka_cluster_state
+            200: nothing measured, idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        GET user_tasks
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        GET permissions
+            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        GET review_board
+            403: always
+        GET bootstrap
+            501: always
+        GET train
+            501: always
+        POST rebalance
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        POST add_broker?&brokerid=2
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving
+            500 OptimizationFailure: broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        POST remove_broker?&brokerid=1
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving
+            500 OptimizationFailure: broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        POST fix_offline_replicas
+            500 NotEnoughValidWindows: nothing measured
+            500 IllegalState: idle, paused, moving, Kafka lost
+            200: broker 3 down
+            503 IllegalState: replaced
+        POST demote_broker?brokerid=0
+            500 NotEnoughValidWindows: nothing measured
+            200: idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        POST remove_disks?brokerid_and_logdirs=0-/data/d0
+            500 NotEnoughValidWindows: nothing measured
+            500 IllegalArgument: idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+        POST admin?concurrent_leader_movements=3
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        POST admin?drop_recently_removed_brokers=3
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        POST review
+            403: always
+        POST rightsize
+            501: always
+        POST topic_configuration
+            501: always
+        POST resume_sampling
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        POST pause_sampling
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
+            503 IllegalState: replaced
+        POST stop_proposal_execution
+            200: nothing measured, idle, paused, moving, broker 3 down
+            500 IllegalState: Kafka lost
+            503 IllegalState: replaced
+    "#]]
+    .assert_eq(&table(&states));
+}
+
+/// A line for each question, with those states together that it is answered alike in.
+fn table(states: &[(&str, Answers)]) -> String {
+    let mut text = String::new();
+    for (number, (method, path)) in questions().iter().enumerate() {
+        let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+        for (state, answers) in states {
+            let answer = answers.get(&number).cloned().unwrap_or_default();
+            match told.iter_mut().find(|(earlier, _)| *earlier == answer) {
+                Some((_, alike)) => alike.push(state),
+                None => told.push((answer, vec![state])),
+            }
+        }
+        let path = path.replace("json=true", "").replace(COUNTING, "").replace("?&", "?");
+        let _ = writeln!(text, "{method} {}", path.trim_end_matches(['&', '?']));
+        for (answer, alike) in &told {
+            let states_told = if told.len() == 1 { "always".to_owned() } else { alike.join(", ") };
+            let _ = writeln!(text, "    {answer}: {states_told}");
+        }
+    }
+    text
+}

@@ -1,0 +1,63 @@
+//! What an engine holds in memory when it knows many partitions in all their windows, has sampled and has planned.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use evenkeel_rest::request::{self, Rebalance};
+use evenkeel_testkit::measure::{Measurement, Unit, grouped};
+use tokio::time::sleep;
+
+use crate::{Numbers, sizes::Sizes, stand::Stand, step};
+
+/// Samples of half an hour: five windows, and the one that is being filled.
+const EVERY: i64 = 100_000;
+const SPAN: i64 = 1_800_000;
+/// How often the engine samples unless told otherwise.
+const ROUND: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const MIB: f64 = 1_048_576.0;
+
+pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> {
+    let [_, partitions] = sizes.remembered;
+    step("memory: a cluster");
+    let stand = Stand::built(sizes.remembered).await?;
+    stand.remember(partitions, EVERY, SPAN).await?;
+    step("memory: an engine");
+    let engine = stand.engine("").await?;
+    let mut peak = 0;
+    let work = async {
+        engine.ready().await?;
+        engine.first_answer(&Rebalance::default()).await?;
+        sleep(ROUND * u32::try_from(sizes.rounds)?).await;
+        // On what has been sampled since.
+        engine.answer(&Rebalance::default()).await
+    };
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => {
+                done?;
+                break;
+            }
+            () = sleep(LOOK_AGAIN) => peak = engine.resident()?.max(peak),
+        }
+    }
+    let at_rest = rest(&engine).await?;
+    let figures = engine.answer(&request::State::default()).await?.monitor_state.and_then(|it| it.figures);
+    let (windows, known) = figures.map_or((0, 0), |it| (it.num_monitored_windows, it.num_valid_partitions));
+    ensure!(windows >= 5 && known >= u64::try_from(partitions)?, "{known} partitions in {windows} windows are known");
+    let what = format!("resident memory, {} partitions, {windows} windows", grouped(partitions));
+    numbers.aimed(Measurement::new(&what, Unit::Mebibytes, at_rest as f64 / MIB), 300.0);
+    numbers.add(Measurement::new(format!("{what}, at its highest"), Unit::Mebibytes, peak as f64 / MIB));
+    Ok(())
+}
+
+/// The highest that is seen for half a minute without requests: sampling goes on.
+async fn rest(engine: &crate::stand::Served) -> Result<u64> {
+    let (began, mut highest) = (Instant::now(), 0);
+    while began.elapsed() < ROUND / 2 {
+        highest = engine.resident()?.max(highest);
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(highest)
+}
