@@ -117,6 +117,7 @@ impl Figures {
             let is_known = anomalies.get(cluster).is_some_and(|known| known.contains(&anomaly.id));
             told.insert(anomaly.id.clone());
             if !is_known {
+                let fixability = if violations.mixed.contains(&anomaly.id) { "mixed" } else { fixability };
                 let labels = [
                     ("fixability", fixability),
                     ("name", cluster.name.as_str()),
@@ -318,11 +319,13 @@ mod tests {
         told("- a: [RackAwareGoal]", "- b: [DiskCapacityGoal]");
         told("", "");
         told("- c: [RackAwareGoal]", "");
+        told("- d: [RackAwareGoal]", "- d: [DiskCapacityGoal]");
         let labels =
             |kind: &str| format!("{{fixability=\"{kind}\",name=\"c\",namespace=\"ns\",type=\"goal_violation\"}}");
         let family = "strimzi_auto_rebalance_anomalies_detected_total";
         let page = figures.render();
-        for line in [format!("{family}{} 2", labels("fixable")), format!("{family}{} 1", labels("unfixable"))] {
+        for (kind, count) in [("fixable", 2), ("unfixable", 1), ("mixed", 1)] {
+            let line = format!("{family}{} {count}", labels(kind));
             assert!(page.contains(&line), "{line}\nis not in\n{page}");
         }
     }

@@ -4,11 +4,13 @@
 //! Kubernetes and no engine, only what was observed of them.
 
 mod access;
+mod alarms;
 pub mod auto_rebalance;
 pub mod error;
 pub mod figures;
 pub mod installation;
 pub mod kafka;
+mod namespaces;
 pub mod pod_set;
 pub mod process;
 pub mod rebalance;

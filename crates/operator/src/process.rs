@@ -20,6 +20,9 @@ pub enum Ended {
     /// Another one holds the Lease: this one must not go on.
     #[error("the Lease {0} is held by another operator")]
     LeaseLost(String),
+    /// Controllers go on until they are dropped.
+    #[error("a controller has ended by itself")]
+    Controllers,
     /// The door does not open.
     #[error("nobody can be answered on the operator's port")]
     Door(#[source] io::Error),
@@ -30,6 +33,7 @@ impl Ended {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::LeaseLost(_) => "Start it again: it then waits for its turn",
+            Self::Controllers => "Start it again; its log says what happened",
             Self::Door(_) => "Free the port, or end the other operator on this machine",
         }
     }
@@ -49,18 +53,20 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
         // One that waits for its turn is as ready as it can be.
         is_ready.set();
         match &context.settings.lease {
-            None => controllers(context.clone()).await,
+            None => {
+                controllers(context.clone()).await;
+                Err(Ended::Controllers)
+            }
             Some(name) => {
                 let mut held = Held::take(&context, name).await;
                 tracing::info!(lease = name.name, identity = context.settings.identity, "this operator acts");
                 tokio::select! {
-                    () = controllers(context.clone()) => {}
-                    () = held.keep() => return Err(Ended::LeaseLost(format!("{}/{}", name.namespace, name.name))),
+                    () = controllers(context.clone()) => Err(Ended::Controllers),
+                    () = held.keep() => Err(Ended::LeaseLost(format!("{}/{}", name.namespace, name.name))),
                     // Dropped below: nobody acts any more when the Lease is given up.
                 }
             }
         }
-        Ok(())
     };
     tokio::select! {
         ended = working => ended,
@@ -74,7 +80,11 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
     }
 }
 
-/// All controllers, side by side; they end when dropped.
+/// All controllers, side by side, until dropped. Should one end, none goes on without it.
 async fn controllers(context: Context) {
-    tokio::join!(pod_set::run(context.clone()), kafka::run(context.clone()), rebalance::run(context));
+    tokio::select! {
+        () = pod_set::run(context.clone()) => {}
+        () = kafka::run(context.clone()) => {}
+        () = rebalance::run(context) => {}
+    }
 }

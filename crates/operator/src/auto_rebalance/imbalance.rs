@@ -49,6 +49,8 @@ pub struct Violations {
     pub fixable: Vec<Anomaly>,
     /// Anomalies that it cannot mend, at least not wholly.
     pub unfixable: Vec<Anomaly>,
+    /// Those of them that it could mend in part.
+    pub mixed: BTreeSet<String>,
     /// What could not be read, in words.
     pub trouble: Vec<String>,
 }
@@ -64,15 +66,18 @@ impl Violations {
             })
         };
         let (all, mut unfixable) = (list(FIXABLE), list(UNFIXABLE));
-        let mut fixable = Vec::new();
+        let (mut fixable, mut mixed) = (Vec::new(), BTreeSet::new());
         for anomaly in all {
             // What has goals of both kinds cannot be mended as a whole, so it is left alone as a whole.
             match unfixable.iter_mut().find(|other| other.id == anomaly.id) {
-                Some(other) => other.goals.extend(anomaly.goals),
+                Some(other) => {
+                    other.goals.extend(anomaly.goals);
+                    mixed.insert(anomaly.id);
+                }
                 None => fixable.push(anomaly),
             }
         }
-        Self { fixable, unfixable, trouble }
+        Self { fixable, unfixable, mixed, trouble }
     }
 
     /// All goals that a rebalance could mend.

@@ -1,4 +1,5 @@
-//! Carries out what was decided about a cluster, in its order. Nothing is chosen here.
+//! Carries out what was decided about a cluster, in its order. Nothing is chosen here. What fails keeps back only what rests
+//! on it, and what will not go away by itself becomes a condition.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,7 @@ use evenkeel_api::{
     labels,
 };
 use evenkeel_kafka::{
-    self as kafka, BrokerId,
+    self as kafka, BrokerId, ErrorCode,
     calls::configs::{Change, Resource as ConfigResource},
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -24,11 +25,12 @@ use serde_json::{Value, json};
 
 use super::{
     config::DynamicChange,
-    decide::{Decision, Deed},
+    decide::{Decision, Deed, Step, confess},
     desired::Desired,
+    hash,
     names::Names,
     pools::owner,
-    seen::Seen,
+    seen::{Refusals, Seen},
 };
 use crate::{
     auto_rebalance::{
@@ -40,13 +42,20 @@ use crate::{
     seams::{ClusterRef, Context, NAME, Trust},
 };
 
-/// What was applied to which version of an object. An API server may write a value in other words than it was given
-/// (`0.5` as `500m`), and the object then never looks as it should; once is enough.
+/// What was applied to which version of an object, by its hash. An API server may write a value in other words than it
+/// was given (`0.5` as `500m`), and the object then never looks as it should; once is enough.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<BTreeMap<Place, (Value, Option<String>)>>);
+pub(super) struct Memory(Mutex<BTreeMap<ClusterRef, Applied>>);
 
-/// Kind, namespace and name.
-type Place = (String, String, String);
+/// By kind and name: the hash of what was applied, and the version that came of it.
+type Applied = BTreeMap<(String, String), (String, Option<String>)>;
+
+impl Memory {
+    /// Nobody will ask for this cluster again soon.
+    pub(super) fn forget(&self, cluster: &ClusterRef) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+    }
+}
 
 /// Does what was decided about one cluster.
 pub(super) struct Hands<'a> {
@@ -54,6 +63,8 @@ pub(super) struct Hands<'a> {
     pub(super) memory: &'a Memory,
     pub(super) seen: &'a Seen,
     pub(super) names: Names,
+    /// How often it failed in a row.
+    pub(super) failures: u32,
 }
 
 impl Hands<'_> {
@@ -63,18 +74,33 @@ impl Hands<'_> {
         if let Some(first) = &decision.first {
             self.record(&mut kafka, first).await?;
         }
-        for deed in &decision.deeds {
-            self.perform(deed).await?;
+        let mut failed: Vec<(&Deed, Error)> = Vec::new();
+        for Step { deed, told } in &decision.deeds {
+            if failed.iter().any(|(other, _)| deed.rests_on(other)) {
+                continue;
+            }
+            match self.perform(deed).await {
+                Ok(()) => {
+                    for event in told {
+                        self.context.tell(&kafka, event).await;
+                    }
+                }
+                Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
+                Err(error) => return Err(error),
+            }
         }
         self.remember(&decision.tracker).await?;
-        self.record(&mut kafka, &decision.status).await?;
-        for event in &decision.told {
+        let to_tell = failed.iter().filter(|(_, error)| error.is_to_be_told(self.failures));
+        let to_tell: Vec<String> = to_tell.map(|(_, error)| told(error)).collect();
+        let (status, news) = confess(&decision.status, &to_tell, self.seen);
+        self.record(&mut kafka, &status).await?;
+        for event in decision.told.iter().chain(&news) {
             self.context.tell(&kafka, event).await;
         }
         for act in &decision.acts {
             self.rebalance(act).await?;
         }
-        Ok(())
+        failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     fn api<K>(&self) -> Api<K>
@@ -122,13 +148,16 @@ impl Hands<'_> {
                 unless_gone(deleted.map(drop), format!("the restart of pod {pod}"))
             }
             Deed::Unregister(id) => {
-                // It is tried again when this is looked at next.
-                if let Some(client) = self.kafka().await?
-                    && let Err(error) = client.unregister_broker(BrokerId(*id)).await
-                {
-                    tracing::warn!(broker = id, error = told(&error), "a broker could not be unregistered");
+                let Some(client) = self.kafka().await? else { return Ok(()) };
+                match client.unregister_broker(BrokerId(*id)).await {
+                    // Somebody else did it.
+                    Err(kafka::Error::Refused { refusal, .. })
+                        if refusal.code == ErrorCode::BROKER_ID_NOT_REGISTERED =>
+                    {
+                        Ok(())
+                    }
+                    other => other.map_err(|source| Error::Unregister { broker: *id, source }),
                 }
-                Ok(())
             }
         }
     }
@@ -142,22 +171,28 @@ impl Hands<'_> {
 
     async fn apply(&self, desired: &Desired) -> Result<(), Error> {
         let kind = &desired.resource.kind;
-        let key = (self.names.namespace.clone(), kind.clone(), desired.name.clone());
+        let (cluster, key) = (self.cluster(), (kind.clone(), desired.name.clone()));
         let live = self.seen.live.value(kind, &desired.name);
         let version = live.and_then(|live| Some(live.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
         let lock = || self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if version.is_some() && lock().get(&key) == Some(&(desired.value.clone(), version)) {
+        let hash = hash::of_object(&desired.value);
+        let applied = (hash.clone(), version.clone());
+        if version.is_some() && lock().get(&cluster).is_some_and(|known| known.get(&key) == Some(&applied)) {
             return Ok(());
+        }
+        if version.is_none() {
+            self.refuse_strangers(desired).await?;
         }
         let api = self.dynamic(&desired.resource);
         let params = PatchParams::apply(NAME).force();
         let applied = api.patch(&desired.name, &params, &Patch::Apply(&desired.value)).await;
         let applied = applied.map_err(Error::writing(format!("{kind} {}", desired.name)))?;
-        lock().insert(key, (desired.value.clone(), applied.metadata.resource_version));
+        lock().entry(cluster).or_default().insert(key, (hash, applied.metadata.resource_version));
         Ok(())
     }
 
     async fn create(&self, desired: &Desired) -> Result<(), Error> {
+        self.refuse_strangers(desired).await?;
         let what = format!("{} {}", desired.resource.kind, desired.name);
         let object = serde_json::from_value(desired.value.clone())
             .map_err(|error| Error::writing(what.clone())(kube::Error::SerdeError(error)))?;
@@ -165,28 +200,42 @@ impl Hands<'_> {
         created.map(drop).map_err(Error::writing(what))
     }
 
+    /// Objects are found by their label, so what seems to be missing may be somebody else's. It is not taken over.
+    async fn refuse_strangers(&self, desired: &Desired) -> Result<(), Error> {
+        let what = format!("{} {}", desired.resource.kind, desired.name);
+        let found = self.dynamic(&desired.resource).get_opt(&desired.name).await;
+        let found = found.map_err(Error::reading(what.clone()))?;
+        match found {
+            Some(found) if found.labels().get(labels::CLUSTER) != Some(&self.names.cluster) => {
+                Err(Error::Foreign { what, cluster: self.names.cluster.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn cluster(&self) -> ClusterRef {
+        ClusterRef::new(&self.names.namespace, &self.names.cluster)
+    }
+
     async fn kafka(&self) -> Result<Option<kafka::Client>, Error> {
         let secret = |name: String| self.seen.live.read::<Secret>("Secret", &name);
         let (authority, identity) = (secret(self.names.cluster_ca_cert()), secret(self.names.operator_certs()));
         let Some(trust) = Trust::of_secrets(authority.as_ref(), identity.as_ref()) else { return Ok(None) };
-        let cluster = ClusterRef::new(&self.names.namespace, &self.names.cluster);
-        Ok(Some(self.context.kafkas.client(&cluster, &trust).await?))
+        Ok(Some(self.context.kafkas.client(&self.cluster(), &trust).await?))
     }
 
     /// Changes settings of running brokers. The files that remember them are written next, so all of it has to succeed.
     async fn reconfigure(&self, changes: &[(Option<i32>, DynamicChange)]) -> Result<(), Error> {
         let Some(client) = self.kafka().await? else { return Ok(()) };
-        let mut wanted: BTreeMap<ConfigResource, BTreeMap<String, Change>> = BTreeMap::new();
-        for (whom, DynamicChange { key, value, .. }) in changes {
-            let resource = whom.map_or(ConfigResource::AllBrokers, |id| ConfigResource::Broker(BrokerId(id)));
-            let change = value.clone().map_or(Change::Delete, Change::Set);
-            wanted.entry(resource).or_default().insert(key.clone(), change);
+        let mut refused = alter(&client, changes).await?;
+        // Of several for the same broker Kafka takes all or none. Which it is that it does not like is found one by one.
+        let in_company = changes.iter().filter(|(whom, _)| refused.keys().filter(|(of, _)| of == whom).count() > 1);
+        let in_company: Vec<_> = in_company.cloned().collect();
+        for one in in_company {
+            refused.remove(&one);
+            refused.extend(alter(&client, &[one]).await?);
         }
-        let answers = client.alter_configs(&wanted, false).await.whole().map_err(Error::Reconfigure)?;
-        for (resource, answer) in answers {
-            answer.map_err(|refusal| Error::Refused { what: format!("{resource:?}"), why: refusal.to_string() })?;
-        }
-        Ok(())
+        if refused.is_empty() { Ok(()) } else { Err(Error::Refused(refused)) }
     }
 
     async fn remember(&self, write: &TrackerWrite) -> Result<(), Error> {
@@ -275,6 +324,20 @@ impl Hands<'_> {
     }
 }
 
+/// Asks Kafka for these changes; what of them it refused.
+async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)]) -> Result<Refusals, Error> {
+    let resource =
+        |whom: Option<i32>| whom.map_or(ConfigResource::AllBrokers, |id| ConfigResource::Broker(BrokerId(id)));
+    let mut wanted: BTreeMap<ConfigResource, BTreeMap<String, Change>> = BTreeMap::new();
+    for (whom, DynamicChange { key, value, .. }) in changes {
+        let change = value.clone().map_or(Change::Delete, Change::Set);
+        wanted.entry(resource(*whom)).or_default().insert(key.clone(), change);
+    }
+    let answers = client.alter_configs(&wanted, false).await.whole().map_err(Error::Reconfigure)?;
+    let refusal = |whom: Option<i32>| answers.get(&resource(whom))?.as_ref().err().map(ToString::to_string);
+    Ok(changes.iter().filter_map(|change| Some((change.clone(), refusal(change.0)?))).collect())
+}
+
 /// Takes our finalizer off, and only ours, and deletes.
 pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(), Error> {
     let what = || format!("the end of KafkaRebalance {name}");
@@ -293,7 +356,7 @@ pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(),
 }
 
 /// What is no longer there needs no end.
-fn unless_gone(outcome: Result<(), kube::Error>, what: String) -> Result<(), Error> {
+pub(super) fn unless_gone(outcome: Result<(), kube::Error>, what: String) -> Result<(), Error> {
     match outcome {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         other => other.map_err(Error::writing(what)),

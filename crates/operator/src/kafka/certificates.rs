@@ -1,4 +1,5 @@
-//! Authorities and certificates of a cluster. Each is made once and kept; what lacks is made; nothing is renewed yet.
+//! Authorities and certificates of a cluster. Each is made once and kept; what lacks is made, and so is what another
+//! authority has signed: nobody would trust it any more. Nothing is renewed yet, but what runs out is said in time.
 //!
 //! | Secret | keys | signed by |
 //! |---|---|---|
@@ -14,7 +15,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use evenkeel_api::{annotations, kafka::CertificateAuthority};
-use jiff::{Timestamp, ToSpan, Zoned, civil::Date, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan, Zoned, civil::Date, tz::TimeZone};
 use k8s_openapi::{
     ByteString,
     api::core::v1::Secret,
@@ -37,6 +38,8 @@ const CA_KEY: &str = "ca.key";
 const KEYSTORE: &str = "keystore.pem";
 const ORGANIZATION: &str = "io.strimzi";
 const DEFAULT_DAYS: i32 = 365;
+/// How long before its end a certificate is spoken of.
+const WARNS_BEFORE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -212,6 +215,31 @@ pub fn certificate_hash(secret: &Secret) -> String {
     text(Some(secret), KEYSTORE).map(|text| hash::of_text(&text)).unwrap_or_default()
 }
 
+/// What is to be said about a certificate that runs out soon, or has run out: Secret `secret`, key `key`. None while there
+/// is time, or if nothing can be read there.
+pub fn expiry(secret: &Secret, key: &str, now: Timestamp) -> Option<String> {
+    let pem = text(Some(secret), key)?;
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).ok()?;
+    let certificate = pem.parse_x509().ok()?;
+    let ends = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
+    let left = ends.duration_since(now);
+    let name = secret.name_any();
+    let day = Zoned::new(ends, TimeZone::UTC).date();
+    let advice =
+        "it is not renewed by itself: delete the Secrets of the authority (all pods restart), or put in a new one";
+    if left.is_negative() {
+        Some(format!("{key} in Secret {name} ran out on {day}, {advice}"))
+    } else {
+        (left < WARNS_BEFORE).then(|| format!("{key} in Secret {name} runs out on {day}, {advice}"))
+    }
+}
+
+/// The key of a leaf's certificate in its Secret.
+pub fn leaf_key(secret: &Secret) -> Option<&str> {
+    let keys = secret.data.iter().flatten().map(|(key, _)| key.as_str());
+    keys.into_iter().find(|key| key.ends_with(".crt"))
+}
+
 /// What a certificate is for.
 struct Leaf {
     common_name: String,
@@ -233,9 +261,13 @@ impl Leaf {
         now: Timestamp,
     ) -> Result<Option<Secret>, CertificateError> {
         let (crt, key) = (format!("{prefix}.crt"), format!("{prefix}.key"));
+        // The chain ends with whoever signed it.
+        let chain = text(existing, KEYSTORE);
+        let is_foreign =
+            chain.as_ref().is_some_and(|chain| !chain.trim_end().ends_with(authority.certificate.trim_end()));
         let (certificate, private) = match (text(existing, &crt), text(existing, &key)) {
-            (Some(_), Some(_)) if text(existing, KEYSTORE).is_some() => return Ok(None),
-            (Some(certificate), Some(private)) => (certificate, private),
+            (Some(_), Some(_)) if chain.is_some() && !is_foreign => return Ok(None),
+            (Some(certificate), Some(private)) if !is_foreign => (certificate, private),
             _ => {
                 let made = |cause| CertificateError::Make { whom: name.to_owned(), cause };
                 let unusable = |key| CertificateError::Authority { secret: model.names.cluster_ca_key(), key };

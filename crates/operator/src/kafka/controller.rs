@@ -9,10 +9,13 @@ use std::{
 
 use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, KafkaStatus, StrimziPodSet, conditions, labels};
 use futures::{StreamExt, future::join_all};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Pod, Secret},
+    core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount},
+    networking::v1::NetworkPolicy,
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::{Role, RoleBinding},
 };
 use kube::{
     Api, ResourceExt,
@@ -25,17 +28,18 @@ use kube::{
         watcher,
     },
 };
+use tokio::time::Instant;
 
 use super::{
     act::{Hands, Memory, release},
+    bereft,
     decide::{self, Decision, Given},
     names::Names,
     observe,
-    seen::{Metadata, Seen},
+    seen::{Refusals, Seen},
 };
-use tokio::time::Instant;
-
 use crate::{
+    alarms::Alarms,
     auto_rebalance::{
         imbalance::{Violations, map_name},
         is_orphaned,
@@ -43,14 +47,17 @@ use crate::{
     },
     error::{Error, told},
     figures::Reconciled,
+    namespaces::is_terminating,
     seams::{ClusterRef, Context},
 };
 
 const AT_ONCE: u16 = 16;
 /// Many objects change at once; they are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// Nothing calls when a broker registers, or is missed by the others.
-const SOON: Duration = Duration::from_secs(2);
+/// What takes longer does not come to an end at all.
+const LONGEST: Duration = Duration::from_secs(180);
+/// When Kafka is asked once more for what it refused.
+const ASKS_AGAIN: SignedDuration = SignedDuration::from_mins(5);
 /// The state of a Kafka that is to be left alone.
 const PAUSED: &str = "ReconciliationPaused";
 
@@ -58,27 +65,59 @@ const PAUSED: &str = "ReconciliationPaused";
 struct Shell {
     context: Context,
     memory: Memory,
-    failures: Mutex<BTreeMap<ClusterRef, u32>>,
-    /// Brokers that were seen to be empty, as the last decision left it. Who forgets it looks twice again.
-    empty: Mutex<BTreeMap<ClusterRef, BTreeMap<i32, Timestamp>>>,
+    alarms: Alarms,
+    kept: Mutex<BTreeMap<ClusterRef, Kept>>,
+}
+
+/// What is kept of a cluster from one look to the next. It may be lost: who forgets it looks twice, or asks again.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    /// How often it failed in a row.
+    failures: u32,
+    /// Brokers that were seen to be empty, as the last decision left it.
+    empty_since: BTreeMap<i32, Timestamp>,
+    /// What Kafka would not take, and when it was asked.
+    refused: Refusals,
+    refused_at: Option<Timestamp>,
+    /// Brokers that were struck off Kafka's list, as the last decision left it.
+    struck_off: BTreeMap<i32, Timestamp>,
+}
+
+impl Kept {
+    /// What Kafka would not take, unless that was long ago: it may have changed its mind.
+    fn refused(&self, now: Timestamp) -> Refusals {
+        let lately = self.refused_at.is_some_and(|at| now.duration_since(at) < ASKS_AGAIN);
+        if lately { self.refused.clone() } else { Refusals::new() }
+    }
+
+    /// Remembers what Kafka would not take, beside what it would not take lately.
+    fn remember_refused(&mut self, refused: Refusals, now: Timestamp) {
+        self.refused = self.refused(now);
+        self.refused.extend(refused);
+        self.refused_at = Some(now);
+    }
 }
 
 impl Shell {
     fn new(context: Context) -> Self {
-        Self { context, memory: Memory::default(), failures: Mutex::default(), empty: Mutex::default() }
+        Self { context, memory: Memory::default(), alarms: Alarms::default(), kept: Mutex::default() }
     }
 
-    fn empty_since(&self, of: &ClusterRef) -> BTreeMap<i32, Timestamp> {
-        self.empty.lock().unwrap_or_else(PoisonError::into_inner).get(of).cloned().unwrap_or_default()
+    fn kept(&self, of: &ClusterRef) -> Kept {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(of).cloned().unwrap_or_default()
     }
 
-    fn remember_empty(&self, of: &ClusterRef, found: BTreeMap<i32, Timestamp>) {
-        let mut empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.is_empty() {
-            empty.remove(of);
-        } else {
-            empty.insert(of.clone(), found);
-        }
+    fn keep<T>(&self, of: &ClusterRef, change: impl FnOnce(&mut Kept) -> T) -> T {
+        change(self.kept.lock().unwrap_or_else(PoisonError::into_inner).entry(of.clone()).or_default())
+    }
+
+    /// The cluster is not there, or not for us.
+    fn forget(&self, of: &ClusterRef) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(of);
+        self.memory.forget(of);
+        self.context.kafkas.forget(of);
+        self.context.engines.forget(of);
+        self.context.figures.forget(of);
     }
 }
 
@@ -86,7 +125,8 @@ impl Shell {
 pub async fn run(context: Context) {
     let clusters = context.scopes().into_iter().map(|scope| look_after(context.clone(), scope));
     let orphans = context.scopes().into_iter().map(|scope| release_orphans(context.clone(), scope));
-    futures::future::join(join_all(clusters), join_all(orphans)).await;
+    let bereft = context.scopes().into_iter().map(|scope| bereft::look_after(context.clone(), scope));
+    futures::future::join3(join_all(clusters), join_all(orphans), join_all(bereft)).await;
 }
 
 async fn look_after(context: Context, namespace: Option<String>) {
@@ -96,6 +136,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let controller = Controller::new(context.api::<Kafka>(namespace), all());
     let kafkas = controller.store();
     context.figures.show_kafkas(kafkas.clone());
+    let shell = Arc::new(Shell::new(context.clone()));
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE).debounce(DEBOUNCE))
         .watches(context.api::<PartialObjectMeta<KafkaNodePool>>(namespace), of_clusters(), |it| of(&it.metadata))
@@ -106,14 +147,28 @@ async fn look_after(context: Context, namespace: Option<String>) {
             of_config_map(&it.metadata)
         })
         .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<Service>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<ServiceAccount>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<PersistentVolumeClaim>>(namespace), of_clusters(), |it| {
+            of(&it.metadata)
+        })
+        .watches(context.api::<PartialObjectMeta<PodDisruptionBudget>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<NetworkPolicy>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<Role>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<RoleBinding>>(namespace), of_clusters(), |it| of(&it.metadata))
         .watches(context.api::<PartialObjectMeta<KafkaRebalance>>(namespace), all(), move |it| {
             of_rebalance(&kafkas, &it.metadata)
         })
-        .run(counted, pause, Arc::new(Shell::new(context)))
-        .for_each(|ended| async move {
-            if let Err(error) = ended {
-                tracing::debug!(error = told(&error), "a reconciliation of a Kafka failed");
+        .run(counted, pause, Arc::clone(&shell))
+        .for_each(|ended| {
+            match ended {
+                Ok(_) => {}
+                Err(controller::Error::ObjectNotFound(gone)) => {
+                    shell.forget(&ClusterRef::new(gone.namespace.as_deref().unwrap_or_default(), &gone.name));
+                }
+                Err(error) => tracing::debug!(error = told(&error), "a reconciliation of a Kafka failed"),
             }
+            std::future::ready(())
         })
         .await;
 }
@@ -144,13 +199,21 @@ fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<K
 
 async fn counted(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
     let began = Instant::now();
-    let ended = reconcile(Arc::clone(&known), Arc::clone(&shell)).await;
-    let what = Reconciled { periodical: false, succeeded: ended.is_ok(), took: began.elapsed() };
+    let periodical = shell.alarms.has_rung(&known.metadata);
+    let ended = in_time(Arc::clone(&known), Arc::clone(&shell)).await;
+    shell.alarms.set(&known.metadata, ended.as_ref().ok().copied().flatten());
+    let what = Reconciled { periodical, succeeded: ended.is_ok(), took: began.elapsed() };
     shell.context.figures.reconciled(known.as_ref(), what);
-    ended
+    ended.map(|pause| pause.map_or_else(Action::await_change, Action::requeue))
 }
 
-async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
+/// A call that nobody answers must not keep a cluster waiting for good.
+async fn in_time(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Duration>, Error> {
+    tokio::time::timeout(LONGEST, reconcile(known, shell)).await.unwrap_or(Err(Error::Late(LONGEST)))
+}
+
+/// When to look again even if nobody calls.
+async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Duration>, Error> {
     let context = &shell.context;
     let names = Names::of(&known);
     let cluster = ClusterRef::new(&names.namespace, &names.cluster);
@@ -158,70 +221,72 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error
     // What the watch has told may be older than what was written last.
     let found = kafkas.get_opt(&names.cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     let Some(kafka) = found.filter(|kafka| context.settings.selects(kafka)) else {
-        context.kafkas.forget(&cluster);
-        context.engines.forget(&cluster);
-        context.figures.forget(&cluster);
-        return Ok(Action::await_change());
+        shell.forget(&cluster);
+        return Ok(None);
     };
     if kafka.metadata.deletion_timestamp.is_some() {
         // Everything goes with its owner, and generated rebalances are released below.
-        return Ok(Action::await_change());
+        return Ok(None);
+    }
+    if is_terminating(context, &names.namespace).await? {
+        // The Kafka will be gone, too.
+        return Ok(None);
     }
     if decide::is_paused(&kafka) {
         say_that_it_rests(context, &kafkas, kafka).await?;
-        return Ok(Action::requeue(context.settings.reconciliation_interval));
+        return Ok(Some(context.settings.reconciliation_interval));
     }
-    let (seen, decision) = look(context, Arc::new(kafka), shell.empty_since(&cluster)).await?;
-    shell.remember_empty(&cluster, decision.found_empty.clone());
+    let kept = shell.kept(&cluster);
+    let (seen, decision) = look(context, Arc::new(kafka), &kept).await?;
+    shell.keep(&cluster, |kept| kept.empty_since = decision.found_empty.clone());
     let violations = seen.live.data(&map_name(&names.cluster));
     context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
-    let hands = Hands { context, memory: &shell.memory, seen: &seen, names };
-    hands.carry_out(&decision).await?;
-    shell.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
-    Ok(Action::requeue(back(context, &seen, &decision)))
+    let hands = Hands { context, memory: &shell.memory, seen: &seen, names, failures: kept.failures };
+    match hands.carry_out(&decision).await {
+        // Now that it is known, the rest is decided without it.
+        Err(Error::Refused(refused)) => {
+            shell.keep(&cluster, |kept| kept.remember_refused(refused, seen.now));
+            Ok(Some(DEBOUNCE))
+        }
+        Err(error) => Err(error),
+        Ok(()) => {
+            shell.keep(&cluster, |kept| {
+                kept.failures = 0;
+                kept.struck_off = decision.struck_off.clone();
+            });
+            Ok(Some(back(context, &seen, &decision)))
+        }
+    }
 }
 
 /// Looks, and decides; a second time and closer, where the first look did not suffice.
-async fn look(
-    context: &Context,
-    kafka: Arc<Kafka>,
-    empty_since: BTreeMap<i32, Timestamp>,
-) -> Result<(Seen, Decision), Error> {
+async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen, Decision), Error> {
     let given = Given {
         settings: &context.settings.clusters,
         operation_timeout: context.settings.operation_timeout,
         random: context.settings.random,
     };
-    let seen = Seen { empty_since: empty_since.clone(), ..observe::observe(context, &kafka, false).await? };
+    let remembering = |seen: Seen| {
+        let refused = kept.refused(seen.now);
+        Seen { empty_since: kept.empty_since.clone(), struck_off: kept.struck_off.clone(), refused, ..seen }
+    };
+    let seen = remembering(observe::observe(context, &kafka, false).await?);
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
-    let seen = Seen { empty_since, ..observe::observe(context, &kafka, true).await? };
+    let seen = remembering(observe::observe(context, &kafka, true).await?);
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }
 
 /// When to look again even if nobody calls.
 fn back(context: &Context, seen: &Seen, decision: &Decision) -> Duration {
-    let usual = context.settings.reconciliation_interval;
     let wished = decision.look_again.map(|moment| {
         Duration::try_from(moment.duration_since(seen.now)).unwrap_or_default().max(Duration::from_millis(100))
     });
-    let is_ready = decision.status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
-    let brokers = seen.pods.iter().filter(|pod| {
-        pod.labels().get(labels::BROKER_ROLE).is_some_and(|role| role == "true")
-            && crate::pod_set::decide::is_ready(pod)
-    });
-    let is_settled = match &seen.metadata {
-        Metadata::Nobody => brokers.count() == 0,
-        Metadata::Unreachable(_) => false,
-        // A broker registers after its pod is ready, and is missed a while after it has gone.
-        Metadata::Known(known) => known.registered.len() == brokers.count() && known.registered.values().all(|f| !f),
-    };
-    // What was refused is refused until it is written differently, and then a watch calls.
-    let unsettled = (!decision.is_refused && (!is_settled || !is_ready)).then_some(SOON);
-    [wished, unsettled].into_iter().flatten().fold(usual, Duration::min)
+    let usual = context.settings.reconciliation_interval;
+    wished.map_or(usual, |wished| wished.min(usual))
 }
 
 async fn say_that_it_rests(context: &Context, kafkas: &Api<Kafka>, mut kafka: Kafka) -> Result<(), Error> {
@@ -242,10 +307,10 @@ async fn say_that_it_rests(context: &Context, kafkas: &Api<Kafka>, mut kafka: Ka
 fn pause(kafka: Arc<Kafka>, error: &Error, shell: Arc<Shell>) -> Action {
     let names = Names::of(&kafka);
     let cluster = ClusterRef::new(&names.namespace, &names.cluster);
-    let mut failures = shell.failures.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = failures.entry(cluster.clone()).or_default();
-    let pause = error.pause(*count);
-    *count += 1;
+    let pause = shell.keep(&cluster, |kept| {
+        kept.failures += 1;
+        error.pause(kept.failures - 1)
+    });
     tracing::warn!(error = told(error), %cluster, ?pause, "a Kafka could not be reconciled");
     Action::requeue(pause)
 }
@@ -258,12 +323,7 @@ async fn release_orphans(context: Context, namespace: Option<String>) {
     let rebalances = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
-            let belongs = |it: &Arc<KafkaRebalance>| {
-                it.metadata.namespace == kafka.metadata.namespace
-                    && it.labels().get(labels::CLUSTER) == kafka.metadata.name.as_ref()
-            };
-            let found: Vec<_> = rebalances.state().into_iter().filter(belongs).collect();
-            found.iter().map(|it| ObjectRef::from_obj(it.as_ref())).collect::<Vec<_>>()
+            bereft::labelled_for(&kafka, &rebalances)
         })
         .run(
             |rebalance, context| async move { release_orphan(&rebalance, &context).await },

@@ -3,6 +3,8 @@
 //! Objects are written by server-side apply, and only when it would change something: the object that exists must hold
 //! every value that is wanted, and carry the hash of all of them, which changes when one is no longer wanted.
 
+use std::fmt;
+
 use evenkeel_api::annotations;
 use kube::{Resource, core::ApiResource};
 use serde::Serialize;
@@ -14,7 +16,7 @@ use super::{hash, seen::Live};
 pub const APPLIED: &str = "evenkeel.io/applied";
 
 /// An object that should exist.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Desired {
     /// What kind of object.
     pub resource: ApiResource,
@@ -24,6 +26,13 @@ pub struct Desired {
     pub value: Value,
     /// Whether it is only created: what it holds afterwards is not ours alone.
     pub only_created: bool,
+}
+
+impl fmt::Debug for Desired {
+    /// Not the values: private keys and passwords are among them.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.resource.kind, self.name)
+    }
 }
 
 impl Desired {

@@ -18,6 +18,7 @@
 
 mod act;
 mod ask_engine;
+mod bereft;
 pub mod certificates;
 pub mod config;
 mod controller;

@@ -8,7 +8,10 @@ use std::{
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
 use evenkeel_kafka::{
     self as kafka,
-    calls::{configs::Resource as ConfigResource, topics::Which},
+    calls::{
+        configs::{Resource as ConfigResource, Settings},
+        topics::{Topic, TopicAnswers, Which},
+    },
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::{
@@ -29,11 +32,12 @@ use super::{
     ask_engine::ask_engine,
     decide,
     names::Names,
+    pools::finds_racks,
     seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
     error::{Error, told},
-    seams::{ClusterRef, Context, Trust},
+    seams::{ClusterRef, Context, Trust, Unreachable},
 };
 
 const LEAST_IN_SYNC: &str = "min.insync.replicas";
@@ -64,26 +68,25 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         eyes.list::<StrimziPodSet>(),
     ]);
     let rebalances = Api::<KafkaRebalance>::namespaced(context.client.clone(), &names.namespace);
-    let (lists, pods, node_pools, rebalances, binding, further_users) = futures::try_join!(
+    let (lists, pods, node_pools, rebalances, further_users) = futures::try_join!(
         lists,
         eyes.typed::<Pod>(),
         eyes.typed::<KafkaNodePool>(),
         async { rebalances.list(&ListParams::default()).await.map_err(Error::reading("KafkaRebalances")) },
-        eyes.rack_binding(kafka, &names),
         eyes.further_users(kafka),
     )?;
     let mut live = Live::default();
-    for object in lists.into_iter().flatten().chain(binding) {
-        let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
-        let name = object.name_any();
-        let value = serde_json::to_value(object).unwrap_or_default();
-        live.objects.insert((kind, name), value);
-    }
+    lists.into_iter().flatten().for_each(|object| live.take(object));
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
+    let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
+    let asks_for_racks = kafka.spec.kafka.as_ref().is_some_and(|spec| spec.rack.is_some());
+    if asks_for_racks || pod_sets.iter().any(finds_racks) {
+        eyes.rack_binding(&names).await?.into_iter().for_each(|binding| live.take(binding));
+    }
     Ok(Seen {
         now: context.clock.now(),
         kafka: kafka.clone(),
-        pod_sets: pod_sets.collect(),
+        pod_sets,
         node_pools,
         pods,
         live,
@@ -92,6 +95,8 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         metadata: Metadata::Nobody,
         engine: EngineSaid::default(),
         empty_since: Default::default(),
+        refused: Default::default(),
+        struck_off: Default::default(),
     })
 }
 
@@ -131,12 +136,9 @@ impl Eyes<'_> {
         Ok(api.list(&self.of_cluster()).await.map_err(Error::reading(K::plural(&()).into_owned()))?.items)
     }
 
-    /// The one object outside of the namespace, where racks are asked for.
-    async fn rack_binding(&self, kafka: &Kafka, names: &Names) -> Result<Option<DynamicObject>, Error> {
-        let rack = kafka.spec.kafka.as_ref().and_then(|spec| spec.rack.as_ref());
-        if rack.is_none() {
-            return Ok(None);
-        }
+    /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a
+    /// right to look.
+    async fn rack_binding(&self, names: &Names) -> Result<Option<DynamicObject>, Error> {
         let resource = ApiResource::erase::<ClusterRoleBinding>(&());
         let api: Api<DynamicObject> = Api::all_with(self.context.client.clone(), &resource);
         api.get_opt(&names.rack_binding()).await.map_err(Error::reading("ClusterRoleBinding"))
@@ -167,44 +169,78 @@ async fn ask_kafka(context: &Context, seen: &Seen, partitions: bool) -> Result<M
     let (authority, identity) = (secret(names.cluster_ca_cert()), secret(names.operator_certs()));
     let Some(trust) = Trust::of_secrets(authority.as_ref(), identity.as_ref()) else { return Ok(Metadata::Nobody) };
     let cluster = ClusterRef::new(&names.namespace, &names.cluster);
-    let client = context.kafkas.client(&cluster, &trust).await?;
-    Ok(match known(&client, partitions).await {
-        Ok(known) => Metadata::Known(known),
-        Err(error) => Metadata::Unreachable(told(&error)),
+    // Who cannot be asked is no reason to leave everything else undone.
+    Ok(match context.kafkas.client(&cluster, &trust).await {
+        Err(error @ Unreachable::NoWay(_)) => Metadata::Unreachable(told(&error)),
+        Err(error) => Metadata::Mistrusted(told(&error)),
+        Ok(client) => match known(&client, partitions).await {
+            Ok(known) => Metadata::Known(known),
+            Err(error) => Metadata::Unreachable(told(&error)),
+        },
     })
 }
 
 async fn known(client: &kafka::Client, partitions: bool) -> Result<Known, kafka::Error> {
     let cluster = client.describe_cluster().await?;
     let registered = cluster.brokers.iter().map(|broker| (broker.id.0, broker.fenced)).collect();
-    let partitions = if partitions { Some(self::partitions(client).await?) } else { None };
-    Ok(Known { cluster_id: cluster.id, registered, partitions })
+    let (partitions, unread) = match if partitions { Some(self::partitions(client).await?) } else { None } {
+        None => (None, None),
+        Some(Ok(partitions)) => (Some(partitions), None),
+        Some(Err(why)) => (None, Some(why)),
+    };
+    Ok(Known { cluster_id: cluster.id, registered, partitions, unread })
 }
 
-/// All partitions of all topics, Kafka's own too.
-async fn partitions(client: &kafka::Client) -> Result<Vec<Partition>, kafka::Error> {
+/// All partitions of all topics, Kafka's own too; or why some could not be read. What could not be read is not empty.
+async fn partitions(client: &kafka::Client) -> Result<Result<Vec<Partition>, String>, kafka::Error> {
     let topics = client.topics(Which::All).await?;
     let resources: Vec<ConfigResource> = topics.keys().cloned().map(ConfigResource::Topic).collect();
     let settings = client.describe_configs(&resources, Some(&[LEAST_IN_SYNC])).await.whole()?;
-    let least: BTreeMap<&str, usize> = settings
-        .iter()
-        .filter_map(|(resource, answer)| match (resource, answer) {
-            (ConfigResource::Topic(name), Ok(settings)) => {
-                Some((name.as_str(), settings.get(LEAST_IN_SYNC)?.value.as_ref()?.parse().ok()?))
-            }
-            _ => None,
-        })
-        .collect();
+    Ok(read(&topics, &settings))
+}
+
+/// Puts together what was told of topics and of their settings.
+fn read(
+    topics: &TopicAnswers<Topic>,
+    settings: &BTreeMap<ConfigResource, Result<Settings, kafka::Refusal>>,
+) -> Result<Vec<Partition>, String> {
+    let least = |name: &str| -> Option<usize> {
+        let told = settings.get(&ConfigResource::Topic(name.to_owned()))?.as_ref().ok()?;
+        told.get(LEAST_IN_SYNC)?.value.as_ref()?.parse().ok()
+    };
     let mut found = Vec::new();
     let ids = |ids: &[kafka::BrokerId]| -> BTreeSet<i32> { ids.iter().map(|id| id.0).collect() };
-    for (name, topic) in &topics {
-        let Ok(topic) = topic else { continue };
+    for (name, topic) in topics {
+        let topic = topic.as_ref().map_err(|refusal| format!("topic {name} could not be read: {refusal}"))?;
+        let least_in_sync = least(name);
         found.extend(topic.partitions.iter().map(|partition| Partition {
             name: format!("{name}-{}", partition.index),
             replicas: ids(&partition.replicas),
             in_sync: ids(&partition.in_sync),
-            least_in_sync: least.get(name.as_str()).copied().unwrap_or(1),
+            least_in_sync,
         }));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_kafka::{BrokerId, ErrorCode, Refusal, calls::topics::Partition as Told};
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_not_empty() {
+        let three = vec![BrokerId(3)];
+        let told =
+            Told { index: 0, leader: None, leader_epoch: 0, replicas: three.clone(), in_sync: three, offline: vec![] };
+        let topic = Topic { name: "a".into(), id: 1, internal: false, partitions: vec![told] };
+        let mut topics = TopicAnswers::from([("a".to_owned(), Ok(topic))]);
+        let refused = || Refusal { code: ErrorCode(29), message: None };
+        let nothing = BTreeMap::from([(ConfigResource::Topic("a".into()), Err(refused()))]);
+        let found = read(&topics, &nothing).unwrap();
+        assert_eq!((found[0].name.as_str(), found[0].least_in_sync), ("a-0", None), "nobody knows its minimum");
+        topics.insert("b".to_owned(), Err(refused()));
+        assert!(read(&topics, &nothing).unwrap_err().starts_with("topic b could not be read: "));
+    }
 }

@@ -27,7 +27,7 @@ mod memory;
 mod refusals;
 
 pub use implicit::{BROKERS as IMPLICIT_BROKERS, CONTROLLERS as IMPLICIT_CONTROLLERS};
-pub use memory::ids_of_pod_set;
+pub use memory::{finds_racks, ids_of_pod_set, pods_of_pod_set};
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,7 +153,13 @@ impl Pools {
 
         let mut reading = Reading::default();
         let read: Vec<Pool> = if staying.is_empty() {
-            reading.implicit(kafka, &names, &pod_sets)
+            match refusals::of_pools_that_are_away(kafka, &pod_sets, &going) {
+                Some(problem) => {
+                    reading.problems.push(problem);
+                    Vec::new()
+                }
+                None => reading.implicit(kafka, &names, &pod_sets),
+            }
         } else {
             refusals::of_mixture(&pod_sets, &staying, &mut reading.problems);
             let set_of = |pool: &KafkaNodePool| {
@@ -168,8 +174,9 @@ impl Pools {
         let gone = going.iter().flat_map(|pool| pool.status.iter().flat_map(|status| &status.node_ids)).copied();
         let seen = gone.chain(pod_sets.iter().flat_map(|set| ids_of_pod_set(set)));
         let taken = seen.filter(|id| !own.contains(id)).collect();
-        let quorum_runs =
-            pod_sets.iter().any(|set| memory::roles_of_pod_set(set).is_some_and(|roles| roles.controller));
+        // The quorum stands with the first record of the cluster, even should somebody delete the controllers' list.
+        let quorum_runs = kafka.status.as_ref().is_some_and(|status| status.cluster_id.is_some())
+            || pod_sets.iter().any(|set| memory::roles_of_pod_set(set).is_some_and(|roles| roles.controller));
         let pools = Self { all, taken, quorum_runs, remarks: reading.remarks };
 
         let mut problems = reading.problems;

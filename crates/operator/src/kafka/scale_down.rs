@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     nodes::Ids,
-    seen::{Metadata, Partition},
+    seen::{Known, Metadata, Partition},
 };
 use crate::auto_rebalance::{Check, Generated, removal_is_held};
 
@@ -52,15 +52,18 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
         (true, _) => (Check::Clear, None),
         (false, None) => {
             let why = match metadata {
-                Metadata::Unreachable(why) => format!("nobody knows whether they hold data: {why}"),
+                Metadata::Unreachable(why)
+                | Metadata::Mistrusted(why)
+                | Metadata::Known(Known { unread: Some(why), .. }) => {
+                    format!("nobody knows whether they hold data: {why}")
+                }
                 _ => "nobody knows whether they hold data: Kafka cannot be asked yet".to_owned(),
             };
             (Check::Unknown, Some(why))
         }
         (false, Some(partitions)) => {
-            let left: Vec<&Partition> =
-                partitions.iter().filter(|partition| !partition.replicas.is_disjoint(leaving)).collect();
-            if left.is_empty() { (Check::Clear, None) } else { (Check::HasData, Some(told(leaving, &left))) }
+            let left = data_on(leaving, partitions);
+            (if left.is_some() { Check::HasData } else { Check::Clear }, left)
         }
     };
     if kept_because.is_none() && !unchecked && removal_is_held(generated, leaving) {
@@ -78,17 +81,19 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
     Verdict { check, kept_because, empty_since }
 }
 
-/// Who holds how much, and some of what is left: a drain that ends with data left is understood by that alone.
-fn told(leaving: &Ids, left: &[&Partition]) -> String {
+/// Who of these holds how much, and some of what it is: a drain that ends with data left is understood by that alone. None
+/// if all are empty.
+pub fn data_on(brokers: &Ids, partitions: &[Partition]) -> Option<String> {
+    let left: Vec<&Partition> = partitions.iter().filter(|it| !it.replicas.is_disjoint(brokers)).collect();
     let plural = |many: usize| if many == 1 { "" } else { "s" };
     let held = |id: &i32| left.iter().filter(|partition| partition.replicas.contains(id)).count();
-    let holders = leaving.iter().map(|id| (id, held(id))).filter(|(_, many)| *many > 0);
+    let holders = brokers.iter().map(|id| (id, held(id))).filter(|(_, many)| *many > 0);
     let each: Vec<String> =
         holders.map(|(id, many)| format!("broker {id} holds data of {many} partition{}", plural(many))).collect();
     let named: Vec<&str> = left.iter().take(MOST_NAMED).map(|partition| partition.name.as_str()).collect();
     let rest = left.len() - named.len();
     let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };
-    format!("{} ({}{rest})", each.join(", "), named.join(", "))
+    (!left.is_empty()).then(|| format!("{} ({}{rest})", each.join(", "), named.join(", ")))
 }
 
 #[cfg(test)]
@@ -96,7 +101,6 @@ mod tests {
     use evenkeel_api::{kafka::AutoRebalanceMode, rebalance::RebalanceState};
 
     use super::*;
-    use crate::kafka::seen::Known;
 
     fn known(replicas: &[&[i32]]) -> Metadata {
         let partition = |(index, ids): (usize, &&[i32])| Partition {

@@ -1,15 +1,19 @@
 //! What was seen of a cluster, read once: what Kubernetes has of it, and what Kafka says of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
 use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::nodes::Ids;
+use super::{config::DynamicChange, nodes::Ids};
 use crate::pod_set::decide::is_ready;
 
 /// All that a decision about a cluster may depend on.
@@ -37,6 +41,10 @@ pub struct Seen {
     pub engine: EngineSaid,
     /// Brokers that somebody wants gone and that hold nothing: since when that is known.
     pub empty_since: BTreeMap<i32, Timestamp>,
+    /// Settings that Kafka would not take, and why.
+    pub refused: Refusals,
+    /// Brokers that were struck off Kafka's list, and when: whoever is asked for it may not have heard of that yet.
+    pub struck_off: BTreeMap<i32, Timestamp>,
 }
 
 /// What the engine says.
@@ -48,14 +56,31 @@ pub struct EngineSaid {
     pub violated: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
 }
 
+/// Settings that Kafka would not take, for whom, and what it said. None is for all brokers.
+pub type Refusals = BTreeMap<(Option<i32>, DynamicChange), String>;
+
 /// Objects as they are, by kind and name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Live {
     /// As JSON: that is how they are compared.
     pub objects: BTreeMap<(String, String), Value>,
 }
 
+impl fmt::Debug for Live {
+    /// Not the contents: private keys and passwords are among them.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_set().entries(self.objects.keys()).finish()
+    }
+}
+
 impl Live {
+    /// Takes an object that says what kind it is.
+    pub fn take(&mut self, object: DynamicObject) {
+        let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
+        let name = object.metadata.name.clone().unwrap_or_default();
+        self.objects.insert((kind, name), serde_json::to_value(object).unwrap_or_default());
+    }
+
     /// An object as JSON.
     pub fn value(&self, kind: &str, name: &str) -> Option<&Value> {
         self.objects.get(&(kind.to_owned(), name.to_owned()))
@@ -86,6 +111,8 @@ pub enum Metadata {
     Nobody,
     /// It did not answer.
     Unreachable(String),
+    /// It cannot even be asked: the operator's own certificates for it are of no use.
+    Mistrusted(String),
     /// It answered.
     Known(Known),
 }
@@ -97,8 +124,10 @@ pub struct Known {
     pub cluster_id: String,
     /// Registered brokers, and whether they are fenced.
     pub registered: BTreeMap<i32, bool>,
-    /// Its partitions. None: they were not asked for.
+    /// Its partitions, all of them. None: they were not asked for, or not all could be read.
     pub partitions: Option<Vec<Partition>>,
+    /// Why partitions that were asked for are not known.
+    pub unread: Option<String>,
 }
 
 /// One partition.
@@ -110,8 +139,8 @@ pub struct Partition {
     pub replicas: BTreeSet<i32>,
     /// Those that have all of it.
     pub in_sync: BTreeSet<i32>,
-    /// How many must, for writers that want to be sure.
-    pub least_in_sync: usize,
+    /// How many must, for writers that want to be sure. None: nobody could say.
+    pub least_in_sync: Option<usize>,
 }
 
 impl Metadata {
@@ -119,7 +148,7 @@ impl Metadata {
     pub fn known(&self) -> Option<&Known> {
         match self {
             Self::Known(known) => Some(known),
-            Self::Nobody | Self::Unreachable(_) => None,
+            Self::Nobody | Self::Unreachable(_) | Self::Mistrusted(_) => None,
         }
     }
 
@@ -129,7 +158,12 @@ impl Metadata {
         registered.filter(|(_, fenced)| !**fenced).map(|(id, _)| *id).collect()
     }
 
-    /// The partitions, if they were asked for.
+    /// Whether Kafka answers, and was not asked for its partitions.
+    pub fn is_unasked(&self) -> bool {
+        self.known().is_some_and(|known| known.partitions.is_none() && known.unread.is_none())
+    }
+
+    /// The partitions, if they were asked for and could be read.
     pub fn partitions(&self) -> Option<&[Partition]> {
         self.known()?.partitions.as_deref()
     }

@@ -6,7 +6,7 @@ use evenkeel_api::{Kafka, StrimziPodSet, StrimziPodSetStatus, labels};
 use futures::{StreamExt, future::join_all};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Resource,
+    Api, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::PartialObjectMeta,
     runtime::{
@@ -21,14 +21,24 @@ use tokio::time::Instant;
 
 use super::decide::{self, Adoption, Decision, Observation};
 use crate::{
+    alarms::Alarms,
     error::{Error, told},
     figures::Reconciled,
+    namespaces::is_terminating,
     seams::Context,
 };
 
 /// A stuck watch must not mean that pods never come back.
 const SAFETY_NET: Duration = Duration::from_secs(300);
 const AT_ONCE: u16 = 16;
+/// What takes longer does not come to an end at all.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What the controller has at hand.
+struct Shell {
+    context: Context,
+    alarms: Alarms,
+}
 
 /// Looks after the pod sets of the operator's namespaces, until dropped.
 pub async fn run(context: Context) {
@@ -47,7 +57,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
             sets_of(&sets, &kafka)
         })
-        .run(counted, pause, Arc::new(context))
+        .run(counted, pause, Arc::new(Shell { context, alarms: Alarms::default() }))
         .for_each(|ended| async move {
             if let Err(error) = ended {
                 tracing::debug!(error = told(&error), "a reconciliation of a StrimziPodSet failed");
@@ -74,45 +84,60 @@ fn sets_of(sets: &Store<StrimziPodSet>, kafka: &PartialObjectMeta<Kafka>) -> Vec
     sets.state().iter().filter(|set| belongs(set)).map(|set| ObjectRef::from_obj(set.as_ref())).collect()
 }
 
-fn pause(_: Arc<StrimziPodSet>, error: &Error, _: Arc<Context>) -> Action {
+fn pause(_: Arc<StrimziPodSet>, error: &Error, _: Arc<Shell>) -> Action {
     tracing::warn!(error = told(error), "a StrimziPodSet could not be reconciled");
     Action::requeue(error.pause(2))
 }
 
-async fn counted(set: Arc<StrimziPodSet>, context: Arc<Context>) -> Result<Action, Error> {
+async fn counted(known: Arc<StrimziPodSet>, shell: Arc<Shell>) -> Result<Action, Error> {
     let began = Instant::now();
-    let ended = reconcile(Arc::clone(&set), Arc::clone(&context)).await;
-    let what = Reconciled { periodical: false, succeeded: ended.is_ok(), took: began.elapsed() };
-    context.figures.reconciled(set.as_ref(), what);
-    ended
+    let periodical = shell.alarms.has_rung(&known.metadata);
+    let ended = in_time(&known, &shell.context).await;
+    shell.alarms.set(&known.metadata, ended.as_ref().ok().copied().flatten());
+    let what = Reconciled { periodical, succeeded: ended.is_ok(), took: began.elapsed() };
+    shell.context.figures.reconciled(known.as_ref(), what);
+    ended.map(|pause| pause.map_or_else(Action::await_change, Action::requeue))
 }
 
-async fn reconcile(set: Arc<StrimziPodSet>, context: Arc<Context>) -> Result<Action, Error> {
-    let Some(cluster) = decide::concerns(&set) else { return Ok(Action::await_change()) };
-    let namespace = set.metadata.namespace.clone().unwrap_or_default();
+/// A call that nobody answers must not keep a set waiting for good.
+async fn in_time(known: &StrimziPodSet, context: &Context) -> Result<Option<Duration>, Error> {
+    tokio::time::timeout(LONGEST, reconcile(known, context)).await.unwrap_or(Err(Error::Late(LONGEST)))
+}
+
+/// When to look again even if nobody calls.
+async fn reconcile(known: &StrimziPodSet, context: &Context) -> Result<Option<Duration>, Error> {
+    let (namespace, name) = (known.namespace().unwrap_or_default(), known.name_any());
+    let sets = Api::<StrimziPodSet>::namespaced(context.client.clone(), &namespace);
+    // Pods are deleted by this list: what a watch has told of it may be old.
+    let found = sets.get_opt(&name).await.map_err(Error::reading(format!("StrimziPodSet {name}")))?;
+    let Some(set) = found.filter(|set| set.metadata.uid == known.metadata.uid) else {
+        return Ok(None);
+    };
+    let Some(cluster) = decide::concerns(&set) else { return Ok(None) };
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let parent = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     if !parent.is_some_and(|kafka| context.settings.selects(&kafka)) {
-        return Ok(Action::requeue(SAFETY_NET));
+        return Ok(Some(SAFETY_NET));
     }
-    let hands = Hands {
-        pods: Api::namespaced(context.client.clone(), &namespace),
-        sets: Api::namespaced(context.client.clone(), &namespace),
-    };
-    let outcome = match hands.look_and_decide(&set, &context).await? {
+    let hands = Hands { pods: Api::namespaced(context.client.clone(), &namespace), sets };
+    let outcome = match hands.look_and_decide(&set, context).await? {
+        // Pods are the first to go.
+        Ok(decision) if !decision.create.is_empty() && is_terminating(context, &namespace).await? => {
+            return Ok(None);
+        }
         Ok(decision) => match hands.carry_out(&decision).await {
             Ok(()) => Ok(decision.status),
             Err(error) => Err(error),
         },
         Err(unusable) => {
             hands.record(&set, &decide::failed(&set, &unusable.to_string(), context.clock.now())).await?;
-            return Ok(Action::await_change());
+            return Ok(None);
         }
     };
     match outcome {
         Ok(status) => {
             hands.record(&set, &status).await?;
-            Ok(Action::requeue(SAFETY_NET))
+            Ok(Some(SAFETY_NET))
         }
         Err(error) => {
             hands.record(&set, &decide::failed(&set, &told(&error), context.clock.now())).await?;

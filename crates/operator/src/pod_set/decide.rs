@@ -196,6 +196,13 @@ pub fn is_ready(pod: &Pod) -> bool {
     says_so && pod.metadata.deletion_timestamp.is_none()
 }
 
+/// Since when a pod is, or is not, ready.
+pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let changed = conditions.into_iter().find(|condition| condition.type_ == "Ready")?.last_transition_time.as_ref()?;
+    Some(changed.0)
+}
+
 fn note<'a>(pod: &'a Pod, key: &str) -> Option<&'a String> {
     pod.metadata.annotations.as_ref().and_then(|notes| notes.get(key))
 }

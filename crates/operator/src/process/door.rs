@@ -42,7 +42,8 @@ fn router(figures: Arc<Figures>, ready: Readiness) -> Router {
         async move { ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page) }
     };
     Router::new()
-        // Whoever can answer is alive: the controllers share this thread pool.
+        // Whoever can answer is alive: the controllers are worked on by the very task that listens here, none of them ends
+        // alone, and none of their rounds may last for ever.
         .route("/healthy", get(|| async { StatusCode::OK }))
         .route("/ready", get(is_ready))
         .route("/metrics", get(metrics))

@@ -393,6 +393,9 @@ async fn the_role_lists_what_is_used_and_nothing_else() {
     // The engine goes, and what was there for it.
     patch(&play.stage.api::<Kafka>(), CLUSTER, json!({"spec": {"cruiseControl": null}})).await;
     play.until("it is gone", async |play| !play.stage.pods().await.iter().any(|pod| pod.contains("cruise"))).await;
+    // The cluster goes, and its node pools stay.
+    play.stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
+    play.until("its nodes are gone", async |play| play.stage.pods().await.is_empty()).await;
     a_while().await;
     rights::check(&play.stage.calls());
     rights::check_all_are_used(&play.stage.calls());
@@ -441,7 +444,7 @@ fn stride() -> usize {
 
 async fn dies_everywhere(story: Story) {
     let mut number = 0;
-    while although(story, Death::After(number)).await {
+    while although(story, Death(number)).await {
         number += stride();
     }
     assert!(number > stride(), "it writes more often than {number} times");

@@ -2,19 +2,16 @@
 
 use std::time::Duration;
 
-use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
 use evenkeel_sim::cluster::NewTopic;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::rights;
 use crate::scene::{
-    brokers, cluster, cluster_with, events, is_ready, is_registered, node_ids, operator, pool, scale, status, usual,
-    warning,
+    begun, brokers, cluster, events, is_ready, is_registered, node_ids, operator, pool, scale, status, usual, warning,
 };
 use crate::stage::{CLUSTER, Death, Stage, a_while, create, patch, until};
 
@@ -97,6 +94,8 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
     until("it goes", || async { brokers(&stage).await.len() == 3 }).await;
     assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2]);
     until("it is unregistered", || async { !is_registered(&machines, 3) }).await;
+    a_while().await;
+    assert_eq!(events(&stage, "BrokerUnregistered").await.len(), 1, "once, though brokers hear of it late");
     until("its files go", || async {
         stage.api::<ConfigMap>().get_opt("my-cluster-brokers-3").await.unwrap().is_none()
     })
@@ -149,7 +148,7 @@ async fn a_changed_configuration_restarts_one_after_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_is_refused_and_the_cluster_runs_on() {
+async fn what_cannot_be_is_refused_and_what_is_paused_rests() {
     let stage = Stage::new().await;
     cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
@@ -161,7 +160,7 @@ async fn what_cannot_be_is_refused_and_the_cluster_runs_on() {
     patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": null}}})).await;
     until("it is ready again", || is_ready(&stage)).await;
 
-    // A pool without a cluster that could be asked about its data stays as it is.
+    // A Kafka that is paused is left alone.
     let rest = json!({"metadata": {"annotations": {"strimzi.io/pause-reconciliation": "true"}}});
     patch(&stage.api::<Kafka>(), CLUSTER, rest).await;
     until("it rests", || async { status(&stage).await.conditions[0].type_ == "ReconciliationPaused" }).await;
@@ -171,7 +170,7 @@ async fn what_cannot_be_is_refused_and_the_cluster_runs_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pool_that_is_added_is_a_scale_up_and_one_that_loses_its_role_waits() {
+async fn a_pool_that_is_added_is_a_scale_up_and_another_may_shrink_meanwhile() {
     let stage = Stage::new().await;
     let machines = cluster(&stage, usual()).await;
     until("it is ready", || is_ready(&stage)).await;
@@ -187,37 +186,17 @@ async fn a_pool_that_is_added_is_a_scale_up_and_one_that_loses_its_role_waits() 
     until("the empty one goes", || async { brokers(&stage).await.len() == 2 }).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn everything_goes_with_the_kafka() {
-    let stage = Stage::new().await;
-    cluster(&stage, usual()).await;
-    until("it is ready", || is_ready(&stage)).await;
-    scale(&stage, 4).await;
-    until("a rebalance was made", || async {
-        stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap().is_some()
-    })
-    .await;
-    stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
-    let pools = stage.api::<KafkaNodePool>();
-    for name in ["brokers", "controllers"] {
-        pools.delete(name, &DeleteParams::default()).await.unwrap();
-    }
-    until("nothing is left", || async {
-        stage.pods().await.is_empty()
-            && stage.api::<StrimziPodSet>().list(&Default::default()).await.unwrap().items.is_empty()
-            && stage.api::<Deployment>().list(&Default::default()).await.unwrap().items.is_empty()
-            && stage.api::<Service>().list(&Default::default()).await.unwrap().items.is_empty()
-            && stage.api::<Secret>().list(&Default::default()).await.unwrap().items.is_empty()
-            && stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items.is_empty()
-    })
-    .await;
-}
-
-/// The operator dies at one of its writes while the cluster grows, and the next one brings it to the same end: the new
-/// broker is there once, and what was added is not forgotten. Whether the death came at all.
+/// The operator dies before one of its writes while the cluster grows, which is the same as after the one before, and the
+/// next one brings it to the same end: the new broker is there once, and what was added is not forgotten. Whether the death
+/// came at all.
+///
+/// The cluster is as small as can be: of every story that a decision tells, all deaths are tried in
+/// `kafka::decide::tests`; here it is about what the shell makes of them.
 async fn grows_although(death: Death) -> bool {
     let stage = Stage::new().await;
-    let (machines, first) = cluster_with(&stage, usual()).await;
+    let controller = pool("controllers", 1, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}));
+    let pools = vec![controller, pool("brokers", 2, &["broker"], json!({}))];
+    let (machines, first) = begun(&stage, usual(), pools).await;
     until("it is ready", || is_ready(&stage)).await;
     a_while().await;
     first.abort();
@@ -225,28 +204,26 @@ async fn grows_although(death: Death) -> bool {
     let mut context = stage.context.clone();
     context.client = client;
     let mortal = tokio::spawn(operator(context, machines.clone()));
-    scale(&stage, 4).await;
-    let has_died = tokio::time::timeout(Duration::from_secs(60), died.notified()).await.is_ok();
+    scale(&stage, 3).await;
+    let has_died = tokio::time::timeout(Duration::from_secs(20), died.notified()).await.is_ok();
     mortal.abort();
     let _next = tokio::spawn(operator(stage.context.clone(), machines));
     until("the data of the new one is asked for", || async {
         let made = stage.api::<KafkaRebalance>().get_opt("my-cluster-auto-rebalancing-add-brokers").await.unwrap();
-        made.is_some_and(|rebalance| rebalance.spec.brokers == Some(vec![3])) && is_ready(&stage).await
+        made.is_some_and(|rebalance| rebalance.spec.brokers == Some(vec![2])) && is_ready(&stage).await
     })
     .await;
-    assert_eq!((brokers(&stage).await.len(), node_ids(&stage, "brokers").await), (4, vec![0, 1, 2, 3]), "{death:?}");
+    assert_eq!((brokers(&stage).await.len(), node_ids(&stage, "brokers").await), (3, vec![0, 1, 2]), "{death:?}");
     let auto = status(&stage).await.auto_rebalance.unwrap();
-    assert_eq!(auto.modes[0].brokers, [3], "{death:?}");
+    assert_eq!(auto.modes[0].brokers, [2], "{death:?}");
     has_died
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_scale_up_is_never_lost() {
-    for number in 0.. {
-        let deaths = [grows_although(Death::Before(number)).await, grows_although(Death::After(number)).await];
-        if deaths == [false; 2] {
-            assert!(number > 5, "it writes more than {number} times");
-            break;
-        }
+    let mut number = 0;
+    while grows_although(Death(number)).await {
+        number += 1;
     }
+    assert!(number > 5, "it writes more than {number} times");
 }

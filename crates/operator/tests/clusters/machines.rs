@@ -132,7 +132,8 @@ impl Machines {
                 metadata.name = Some(name);
                 metadata.owner_references = Some(vec![kube::Resource::controller_owner_ref(&deployment, &()).unwrap()]);
                 let pod = Pod { metadata, spec: spec.template.spec, status: None };
-                pods.create(&PostParams::default(), &pod).await.unwrap();
+                // Its namespace may be going.
+                let _ = pods.create(&PostParams::default(), &pod).await;
             }
             let up = i32::from(current.iter().any(|pod| pod.status.as_ref().is_some_and(|it| it.conditions.is_some())));
             let status = json!({"observedGeneration": generation, "replicas": 1, "updatedReplicas": up,

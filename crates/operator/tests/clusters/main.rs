@@ -3,6 +3,7 @@
 
 mod automatic;
 mod cordons;
+mod deletion;
 mod engine_room;
 mod life;
 mod machines;
@@ -11,3 +12,4 @@ mod processes;
 mod rights;
 mod scene;
 mod stage;
+mod trouble;

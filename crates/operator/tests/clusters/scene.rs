@@ -25,6 +25,18 @@ pub(crate) async fn cluster(stage: &Stage, spec: Value) -> Machines {
     cluster_with(stage, spec).await.0
 }
 
+/// The same with these pools.
+pub(crate) async fn cluster_of(stage: &Stage, spec: Value, pools: Vec<Value>) -> Machines {
+    let (machines, _) = begun(stage, spec, pools).await;
+    machines
+}
+
+/// Looks after Kafkas, and not after their pods, until dropped.
+pub(crate) async fn only_kafkas(mut context: Context, machines: Machines) {
+    context.kafkas = Arc::new(machines);
+    evenkeel_operator::kafka::run(context).await;
+}
+
 /// The controllers that are tested here, until dropped.
 pub(crate) async fn operator(mut context: Context, machines: Machines) {
     context.kafkas = Arc::new(machines);
@@ -32,14 +44,19 @@ pub(crate) async fn operator(mut context: Context, machines: Machines) {
 }
 
 pub(crate) async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinHandle<()>) {
+    let controllers = pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}));
+    begun(stage, spec, vec![controllers, pool("brokers", 3, &["broker"], json!({}))]).await
+}
+
+pub(crate) async fn begun(stage: &Stage, spec: Value, pools: Vec<Value>) -> (Machines, JoinHandle<()>) {
     let machines = Machines::new();
     let clock = stage.context.clock;
     let (running, client) = (machines.clone(), stage.client.clone());
     tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
     let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
-    let pools = stage.api::<KafkaNodePool>();
-    create(&pools, pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
-    create(&pools, pool("brokers", 3, &["broker"], json!({}))).await;
+    for pool in pools {
+        create(&stage.api::<KafkaNodePool>(), pool).await;
+    }
     create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
     (machines, operator)
 }

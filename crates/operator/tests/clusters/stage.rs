@@ -42,16 +42,20 @@ pub(crate) struct Stage {
     looks: Arc<AtomicUsize>,
 }
 
-/// When an operator dies: at a write, counted from 0, before it is made or before it is answered.
+/// When an operator dies: before this write, counted from 0, which is after the one before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Death {
-    Before(usize),
-    After(usize),
-}
+pub(crate) struct Death(pub(crate) usize);
 
 impl Stage {
     /// An API server with our kinds, a namespace, and the controllers that every cluster has.
     pub(crate) async fn new() -> Self {
+        let stage = Self::deserted().await;
+        stage.settle();
+        stage
+    }
+
+    /// The same before anybody collects garbage and empties namespaces.
+    pub(crate) async fn deserted() -> Self {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let server = router(Shared::new(Options { moments: Box::new(Simulated::new(start, 7)), ..Options::default() }));
         let client = Client::new(server.clone(), "default");
@@ -81,8 +85,14 @@ impl Stage {
             api.create(&PostParams::default(), &crd).await.unwrap();
         }
         create(&Api::<Namespace>::all(stage.client.clone()), json!({"metadata": {"name": NAMESPACE}})).await;
-        tokio::spawn(evenkeel_node::run(stage.client.clone(), pending()));
         stage
+    }
+
+    /// Now they do.
+    pub(crate) fn settle(&self) {
+        tokio::spawn(evenkeel_node::run(self.client.clone(), pending()));
+        // The server holds claims for as long as nobody says that no pod uses them.
+        tokio::spawn(evenkeel_node::claims::run(self.client.clone()));
     }
 
     pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
@@ -104,11 +114,11 @@ impl Stage {
                     died.notify_one();
                     pending::<()>().await;
                 };
-                if dead.load(Ordering::SeqCst) || matches!(death, Death::Before(at) if number == Some(at)) {
+                if dead.load(Ordering::SeqCst) || number == Some(death.0) {
                     die().await;
                 }
                 let answer = server.oneshot(request).await;
-                if dead.load(Ordering::SeqCst) || matches!(death, Death::After(at) if number == Some(at)) {
+                if dead.load(Ordering::SeqCst) {
                     die().await;
                 }
                 answer

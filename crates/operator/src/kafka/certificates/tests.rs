@@ -96,6 +96,31 @@ fn nodes_are_known_by_all_their_names() {
 }
 
 #[test]
+fn what_another_authority_has_signed_is_made_anew() {
+    let model = harbour().model();
+    let (old, new) = (of_harbour(&model), of_harbour(&model));
+    let secret = of_node(&model, &model.nodes[&1], &old, None, now()).unwrap().unwrap();
+    let renewed = of_node(&model, &model.nodes[&1], &new, Some(&secret), now()).unwrap().unwrap();
+    assert!(is_good_for(&renewed, "harbour-brokers-1", &new, "harbour-kafka-bootstrap.sea.svc", 0));
+    assert_ne!(certificate_hash(&renewed), certificate_hash(&secret), "so the pod is restarted");
+    assert_eq!(of_node(&model, &model.nodes[&1], &new, Some(&renewed), now()).unwrap(), None);
+}
+
+#[test]
+fn what_runs_out_is_said_a_month_before() {
+    let model = harbour().model();
+    let secret = of_operator(&model, &of_harbour(&model), None, now()).unwrap().unwrap();
+    let key = leaf_key(&secret).unwrap();
+    let after = |days: i64| expiry(&secret, key, now() + SignedDuration::from_hours(24 * days));
+    assert_eq!(key, "cluster-operator.crt");
+    assert_eq!((after(0), after(333)), (None, None));
+    let said = after(340).unwrap();
+    assert!(said.starts_with("cluster-operator.crt in Secret harbour-cluster-operator-certs runs out on "), "{said}");
+    assert!(after(366).unwrap().contains(" ran out on "));
+    assert_eq!(expiry(&secret, "nothing", now()), None);
+}
+
+#[test]
 fn the_engine_and_the_operator_have_their_own() {
     let model = harbour().model();
     let authority = of_harbour(&model);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{annotations, kafka::AutoRebalanceStatus, labels};
-use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 
 use super::{super::seen::Seen, plan::Plan};
@@ -12,7 +11,7 @@ use crate::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         tracker::tracker_name,
     },
-    pod_set::decide::is_ready,
+    pod_set::decide::{is_ready, ready_since},
 };
 
 /// Everything that it may depend on.
@@ -101,11 +100,4 @@ pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
         // One that is not ready, or an older one that is still there.
         _ => Engine::Rolling,
     }
-}
-
-/// Since when a pod is, or is not, ready.
-pub(super) fn ready_since(pod: &Pod) -> Option<Timestamp> {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let changed = conditions.into_iter().find(|condition| condition.type_ == "Ready")?.last_transition_time.as_ref()?;
-    Some(changed.0)
 }

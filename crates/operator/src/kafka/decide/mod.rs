@@ -3,34 +3,48 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `deeds` | things to do, and which rest on which |
 //! | `plan` | which nodes there should be, and who must stay |
 //! | `certificates` | authorities and certificates, made where they lack |
-//! | `objects` | all objects of the nodes, those that are no longer needed, and who is restarted |
+//! | `objects` | all objects of the nodes, what they are told, and who is restarted |
+//! | `gone` | what nodes that went have left |
 //! | `engine` | all objects of the engine, and how it stands |
 //! | `automatic` | what automatic rebalancing sees |
 //! | `status` | what the Kafka and its pools say |
+//! | `again` | when to look again |
 
+mod again;
 mod automatic;
 mod certificates;
+mod deeds;
 mod engine;
+mod gone;
 mod objects;
 mod plan;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
-use evenkeel_api::{Kafka, KafkaNodePoolStatus, KafkaStatus, annotations, kafka::AutoRebalanceMode};
+use evenkeel_api::{Kafka, KafkaStatus, annotations, kafka::AutoRebalanceMode};
 use k8s_openapi::api::core::v1::Secret;
-use kube::core::ApiResource;
 
 use super::{
-    certificates::CertificateError, config::DynamicChange, desired::Desired, nodes::Ids, problem::Problem, roll::Roll,
-    scale_down::LOOKS_APART, seen::Seen, settings::Settings,
+    certificates::CertificateError,
+    nodes::Ids,
+    problem::{Problem, Remark},
+    roll::Roll,
+    seen::Seen,
+    settings::Settings,
 };
 use crate::{
     auto_rebalance::{self, TrackerWrite, remember_added, sort_rebalances},
     seams::Happening,
 };
+
+pub use deeds::{Deed, Step};
+pub use status::confess;
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -43,69 +57,30 @@ pub struct Given<'a> {
     pub random: fn() -> [u8; 16],
 }
 
-/// What to do, in this order. Who fails at one thing leaves out the rest, and decides anew from what is then seen.
+/// What to do, in this order. Who fails at a deed leaves out those that rest on it; who fails at anything else leaves out
+/// the rest. All is decided anew from what is then seen.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// To be recorded before anything else is done.
     pub first: Option<KafkaStatus>,
     /// To be done.
-    pub deeds: Vec<Deed>,
+    pub deeds: Vec<Step>,
     /// What becomes of the memory of automatic rebalancing.
     pub tracker: TrackerWrite,
     /// What the Kafka says at the end.
     pub status: KafkaStatus,
     /// What automatic rebalancing does.
     pub acts: Vec<auto_rebalance::Act>,
-    /// What to tell.
+    /// What to tell once that is recorded.
     pub told: Vec<Happening>,
     /// Whether Kafka has to be asked who has what, before this is decided.
     pub look_closer: bool,
     /// When to look again if nothing happens before.
     pub look_again: Option<jiff::Timestamp>,
-    /// Whether nothing can be made of what was written.
-    pub is_refused: bool,
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
-}
-
-/// Something to do. None of them chooses anything; all of them may be done twice.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
-    /// Make an object what it should be.
-    Apply(Desired),
-    /// Make an object if it is not there.
-    Create(Desired),
-    /// Delete an object.
-    Delete {
-        /// What kind of object.
-        resource: ApiResource,
-        /// Its name.
-        name: String,
-    },
-    /// Write the status of a pool.
-    PoolStatus {
-        /// Which.
-        pool: String,
-        /// What it says.
-        status: Box<KafkaNodePoolStatus>,
-    },
-    /// Change settings of running brokers. `None` is for all of them.
-    Reconfigure(Vec<(Option<i32>, DynamicChange)>),
-    /// Restart a pod.
-    Restart {
-        /// Which.
-        pod: String,
-        /// Exactly this one.
-        uid: String,
-    },
-    /// Strike a broker that is gone off Kafka's list.
-    Unregister(i32),
-}
-
-impl Deed {
-    fn applying(desired: Desired) -> Self {
-        if desired.only_created { Self::Create(desired) } else { Self::Apply(desired) }
-    }
+    /// To be shown to the next decision as [`Seen::struck_off`], if all was done.
+    pub struck_off: BTreeMap<i32, jiff::Timestamp>,
 }
 
 /// What to do about a cluster.
@@ -125,7 +100,8 @@ fn refuse(seen: &Seen, trouble: &Trouble) -> Decision {
     let status = status::refused(seen, trouble);
     let told = status::news(seen, &status);
     let deeds = status::refused_pools(seen, trouble);
-    Decision { status, told, deeds, is_refused: true, ..Decision::default() }
+    // It is refused until it is written differently, and then a watch calls.
+    Decision { status, told, deeds, ..Decision::default() }
 }
 
 fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
@@ -133,6 +109,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let issued = certificates::issue(seen, &plan.model).map_err(Trouble::Certificates)?;
     let engine = engine::engine(seen, &plan.model, &issued, given).map_err(Trouble::Spec)?;
     let (generated, manual) = sort_rebalances(&seen.rebalances, seen.cluster());
+    let drains = generated.iter().any(|own| own.mode == AutoRebalanceMode::RemoveBrokers);
     let configured = auto_rebalance::Configured::of(&seen.kafka.spec);
     let mut decision = Decision::default();
 
@@ -149,23 +126,25 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let auto = automatic::observe(seen, &plan, engine.state, configured, recorded, generated, manual);
     let auto = auto_rebalance::decide(&auto);
     let nodes = objects::nodes(seen, &plan, &issued, given, &auto.cordoned);
-    decision.look_closer = nodes.roll == Roll::LookCloser;
-    decision.told = status::deeds_told(&plan, &nodes);
-    decision.status = status::status(seen, given, &plan, &issued, &engine.remarks, &nodes, &auto);
-    decision.told.extend(status::news(seen, &decision.status));
+    decision.look_closer = nodes.roll == Roll::LookCloser || nodes.gone.is_unread;
+    let remarks = engine.remarks.iter().chain(&nodes.remarks).cloned().chain(issued.remark());
+    let remarks: Vec<Remark> = remarks.collect();
+    decision.status = status::status(seen, given, &plan, &issued, &remarks, &nodes, &auto);
+    decision.told = status::news(seen, &decision.status);
     decision.told.extend(auto.events.into_iter().map(|event| Happening {
         is_warning: event.is_warning,
         reason: event.reason.into(),
         note: event.note,
     }));
-    decision.deeds = issued.deeds();
-    decision.deeds.extend(nodes.deeds(seen, &plan));
-    decision.deeds.extend(engine.deeds);
+    decision.deeds = issued.deeds().into_iter().map(Step::from).collect();
+    decision.deeds.extend(nodes.steps(seen, &plan));
+    decision.deeds.extend(engine.deeds.into_iter().map(Step::from));
     decision.tracker = auto.tracker;
     decision.acts = auto.acts;
-    let second_look = plan.found_empty.values().map(|since| since.saturating_add(LOOKS_APART).unwrap_or(seen.now));
-    decision.look_again = auto.look_again.into_iter().chain(second_look.filter(|due| *due > seen.now)).min();
+    let own = again::look_again(seen, &plan, &nodes, &decision.status, drains);
+    decision.look_again = auto.look_again.into_iter().chain(own).min();
     decision.found_empty = plan.found_empty;
+    decision.struck_off = nodes.gone.struck_off;
     Ok(decision)
 }
 

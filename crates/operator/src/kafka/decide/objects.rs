@@ -1,25 +1,26 @@
-//! The objects of the nodes, those that are no longer needed, and who is restarted next.
+//! The objects of the nodes, what they are told while they run, and who is restarted next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use evenkeel_api::{StrimziPodSet, labels};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use evenkeel_api::{Reason, StrimziPodSet};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::ResourceExt;
 
 use super::{
     super::{
         config::{CORDONED, DynamicChange, SERVER_CONFIG, Scope, ServerConfig, changes, may_inherit_a_cordon},
-        desired::{Desired, goes_with_its_node},
+        desired::Desired,
         model::{Model, Node},
-        nodes::Ids,
         objects::{self, CLUSTER_ID, Facts, NodeFacts},
+        problem::Remark,
         roll::{self, Candidate, Roll},
         seen::{Metadata, Seen},
     },
-    Deed, Given,
+    Deed, Given, Step,
     certificates::Issued,
     engine::absent,
+    gone::{self, Gone},
     plan::Plan,
     status,
 };
@@ -33,13 +34,15 @@ pub(super) struct Nodes {
     /// Who is restarted.
     pub(super) roll: Roll,
     /// Brokers that are gone and still on Kafka's list.
-    pub(super) unregistered: Ids,
+    pub(super) gone: Gone,
+    /// What is worth saying.
+    pub(super) remarks: Vec<Remark>,
     /// Objects that are not as they should be: before the pools' statuses, and after them.
-    around: Vec<Desired>,
+    around: Vec<Deed>,
     reconfigured: Vec<(Option<i32>, DynamicChange)>,
     config_maps: Vec<Desired>,
     pod_sets: Vec<Desired>,
-    obsolete: Vec<Deed>,
+    left_behind: Vec<Deed>,
 }
 
 /// What is to be done for the nodes; `cordoned` are those that take nothing new.
@@ -53,26 +56,27 @@ pub(super) fn nodes(seen: &Seen, plan: &Plan, issued: &Issued, given: Given<'_>,
     };
     let mut config_maps = Vec::new();
     let mut reconfigured: BTreeSet<(Option<i32>, DynamicChange)> = BTreeSet::new();
+    let mut refused: BTreeSet<String> = BTreeSet::new();
     for node in model.nodes.values() {
-        let (config, dynamic) = configured(seen, model, node, cordoned.contains(&node.id));
-        reconfigured.extend(dynamic.into_iter().map(|change| {
-            let whom = (change.scope == Scope::Broker).then_some(node.id);
-            (whom, change)
-        }));
+        let found = configured(seen, model, node, cordoned.contains(&node.id));
+        reconfigured.extend(found.told.into_iter().map(|change| (whom(&change, node), change)));
+        refused.extend(found.refused);
         let certificate = issued.nodes.get(&node.id).cloned().unwrap_or_default();
-        facts.nodes.insert(node.id, NodeFacts { configuration: config.hash(), certificate });
-        config_maps.push(Desired::new(&objects::config_map(model, node, &config, &cluster_id)));
+        facts.nodes.insert(node.id, NodeFacts { configuration: found.config.hash(), certificate });
+        config_maps.push(Desired::new(&objects::config_map(model, node, &found.config, &cluster_id)));
     }
     let sets = objects::pod_sets(model, &facts);
-    let around = around(model).into_iter().filter(|desired| desired.is_missing(&seen.live)).collect();
+    let gone = gone::gone(seen, plan);
+    let refused = refused.into_iter().map(|text| Remark::of_kafka(Reason::InvalidResourceException, text));
     Nodes {
         roll: rolled(seen, model, &sets),
-        unregistered: unregistered(seen, plan),
-        obsolete: obsolete(seen, model),
+        remarks: refused.chain(gone.remark.clone()).collect(),
+        gone,
+        left_behind: gone::left_behind(seen, model),
         config_maps: config_maps.into_iter().filter(|desired| desired.is_missing(&seen.live)).collect(),
         pod_sets: sets.iter().map(Desired::new).filter(|desired| desired.is_missing(&seen.live)).collect(),
         reconfigured: reconfigured.into_iter().collect(),
-        around,
+        around: around(seen, model),
         cluster_id,
     }
 }
@@ -80,8 +84,8 @@ pub(super) fn nodes(seen: &Seen, plan: &Plan, issued: &Issued, given: Given<'_>,
 impl Nodes {
     /// All of it, in the order in which it is safe: who the nodes are is on record before any of them is made, and what
     /// a running broker is told is done before the file that remembers it is written.
-    pub(super) fn deeds(&self, seen: &Seen, plan: &Plan) -> Vec<Deed> {
-        let mut deeds: Vec<Deed> = self.around.iter().cloned().map(Deed::applying).collect();
+    pub(super) fn steps(&self, seen: &Seen, plan: &Plan) -> Vec<Step> {
+        let mut deeds = self.around.clone();
         // Who comes is remembered before its pod is made, and who goes until its pod is taken off the list: the pool's
         // status is what tells the next round about whom Kafka has to be asked.
         let (later, now): (Vec<_>, Vec<_>) =
@@ -90,23 +94,23 @@ impl Nodes {
         if !self.reconfigured.is_empty() {
             deeds.push(Deed::Reconfigure(self.reconfigured.clone()));
         }
-        deeds.extend(self.config_maps.iter().chain(&self.pod_sets).cloned().map(Deed::applying));
-        deeds.extend(later);
-        deeds.extend(self.obsolete.iter().cloned());
+        deeds.extend(self.config_maps.iter().cloned().map(Deed::applying));
+        let mut steps: Vec<Step> = deeds.into_iter().map(Step::from).collect();
+        steps.extend(self.pod_sets.iter().map(|set| {
+            let told = status::nodes_told(seen, plan, &set.name);
+            Step { deed: Deed::applying(set.clone()), told }
+        }));
+        steps.extend(later.into_iter().chain(self.left_behind.iter().cloned()).map(Step::from));
         // A pod whose description was only now written is restarted when that is seen.
-        if let (Roll::Restart { pod, uid, .. }, true) = (&self.roll, self.pod_sets.is_empty()) {
-            deeds.push(Deed::Restart { pod: pod.clone(), uid: uid.clone() });
+        if let (Roll::Restart { pod, uid, why }, true) = (&self.roll, self.pod_sets.is_empty()) {
+            let deed = Deed::Restart { pod: pod.clone(), uid: uid.clone() };
+            steps.push(Step { deed, told: vec![status::restart_told(pod, why)] });
         }
-        deeds.extend(self.unregistered.iter().map(|id| Deed::Unregister(*id)));
-        deeds
-    }
-
-    /// Whom a restart concerns, and why, if there is one now.
-    pub(super) fn restarted(&self) -> Option<(&str, &str)> {
-        match &self.roll {
-            Roll::Restart { pod, why, .. } if self.pod_sets.is_empty() => Some((pod, why)),
-            _ => None,
-        }
+        steps.extend(self.gone.unregistered.iter().map(|id| {
+            let deed = Deed::Unregister(*id);
+            Step { deed, told: vec![status::unregistration_told(*id)] }
+        }));
+        steps
     }
 }
 
@@ -116,7 +120,7 @@ fn loses_nodes(plan: &Plan, deed: &Deed) -> bool {
     plan.assignment.pools.get(pool).is_some_and(|nodes| !nodes.removed.is_empty())
 }
 
-fn around(model: &Model) -> Vec<Desired> {
+fn around(seen: &Seen, model: &Model) -> Vec<Deed> {
     let mut all = vec![
         Desired::new(&objects::service_account(model)),
         Desired::new(&objects::network_policy(model)),
@@ -124,33 +128,80 @@ fn around(model: &Model) -> Vec<Desired> {
         Desired::new(&objects::brokers_service(model)),
         Desired::new(&objects::disruption_budget(model)),
     ];
-    all.extend(objects::rack_binding(model).as_ref().map(Desired::new));
+    let binding = objects::rack_binding(model);
+    all.extend(binding.as_ref().map(Desired::new));
     all.extend(objects::claims(model).iter().map(Desired::new));
-    all
+    let mut deeds: Vec<Deed> =
+        all.into_iter().filter(|desired| desired.is_missing(&seen.live)).map(Deed::applying).collect();
+    if binding.is_none() {
+        // Before the pod sets, which remember it, are written without racks.
+        deeds.extend(absent::<ClusterRoleBinding>(seen, &model.names.rack_binding()));
+    }
+    deeds
 }
 
-/// The configuration of a node, and what a running Kafka has to be told for it. What it cannot be told now stays in the
-/// file as it was: the file is the memory of what it was told.
-fn configured(seen: &Seen, model: &Model, node: &Node, cordoned: bool) -> (ServerConfig, Vec<DynamicChange>) {
-    let before = seen.live.data(&node.pod).and_then(|data| Some(ServerConfig::read(data.get(SERVER_CONFIG)?)));
+/// The configuration of a node.
+struct Configured {
+    config: ServerConfig,
+    /// What a running Kafka has to be told for it.
+    told: Vec<DynamicChange>,
+    /// What it would not be told, in words.
+    refused: Vec<String>,
+}
+
+/// The configuration of a node, and what a running Kafka has to be told for it. What it cannot be told now, or would not
+/// take, stays in the file as it was: the file is the memory of what it was told.
+fn configured(seen: &Seen, model: &Model, node: &Node, cordoned: bool) -> Configured {
     let mut config = ServerConfig::of(model, node, cordoned);
     let unsettled = may_inherit_a_cordon(model, node);
-    let Some(mut before) = before else { return (ServerConfig { unsettled, ..config }, Vec::new()) };
+    let refusal = |change: &DynamicChange| seen.refused.get(&(whom(change, node), change.clone()));
+    let Some(mut before) = file(seen, node) else {
+        // It would not start with what the others refused.
+        let peer = model.nodes.values().find_map(|peer| file(seen, peer)).unwrap_or_default();
+        let unusable = changes(&peer, &config).dynamic.into_iter().filter(|change| refusal(change).is_some());
+        unusable.for_each(|change| put_back(&mut config, &change.key, &peer));
+        return Configured { config: ServerConfig { unsettled, ..config }, told: Vec::new(), refused: Vec::new() };
+    };
     before.unsettled &= unsettled;
     let answers = matches!(seen.metadata, Metadata::Known(_));
-    let is_told = |change: &DynamicChange| match change.scope {
+    let can_be_told = |change: &DynamicChange| match change.scope {
         Scope::Cluster => answers,
         Scope::Broker => seen.is_ready(&node.pod) && seen.metadata.alive().contains(&node.id),
     };
-    let (told, untold): (Vec<_>, Vec<_>) = changes(&before, &config).dynamic.into_iter().partition(is_told);
+    let (told, untold): (Vec<_>, Vec<_>) = changes(&before, &config)
+        .dynamic
+        .into_iter()
+        .partition(|change| can_be_told(change) && refusal(change).is_none());
     config.unsettled = before.unsettled && !told.iter().any(|change| change.key == CORDONED);
-    for change in untold {
-        match before.entries.get(&change.key) {
-            Some(value) => drop(config.entries.insert(change.key, value.clone())),
-            None => drop(config.entries.remove(&change.key)),
-        }
+    let refused = untold.iter().filter_map(|change| Some(refused(whom(change, node), change, refusal(change)?)));
+    let refused = refused.collect();
+    untold.iter().for_each(|change| put_back(&mut config, &change.key, &before));
+    Configured { config: config.following(Some(&before)), told, refused }
+}
+
+/// Whom a change is for; None is for all.
+fn whom(change: &DynamicChange, node: &Node) -> Option<i32> {
+    (change.scope == Scope::Broker).then_some(node.id)
+}
+
+/// What was last written for a node.
+fn file(seen: &Seen, node: &Node) -> Option<ServerConfig> {
+    seen.live.data(&node.pod).and_then(|data| Some(ServerConfig::read(data.get(SERVER_CONFIG)?)))
+}
+
+fn put_back(config: &mut ServerConfig, key: &str, before: &ServerConfig) {
+    match before.entries.get(key) {
+        Some(value) => drop(config.entries.insert(key.to_owned(), value.clone())),
+        None => drop(config.entries.remove(key)),
     }
-    (config.following(Some(&before)), told)
+}
+
+fn refused(whom: Option<i32>, change: &DynamicChange, why: &str) -> String {
+    let what = match whom {
+        None => format!("spec.kafka.config.{}", change.key),
+        Some(id) => format!("{} of broker {id}", change.key),
+    };
+    format!("{what}: Kafka refuses it: {why}. What was set before holds")
 }
 
 /// Kafka's id of the cluster: made once, and found again wherever it was written first.
@@ -160,8 +211,13 @@ fn cluster_id(seen: &Seen, model: &Model, random: fn() -> [u8; 16]) -> String {
         let of = |node: &Node| seen.live.data(&node.pod)?.remove(CLUSTER_ID);
         model.nodes.values().find_map(of).filter(|id| !id.is_empty())
     };
+    // A Kafka that was deleted and made again over the same node pools finds the same disks.
+    let of_pools = || {
+        let mut pools = seen.node_pools.iter().filter(|pool| model.pools.contains_key(&pool.name_any()));
+        pools.find_map(|pool| pool.status.as_ref()?.cluster_id.clone()).filter(|id| !id.is_empty())
+    };
     let told = || seen.metadata.known().map(|known| known.cluster_id.clone()).filter(|id| !id.is_empty());
-    recorded.or_else(written).or_else(told).unwrap_or_else(|| {
+    recorded.or_else(written).or_else(of_pools).or_else(told).unwrap_or_else(|| {
         let mut bytes = random();
         // A command line would take an id that begins with a dash for an option.
         bytes[0] &= 0x7f;
@@ -190,40 +246,5 @@ fn rolled(seen: &Seen, model: &Model, sets: &[StrimziPodSet]) -> Roll {
             wanted: notes.get(&node.pod).unwrap_or(&none),
         })
         .collect();
-    roll::next(&candidates, seen.metadata.partitions())
-}
-
-/// Brokers on Kafka's list that should not be there, do not live, and have no pod left that could come back.
-fn unregistered(seen: &Seen, plan: &Plan) -> Ids {
-    let wanted = plan.assignment.desired_brokers();
-    let registered = seen.metadata.known().into_iter().flat_map(|known| &known.registered);
-    let has_pod = |id: i32| {
-        // The engine's pods may end in any number.
-        let nodes = seen.pods.iter().filter(|pod| pod.labels().contains_key(labels::POOL_NAME));
-        let names = nodes.filter_map(|pod| pod.metadata.name.as_deref());
-        names.filter_map(|name| name.rsplit_once('-')).any(|(_, number)| number.parse() == Ok(id))
-    };
-    let mixed = |id: i32| plan.model.nodes.contains_key(&id);
-    let gone = registered.filter(|(id, fenced)| !wanted.contains(id) && **fenced && (mixed(**id) || !has_pod(**id)));
-    gone.map(|(id, _)| *id).collect()
-}
-
-/// What nodes that went have left. Their ConfigMap goes last: it is what remembers the rest.
-fn obsolete(seen: &Seen, model: &Model) -> Vec<Deed> {
-    let mut deeds = Vec::new();
-    for (name, map) in seen.live.of_kind("ConfigMap") {
-        let labelled = |key: &str| map.pointer("/metadata/labels").and_then(|labels| labels.get(key)?.as_str());
-        let is_of_node = labelled(labels::POD_NAME) == Some(name);
-        if !is_of_node || model.nodes.values().any(|node| node.pod == name) || seen.pod(name).is_some() {
-            continue;
-        }
-        let claims = seen.live.of_kind("PersistentVolumeClaim").filter(|(_, claim)| {
-            let of = claim.pointer("/metadata/labels").and_then(|labels| labels.get(labels::POD_NAME)?.as_str());
-            of == Some(name) && goes_with_its_node(claim)
-        });
-        deeds.extend(claims.filter_map(|(claim, _)| absent::<PersistentVolumeClaim>(seen, claim)));
-        deeds.extend(absent::<Secret>(seen, name));
-        deeds.extend(absent::<ConfigMap>(seen, name));
-    }
-    deeds
+    roll::next(&candidates, &seen.metadata, seen.now)
 }

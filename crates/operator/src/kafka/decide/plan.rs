@@ -62,7 +62,9 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
         let assignment = assign(&pools);
         (Model::build(&seen.kafka, &seen.node_pools, &pools, &assignment, settings)?, assignment)
     };
-    let added = assignment.added_brokers();
+    // While a cluster is being made nobody joins it: there is no data that could be moved.
+    let is_made = seen.kafka.status.as_ref().is_some_and(|status| status.operator_last_successful_version.is_some());
+    let added = if is_made { assignment.added_brokers() } else { Ids::new() };
     let found_empty = [(&leaving, going.empty_since), (&losing, role.empty_since)].into_iter();
     let found_empty = found_empty.filter_map(|(ids, since)| Some((ids, since?)));
     let found_empty = found_empty.flat_map(|(ids, since)| ids.iter().map(move |id| (*id, since))).collect();

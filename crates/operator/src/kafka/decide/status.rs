@@ -1,7 +1,7 @@
 //! What the Kafka and its pools say about themselves, and what is told as Events.
 
 use evenkeel_api::{
-    Condition, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, conditions,
+    Condition, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, annotations, conditions,
     kafka::{ListenerAddress, ListenerStatus, NodePoolName},
 };
 use jiff::SignedDuration;
@@ -11,20 +11,22 @@ use super::{
         model::{Model, Node},
         nodes::Ids,
         objects::pod_set_selector,
-        pools::Origin,
+        pools::{Origin, Roles},
         problem::{Problem, Remark, Subject},
-        seen::Seen,
+        roll::Roll,
+        seen::{Metadata, Seen},
     },
-    Deed, Given, Trouble,
-    automatic::ready_since,
+    Deed, Given, Step, Trouble,
     certificates::Issued,
     objects::Nodes,
     plan::Plan,
 };
-use crate::{auto_rebalance, error::told, seams::Happening};
+use crate::{auto_rebalance, error::told, pod_set::decide::ready_since, seams::Happening};
 
 /// The reason of a new Kafka that is being made.
 const CREATING: &str = "Creating";
+/// The reason of a warning about something that could not be done, as Strimzi calls it.
+const NOT_DONE: &str = "KubernetesClientException";
 /// The reason of one whose nodes stay away.
 const TIMEOUT: &str = "TimeoutException";
 
@@ -51,15 +53,26 @@ pub(super) fn status(
     given: Given<'_>,
     plan: &Plan,
     issued: &Issued,
-    of_engine: &[Remark],
+    further: &[Remark],
     nodes: &Nodes,
     auto: &auto_rebalance::Decision,
 ) -> KafkaStatus {
     let model = &plan.model;
     let before = seen.kafka.status.clone().unwrap_or_default();
-    let state = state(seen, given, model, &before);
+    let mut state = state(seen, given, model, &before);
     let is_ready = state.type_ == conditions::READY;
-    let remarks = model.remarks.iter().chain(&plan.kept).chain(of_engine).map(|remark| remark.condition.clone());
+    if let (true, Roll::Wait { whose, until, is_usual: false }) = (is_ready, &nodes.roll) {
+        state.message = Some(format!("the restart of {whose} waits until {until}"));
+    }
+    let mistrust = match &seen.metadata {
+        Metadata::Mistrusted(why) => Some(Condition::warning(
+            Reason::InvalidResourceException,
+            format!("Kafka cannot be asked: {why}. Look at the Secrets of the cluster's authority"),
+        )),
+        _ => None,
+    };
+    let remarks = model.remarks.iter().chain(&plan.kept).chain(further).map(|remark| remark.condition.clone());
+    let remarks = remarks.chain(mistrust);
     let all = std::iter::once(state).chain(remarks).chain(auto.warnings.iter().cloned());
     let version = env!("CARGO_PKG_VERSION").to_owned();
     KafkaStatus {
@@ -88,6 +101,11 @@ fn named(pool: &super::super::pools::Pool) -> NodePoolName {
 fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> Condition {
     let away: Vec<&Node> = model.nodes.values().filter(|node| !seen.is_ready(&node.pod)).collect();
     let alive = seen.metadata.alive();
+    // One that Kafka has never heard of is new: whoever was there before serves without it.
+    let is_new = |node: &Node| match &seen.metadata {
+        Metadata::Known(known) => node.roles == Roles::BROKER && !known.registered.contains_key(&node.id),
+        _ => false,
+    };
     let first = before.conditions.first();
     // A cluster whose spec was refused for a while is no new cluster.
     let was_complete = before.operator_last_successful_version.is_some();
@@ -103,7 +121,7 @@ fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> 
     }
     let patience = SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX);
     let since_when = first.filter(|first| first.type_ == conditions::READY).and_then(Condition::since);
-    let too_long = away.iter().filter(|node| {
+    let too_long = away.iter().filter(|node| !is_new(node)).filter(|node| {
         let pod = seen.pod(&node.pod);
         let since = pod.and_then(|pod| ready_since(pod).or(Some(pod.metadata.creation_timestamp.as_ref()?.0)));
         // One without a pod has been away no longer than the Kafka was ready.
@@ -175,7 +193,7 @@ pub(super) fn refused(seen: &Seen, trouble: &Trouble) -> KafkaStatus {
 }
 
 /// What pools say whose specs are to be mended.
-pub(super) fn refused_pools(seen: &Seen, trouble: &Trouble) -> Vec<Deed> {
+pub(super) fn refused_pools(seen: &Seen, trouble: &Trouble) -> Vec<Step> {
     let Trouble::Spec(problems) = trouble else { return Vec::new() };
     let mut deeds = Vec::new();
     for pool in &seen.node_pools {
@@ -190,7 +208,7 @@ pub(super) fn refused_pools(seen: &Seen, trouble: &Trouble) -> Vec<Deed> {
             ..before
         };
         if is_news(pool, &status) {
-            deeds.push(Deed::PoolStatus { pool: name, status: Box::new(status) });
+            deeds.push(Deed::PoolStatus { pool: name, status: Box::new(status) }.into());
         }
     }
     deeds
@@ -200,27 +218,57 @@ fn is_news(pool: &KafkaNodePool, status: &KafkaNodePoolStatus) -> bool {
     pool.status.as_ref() != Some(status) && !(pool.status.is_none() && status.conditions.is_empty())
 }
 
-/// Events about what is done.
-pub(super) fn deeds_told(plan: &Plan, nodes: &Nodes) -> Vec<Happening> {
+/// Events about nodes that come and go with what is now written into a pod set.
+pub(super) fn nodes_told(seen: &Seen, plan: &Plan, pod_set: &str) -> Vec<Happening> {
     let mut told = Vec::new();
     let listed = |ids: &Ids| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
-    for (pool, changed) in &plan.assignment.pools {
+    let own = plan.assignment.pools.iter().filter(|(pool, _)| plan.model.names.pod_set(pool) == pod_set);
+    for (pool, changed) in own {
         if !changed.added.is_empty() {
             let note = format!("node pool {pool} gets nodes {}", listed(&changed.added));
             told.push(Happening::normal("NodesAdded", note));
         }
         if !changed.removed.is_empty() {
-            let note = format!("node pool {pool} loses nodes {}: they hold no data", listed(&changed.removed));
-            told.push(Happening::normal("NodesRemoved", note));
+            let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
+            let why = match changed.roles_before {
+                Some(roles) if roles.broker && !unchecked => ": they hold no data",
+                Some(roles) if roles.broker => ": nobody looked whether they hold data, as was asked for",
+                _ => "",
+            };
+            told.push(Happening::normal(
+                "NodesRemoved",
+                format!("node pool {pool} loses nodes {}{why}", listed(&changed.removed)),
+            ));
         }
     }
-    if let Some((pod, why)) = nodes.restarted() {
-        told.push(Happening::normal("PodRestarted", format!("{pod} is restarted: {why}")));
-    }
-    told.extend(nodes.unregistered.iter().map(|id| {
-        Happening::normal("BrokerUnregistered", format!("broker {id} is gone and is struck off Kafka's list"))
-    }));
     told
+}
+
+/// The Event about a restart.
+pub(super) fn restart_told(pod: &str, why: &str) -> Happening {
+    Happening::normal("PodRestarted", format!("{pod} is restarted: {why}"))
+}
+
+/// The Event about a broker that Kafka forgets.
+pub(super) fn unregistration_told(id: i32) -> Happening {
+    Happening::normal("BrokerUnregistered", format!("broker {id} is gone and is struck off Kafka's list"))
+}
+
+/// The status with what could not be done, and Events about what of it is new. Nothing of this is carried over: what can be
+/// done the next time is not spoken of any more.
+pub fn confess(status: &KafkaStatus, failed: &[String], seen: &Seen) -> (KafkaStatus, Vec<Happening>) {
+    let before = seen.kafka.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let warnings = failed.iter().map(|text| Condition {
+        reason: Some(NOT_DONE.to_owned()),
+        message: Some(text.clone()),
+        ..Condition::state(conditions::WARNING)
+    });
+    let warnings: Vec<Condition> = warnings.collect();
+    let is_new = |it: &&Condition| !before.iter().any(|old| old.reason == it.reason && old.message == it.message);
+    let news = warnings.iter().filter(is_new).filter_map(|it| Some(Happening::warning(NOT_DONE, it.message.clone()?)));
+    let news = news.collect();
+    let all = status.conditions.iter().cloned().chain(warnings);
+    (KafkaStatus { conditions: conditions::settle(all, before, seen.now), ..status.clone() }, news)
 }
 
 /// Events about what is newly so. What only says the same in other words, such as how much data a broker still holds, is
@@ -236,13 +284,20 @@ pub(super) fn news(seen: &Seen, status: &KafkaStatus) -> Vec<Happening> {
     let mut told = Vec::new();
     for condition in status.conditions.iter().filter(is_new) {
         let note = condition.message.clone().unwrap_or_default();
-        if condition.has_reason(Reason::ScaleDownPreventionCheck) {
-            told.push(Happening::warning(Reason::ScaleDownPreventionCheck.as_str(), note));
+        let loud = [Reason::ScaleDownPreventionCheck, Reason::InvalidResourceException];
+        let loud = loud.into_iter().find(|reason| condition.is_warning() && condition.has_reason(*reason));
+        if let Some(reason) = loud {
+            told.push(Happening::warning(reason.as_str(), note));
         } else if condition.type_ == conditions::NOT_READY && condition.reason.as_deref() != Some(CREATING) {
             told.push(Happening::warning("NotReady", note));
         } else if condition.type_ == conditions::READY {
             told.push(Happening::normal("Ready", "the cluster is ready"));
         }
+    }
+    let waits =
+        |of: &[Condition]| of.first().filter(|it| it.type_ == conditions::READY).and_then(|it| it.message.clone());
+    if let Some(note) = waits(&status.conditions).filter(|note| waits(before).as_ref() != Some(note)) {
+        told.push(Happening::normal("RestartWaits", note));
     }
     told
 }

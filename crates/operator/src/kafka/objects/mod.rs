@@ -23,7 +23,7 @@ use super::{model::Model, names::Names};
 
 pub use claims::claims;
 pub use config_maps::{METADATA_VERSION, config_map};
-pub use pod::{CLUSTER_ID, container_heap};
+pub use pod::{CLUSTER_ID, RACK_CONTAINER, container_heap};
 pub(super) use pod::{container_port, mount, requirements, secret, variable};
 pub use pod_sets::{Facts, NodeFacts, pod_set_selector, pod_sets};
 pub use policies::{disruption_budget, network_policy};
@@ -104,8 +104,8 @@ pub fn service_account(model: &Model) -> ServiceAccount {
 /// The ClusterRole, installed with the operator, that may look at Kubernetes nodes.
 pub const RACK_ROLE: &str = "strimzi-kafka-broker";
 
-/// Lets nodes look at their Kubernetes node for the rack. It is in no namespace, so nothing can own it: delete it by
-/// name when it is no longer made, or the Kafka goes.
+/// Lets nodes look at their Kubernetes node for the rack. It is in no namespace, so nothing can own it: it is deleted
+/// when racks are no longer asked for, and when the Kafka is gone. That it may be there is seen by the pod sets.
 pub fn rack_binding(model: &Model) -> Option<ClusterRoleBinding> {
     model.rack.as_ref()?;
     Some(ClusterRoleBinding {

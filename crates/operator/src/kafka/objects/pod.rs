@@ -218,6 +218,9 @@ pub(in crate::kafka) fn variable(name: &str, value: impl Into<String>) -> EnvVar
     EnvVar { name: name.to_owned(), value: Some(value.into()), value_from: None }
 }
 
+/// The container that finds out a node's rack.
+pub const RACK_CONTAINER: &str = "rack";
+
 /// Writes the rack into a file before Kafka starts: only there a token is needed, so only there is one.
 fn rack_container(model: &Model, node: &Node, template: &KafkaTemplate) -> Option<Container> {
     let label = model.rack.as_ref().filter(|_| node.roles.broker)?;
@@ -233,7 +236,7 @@ fn rack_container(model: &Model, node: &Node, template: &KafkaTemplate) -> Optio
         }),
     };
     Some(Container {
-        name: "rack".to_owned(),
+        name: RACK_CONTAINER.to_owned(),
         image: Some(model.settings.own_image.clone()),
         command: Some(command.map(str::to_owned).to_vec()),
         env: Some(template.init_container.variables(vec![name])),

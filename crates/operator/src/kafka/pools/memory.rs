@@ -7,12 +7,23 @@ use kube::ResourceExt;
 use serde_json::Value;
 
 use super::Roles;
-use crate::kafka::storage::Disks;
+use crate::kafka::{objects::RACK_CONTAINER, storage::Disks};
+
+/// Names of the pods that it lists.
+pub fn pods_of_pod_set(set: &StrimziPodSet) -> impl Iterator<Item = &str> {
+    set.spec.pods.iter().filter_map(|pod: &FreeForm| pod.get("metadata")?.get("name")?.as_str())
+}
 
 /// Ids of the nodes that it lists. A pod whose name does not end in a number is none of ours.
 pub fn ids_of_pod_set(set: &StrimziPodSet) -> BTreeSet<i32> {
-    let name = |pod: &FreeForm| pod.get("metadata")?.get("name")?.as_str()?.rsplit_once('-')?.1.parse().ok();
-    set.spec.pods.iter().filter_map(name).collect()
+    pods_of_pod_set(set).filter_map(|name| name.rsplit_once('-')?.1.parse().ok()).collect()
+}
+
+/// Whether it looks for the rack of its nodes, and so needs a right that stands in no namespace.
+pub fn finds_racks(set: &StrimziPodSet) -> bool {
+    let inits = |pod: &FreeForm| pod.get("spec")?.get("initContainers")?.as_array().cloned();
+    let mut all = set.spec.pods.iter().filter_map(inits).flatten();
+    all.any(|container| container.get("name").and_then(Value::as_str) == Some(RACK_CONTAINER))
 }
 
 /// What its nodes do, as its first pod says. None if it has no pods.

@@ -10,6 +10,8 @@ use crate::kafka::problem::Problem;
 
 /// More nodes than this in one pool are a slip of the finger.
 const MOST_REPLICAS: usize = 2_000;
+/// On a Kafka: it has node pools. Strimzi asked for it once, so it stands in many manifests.
+const NODE_POOLS: &str = "strimzi.io/node-pools";
 const STATIC_QUORUM: &str = "the quorum of controllers is fixed when the cluster is made";
 
 /// Node pools beside the nodes of a Kafka that ran without: those would be thrown away, with their data.
@@ -27,6 +29,34 @@ pub(super) fn of_mixture(pod_sets: &[&StrimziPodSet], pools: &[&KafkaNodePool], 
         );
         problems.push(Problem::of_kafka("spec.kafka.replicas", text));
     }
+}
+
+/// A Kafka that had node pools a moment ago, or will have, gets no pools of its own: they would be a second cluster
+/// beside the first, and the node pools could never come back.
+pub(super) fn of_pools_that_are_away(
+    kafka: &Kafka,
+    pod_sets: &[&StrimziPodSet],
+    going: &[&KafkaNodePool],
+) -> Option<Problem> {
+    let of_pool = |set: &&&StrimziPodSet| set.owner_references().iter().any(|owner| owner.kind == "KafkaNodePool");
+    let away = going.first().map(|pool| format!("node pool {} is being deleted", pool.name_any()));
+    let away = away.or_else(|| {
+        let set = pod_sets.iter().find(of_pool)?;
+        Some(format!("StrimziPodSet {} is still there, and its node pool is not", set.name_any()))
+    });
+    let away = away.or_else(|| {
+        let known = kafka.status.as_ref()?.kafka_node_pools.first()?;
+        Some(format!("it has had node pools ({})", known.name))
+    });
+    let expected = kafka.annotations().get(NODE_POOLS).is_some_and(|value| value == "enabled");
+    let away =
+        away.or_else(|| expected.then(|| format!("the annotation {NODE_POOLS} says that there are node pools")))?;
+    let text = format!(
+        "no KafkaNodePool carries the label strimzi.io/cluster: {}, and {away}: nothing is made of spec.kafka.replicas \
+         beside them",
+        kafka.name_any()
+    );
+    Some(Problem::of_kafka("spec.kafka", text))
 }
 
 pub(super) fn of_pools(kafka: &Kafka, pools: &Pools, problems: &mut Vec<Problem>) {

@@ -100,6 +100,27 @@ fn a_kafka_with_replicas_has_two_pools_that_remember_their_ids_in_pod_sets() {
 }
 
 #[test]
+fn a_kafka_whose_pools_are_away_gets_none_of_its_own() {
+    let spec = json!({"kafka": {"replicas": 3, "storage": {"type": "ephemeral"}}});
+    let (mut pools, sets) = running();
+    let read = |kafka: &Kafka, pools: &[KafkaNodePool], sets: &[StrimziPodSet]| said(Pools::read(kafka, pools, sets));
+    // They lost their label, or were replaced by force.
+    let problems = read(&kafka(spec.clone()), &[], &sets);
+    assert!(problems[0].contains("StrimziPodSet c-b is still there, and its node pool is not"), "{problems:?}");
+    for pool in &mut pools {
+        pool.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    }
+    assert!(read(&kafka(spec.clone()), &pools, &[])[0].contains("node pool b is being deleted"));
+    // Nothing of them is left, but it is on record that there were some; or it is announced that there will be.
+    let mut had = kafka(spec.clone());
+    had.status = serde_json::from_value(json!({"kafkaNodePools": [{"name": "b"}]})).unwrap();
+    assert!(read(&had, &[], &[])[0].contains("it has had node pools (b)"));
+    let mut announced = kafka(spec);
+    announced.annotations_mut().insert("strimzi.io/node-pools".to_owned(), "enabled".to_owned());
+    assert!(read(&announced, &[], &[])[0].contains("says that there are node pools"));
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let (pools, _) = running();
     let read = |spec: Value, pools: &[KafkaNodePool]| said(Pools::read(&kafka(spec), pools, &[]));
@@ -145,8 +166,11 @@ fn the_quorum_cannot_change_once_it_runs() {
           is made"
         ]
     );
-    // Before the first pod set it can.
+    // Before the first pod set it can, unless the cluster is on record: then somebody has deleted the set.
     assert!(Pools::read(&kafka(json!({"kafka": {}})), &grown, &[]).is_ok());
+    let mut recorded = kafka(json!({"kafka": {}}));
+    recorded.status = serde_json::from_value(json!({"clusterId": "id"})).unwrap();
+    assert_eq!(said(Pools::read(&recorded, &grown, &[])), problems);
 
     for changed in [
         with(0, &|pool| pool.spec.roles.push(ProcessRole::Controller)),

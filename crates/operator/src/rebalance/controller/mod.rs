@@ -40,6 +40,8 @@ const AT_ONCE: u16 = 64;
 /// Before something that failed is tried again, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// What takes longer does not come to an end at all.
+const LONGEST: Duration = Duration::from_secs(180);
 
 /// What the controller has at hand.
 struct Shell {
@@ -114,7 +116,9 @@ async fn reconcile(resource: Arc<KafkaRebalance>, shell: Arc<Shell>) -> Result<A
     let key = key(&resource);
     let before = shell.recall(&key).left;
     let periodical = before.as_ref().is_some_and(Left::is_due);
-    let ended = round::reconcile(&shell, &key.0, &key.1, before.as_ref()).await;
+    // A call that nobody answers must not keep a resource waiting for good.
+    let ended = tokio::time::timeout(LONGEST, round::reconcile(&shell, &key.0, &key.1, before.as_ref())).await;
+    let ended = ended.unwrap_or(Err(Error::Late(LONGEST)));
     let succeeded = ended.is_ok();
     shell.context.figures.reconciled_rebalance(&resource, Reconciled { periodical, succeeded, took: began.elapsed() });
     let (back, left) = ended?;

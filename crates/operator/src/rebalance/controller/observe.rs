@@ -1,7 +1,7 @@
 //! Reads everything that a decision may depend on: the resource itself anew, what is around it as far as it matters.
 
 use evenkeel_api::{Kafka, KafkaRebalance, conditions, labels};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::runtime::reflector::Store;
 use serde::de::DeserializeOwned;
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::access::{self, Access};
 use crate::error::Error;
 use crate::kafka::names::Names;
+use crate::namespaces::is_terminating;
 use crate::rebalance::{Cluster, Engine, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
 use crate::seams::{ClusterRef, Context};
 
@@ -91,17 +92,9 @@ where
     api.get_opt(name).await.map_err(Error::reading(what))
 }
 
-/// Whether the namespace is being deleted: asked only where it matters, on the way out. An operator that may not read
-/// namespaces takes them for lasting.
+/// Whether the namespace is being deleted: asked only where it matters, on the way out.
 async fn terminating(context: &Context, namespace: &str, resource: &KafkaRebalance) -> Result<bool, Error> {
-    if resource.metadata.deletion_timestamp.is_none() {
-        return Ok(false);
-    }
-    match Api::<Namespace>::all(context.client.clone()).get_opt(namespace).await {
-        Ok(found) => Ok(found.is_none_or(|it| it.metadata.deletion_timestamp.is_some())),
-        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(false),
-        Err(source) => Err(Error::reading("the namespace")(source)),
-    }
+    Ok(resource.metadata.deletion_timestamp.is_some() && is_terminating(context, namespace).await?)
 }
 
 struct Surroundings {

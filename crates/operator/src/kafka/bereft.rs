@@ -1,0 +1,164 @@
+//! What a Kafka that is gone has left. Most of it goes with its owner; but the nodes' objects belong to the node pools,
+//! which a user may keep, and one object stands in no namespace and belongs to nobody.
+//!
+//! The pod sets are the memory of all this, so they go last. Claims stay unless `deleteClaim` says otherwise, and the node
+//! pools remember the cluster's id: a Kafka that is made again finds its data.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use evenkeel_api::{Kafka, StrimziPodSet, labels};
+use futures::StreamExt;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, PersistentVolumeClaim, Secret},
+    rbac::v1::ClusterRoleBinding,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{DeleteParams, DynamicObject, ListParams},
+    core::{ApiResource, PartialObjectMeta},
+    runtime::{
+        Controller,
+        controller::Action,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+
+use super::{
+    act::unless_gone,
+    desired::goes_with_its_node,
+    names::Names,
+    pools::{finds_racks, pods_of_pod_set},
+    seen::Live,
+};
+use crate::{
+    error::{Error, told},
+    seams::Context,
+};
+
+/// Looks after pod sets whose Kafka is gone, until dropped.
+pub(super) async fn look_after(context: Context, namespace: Option<String>) {
+    let namespace = namespace.as_deref();
+    let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
+    let controller = Controller::new(context.api::<StrimziPodSet>(namespace), of_clusters);
+    let sets = controller.store();
+    controller
+        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
+            labelled_for(&kafka, &sets)
+        })
+        .run(
+            |set, context| async move { clear_up(&set, &context).await },
+            |_, error, _| {
+                tracing::warn!(error = told(error), "what a Kafka has left could not be cleared up");
+                Action::requeue(error.pause(2))
+            },
+            Arc::new(context),
+        )
+        .for_each(|_| async {})
+        .await;
+}
+
+/// What carries the label of this Kafka, be it still there or not.
+pub(super) fn labelled_for<K>(kafka: &PartialObjectMeta<Kafka>, known: &Store<K>) -> Vec<ObjectRef<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    let belongs = |it: &Arc<K>| {
+        it.meta().namespace == kafka.metadata.namespace
+            && it.labels().get(labels::CLUSTER) == kafka.metadata.name.as_ref()
+    };
+    known.state().iter().filter(|it| belongs(it)).map(|it| ObjectRef::from_obj(it.as_ref())).collect()
+}
+
+async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Error> {
+    let (Some(cluster), Some(namespace)) = (set.labels().get(labels::CLUSTER), set.namespace()) else {
+        return Ok(Action::await_change());
+    };
+    // A set of the user's own has no node pool behind it.
+    let of_pool = set.owner_references().iter().any(|owner| owner.kind == "KafkaNodePool");
+    let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
+    let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
+    if there.is_some() || !of_pool {
+        return Ok(Action::await_change());
+    }
+    let of_cluster = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
+    let mut live = Live::default();
+    for resource in [erased::<ConfigMap>(), erased::<Secret>(), erased::<PersistentVolumeClaim>()] {
+        let api = Api::<DynamicObject>::namespaced_with(context.client.clone(), &namespace, &resource);
+        let found = api.list(&of_cluster).await.map_err(Error::reading(resource.plural.clone()))?;
+        let types = kube::core::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() };
+        found.items.into_iter().for_each(|it| live.take(DynamicObject { types: Some(types.clone()), ..it }));
+    }
+    let names = Names { cluster: cluster.clone(), namespace: namespace.clone() };
+    for (resource, name) in left(set, &names, &live) {
+        let api: Api<DynamicObject> = match resource.kind.as_str() {
+            "ClusterRoleBinding" => Api::all_with(context.client.clone(), &resource),
+            _ => Api::namespaced_with(context.client.clone(), &namespace, &resource),
+        };
+        let deleted = api.delete(&name, &DeleteParams::background()).await;
+        unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))?;
+    }
+    Ok(Action::await_change())
+}
+
+fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
+    ApiResource::erase::<K>(&())
+}
+
+/// What goes with a pod set whose Kafka is gone, the set itself last.
+fn left(set: &StrimziPodSet, names: &Names, live: &Live) -> Vec<(ApiResource, String)> {
+    let pods: BTreeSet<&str> = pods_of_pod_set(set).collect();
+    let mut all = Vec::new();
+    if finds_racks(set) {
+        all.push((erased::<ClusterRoleBinding>(), names.rack_binding()));
+    }
+    let claims = live.of_kind("PersistentVolumeClaim").filter(|(_, claim)| {
+        let of = claim.pointer("/metadata/labels").and_then(|labels| labels.get(labels::POD_NAME)?.as_str());
+        of.is_some_and(|pod| pods.contains(pod)) && goes_with_its_node(claim)
+    });
+    all.extend(claims.map(|(name, _)| (erased::<PersistentVolumeClaim>(), name.to_owned())));
+    for resource in [erased::<Secret>(), erased::<ConfigMap>()] {
+        let own = pods.iter().filter(|pod| live.value(&resource.kind, pod).is_some());
+        all.extend(own.map(|pod| (resource.clone(), (*pod).to_owned())));
+    }
+    all.push((erased::<StrimziPodSet>(), set.name_any()));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(kind: &str, name: &str, metadata: Value) -> DynamicObject {
+        let mut all = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
+        all["metadata"]["name"] = json!(name);
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn what_belongs_to_its_nodes_goes_and_claims_only_if_they_may() {
+        let set = |init: Value| -> StrimziPodSet {
+            serde_json::from_value(json!({"apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
+                "metadata": {"name": "c-b", "namespace": "ns"},
+                "spec": {"selector": {}, "pods": [{"metadata": {"name": "c-b-0"}, "spec": {"initContainers": init}}]}}))
+            .unwrap()
+        };
+        let mut live = Live::default();
+        let claim = |goes: bool| json!({"labels": {"strimzi.io/pod-name": "c-b-0"}, "annotations": {"strimzi.io/delete-claim": goes.to_string()}});
+        live.take(object("PersistentVolumeClaim", "stays", claim(false)));
+        live.take(object("PersistentVolumeClaim", "goes", claim(true)));
+        for kind in ["ConfigMap", "Secret"] {
+            live.take(object(kind, "c-b-0", json!({})));
+            live.take(object(kind, "c-other", json!({})));
+        }
+        let names = Names { cluster: "c".into(), namespace: "ns".into() };
+        let told = |init: Value| -> Vec<String> {
+            left(&set(init), &names, &live).into_iter().map(|(kind, name)| format!("{} {name}", kind.kind)).collect()
+        };
+        let usual = ["PersistentVolumeClaim goes", "Secret c-b-0", "ConfigMap c-b-0", "StrimziPodSet c-b"];
+        assert_eq!(told(json!([])), usual);
+        assert_eq!(told(json!([{"name": "rack"}]))[0], format!("ClusterRoleBinding {}", names.rack_binding()));
+    }
+}

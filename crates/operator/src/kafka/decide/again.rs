@@ -1,0 +1,89 @@
+//! When to look again although nobody calls: not everything that is waited for can be watched.
+
+use evenkeel_api::{KafkaStatus, conditions, labels};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::{
+    super::{
+        nodes::Ids,
+        roll::Roll,
+        scale_down::LOOKS_APART,
+        seen::{Metadata, Seen},
+    },
+    objects::Nodes,
+    plan::Plan,
+};
+use crate::pod_set::decide::is_ready;
+
+/// When to look again at a restart that waits: nobody calls when replicas come into sync.
+const SYNC_TAKES: SignedDuration = SignedDuration::from_secs(3);
+
+/// When to look again at brokers that are gone and were not empty: all partitions have to be read for it.
+const LINGERS: SignedDuration = SignedDuration::from_secs(30);
+
+/// Nothing calls when a broker registers, or is missed by the others.
+const SOON: SignedDuration = SignedDuration::from_secs(2);
+
+/// When to look again at the latest. `drains`: a rebalance empties those that are to go, and its end is heard of.
+pub(super) fn look_again(
+    seen: &Seen,
+    plan: &Plan,
+    nodes: &Nodes,
+    status: &KafkaStatus,
+    drains: bool,
+) -> Option<Timestamp> {
+    let after = |pause: SignedDuration| seen.now.saturating_add(pause).unwrap_or(seen.now);
+    let second_look = plan.found_empty.values().map(|since| since.saturating_add(LOOKS_APART).unwrap_or(seen.now));
+    let is_ready = status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
+    let waits = [
+        (matches!(nodes.roll, Roll::Wait { .. }), SYNC_TAKES),
+        // A person may move the data away.
+        (!plan.kept.is_empty() && !drains, LOOKS_APART),
+        (!nodes.gone.lingering.is_empty(), LINGERS),
+        (!is_ready || !is_settled(&seen.metadata, ready_brokers(seen), &nodes.gone.lingering), SOON),
+    ];
+    let waits = waits.into_iter().filter(|(waits, _)| *waits).map(|(_, pause)| after(pause));
+    second_look.filter(|due| *due > seen.now).chain(waits).min()
+}
+
+/// How many brokers' pods are ready.
+fn ready_brokers(seen: &Seen) -> usize {
+    let is_broker = |pod: &&Pod| pod.labels().get(labels::BROKER_ROLE).is_some_and(|role| role == "true");
+    seen.pods.iter().filter(is_broker).filter(|pod| is_ready(pod)).count()
+}
+
+/// Whether Kafka counts on just as many brokers as are ready. A broker registers after its pod is ready, and is missed a
+/// while after it has gone; those that linger are missed for longer than that.
+fn is_settled(metadata: &Metadata, ready: usize, lingering: &Ids) -> bool {
+    match metadata {
+        Metadata::Nobody => ready == 0,
+        Metadata::Unreachable(_) | Metadata::Mistrusted(_) => false,
+        Metadata::Known(known) => {
+            let listed = known.registered.iter().filter(|(id, _)| !lingering.contains(id));
+            let fenced: Vec<bool> = listed.map(|(_, fenced)| *fenced).collect();
+            fenced.len() == ready && !fenced.contains(&true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::super::seen::Known, *};
+
+    #[test]
+    fn a_cluster_is_settled_when_kafka_counts_on_all_that_are_ready_and_on_nobody_else() {
+        let settled = |ready: usize, registered: &[(i32, bool)], lingering: &[i32]| {
+            let known = Known { registered: registered.iter().copied().collect(), ..Known::default() };
+            is_settled(&Metadata::Known(known), ready, &lingering.iter().copied().collect())
+        };
+        assert!(settled(2, &[(0, false), (1, false)], &[]));
+        assert!(!settled(2, &[(0, false)], &[]), "1 has not registered yet");
+        assert!(!settled(2, &[(0, false), (1, true)], &[]), "1 is not counted on yet");
+        assert!(!settled(1, &[(0, false), (1, true)], &[]), "1 is gone and still listed");
+        assert!(settled(1, &[(0, false), (1, true)], &[1]), "and will be for a while");
+        assert!(is_settled(&Metadata::Nobody, 0, &Ids::new()) && !is_settled(&Metadata::Nobody, 1, &Ids::new()));
+        assert!(!is_settled(&Metadata::Unreachable("why".into()), 1, &Ids::new()));
+    }
+}

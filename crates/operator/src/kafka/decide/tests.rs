@@ -1,0 +1,99 @@
+//! Whole decisions, carried out in a world without machines: three pools of brokers that grow and shrink at random, data
+//! that comes and goes, and an operator that may die after any of its writes.
+
+mod world;
+
+use self::world::{Dice, World};
+
+/// What must hold whatever happens is asserted by the world at every write. In the end, with all data gone and nobody dying
+/// any more, the cluster is what the spec says.
+#[test]
+fn a_hundred_random_lives_lose_no_data_and_end_as_the_spec_says() {
+    for seed in 0..100 {
+        let mut dice = Dice::new(seed);
+        let mut world = World::new(seed);
+        for _ in 0..12 {
+            match dice.below(6) {
+                0 | 1 => world.scale(&mut dice),
+                2 => world.put_data(&mut dice),
+                3 => world.drop_data(&mut dice),
+                4 => world.pass(6),
+                _ => world.rebalances_go_on(&mut dice),
+            }
+            world.look(Some(dice.below(40)));
+            world.machines();
+        }
+        world.settle();
+    }
+}
+
+/// What leads up to the look at which the operator dies, and what must hold when the next one has had its time.
+struct Story {
+    name: &'static str,
+    begin: fn(&mut World),
+    end: fn(&mut World),
+}
+
+const STORIES: [Story; 4] = [
+    Story {
+        name: "creation",
+        begin: |_| {},
+        end: |world| {
+            world.settle();
+            assert_eq!(world.added(), [0; 0], "a new cluster is no addition, however many pools it has");
+        },
+    },
+    Story {
+        name: "scale-up",
+        begin: |world| {
+            world.settle();
+            world.hold();
+            world.want("b", 3);
+        },
+        end: |world| {
+            world.look_often();
+            assert_eq!(world.added(), [4], "what was added is remembered");
+            assert_eq!(world.brokers(), [0, 1, 2, 3, 4].into());
+        },
+    },
+    Story {
+        name: "blocked scale-down",
+        begin: |world| {
+            world.settle();
+            world.put_on("kept-0", &[1, 2]);
+            world.hold();
+            world.want("b", 1);
+        },
+        end: |world| {
+            world.look_often();
+            assert_eq!(world.brokers(), [0, 1, 2, 3].into(), "it holds data");
+        },
+    },
+    Story {
+        name: "drain",
+        begin: |world| {
+            world.settle();
+            world.put_on("moved-0", &[1, 2]);
+            world.want("b", 1);
+        },
+        end: World::settle,
+    },
+];
+
+/// One operator dies after each of its writes in turn, and the next one ends what was begun.
+#[test]
+fn whoever_dies_at_any_write_is_followed_by_one_who_ends_it() {
+    for Story { name, begin, end } in STORIES {
+        for death in 0.. {
+            let mut world = World::new(death as u64);
+            begin(&mut world);
+            let writes = world.look(Some(death));
+            world.machines();
+            end(&mut world);
+            if writes <= death {
+                assert!(death > 1, "{name} writes more than {death} times");
+                break;
+            }
+        }
+    }
+}

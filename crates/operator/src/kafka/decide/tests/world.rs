@@ -1,0 +1,388 @@
+//! The world: what the API server holds, who runs, and where data is. It complains of what must not be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use evenkeel_api::{
+    Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, annotations, kafka::AutoRebalanceMode, labels,
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use super::super::{Decision, Deed, Given, Step, decide};
+use crate::{
+    auto_rebalance::{Act, TrackerWrite, sort_rebalances, tracker::tracker_name},
+    kafka::{
+        pools::ids_of_pod_set,
+        seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
+        settings::Settings,
+    },
+};
+
+/// A little generator (xorshift): the same seed gives the same life.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+const POOLS: [&str; 3] = ["a", "b", "c"];
+
+pub(super) struct World {
+    seed: u64,
+    now: Timestamp,
+    kafka: Kafka,
+    pools: BTreeMap<String, KafkaNodePool>,
+    rebalances: BTreeMap<String, KafkaRebalance>,
+    live: Live,
+    /// Pods that run, by name.
+    running: BTreeMap<String, Pod>,
+    /// Brokers on Kafka's list, and whether they are fenced.
+    registered: BTreeMap<i32, bool>,
+    /// Replicas by partition.
+    data: BTreeMap<String, BTreeSet<i32>>,
+    empty_since: BTreeMap<i32, Timestamp>,
+    struck_off: BTreeMap<i32, Timestamp>,
+    /// Whether the last look had nothing to do, now or later.
+    is_quiet: bool,
+    settings: Settings,
+}
+
+impl World {
+    /// One controller, and three pools of brokers: 0; 1 and 2; 3.
+    pub(super) fn new(seed: u64) -> Self {
+        let pool = |name: &str, replicas: usize, role: &str| -> KafkaNodePool {
+            serde_json::from_value(json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
+                "metadata": {"name": name, "namespace": "ns", "uid": name, "generation": 1,
+                    "labels": {"strimzi.io/cluster": "w"}},
+                "spec": {"replicas": replicas, "roles": [role], "storage": {"type": "ephemeral"}}}))
+            .unwrap()
+        };
+        let mut pools: BTreeMap<String, KafkaNodePool> =
+            [("a", 1), ("b", 2), ("c", 1)].map(|(name, n)| (name.to_owned(), pool(name, n, "broker"))).into();
+        let mut controllers = pool("k", 1, "controller");
+        let ids = [(annotations::NEXT_NODE_IDS.to_owned(), "[100-102]".to_owned())];
+        controllers.metadata.annotations = Some(ids.into());
+        pools.insert("k".to_owned(), controllers);
+        let kafka = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka",
+            "metadata": {"name": "w", "namespace": "ns", "uid": "w", "generation": 1},
+            "spec": {"kafka": {}, "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]}}});
+        Self {
+            seed,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            kafka: serde_json::from_value(kafka).unwrap(),
+            pools,
+            rebalances: BTreeMap::new(),
+            live: Live::default(),
+            running: BTreeMap::new(),
+            registered: BTreeMap::new(),
+            data: BTreeMap::new(),
+            empty_since: BTreeMap::new(),
+            struck_off: BTreeMap::new(),
+            is_quiet: false,
+            settings: Settings::default(),
+        }
+    }
+
+    pub(super) fn want(&mut self, pool: &str, replicas: usize) {
+        let pool = self.pools.get_mut(pool).unwrap();
+        pool.spec.replicas = replicas as i32;
+        pool.metadata.generation = pool.metadata.generation.map(|n| n + 1);
+    }
+
+    /// Some pool gets another size; there are always two brokers at least.
+    pub(super) fn scale(&mut self, dice: &mut Dice) {
+        let pool = POOLS[dice.below(3)];
+        let least = if pool == "b" { 2 } else { 0 };
+        self.want(pool, least + dice.below(4));
+    }
+
+    /// A topic is made, on whoever lives.
+    pub(super) fn put_data(&mut self, dice: &mut Dice) {
+        let alive: Vec<i32> = self.registered.iter().filter(|(_, fenced)| !**fenced).map(|(id, _)| *id).collect();
+        if alive.len() > 1 {
+            let first = dice.below(alive.len());
+            let name = format!("t-{}", self.data.len());
+            self.put_on(&name, &[alive[first], alive[(first + 1) % alive.len()]]);
+        }
+    }
+
+    pub(super) fn put_on(&mut self, name: &str, brokers: &[i32]) {
+        self.data.insert(name.to_owned(), brokers.iter().copied().collect());
+    }
+
+    pub(super) fn drop_data(&mut self, dice: &mut Dice) {
+        let name = self.data.keys().nth(dice.below(self.data.len().max(1))).cloned();
+        if let Some(name) = name {
+            self.data.remove(&name);
+        }
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// Automatic rebalancing is held.
+    pub(super) fn hold(&mut self) {
+        let off = ("evenkeel.io/auto-rebalance".to_owned(), "off".to_owned());
+        self.kafka.metadata.annotations.get_or_insert_default().extend([off]);
+    }
+
+    pub(super) fn brokers(&self) -> BTreeSet<i32> {
+        POOLS.iter().flat_map(|pool| self.set(pool).map(|set| ids_of_pod_set(&set)).unwrap_or_default()).collect()
+    }
+
+    /// What is remembered as added.
+    pub(super) fn added(&self) -> Vec<i32> {
+        let auto = self.kafka.status.as_ref().and_then(|status| status.auto_rebalance.as_ref());
+        let modes = auto.into_iter().flat_map(|auto| &auto.modes);
+        modes.filter(|it| it.mode == AutoRebalanceMode::AddBrokers).flat_map(|it| it.brokers.clone()).collect()
+    }
+
+    fn set(&self, pool: &str) -> Option<StrimziPodSet> {
+        self.live.read("StrimziPodSet", &format!("w-{pool}"))
+    }
+
+    /// One look of an operator, who dies after so many writes. How many there would have been.
+    pub(super) fn look(&mut self, dies_after: Option<usize>) -> usize {
+        let seen = self.seen();
+        let given = Given {
+            settings: &self.settings,
+            operation_timeout: std::time::Duration::from_secs(300),
+            random: || [7; 16],
+        };
+        let Decision { first, deeds, tracker, status, acts, found_empty, struck_off, look_again, .. } =
+            decide(&seen, given);
+        let mut writes = 0;
+        let mut lives = || {
+            writes += 1;
+            dies_after.is_none_or(|end| writes <= end)
+        };
+        if let Some(first) = first
+            && lives()
+        {
+            self.kafka.status = Some(first);
+        }
+        for Step { deed, .. } in &deeds {
+            if lives() {
+                self.perform(deed);
+            }
+        }
+        if tracker != TrackerWrite::Keep && lives() {
+            let data = if let TrackerWrite::Write(data) = tracker { json!(data) } else { Value::Null };
+            self.put("ConfigMap", &tracker_name("w"), json!({"metadata": {"name": tracker_name("w")}, "data": data}));
+        }
+        if self.kafka.status.as_ref() != Some(&status) && lives() {
+            self.kafka.status = Some(status);
+        }
+        for act in &acts {
+            if lives() {
+                self.act(act);
+            }
+        }
+        // Whoever dies forgets.
+        let survives = dies_after.is_none_or(|end| writes <= end);
+        self.empty_since = if survives { found_empty } else { BTreeMap::new() };
+        self.struck_off = if survives { struck_off } else { BTreeMap::new() };
+        self.is_quiet = writes == 0 && look_again.is_none();
+        writes
+    }
+
+    pub(super) fn look_often(&mut self) {
+        for _ in 0..8 {
+            self.look(None);
+            self.machines();
+            self.pass(6);
+        }
+    }
+
+    /// Nobody dies any more, rebalances come to their end, and all that is not held goes its way.
+    pub(super) fn settle(&mut self) {
+        let mut dice = Dice::new(self.seed);
+        for _ in 0..40 {
+            self.look(None);
+            self.machines();
+            self.rebalances_go_on(&mut dice);
+            self.pass(60);
+            if self.is_quiet && self.rebalances.is_empty() {
+                break;
+            }
+        }
+        let wanted: usize = POOLS.iter().map(|pool| self.pools[*pool].spec.replicas as usize).sum();
+        assert_eq!(self.brokers().len(), wanted, "seed {}: as many as the spec says", self.seed);
+        let listed: BTreeSet<i32> = self.registered.keys().copied().collect();
+        assert_eq!(listed, self.brokers(), "seed {}: whoever went is off Kafka's list", self.seed);
+        assert!(self.rebalances.is_empty(), "seed {}: nothing is left behind", self.seed);
+    }
+
+    fn seen(&self) -> Seen {
+        let sets: Vec<StrimziPodSet> =
+            self.live.of_kind("StrimziPodSet").map(|(_, set)| serde_json::from_value(set.clone()).unwrap()).collect();
+        let partitions = self.data.iter().map(|(name, replicas)| Partition {
+            name: name.clone(),
+            replicas: replicas.clone(),
+            in_sync: replicas.clone(),
+            least_in_sync: Some(1),
+        });
+        let known = Known {
+            cluster_id: String::new(),
+            registered: self.registered.clone(),
+            partitions: Some(partitions.collect()),
+            unread: None,
+        };
+        Seen {
+            now: self.now,
+            kafka: self.kafka.clone(),
+            node_pools: self.pools.values().cloned().collect(),
+            pod_sets: sets,
+            pods: self.running.values().cloned().collect(),
+            live: self.live.clone(),
+            rebalances: self.rebalances.values().cloned().collect(),
+            further_users: None,
+            metadata: if self.registered.is_empty() { Metadata::Nobody } else { Metadata::Known(known) },
+            engine: EngineSaid::default(),
+            empty_since: self.empty_since.clone(),
+            refused: BTreeMap::new(),
+            struck_off: self.struck_off.clone(),
+        }
+    }
+
+    fn put(&mut self, kind: &str, name: &str, value: Value) {
+        self.live.objects.insert((kind.to_owned(), name.to_owned()), value);
+    }
+
+    fn perform(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Apply(desired) | Deed::Create(desired) => {
+                if desired.resource.kind == "StrimziPodSet" {
+                    self.refuse(&serde_json::from_value(desired.value.clone()).unwrap());
+                }
+                self.put(&desired.resource.kind, &desired.name, desired.value.clone());
+            }
+            Deed::Delete { resource, name } => {
+                self.live.objects.remove(&(resource.kind.clone(), name.clone()));
+            }
+            Deed::PoolStatus { pool, status } => {
+                self.pools.get_mut(pool).unwrap().status = Some(status.as_ref().clone());
+            }
+            Deed::Restart { pod, .. } => drop(self.running.remove(pod)),
+            Deed::Unregister(id) => {
+                assert_eq!(self.registered.remove(id), Some(true), "seed {}: broker {id} lives", self.seed);
+                assert!(!self.data.values().any(|held| held.contains(id)), "seed {}: broker {id} has data", self.seed);
+            }
+            Deed::Reconfigure(_) => {}
+        }
+    }
+
+    /// Complains of a pod set that loses a broker with data, or has an id that another one has.
+    fn refuse(&self, new: &StrimziPodSet) {
+        let name = new.metadata.name.as_deref().unwrap();
+        let after = ids_of_pod_set(new);
+        let before: Option<StrimziPodSet> = self.live.read("StrimziPodSet", name);
+        for id in before.map(|set| ids_of_pod_set(&set)).unwrap_or_default().difference(&after) {
+            let held = self.data.iter().find(|(_, replicas)| replicas.contains(id));
+            assert_eq!(held, None, "seed {}: broker {id} goes with its data", self.seed);
+        }
+        for (other, set) in self.live.of_kind("StrimziPodSet").filter(|(other, _)| *other != name) {
+            let taken = ids_of_pod_set(&serde_json::from_value(set.clone()).unwrap());
+            assert!(taken.is_disjoint(&after), "seed {}: {other} and {name} share an id", self.seed);
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        let annotated = |it: &mut KafkaRebalance, ask: &str| {
+            let notes = it.metadata.annotations.get_or_insert_default();
+            notes.insert(annotations::REBALANCE.to_owned(), ask.to_owned());
+        };
+        match act {
+            Act::Create(made) => {
+                assert!(self.rebalances.is_empty(), "seed {}: never two at once", self.seed);
+                let mut made = made.as_ref().clone();
+                made.metadata.uid = Some(self.now.to_string());
+                self.rebalances.insert(made.metadata.name.clone().unwrap(), made);
+            }
+            Act::Update { name, brokers } => {
+                let it = self.rebalances.get_mut(name).unwrap();
+                it.spec.brokers = Some(brokers.iter().copied().collect());
+                annotated(it, "refresh");
+            }
+            Act::Refresh { name } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
+            Act::Stop { name, .. } | Act::Withdraw { name, .. } => {
+                let it = self.rebalances.get_mut(name).unwrap();
+                annotated(it, "stop");
+                let notes = it.metadata.annotations.get_or_insert_default();
+                notes.insert(annotations::STOPPED_FOR.to_owned(), "cancelled".to_owned());
+            }
+            Act::Remove { name } => drop(self.rebalances.remove(name)),
+            Act::NoteViolations(_) | Act::EmptyViolations { .. } | Act::DeleteViolations => {}
+        }
+    }
+
+    /// What the rebalance controller and the engine would do: one that was stopped stops, all others get their way.
+    pub(super) fn rebalances_go_on(&mut self, dice: &mut Dice) {
+        let (generated, _) = sort_rebalances(&self.rebalances.values().cloned().collect::<Vec<_>>(), "w");
+        for own in generated {
+            let it = self.rebalances.get_mut(&own.name).unwrap();
+            let ask = it.metadata.annotations.as_mut().and_then(|notes| notes.remove(annotations::REBALANCE));
+            let state = if ask.as_deref() == Some("stop") { "Stopped" } else { "Ready" };
+            let brokers: BTreeSet<i32> = it.spec.brokers.iter().flatten().copied().collect();
+            it.status = serde_json::from_value(json!({"conditions": [{"type": state, "status": "True",
+                "lastTransitionTime": self.now.to_string()}], "observedGeneration": it.metadata.generation}))
+            .unwrap();
+            let alive = self.registered.iter().filter(|(id, fenced)| !**fenced && !brokers.contains(id));
+            let alive: Vec<i32> = alive.map(|(id, _)| *id).collect();
+            if state == "Ready" && own.mode == AutoRebalanceMode::RemoveBrokers && !alive.is_empty() {
+                for replicas in self.data.values_mut().filter(|replicas| !replicas.is_disjoint(&brokers)) {
+                    replicas.retain(|id| !brokers.contains(id));
+                    replicas.insert(alive[dice.below(alive.len())]);
+                }
+            }
+        }
+    }
+
+    /// What kubelets, the Deployment controller and Kafka do: whoever is listed runs, and brokers register.
+    pub(super) fn machines(&mut self) {
+        let mut listed: BTreeMap<String, Pod> = BTreeMap::new();
+        for (_, set) in self.live.of_kind("StrimziPodSet") {
+            for pod in set.pointer("/spec/pods").and_then(Value::as_array).unwrap() {
+                let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
+                listed.insert(pod.metadata.name.clone().unwrap(), pod);
+            }
+        }
+        let engine = ("Deployment".to_owned(), "w-cruise-control".to_owned());
+        if let Some(deployment) = self.live.objects.get_mut(&engine) {
+            let up = json!({"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
+            deployment["status"] = up;
+            let mut pod: Pod = serde_json::from_value(deployment["spec"]["template"].clone()).unwrap();
+            pod.metadata.name = Some("w-cruise-control-x".to_owned());
+            listed.insert("w-cruise-control-x".to_owned(), pod);
+        }
+        self.running.retain(|name, _| listed.contains_key(name));
+        for (name, mut pod) in listed {
+            if self.running.contains_key(&name) {
+                continue;
+            }
+            pod.metadata.uid = Some(format!("{name}-{}", self.now));
+            pod.status = serde_json::from_value(json!({"phase": "Running", "conditions": [{"type": "Ready",
+                "status": "True", "lastTransitionTime": self.now.to_string()}]}))
+            .unwrap();
+            self.running.insert(name, pod);
+        }
+        let is_broker = |pod: &Pod| {
+            pod.metadata.labels.as_ref().and_then(|all| all.get(labels::BROKER_ROLE)).is_some_and(|it| it == "true")
+        };
+        let ids = self.running.iter().filter(|(_, pod)| is_broker(pod));
+        let up: BTreeSet<i32> = ids.map(|(name, _)| name.rsplit_once('-').unwrap().1.parse().unwrap()).collect();
+        self.registered.extend(up.iter().map(|id| (*id, false)));
+        self.registered.iter_mut().for_each(|(id, fenced)| *fenced = !up.contains(id));
+    }
+}
