@@ -4,6 +4,7 @@ mod data;
 mod example;
 mod greeting;
 mod logs;
+mod operator;
 mod stack;
 mod tour;
 
@@ -19,7 +20,7 @@ use evenkeel_node::programs::jvm::Jvm;
 
 use self::example::Scale;
 use self::stack::{Kind, Stack};
-use self::tour::Guide;
+use self::tour::{Backstage, Guide};
 use crate::directory::Directory;
 use crate::ending::{self, Signals};
 use crate::misuse::Misuse;
@@ -139,6 +140,8 @@ async fn live(stack: &Stack, begun: Instant, args: &Args, last: usize) -> anyhow
     // From here on Kafka is asked as people's own clients would, at the very address that was printed.
     guide.kafka = Kafka::new(Arc::new(Tcp), KafkaSettings::new(addresses));
     guide.topics = example::fill(stack, args.scale, &guide.kafka).await?;
+    let world = stack.world(example::NAMESPACE, example::CLUSTER);
+    guide.backstage = Backstage { operator: Some(stack.operator()), world };
     if args.tour.tour {
         return tour::play(&mut guide, last).await;
     }

@@ -18,6 +18,7 @@ mod rack;
 mod sim;
 mod snapshot;
 mod status;
+mod strimzi;
 mod usage;
 
 use std::io::Write;
@@ -60,6 +61,8 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Show what rebalances are about and how far they are, and why a cluster was, or was not, rebalanced.
     Status(status::Args),
+    /// Be Cruise Control in the container that Strimzi deploys: what its two scripts call.
+    Strimzi(strimzi::Args),
     /// Remove the operator from a cluster, so that nothing waits for it; clusters stay unless it is said that they may go.
     Uninstall(install::Removal),
 }
@@ -86,11 +89,12 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(*args),
         Command::Snapshot(args) => snapshot::run(args),
         Command::Status(args) => status::run(&args),
+        Command::Strimzi(args) => strimzi::run(&args),
         Command::Uninstall(args) => install::remove(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&format!("{error:#}"), exit_code(&error)),
+        Err(error) => complain(&printable::causes(&error), exit_code(&error)),
     }
 }
 
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
 fn log(command: &Command) {
     let (usual, json) = match command {
         Command::Engine(args) => ("info", args.logs_json()),
+        Command::Strimzi(_) => ("info", false),
         Command::Operator(_) => (operator_level(), false),
         _ => ("warn", false),
     };

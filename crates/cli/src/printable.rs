@@ -13,6 +13,18 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\n' && is_obeyed(c))
 }
 
+/// What failed, and why, each cause once: many errors repeat in their own words what caused them.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !said.contains(&cause) {
+            let between = if said.is_empty() { "" } else { ": " };
+            said = said + between + &cause;
+        }
+    }
+    said
+}
+
 /// Control characters, and those that turn the direction of what follows or end a line in other ways.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
@@ -32,7 +44,17 @@ fn escaped(text: &str, is_obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow!("no such file").context("could not read k: no such file").context("could not begin");
+        assert_eq!(causes(&error), "could not begin: could not read k: no such file");
+        let error = anyhow!("refused").context("could not ask");
+        assert_eq!(causes(&error), "could not ask: refused");
+    }
 
     #[test]
     fn what_a_terminal_obeys_is_spelled_out_and_the_rest_is_as_it_was() {

@@ -33,13 +33,30 @@ fn the_tour_keeps_its_promises() {
     let output = evenkeel(&["--tour"]);
     let (told, complaints) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{told}\n{complaints}");
-    assert!(told.lines().any(|line| line.starts_with("All ") && line.ends_with(" chapters were kept.")), "{told}");
+    assert!(
+        told.lines().any(|line| line.starts_with("All ") && line.contains(" promises of 8 chapters were kept, in ")),
+        "{told}"
+    );
     assert!(!told.contains('✗') && !told.contains('\u{1b}'), "plain lines for a pipe: {told}");
+    for line in excerpt() {
+        assert!(told.lines().any(|it| it == line), "README.md shows what the tour does not say: {line}\n{told}");
+    }
+}
+
+/// What README.md shows of the tour, without what is different each time.
+fn excerpt() -> Vec<String> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).expect("it is there");
+    let (_, shown) = page.split_once("```text tour\n").expect("an excerpt");
+    let (shown, _) = shown.split_once("```").expect("it ends");
+    let stays = |line: &&str| ["Chapter ", "  $ ", "  ✓ "].iter().any(|mark| line.starts_with(mark));
+    let lines: Vec<String> = shown.lines().filter(stays).map(str::to_owned).collect();
+    assert!(lines.len() > 5, "{shown}");
+    lines
 }
 
 #[test]
 fn what_does_not_go_together_is_refused_in_one_line() {
-    refused(&["--tour", "--chapter", "99"], "--chapter 99: there are chapters 1 to 5");
+    refused(&["--tour", "--chapter", "99"], "--chapter 99: there are chapters 1 to 8");
     let small = "--tour is told on the small example; leave --scale out, or --tour";
     refused(&["--tour", "--scale", "medium"], small);
     let many = "--scale medium would be 33 JVMs; leave it out, or --brokers jvm";

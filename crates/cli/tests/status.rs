@@ -37,6 +37,15 @@ fn what_cannot_be_looked_at_is_refused_in_one_line() {
     assert!(refusal(&["a", "b"]).contains("unexpected argument"));
 }
 
+#[test]
+fn without_a_kubeconfig_the_cause_is_said_once() {
+    let output = evenkeel(&[]);
+    let complaint = text(&output.stderr);
+    assert_eq!((output.status.code(), complaint.lines().count()), (Some(1), 1), "{complaint}");
+    assert!(complaint.starts_with("evenkeel: could not find the Kubernetes API; name a --kubeconfig: "), "{complaint}");
+    assert_eq!(complaint.matches("/nowhere/kubeconfig").count(), 1, "{complaint}");
+}
+
 /// `evenkeel kube`, which ends with the test.
 struct Kubernetes {
     program: Child,

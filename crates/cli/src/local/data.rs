@@ -6,7 +6,7 @@ use anyhow::Context;
 use evenkeel_kafka::calls::produce::Writing;
 use evenkeel_kafka::calls::topics::{Layout, NewTopic};
 use evenkeel_kafka::records::{BatchOptions, Compression, NO_PRODUCER, Record, encode_batch};
-use evenkeel_kafka::{Client, ErrorCode, TopicPartition};
+use evenkeel_kafka::{BrokerId, Client, ErrorCode, TopicPartition};
 use jiff::Timestamp;
 
 /// How many replicas each partition has.
@@ -14,7 +14,19 @@ const REPLICAS: i16 = 3;
 
 /// Makes a topic, unless it is there.
 pub(super) async fn make_topic(kafka: &Client, name: &str, partitions: i32) -> anyhow::Result<()> {
-    let layout = Layout::Automatic { partitions: Some(partitions), replication_factor: Some(REPLICAS) };
+    make(kafka, name, Layout::Automatic { partitions: Some(partitions), replication_factor: Some(REPLICAS) }).await
+}
+
+/// Makes a topic whose replicas lie exactly so, unless it is there.
+pub(super) async fn make_placed_topic<const N: usize>(
+    kafka: &Client,
+    name: &str,
+    lists: &[[i32; N]],
+) -> anyhow::Result<()> {
+    make(kafka, name, Layout::Manual(lists.iter().map(|list| list.map(BrokerId).to_vec()).collect())).await
+}
+
+async fn make(kafka: &Client, name: &str, layout: Layout) -> anyhow::Result<()> {
     let topic = NewTopic { name: name.to_owned(), layout, configs: BTreeMap::new() };
     for (name, made) in kafka.create_topics(&[topic], false).await.whole()? {
         match made {

@@ -30,7 +30,7 @@ const BYTES: usize = 256 * 1024;
 /// How often it is looked whether the brokers are up.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long its topics have been written to before it began, as far as their sizes tell.
-const HISTORY: i64 = 600_000;
+const HISTORY: i64 = 300_000;
 
 /// How large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

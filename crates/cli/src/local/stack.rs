@@ -20,9 +20,6 @@ use evenkeel_node::programs::jvm::{Jvm, RealBrokers};
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
 use evenkeel_node::programs::{AnyBrokers, LocalPrograms};
-use evenkeel_operator::process::Ended;
-use evenkeel_operator::seams::{Context, EndpointSlices};
-use evenkeel_operator::settings::Settings as OperatorSettings;
 use evenkeel_sim::Options;
 use evenkeel_sim::serve::World;
 use jiff::Timestamp;
@@ -33,6 +30,7 @@ use tokio::task::JoinHandle;
 
 use super::example;
 use super::logs::NodeLogs;
+use super::operator::Operator;
 use crate::kube::{client, install_crds};
 use crate::misuse::Misuse;
 
@@ -63,7 +61,7 @@ pub(super) struct Stack {
     wires: Wires,
     table: AddressTable,
     stop: watch::Sender<bool>,
-    operator: JoinHandle<Result<(), Ended>>,
+    operator: Operator,
     node: JoinHandle<std::io::Result<()>>,
 }
 
@@ -102,14 +100,14 @@ impl Stack {
             account: Some(account(&server)),
             stop_within: STOP_WITHIN,
         };
-        let node = tokio::spawn(evenkeel_node::run_pods(inside, kubelet, until(stopped.clone())));
-        let mut settings = OperatorSettings::default();
-        // People's clients dial the listeners of brokers where they really are.
-        settings.clusters.extra_names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let context = Context::new(client.clone(), settings);
-        let context = context.finding(Arc::new(EndpointSlices(client.clone())));
-        let operator = tokio::spawn(evenkeel_operator::process::run(context, None, until(stopped)));
+        let node = tokio::spawn(evenkeel_node::run_pods(inside, kubelet, until(stopped)));
+        let operator = Operator::start(&kubeconfig).context("could not start the operator")?;
         Ok(Self { server, client, kubeconfig, pods, brokers, wires, table, stop, operator, node })
+    }
+
+    /// The operator, to be killed.
+    pub(super) fn operator(&self) -> Operator {
+        self.operator.clone()
     }
 
     /// The Kubernetes API.
@@ -160,7 +158,7 @@ impl Stack {
     /// Comes back only if a part has ended that should not have.
     pub(super) async fn ended(&self) -> anyhow::Result<()> {
         loop {
-            for (part, ended) in [("operator", self.operator.is_finished()), ("node", self.node.is_finished())] {
+            for (part, ended) in [("operator", self.operator.has_ended()), ("node", self.node.is_finished())] {
                 anyhow::ensure!(!ended, "the {part} has ended by itself; RUST_LOG=info tells more of it");
             }
             tokio::time::sleep(GLANCE).await;
@@ -170,8 +168,7 @@ impl Stack {
     /// Ends everything; nothing is left behind.
     pub(super) async fn stop(self) {
         // The operator first: it would take pods that end for pods that failed.
-        self.operator.abort();
-        let _ = self.operator.await;
+        self.operator.kill().await;
         self.stop.send_replace(true);
         match self.node.await {
             Ok(Ok(())) => {}
@@ -188,7 +185,7 @@ impl Stack {
 }
 
 /// The API as whoever has the kubeconfig reaches it.
-async fn outside(kubeconfig: &Path) -> anyhow::Result<Client> {
+pub(super) async fn outside(kubeconfig: &Path) -> anyhow::Result<Client> {
     let read = Kubeconfig::read_from(kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
     // It is this machine, whatever stands between it and the rest.

@@ -1,5 +1,6 @@
 //! `evenkeel local --tour`: the story of the whole system, told while it happens, with its promises checked.
 
+mod backstage;
 mod brokers;
 mod chapters;
 mod guide;
@@ -7,7 +8,9 @@ mod seen;
 mod show;
 
 use std::io::{self, IsTerminal, Stdout};
+use std::time::Instant;
 
+pub(crate) use self::backstage::Backstage;
 use self::chapters::TITLES;
 pub(crate) use self::guide::Guide;
 pub(crate) use self::show::Show;
@@ -53,12 +56,13 @@ pub(crate) fn show() -> Show<Stdout> {
 
 /// Plays the chapters up to `last`. An error is a promise that was not kept, or that could not be looked at.
 pub(crate) async fn play(guide: &mut Guide<Stdout>, last: usize) -> anyhow::Result<()> {
+    let begun = Instant::now();
     for (number, title) in (1..=last).zip(TITLES) {
         guide.heading(&format!("Chapter {number}: {title}")).await?;
         chapters::play(number, guide).await?;
     }
-    let kept = guide.kept();
+    let (kept, seconds) = (guide.kept(), begun.elapsed().as_secs());
     guide.tell("")?;
-    guide.tell(&format!("All {kept} promises of {last} chapters were kept."))?;
+    guide.tell(&format!("All {kept} promises of {last} chapters were kept, in {seconds} s."))?;
     Ok(())
 }

@@ -46,6 +46,12 @@ impl Brokers {
         Ok(Self(brokers))
     }
 
+    /// How many bytes the fullest has more than the emptiest.
+    pub(crate) fn spread(&self) -> u64 {
+        let bytes = || self.0.values().map(|it| it.bytes);
+        bytes().max().unwrap_or(0) - bytes().min().unwrap_or(0)
+    }
+
     /// The picture.
     pub(crate) fn table(&self) -> String {
         let most = self.0.values().map(|it| it.bytes).max().unwrap_or(0).max(1);
@@ -79,6 +85,12 @@ impl Placement {
     /// How many partitions of this topic there are.
     pub(crate) fn of_topic(&self, name: &str) -> usize {
         self.0.keys().filter(|it| it.topic == name).count()
+    }
+
+    /// How many partitions of this topic have a replica on this broker.
+    pub(crate) fn of_topic_on(&self, name: &str, broker: i32) -> usize {
+        let of_topic = self.0.iter().filter(|(it, _)| it.topic == name);
+        of_topic.filter(|(_, it)| it.replicas.contains(&BrokerId(broker))).count()
     }
 
     /// How many partitions have a replica that does not have all of it.
@@ -129,6 +141,7 @@ mod tests {
         assert_eq!((before.moved_since(&before), after.moved_since(&before)), (0, 2), "one moved, one is gone");
         assert_eq!((after.held_by(&[3, 4]), after.held_by(&[1])), (3, 0));
         assert_eq!((after.of_topic("tides"), after.of_topic("cargo")), (2, 0));
+        assert_eq!((after.of_topic_on("tides", 3), after.of_topic_on("cargo", 3)), (2, 0));
     }
 
     #[test]
@@ -146,6 +159,7 @@ mod tests {
         assert!(lines[1].starts_with("0       zone-0  10        4        200 MB"), "{table}");
         assert!(lines[1].ends_with(&bar(100)), "{table}");
         assert!(lines[2].ends_with(&bar(25)), "{table}");
+        assert_eq!((brokers.spread(), Brokers::default().spread()), (150 * 1024 * 1024, 0));
         assert_eq!(Brokers::default().table(), "BROKER  ZONE  REPLICAS  LEADERS  DATA\n");
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use evenkeel_kafka::Client as Kafka;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
@@ -18,6 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::backstage::Backstage;
 use super::brokers::Brokers;
 use super::show::Show;
 
@@ -26,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(200);
 /// When waiting is given up. Nothing takes nearly as long; it is there so that a tour comes to an end on any machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// For how long something must stay as it is to be called lasting.
-const LASTING: Duration = Duration::from_secs(3);
+const LASTING: Duration = Duration::from_secs(2);
 
 /// What is seen of something that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub(crate) struct Guide<W> {
     pub(crate) bootstrap: String,
     /// The topics that the cluster was given, and how many partitions each has.
     pub(crate) topics: Vec<(String, i32)>,
+    /// What no kubectl does.
+    pub(crate) backstage: Backstage,
     show: Show<W>,
     /// Wait for a key before every chapter.
     pub(crate) pauses: bool,
@@ -94,6 +98,7 @@ impl<W: Write> Guide<W> {
             kafka,
             bootstrap: String::new(),
             topics: Vec::new(),
+            backstage: Backstage::default(),
             show,
             pauses: false,
             seen_events: BTreeSet::new(),
@@ -169,6 +174,14 @@ impl<W: Write> Guide<W> {
         self.show.command(&format!("kubectl delete {} --wait=false", called::<K>(name)))?;
         let deleted = self.api::<K>().delete(name, &DeleteParams::default()).await;
         deleted.with_context(|| format!("could not delete {name}"))?;
+        Ok(())
+    }
+
+    /// Ends a pod without a word to what runs in it, as `kubectl delete --force` does.
+    pub(crate) async fn kill_pod(&mut self, name: &str) -> anyhow::Result<()> {
+        self.show.command(&format!("kubectl delete pod/{name} --force --grace-period=0"))?;
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        self.api::<Pod>().delete(name, &now).await.with_context(|| format!("could not delete {name}"))?;
         Ok(())
     }
 
@@ -264,7 +277,7 @@ impl<W: Write> Guide<W> {
     }
 
     /// The brokers as they are now. Kafka is asked until it answers: one of them may just be going.
-    async fn brokers(&mut self) -> anyhow::Result<Brokers> {
+    pub(crate) async fn brokers(&mut self) -> anyhow::Result<Brokers> {
         let end = Instant::now() + PATIENCE;
         loop {
             match Brokers::look(&self.kafka).await {

@@ -8,6 +8,7 @@ use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, Kafka, KafkaNodePool, KafkaRebalance, Reason};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt;
 
 use super::brokers::Placement;
@@ -86,6 +87,16 @@ impl<W: Write> Guide<W> {
         let map = self.api::<ConfigMap>().get_opt(name).await.context("could not read the progress")?;
         let percent = map.and_then(|map| map.data?.get(PERCENT_DONE)?.parse::<u8>().ok());
         Ok(percent)
+    }
+
+    /// From which state to which automatic rebalancing went, in order, as the events of the Kafka tell it.
+    pub(crate) async fn transitions(&self) -> anyhow::Result<Vec<String>> {
+        let listed =
+            self.api::<Event>().list(&kube::api::ListParams::default()).await.context("could not list events")?;
+        let mut events: Vec<Event> =
+            listed.into_iter().filter(|it| it.reason.as_deref() == Some("AutoRebalance")).collect();
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        Ok(events.into_iter().filter_map(|event| event.note).collect())
     }
 
     fn of_cluster(&self) -> kube::api::ListParams {

@@ -43,7 +43,8 @@ pub(super) fn render(report: &Report<'_>) -> String {
     charts.push(chart(report, "Replicas", 1.0, whole, |carried| carried.replicas as f64));
     charts.push(chart(report, "Leaders", 1.0, whole, |carried| carried.leaders as f64));
     let mut page = String::from(
-        "<p class=\"legend\"><span class=\"before\"></span> before <span class=\"after\"></span> after</p>\n\
+        "<p class=\"legend\">A row is a broker, by its id and its rack: \
+         <span class=\"before\"></span> before <span class=\"after\"></span> after</p>\n\
          <div class=\"charts\">\n",
     );
     for chart in charts {

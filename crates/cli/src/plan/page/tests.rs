@@ -18,6 +18,7 @@ fn it_tells_what_the_tables_tell() {
     });
     assert!(page.contains(&plan));
     assert!(page.contains("RackAwareGoal <small>hard</small></td><td><span class=\"status fixed\">FIXED</span>"));
+    assert!(page.contains("A row is a broker, by its id and its rack"), "nobody has to guess what a label says");
     let (_, changes) = page.split_once("<tbody>").unwrap();
     assert_eq!(changes.matches("<tr>").count(), moved, "a row per partition that changes");
     for title in ["Disk, percent", "CPU, percent", "Network in, percent", "Network out, percent", "Replicas", "Leaders"]

@@ -10,41 +10,25 @@ use super::super::brokers::Placement;
 use super::super::guide::{Guide, Standing};
 use super::super::seen::told;
 use super::rebalance::reach;
-use super::{POOL, gone};
+use super::{POOL, gone, manifests};
 
 /// The rebalance that is deleted. It is slow on purpose: a megabyte a second.
 const SLOW: &str = "empty-slowly";
-const SLOW_MANIFEST: &str = "
-apiVersion: kafka.strimzi.io/v1
-kind: KafkaRebalance
-metadata:
-  name: empty-slowly
-  labels:
-    strimzi.io/cluster: lagoon
-spec:
+const SLOW_SPEC: &str = "
   mode: remove-brokers
   brokers: [3]
   replicationThrottle: 1000000
 ";
 /// The one after it.
 const NAME: &str = "empty-broker-3";
-const MANIFEST: &str = "
-apiVersion: kafka.strimzi.io/v1
-kind: KafkaRebalance
-metadata:
-  name: empty-broker-3
-  labels:
-    strimzi.io/cluster: lagoon
-  annotations:
-    strimzi.io/rebalance-auto-approval: \"true\"
-spec:
+const SPEC: &str = "
   mode: remove-brokers
   brokers: [3]
 ";
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("Broker 3 is to go after all. Somebody has it emptied, slowly, and then thinks better of it.")?;
-    guide.create::<KafkaRebalance>(SLOW_MANIFEST).await?;
+    guide.create::<KafkaRebalance>(&manifests::rebalance(SLOW, None, SLOW_SPEC)).await?;
     reach(guide, SLOW, RebalanceState::ProposalReady, "a proposal is there").await?;
     guide.annotate::<KafkaRebalance>(SLOW, annotations::REBALANCE, "approve").await?;
     reach(guide, SLOW, RebalanceState::Rebalancing, "data moves").await?;
@@ -68,7 +52,8 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.until_whole().await?;
 
     guide.tell("The second thoughts were wrong: once more, at full speed, and approved beforehand.")?;
-    guide.create::<KafkaRebalance>(MANIFEST).await?;
+    let manifest = manifests::rebalance(NAME, Some(annotations::REBALANCE_AUTO_APPROVAL), SPEC);
+    guide.create::<KafkaRebalance>(&manifest).await?;
     reach(guide, NAME, RebalanceState::Ready, "the data has moved").await?;
     guide.picture().await?;
     guide

@@ -1,43 +1,76 @@
-//! Chapter 5: the engine is killed while data moves, and nothing is lost.
+//! Chapter 8: the operator and the engine are killed while data moves, and nothing is lost.
 
 use std::io::Write;
 
 use anyhow::Context;
-use evenkeel_api::{KafkaNodePool, labels};
+use evenkeel_api::kafka::AutoRebalanceMode;
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{KafkaNodePool, KafkaRebalance, Reason, labels};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::ListParams;
+use serde_json::json;
 
 use super::super::guide::{Guide, Standing};
-use super::POOL;
-use super::scaling::{Mode, follow_begun, idle, until_begun};
+use super::super::seen::told;
+use super::automatic::{Begun, follow_begun, idle, until_begun};
+use super::{POOL, TEMPLATE};
+
+/// How much may be moved in a second: it should last until everybody is dead.
+const BYTES_PER_SECOND: u64 = 25_000_000;
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
-    guide.tell("A fourth broker once more. In the middle of it the engine is killed.")?;
-    guide.scale::<KafkaNodePool>(POOL, 4).await?;
-    let name = until_begun(guide, Mode::AddBrokers).await?;
+    guide.tell("A broker comes, its data slowly this time. In the middle of it everybody is killed.")?;
+    guide.patch::<KafkaRebalance>(TEMPLATE, &json!({"spec": {"replicationThrottle": BYTES_PER_SECOND}})).await?;
+    guide.scale::<KafkaNodePool>(POOL, 3).await?;
+    let begun = until_begun(guide, AutoRebalanceMode::AddBrokers).await?;
     guide
         .until("data moves", async |guide| {
-            let percent = guide.progress(&name).await?;
-            let over = guide.rebalance(&name).await?.is_none();
-            Ok(Standing::reached_if(over || percent.is_some_and(|percent| percent > 0), "nothing has moved yet"))
+            let percent = guide.progress(&begun.name).await?;
+            let moving = percent.is_some_and(|percent| percent > 0);
+            still_runs(guide, &begun, moving, "nothing has moved yet").await
         })
         .await?;
+
+    guide.tell("First the operator, as by kill -9; it is a part of this process, so no command is shown.")?;
+    let operator = guide.backstage.operator.clone().context("there is no operator to kill")?;
+    operator.kill().await;
     let killed = engine(guide).await?.context("there is no engine to kill")?;
-    guide.delete::<Pod>(&killed.name_any()).await?;
+    guide.kill_pod(&killed.name_any()).await?;
     guide
-        .until("another engine is there", async |guide| {
-            let found = engine(guide).await?;
-            let another = found.is_some_and(|it| it.uid() != killed.uid());
-            Ok(Standing::reached_if(another, "the old one is ending"))
+        .until("another engine is there, and nobody is there to ask it", async |guide| {
+            let another = engine(guide).await?.is_some_and(|it| it.uid() != killed.uid());
+            still_runs(guide, &begun, another, "the old one is ending").await
         })
         .await?;
     guide.until_engine().await?;
-    follow_begun(guide, Mode::AddBrokers, &name).await?;
+
+    guide.tell("Another operator starts. It knows what stands in the API, and nothing else.")?;
+    operator.start_again().context("could not start an operator")?;
+    follow_begun(guide, &begun).await?;
     idle(guide, "and the operator rests again").await?;
+    let failed = guide.warning(Reason::AutoRebalanceFailed).await?;
+    guide.promise(failed.is_none(), "it was one rebalance from beginning to end, and none has failed")?;
+    guide.until_ready().await?;
     let brokers = guide.picture().await?;
-    guide.promise(brokers.0.get(&3).is_some_and(|it| it.replicas > 0), "the new broker holds its share")?;
+    guide.promise(brokers.0.get(&2).is_some_and(|it| it.replicas > 0), "the new broker holds its share")?;
     guide.until_whole().await
+}
+
+/// Reached if it is so while the rebalance runs.
+async fn still_runs<W: Write>(
+    guide: &Guide<W>,
+    begun: &Begun,
+    reached: bool,
+    otherwise: &str,
+) -> anyhow::Result<Standing> {
+    let Some(found) = guide.rebalance(&begun.name).await? else {
+        return Ok(Standing::Never("it was over before".into()));
+    };
+    match found.state() {
+        RebalanceState::Ready | RebalanceState::Stopped | RebalanceState::NotReady => Ok(Standing::Never(told(&found))),
+        _ => Ok(Standing::reached_if(reached, otherwise)),
+    }
 }
 
 /// The pod of the engine, unless it is ending.

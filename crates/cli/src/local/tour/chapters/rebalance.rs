@@ -10,17 +10,11 @@ use serde_json::Value;
 use super::super::brokers::Placement;
 use super::super::guide::{Guide, Standing};
 use super::super::seen::told;
+use super::manifests;
 
 /// The rebalance of this chapter.
 const NAME: &str = "fill-broker-3";
-const MANIFEST: &str = "
-apiVersion: kafka.strimzi.io/v1
-kind: KafkaRebalance
-metadata:
-  name: fill-broker-3
-  labels:
-    strimzi.io/cluster: lagoon
-spec:
+const SPEC: &str = "
   mode: add-brokers
   brokers: [3]
 ";
@@ -30,7 +24,7 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         "Kafka moves nothing by itself, so the new broker has hardly anything to do. Somebody asks for a plan.",
     )?;
     let before = Placement::look(&guide.kafka).await?;
-    guide.create::<KafkaRebalance>(MANIFEST).await?;
+    guide.create::<KafkaRebalance>(&manifests::rebalance(NAME, None, SPEC)).await?;
     reach(guide, NAME, RebalanceState::ProposalReady, "a proposal is there").await?;
     let proposal = proposal(guide).await?;
     guide.print(&proposal)?;
