@@ -5,6 +5,7 @@ pub(crate) mod balancer;
 use std::{
     env::consts::EXE_SUFFIX,
     path::{self, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result};
@@ -44,6 +45,12 @@ pub(crate) struct KafkaOptions {
     no_real: bool,
 }
 
+#[derive(Args)]
+pub(crate) struct EngineOptions {
+    #[command(flatten)]
+    scope: Scope,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Server {
     Ours,
@@ -54,16 +61,28 @@ enum Server {
 /// bench, and optimises their common dependencies once instead of twice.
 const PACKAGES: [&str; 4] = ["--package", "evenkeel-cli", "--package", "evenkeel-testkit"];
 
-/// Our API server beside kube-apiserver and etcd.
-pub(crate) fn kube(workspace: &Workspace, options: &KubeOptions) -> Result<()> {
+/// Builds the program and a bench of it, which is then to be run.
+fn beside_program(workspace: &Workspace, name: &str, scope: &Scope) -> Result<Command> {
     let cargo = |arguments: &[&str]| {
         let mut cargo = process::cargo();
         cargo.args(arguments).args(PACKAGES).current_dir(workspace.root());
         cargo
     };
-    process::run(cargo(&["build", "--locked", "--release"]).args(["--bin", "evenkeel", "--bench", "kube"]))?;
+    process::run(cargo(&["build", "--locked", "--release"]).args(["--bin", "evenkeel", "--bench", name]))?;
     let mut bench = cargo(&["bench", "--locked"]);
-    bench.args(["--bench", "kube", "--"]).args(options.scope.arguments()?);
+    bench.args(["--bench", name, "--"]).args(scope.arguments()?);
+    Ok(bench)
+}
+
+/// The engine as users run it, over simulated brokers.
+pub(crate) fn engine(workspace: &Workspace, options: &EngineOptions) -> Result<()> {
+    let mut bench = beside_program(workspace, "engine", &options.scope)?;
+    process::run(bench.env("EVENKEEL_BINARY", release_binary(workspace)?))
+}
+
+/// Our API server beside kube-apiserver and etcd.
+pub(crate) fn kube(workspace: &Workspace, options: &KubeOptions) -> Result<()> {
+    let mut bench = beside_program(workspace, "kube", &options.scope)?;
     if let Some(server) = options.only.and_then(|server| server.to_possible_value()) {
         bench.arg(format!("--only={}", server.get_name()));
     }

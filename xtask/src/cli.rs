@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
-use crate::{bench, check, generate, kind, real, soak, tidy, workspace::Workspace};
+use crate::{bench, check, generate, image, kind, real, soak, tidy, workspace::Workspace};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Chores of the Evenkeel repository")]
@@ -28,6 +28,8 @@ enum Chore {
     Soak(soak::Options),
     /// Writes all generated files anew.
     Generate,
+    /// The static program of the image, run in a folder where there is nothing else.
+    Image(image::Options),
     /// The operator on a real kubelet: installs it in a cluster of kind, for those who have docker.
     Kind,
 }
@@ -50,6 +52,8 @@ enum Bench {
     Kafka(bench::KafkaOptions),
     /// Plans for clusters from 50,000 to 2.8 million replicas: time, memory, and how good they are.
     Balancer(bench::balancer::Options),
+    /// The engine end to end: proposals, approvals, its state under load, memory, start, use of a throttle.
+    Engine(bench::EngineOptions),
 }
 
 #[derive(Args)]
@@ -71,8 +75,10 @@ pub(crate) fn run() -> Result<()> {
         Chore::Bench(Bench::Kube(options)) => bench::kube(&workspace, &options),
         Chore::Bench(Bench::Kafka(options)) => bench::kafka(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
+        Chore::Bench(Bench::Engine(options)) => bench::engine(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
+        Chore::Image(options) => image::run(&workspace, &options),
         Chore::Kind => kind::run(&workspace),
     }
 }

@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod cli;
 mod generate;
+mod image;
 mod kind;
 mod metadata;
 mod preparation;

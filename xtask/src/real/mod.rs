@@ -29,7 +29,7 @@ const FEATURES: [&str; 2] = ["--features", "evenkeel-testkit/real-kube,evenkeel-
 
 /// Test binaries with real arms, by the part that these need.
 const KUBE_SUITES: [&str; 4] = ["kubectl", "operator", "promises", "real_control_plane"];
-const KAFKA_SUITES: [&str; 3] = ["kafka_clients", "kafka_promises", "local"];
+const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
 
 /// One kind of real part, and the tests that need it.
 struct Suites<'a> {
