@@ -187,16 +187,18 @@ async fn an_engine_at_work_answers_as_a_real_one_does() {
     "#]]
     .assert_eq(&moving);
 
-    life.answered("POST", "stop_proposal_execution?json=true").await;
-    // It does not last.
-    let stopping = loop {
-        let body = answer(&life, "GET", EXECUTOR_VERBOSE).await;
-        match body["ExecutorState"]["state"].as_str() {
-            Some("STOPPING_EXECUTION") => break body,
-            state => assert_ne!(state, Some("NO_TASK_IN_PROGRESS"), "it was never seen to stop"),
+    // It does not last, so somebody looks from before it begins.
+    let stopping = async {
+        loop {
+            let body = answer(&life, "GET", EXECUTOR_VERBOSE).await;
+            match body["ExecutorState"]["state"].as_str() {
+                Some("STOPPING_EXECUTION") => break body,
+                state => assert_ne!(state, Some("NO_TASK_IN_PROGRESS"), "it was never seen to stop"),
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
     };
+    let (stopping, _) = tokio::join!(stopping, life.answered("POST", "stop_proposal_execution?json=true"));
     assert_eq!(differences(&stopping, &captured("state-stopping-executor-verbose")), "");
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     let stopped = compared(
