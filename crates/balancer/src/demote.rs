@@ -3,6 +3,8 @@
 //! Their replicas go to the end of their partitions' lists, and the first replica in the list that may
 //! lead does. No data moves. Offline replicas elsewhere are none of demotion's business.
 
+use std::collections::BTreeMap;
+
 use crate::cluster::{BrokerId, BrokerState, Part, Slot};
 use crate::goal::Goal;
 use crate::held::Rule;
@@ -15,21 +17,34 @@ use crate::state::{Action, State};
 /// Demotes every broker that the rules say is demoted, and hands leadership over in `state`.
 pub(crate) fn demote(state: &mut State<'_>, rules: &Rules, demotion: Demotion) -> (Vec<Change>, Vec<Verdict>) {
     let mut changes: Vec<Change> = Vec::new();
-    let mut stuck = 0;
+    let mut stuck: BTreeMap<Rule, u64> = BTreeMap::new();
     for part in 0..state.cluster.partition_count() as Part {
         let Some(list) = reordered(state, rules, demotion, part) else { continue };
         let Some(heir) = list.iter().position(|slot| may_lead(state, rules, *slot)) else {
-            stuck += usize::from(is_demoted(state, rules, state.leader(part)));
+            if is_demoted(state, rules, state.leader(part)) {
+                *stuck.entry(bar(state, rules, part)).or_default() += 1;
+            }
             continue;
         };
         if let Some(change) = change(state, rules, part, list, heir) {
             changes.push(change);
         }
     }
-    let miss = ((changes.len() + stuck) as f64, stuck as f64);
-    let held_back_by = if stuck > 0 { vec![(Rule::ExcludedForLeadership, stuck as u64)] } else { Vec::new() };
+    let left = stuck.values().sum::<u64>() as f64;
+    let miss = (changes.len() as f64 + left, left);
+    let mut held_back_by: Vec<(Rule, u64)> = stuck.into_iter().collect();
+    held_back_by.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
     let (goal, status) = (Goal::PreferredLeaderElection, Status::of(miss));
     (changes, vec![Verdict { goal, status, miss, refused_by: Vec::new(), held_back_by }])
+}
+
+/// What keeps the partition's other replicas from leading: the rule that bars one that serves, or that none does. A
+/// partition may also have no other.
+fn bar(state: &State<'_>, rules: &Rules, part: Part) -> Rule {
+    let leader = state.leader(part);
+    let others = || state.cluster.slots(part).filter(|slot| *slot != leader);
+    let none_serves = if others().next().is_some() { Rule::Offline } else { Rule::NothingHelps };
+    others().find_map(|slot| rules.bar_to_lead(state, slot)).unwrap_or(none_serves)
 }
 
 /// Counts what a budget left undone as what it is: not done.
@@ -183,6 +198,23 @@ mod tests {
         assert_eq!((outcome.verdicts[0].status, outcome.verdicts[0].miss), (Status::Violated, (1.0, 1.0)));
         assert_eq!(outcome.verdicts[0].held_back_by, [(Rule::ExcludedForLeadership, 1)]);
         assert_eq!(result(&cluster(&[0, 1], 0, &[], true), &[0], PLAIN), None);
+    }
+
+    #[test]
+    fn what_keeps_a_broker_leading_is_told_as_it_is() {
+        let held = |outcome: Outcome| outcome.verdicts[0].held_back_by.clone();
+        assert_eq!(held(demoted(&cluster(&[0, 1], 0, &[1], false), &[0], PLAIN)), [(Rule::Offline, 1)]);
+        assert_eq!(held(demoted(&cluster(&[0], 0, &[], false), &[0], PLAIN)), [(Rule::NothingHelps, 1)]);
+    }
+
+    /// New brokers have precedence where something is moved, and demotion moves nothing.
+    #[test]
+    fn new_brokers_keep_nobody_from_being_demoted() {
+        let mut small = crate::fixture::Small::in_racks("abc");
+        small.broker(3, 'c', "host3", BrokerState::New, [1_000.0; 4]);
+        small.partition("t", 0, &[0, 1], 1.0);
+        let outcome = demoted(&small.cluster(), &[0], PLAIN);
+        assert_eq!((outcome.verdicts[0].status, outcome.plan.changes[0].new_leader), (Status::Fixed, BrokerId(1)));
     }
 
     #[test]

@@ -295,7 +295,7 @@ impl Feasibility<'_> {
     /// The partitions that rack goals are about.
     fn included<'s>(&'s self, state: &'s State<'_>) -> impl Iterator<Item = Part> + 's {
         let parts = 0..state.cluster.partition_count() as Part;
-        parts.filter(|part| !self.rules.is_excluded(state.cluster.topic_of(*part)))
+        parts.filter(|part| !self.rules.is_fixed(state, *part))
     }
 
     fn rack(&self, state: &State<'_>, slot: Slot) -> u16 {

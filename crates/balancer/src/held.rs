@@ -33,6 +33,8 @@ pub enum Rule {
     OnlyImmigrants,
     /// Partitions that are being reassigned already.
     Moving,
+    /// The partition's other replicas do not serve.
+    Offline,
     /// None: of all that the search tried nothing helps. Replicas may be too few or too large, or what would help takes
     /// more steps at once than are tried.
     NothingHelps,
@@ -51,6 +53,7 @@ impl Rule {
             Rule::ExcludedTopics => "excludedTopics",
             Rule::OnlyImmigrants => "onlyImmigrants",
             Rule::Moving => "moving",
+            Rule::Offline => "offline",
             Rule::NothingHelps => "nothingHelps",
         }
     }

@@ -170,12 +170,17 @@ pub enum Bar {
     /// Only replicas that are out of place may move.
     #[error("only immigrant replicas may move")]
     NotAnImmigrant,
+    /// Electing leaders, demoting brokers and tidying disks copies nothing from broker to broker.
+    #[error("nothing is to be copied between brokers")]
+    NothingIsCopied,
 }
 
 /// Looks for what must never happen; a sound plan has no findings.
 pub fn inspect(cluster: &Cluster, request: &Request, plan: &Plan) -> Vec<Finding> {
     let mut inspector = Inspector { cluster, request, has_new: false, findings: Vec::new() };
-    inspector.has_new = cluster.brokers().iter().any(|broker| inspector.is_new(broker));
+    // Demotion gives nobody anything to hold, so new brokers have no precedence.
+    let demotes = matches!(request.operation, Operation::DemoteBrokers(_));
+    inspector.has_new = !demotes && cluster.brokers().iter().any(|broker| inspector.is_new(broker));
     let mut seen: BTreeSet<(&str, i32)> = BTreeSet::new();
     for change in &plan.changes {
         let number = cluster.find(&change.topic, change.partition);
@@ -259,7 +264,9 @@ impl Inspector<'_> {
 
     fn destinations(&mut self, change: &Change) {
         for to in change.added() {
-            if let Some(why) = self.cluster.broker(to).and_then(|broker| self.bar_to_replicas(broker)) {
+            let copies = if self.moves_between_brokers() { None } else { Some(Bar::NothingIsCopied) };
+            let why = copies.or_else(|| self.bar_to_replicas(self.cluster.broker(to)?));
+            if let Some(why) = why {
                 self.find(change, Wrong::Ineligible { to, why });
             }
         }
@@ -295,8 +302,11 @@ impl Inspector<'_> {
                 Some(Bar::NotNew)
             } else if old_serves && self.is_excluded(&change.topic) {
                 Some(Bar::ExcludedTopic)
+            } else if old_serves && self.is_moving(change) {
+                Some(Bar::BeingReassigned)
             } else {
-                (old_serves && self.is_moving(change)).then_some(Bar::BeingReassigned)
+                // A leader that serves is in its place.
+                (old_serves && self.request.only_immigrants).then_some(Bar::NotAnImmigrant)
             }
         });
         if let Some(why) = why {
@@ -370,7 +380,8 @@ impl Inspector<'_> {
     }
 
     fn disks(&mut self, before: &[ReplicaSpec], change: &Change) {
-        for disk in &change.disks {
+        for (at, disk) in change.disks.iter().enumerate() {
+            let again = change.disks[..at].iter().any(|other| other.broker == disk.broker);
             let Some(broker) = self.cluster.broker(disk.broker) else {
                 self.find(change, Wrong::UnknownBroker(disk.broker));
                 continue;
@@ -380,6 +391,7 @@ impl Inspector<'_> {
             let target = broker.disks.iter().find(|candidate| candidate.name == disk.to);
             let dead = |state: DiskState| state != DiskState::Alive || self.is_removed(disk.broker, &disk.to);
             let (name, problem) = match (now, target) {
+                _ if again => (&disk.to, "is the second one for the same replica"),
                 _ if !change.new_replicas.contains(&disk.broker) => (&disk.to, "gets a replica the broker has not"),
                 (_, None) => (&disk.to, "is not listed"),
                 (_, Some(target)) if dead(target.state) => (&disk.to, "gets a replica and does not serve"),
@@ -430,7 +442,10 @@ impl Inspector<'_> {
 
     fn is_dead(&self, broker: &Broker) -> bool {
         let removed = matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(&broker.id));
-        broker.state == BrokerState::Dead || removed
+        // Who has no disk left that serves can hold nothing; inside brokers that is a matter of its own.
+        let inside = matches!(self.request.operation, Operation::RebalanceDisks | Operation::RemoveDisks(_));
+        let serves = broker.disks.is_empty() || broker.disks.iter().any(|disk| disk.state == DiskState::Alive);
+        broker.state == BrokerState::Dead || removed || (!serves && !inside)
     }
 
     fn is_new(&self, broker: &Broker) -> bool {

@@ -28,6 +28,7 @@ mod fixture;
 mod gauges;
 mod improve;
 mod intra;
+mod net;
 mod order;
 mod reasons;
 mod state;

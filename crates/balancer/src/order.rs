@@ -5,10 +5,10 @@
 //! Hardly any plan has one, and that is seen without trying: if no broker could rise above a hard limit even if it got
 //! all that is to come before anything left it, any order will do.
 
-use crate::aims::{Aim, Aims, NOISE};
-use crate::budget::actions;
+use crate::aims::{Aim, Aims};
 use crate::cluster::{Part, Seat};
 use crate::gauges::{Levels, plus};
+use crate::net::Net;
 use crate::plan::Change;
 use crate::state::State;
 
@@ -72,53 +72,20 @@ fn is_any_safe(found: &[Levels], after: &State<'_>, aims: &Aims) -> bool {
     })
 }
 
-/// Makes the change happen, unless a hard goal would miss by more. What counts is what brokers carry once all of it has
-/// happened, and not what capacities ask of whoever is to take leadership over: that was the search's business. Racks are
-/// no matter of the order: replicas of one partition move together, and others do not concern it.
+/// Makes the change happen, unless a hard goal would miss by more.
 fn happens(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
-    let Some(actions) = actions(state, change) else { return false };
-    let brokers = change.old_replicas.iter().chain(&change.new_replicas);
-    let touched: Vec<Seat> = brokers.filter_map(|id| state.cluster.seat_of(*id)).collect();
-    let before = hard_misses(state, aims, &touched);
-    let asks_for_leaders = aims.aims.contains(&Aim::TopicLeaders);
-    let (mut way_back, mut lost_leaders) = (Vec::new(), 0.0);
-    for (action, back) in actions {
-        if asks_for_leaders {
-            lost_leaders += aims.topic_leader_change(state, action);
-        }
-        state.apply(action);
-        way_back.push(back);
-    }
-    let after = hard_misses(state, aims, &touched);
-    let breaks = lost_leaders > NOISE || before.iter().zip(&after).any(|(before, after)| *after > *before + NOISE);
+    let Some(net) = Net::of(state, aims, std::slice::from_ref(change)) else { return false };
+    let breaks = net.breaks;
     if breaks {
-        way_back.into_iter().rev().for_each(|back| state.apply(back));
+        net.take_back(state);
     }
     !breaks
-}
-
-/// By how much the brokers miss each hard goal that is about what they carry.
-fn hard_misses(state: &State<'_>, aims: &Aims, seats: &[Seat]) -> Vec<f64> {
-    let mut misses = Vec::new();
-    for (goal, aim) in aims.goals.iter().zip(&aims.aims) {
-        let Aim::Band { gauge, band, .. } = *aim else { continue };
-        if !goal.is_hard() {
-            continue;
-        }
-        let miss = |seat: Seat| aims.miss_of(band, seat, &|seat| state.levels(seat)[gauge as usize]);
-        if seats.iter().any(|seat| aims.is_shared(band, *seat)) {
-            // The whole host counts, and is told of by one of its brokers.
-            misses.extend((0..state.cluster.brokers().len() as Seat).map(miss));
-        } else {
-            misses.extend(seats.iter().copied().map(miss));
-        }
-    }
-    misses
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::actions;
     use crate::cluster::{BrokerId, Cluster};
     use crate::fixture::{Dice, Small, crooked, crooked_with_little_room, planned};
     use crate::goal::Goal;

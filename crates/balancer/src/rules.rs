@@ -91,6 +91,12 @@ impl Rules {
             Operation::DemoteBrokers(ids) => (Some(ids), BrokerState::Demoted),
             _ => (None, BrokerState::Alive),
         };
+        // A broker that has lost all its disks can hold nothing, as if it were gone. What happens inside brokers is another
+        // matter: that is refused there, with a reason of its own.
+        if !matches!(request.operation, Operation::RebalanceDisks | Operation::RemoveDisks(_)) {
+            let lost = cluster.brokers().iter().zip(&mut states).filter(|(broker, _)| broker.has_lost_all_disks());
+            lost.for_each(|(_, state)| *state = BrokerState::Dead);
+        }
         for id in marked.into_iter().flatten() {
             let seat = usize::from(cluster.seat_of(*id).ok_or(BadRequest::UnknownBroker(*id))?);
             if states[seat] == BrokerState::Dead && mark != BrokerState::Dead {
@@ -144,7 +150,8 @@ impl Rules {
         Ok(Rules {
             // A broker that died empty leaves nothing to heal; one that is removed stays so once it is empty.
             healing: any_offline || matches!(request.operation, Operation::RemoveBrokers(_)),
-            has_new: states.contains(&BrokerState::New),
+            // Demotion gives nobody anything to hold, so whoever follows may lead.
+            has_new: states.contains(&BrokerState::New) && !matches!(request.operation, Operation::DemoteBrokers(_)),
             named_destinations: named,
             takes_replicas,
             takes_leaders,
@@ -163,6 +170,17 @@ impl Rules {
 
     pub(crate) fn is_excluded(&self, topic: u32) -> bool {
         self.topic_excluded[topic as usize]
+    }
+
+    /// Whether no goal may move the partition's replicas: its topic is excluded, or it is being reassigned already. Goals
+    /// about single partitions do not count it then: the copy under way may be the very cure.
+    pub(crate) fn is_fixed(&self, state: &State<'_>, part: Part) -> bool {
+        self.is_excluded(state.cluster.topic_of(part)) || self.is_moving(part)
+    }
+
+    /// Whether a reassignment of the partition is under way.
+    fn is_moving(&self, part: Part) -> bool {
+        self.frozen.binary_search(&part).is_ok()
     }
 
     /// How many topics are left alone.
@@ -191,7 +209,7 @@ impl Rules {
             return true;
         }
         let part = state.cluster.part_of(slot);
-        if self.is_excluded(state.cluster.topic_of(part)) || self.frozen.binary_search(&part).is_ok() {
+        if self.is_fixed(state, part) {
             return false;
         }
         let immigrant = state.seat(slot) != state.home(slot);
@@ -256,8 +274,7 @@ impl Rules {
             return true;
         }
         let immigrant = self.is_offline(leader) || state.seat(leader) != state.home(leader);
-        self.frozen.binary_search(&part).is_err()
-            && !self.is_excluded(state.cluster.topic_of(part))
+        !self.is_fixed(state, part)
             // While a cluster is healed leadership may still move: that costs no bytes.
             && (immigrant || !self.only_immigrants)
             && (self.may_lead_more(seat) || seat == state.home(leader))
@@ -280,7 +297,7 @@ impl Rules {
         (!self.may_move(state, slot, hard)).then(|| {
             if self.is_excluded(state.cluster.topic_of(part)) {
                 Rule::ExcludedTopics
-            } else if self.frozen.binary_search(&part).is_ok() {
+            } else if self.is_moving(part) {
                 Rule::Moving
             } else if self.only_immigrants {
                 Rule::OnlyImmigrants
@@ -312,7 +329,7 @@ impl Rules {
                 Rule::ExcludedForLeadership
             } else if self.is_excluded(state.cluster.topic_of(part)) {
                 Rule::ExcludedTopics
-            } else if self.frozen.binary_search(&part).is_ok() {
+            } else if self.is_moving(part) {
                 Rule::Moving
             } else if self.only_immigrants {
                 Rule::OnlyImmigrants

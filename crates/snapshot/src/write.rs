@@ -1,8 +1,9 @@
 //! From a [`Snapshot`] to its canonical text: one cluster, one sequence of bytes.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use evenkeel_balancer::cluster::{BrokerState, Cluster, DiskState, PartitionView, ReplicaSpec, Resource};
 use flate2::Compression;
@@ -21,7 +22,7 @@ pub fn write_path(path: &Path, snapshot: &Snapshot) -> Result<(), Error> {
 }
 
 /// Lets `fill` write the file at `path`, whatever is to be in it: compressed if the name ends in `.gz`; `-` is standard
-/// output.
+/// output. Under its name it is there as a whole or not at all; what was there before stays if it cannot be written.
 pub fn write_file<E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
@@ -29,7 +30,39 @@ pub fn write_file<E: From<io::Error>>(
     if path.as_os_str() == STANDARD_STREAM {
         return fill(&mut io::stdout().lock());
     }
-    let mut file = File::create(path)?;
+    // Pipes, devices and what is only a name for an open file cannot be replaced.
+    if path.starts_with("/dev") || (path.exists() && !path.is_file()) {
+        return fill_file(File::create(path)?, path, fill);
+    }
+    // Behind a link it is the file that is replaced, not the link.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let draft = draft_of(&target);
+    // Where nothing can be put beside it, it is written in its place.
+    let Ok(file) = File::create(&draft) else { return fill_file(File::create(path)?, path, fill) };
+    // Who may read what was there may read what comes.
+    let kept = target.metadata().map_or(Ok(()), |known| file.set_permissions(known.permissions()));
+    let filled = kept.map_err(E::from).and_then(|()| fill_file(file, path, fill));
+    let outcome = filled.and_then(|()| fs::rename(&draft, &target).map_err(E::from));
+    if outcome.is_err() {
+        // The error itself is what is told.
+        let _ = fs::remove_file(&draft);
+    }
+    outcome
+}
+
+/// Where a file is written before it gets its name: beside it, so that it only has to be renamed.
+fn draft_of(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    path.with_file_name(name)
+}
+
+fn fill_file<E: From<io::Error>>(
+    mut file: File,
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), E> {
     if path.extension().is_some_and(|extension| extension == "gz") {
         let mut packed = GzEncoder::new(file, LEVEL);
         fill(&mut packed)?;
@@ -81,7 +114,7 @@ fn brokers(cluster: &Cluster, out: &mut impl Write) -> io::Result<()> {
     for broker in cluster.brokers() {
         let (rack, host) = (encode(&cluster.racks()[broker.rack]), encode(&cluster.hosts()[broker.host]));
         write!(out, "broker {} {rack} {host} {}", broker.id, broker_state(broker.state))?;
-        broker.capacity.iter().try_for_each(|capacity| write!(out, " {capacity}"))?;
+        broker.spec(cluster).capacity.iter().try_for_each(|capacity| write!(out, " {capacity}"))?;
         writeln!(out)?;
         for disk in &broker.disks {
             let (name, state) = (encode(&disk.name), disk_state(disk.state));
@@ -143,5 +176,34 @@ fn disk_state(state: DiskState) -> &'static str {
         DiskState::Alive => "ALIVE",
         DiskState::Dead => "DEAD",
         DiskState::Removed => "REMOVED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk in the middle of it.
+    #[test]
+    fn a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["plan.json", "plan.gz"] {
+            let path = folder.path().join(name);
+            let full = |out: &mut dyn Write| {
+                out.write_all(b"half of i")?;
+                Err(io::Error::from(io::ErrorKind::StorageFull))
+            };
+            assert!(write_file(&path, full).is_err());
+            assert!(!path.exists(), "{name}");
+            fs::write(&path, "what was there").unwrap();
+            assert!(write_file(&path, full).is_err());
+            assert_eq!(fs::read_to_string(&path).unwrap(), "what was there");
+            fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let path = folder.path().join("plan.json");
+        write_file(&path, |out: &mut dyn Write| out.write_all(b"whole")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -88,6 +88,20 @@ impl Aims {
         self.shared(band, seat).is_some()
     }
 
+    /// The brokers, and those that share a host with one of them where the band has to do with hosts; each once.
+    pub(crate) fn with_mates(&self, band: usize, seats: &[Seat]) -> Vec<Seat> {
+        let mut all: Vec<Seat> = Vec::with_capacity(seats.len());
+        for seat in seats {
+            match self.shared(band, *seat) {
+                Some((hosts, host)) => all.extend(&hosts.mates[host]),
+                None => all.push(*seat),
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// The level that the band holds against the broker, and the limit to it: its own or its host's.
     pub(crate) fn standing(&self, band: usize, gauge: Gauge, state: &State<'_>, seat: Seat) -> (f64, &Limit) {
         let level = |seat: Seat| state.levels(seat)[gauge as usize];
@@ -169,15 +183,7 @@ impl Aims {
         let after = move |seat: Seat| {
             before(seat) + if seat == from.0 { from.1 } else { 0.0 } + if seat == to.0 { to.1 } else { 0.0 }
         };
-        let mut touched: Vec<Seat> = Vec::new();
-        for seat in [effect.from, effect.to] {
-            match self.shared(band, seat) {
-                Some((hosts, host)) => touched.extend(&hosts.mates[host]),
-                None => touched.push(seat),
-            }
-        }
-        touched.sort_unstable();
-        touched.dedup();
+        let touched = self.with_mates(band, &[effect.from, effect.to]);
         touched.into_iter().map(move |seat| (self.miss_of(band, seat, &before), self.miss_of(band, seat, &after)))
     }
 }

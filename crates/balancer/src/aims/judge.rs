@@ -108,9 +108,11 @@ impl Aims {
 
     /// Replicas of the partition beyond the first in each rack; 0 if nobody may move them.
     fn rack_mates(&self, state: &State<'_>, rules: &Rules, part: Part) -> f64 {
-        if rules.is_excluded(state.cluster.topic_of(part)) {
-            return 0.0;
-        }
+        if rules.is_fixed(state, part) { 0.0 } else { self.rack_mates_of(state, part) }
+    }
+
+    /// Replicas of the partition beyond the first in each rack.
+    pub(crate) fn rack_mates_of(&self, state: &State<'_>, part: Part) -> f64 {
         let slots = state.cluster.slots(part);
         let rack = |slot: Slot| self.rack(state.seat(slot));
         slots.clone().filter(|slot| (slots.start..*slot).any(|other| rack(other) == rack(*slot))).count() as f64
@@ -118,10 +120,7 @@ impl Aims {
 
     /// Replicas of the partition that must change racks to be spread evenly; 0 if nobody may move them.
     fn rack_unevenness(&self, state: &State<'_>, rules: &Rules, part: Part) -> f64 {
-        if rules.is_excluded(state.cluster.topic_of(part)) {
-            return 0.0;
-        }
-        self.beyond_rack_quotas(state, part) as f64
+        if rules.is_fixed(state, part) { 0.0 } else { self.beyond_rack_quotas(state, part) as f64 }
     }
 
     /// Replicas of the partition beyond what its racks should hold: an equal share each, and one more in so many racks
@@ -159,12 +158,6 @@ impl Aims {
             }
             _ => self.change(*index, state, action, effect) > NOISE,
         })
-    }
-
-    /// The first hard goal, wherever it is in the list, that the action would make worse.
-    pub(crate) fn hard_veto(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
-        let hard = (0..self.goals.len()).filter(|index| self.goals[*index].is_hard());
-        hard.into_iter().find(|index| self.change(*index, state, action, effect) > NOISE)
     }
 
     /// The first goal before `upto` that an action makes worse that is known to take no broker out of a band.

@@ -70,6 +70,17 @@ struct Row {
     lead: LeadLoad,
 }
 
+/// The load without what nobody measured: such numbers mean nothing, so that no difference between them may either.
+fn measured(load: Load, unknown: Resources) -> Load {
+    let known = |resource: Resource| if unknown.contains(resource) { 0.0 } else { load.of(resource) };
+    Load {
+        cpu: known(Resource::Cpu),
+        nw_in: known(Resource::NwIn),
+        nw_out: known(Resource::NwOut),
+        disk: known(Resource::Disk),
+    }
+}
+
 /// The CPU that a leader would use as a follower, and what goes with leadership. The sum of both is again what was
 /// measured, to the last bit: a cluster that is written down and read again must be the same one.
 pub(super) fn split(load: Load, weights: CpuWeights, unknown: Resources) -> (f32, LeadLoad) {
@@ -110,6 +121,7 @@ impl ClusterBuilder {
     /// What a replica carries that follows a leader with this load, where nobody measured it apart: the same that the
     /// leader would carry if it followed, to the last bit, so that the two can stand for each other.
     pub fn following(&self, leader: Load) -> Load {
+        let leader = measured(leader, self.unknown);
         let (cpu, _) = split(leader, self.weights, self.unknown);
         Load { cpu, nw_out: 0.0, ..leader }
     }
@@ -120,8 +132,9 @@ impl ClusterBuilder {
         assert!(self.ids.is_empty(), "all brokers come before the first partition");
         for resource in Resource::ALL {
             let value = spec.capacity[resource as usize];
-            // What a dead broker could carry does not matter, and often nobody knows it.
-            if spec.state != BrokerState::Dead && !(value.is_finite() && value > 0.0) {
+            // What a dead broker could carry does not matter, and often nobody knows it: then it is 0.
+            let unknown = spec.state == BrokerState::Dead && value == 0.0;
+            if !unknown && !(value.is_finite() && value > 0.0) {
                 return Err(Invalid::Capacity { broker: spec.id, resource, value });
             }
         }
@@ -207,7 +220,11 @@ impl ClusterBuilder {
         let Some(leads) = replicas.get(leader) else {
             return Err(problem(format!("the leader is replica {leader} of {}", replicas.len())));
         };
-        let (following, lead) = parts(leads.load);
+        let (following, lead) = parts(measured(leads.load, self.unknown));
+        let lead = LeadLoad {
+            cpu: if self.unknown.contains(Resource::Cpu) { 0.0 } else { lead.cpu },
+            nw_out: if self.unknown.contains(Resource::NwOut) { 0.0 } else { lead.nw_out },
+        };
         let first = Slot::try_from(self.seats.len()).map_err(|_| Invalid::TooManyReplicas)?;
         if self.seats.len() + replicas.len() > Slot::MAX as usize {
             return Err(Invalid::TooManyReplicas);
@@ -243,7 +260,7 @@ impl ClusterBuilder {
                 self.offline.push(first + position as Slot);
             }
             let Load { cpu, nw_in, nw_out, disk: megabytes } =
-                if position == leader { following } else { replica.load };
+                if position == leader { following } else { measured(replica.load, self.unknown) };
             self.seats.push(seat as Seat);
             self.disks.push(disk);
             self.loads.push(SlotLoad { cpu, nw_in, nw_out, disk: megabytes });
@@ -377,7 +394,8 @@ fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<Places, Invalid> {
             rack: racks.binary_search_by(|rack| rack.as_str().cmp(rack_name(&spec))).unwrap_or_default(),
             host: hosts.binary_search(&spec.host).unwrap_or_default(),
             state: spec.state,
-            capacity: spec.capacity,
+            capacity: room(&spec),
+            told_disk: spec.capacity[Resource::Disk as usize],
             disks: {
                 spec.disks.sort_by(|one, other| one.name.cmp(&other.name));
                 spec.disks
@@ -385,6 +403,19 @@ fn places(specs: BTreeMap<BrokerId, BrokerSpec>) -> Result<Places, Invalid> {
         })
         .collect();
     Ok((racks, hosts, brokers))
+}
+
+/// What the broker can carry: no more on disk than its disks that serve hold. One without any such disk keeps what was
+/// told, as nothing is asked of it.
+fn room(spec: &BrokerSpec) -> [f64; Resource::COUNT] {
+    let serving = spec.disks.iter().filter(|disk| disk.state == DiskState::Alive);
+    let serving: f64 = serving.map(|disk| disk.capacity).sum();
+    let mut room = spec.capacity;
+    if serving > 0.0 {
+        let disk = &mut room[Resource::Disk as usize];
+        *disk = disk.min(serving);
+    }
+    room
 }
 
 /// A broker without a rack is a rack of its own host, as in Kafka's own tools.
@@ -444,10 +475,29 @@ mod tests {
         assert_eq!(leading(load, Resources::NONE.with(Resource::NwIn)), 5.5);
     }
 
+    /// Otherwise a difference between numbers that mean nothing would keep replicas from each other's places.
+    #[test]
+    fn what_nobody_measured_is_the_same_for_all() {
+        let mut builder = ClusterBuilder::new();
+        builder.unknown(Resource::Disk);
+        builder.unknown(Resource::NwOut);
+        for id in 0..2 {
+            let (host, rack, state, disks) = (format!("h{id}"), String::new(), BrokerState::Alive, Vec::new());
+            builder.broker(BrokerSpec { id: BrokerId(id), host, rack, state, capacity: [1e9; 4], disks }).unwrap();
+        }
+        let load = |disk: f32| Load { cpu: 0.0, nw_in: 3.0, nw_out: disk, disk };
+        let replica = |(id, disk)| ReplicaSpec { broker: BrokerId(id), disk: None, load: load(disk), offline: false };
+        builder.partition("t", 0, 0, &[(0, 5.0), (1, 7.0)].map(replica)).unwrap();
+        let cluster = builder.build().unwrap();
+        assert_eq!(cluster.slot_load(0), SlotLoad { cpu: 0.0, nw_in: 3.0, nw_out: 0.0, disk: 0.0 });
+        assert_eq!(cluster.slot_load(1), cluster.slot_load(0));
+        assert_eq!(cluster.lead_load(0), LeadLoad::default());
+    }
+
     /// Otherwise a rounding would make replicas of a partition differ, and fewer moves would be possible.
     #[test]
     fn leader_and_follower_weigh_the_same_to_the_last_bit() {
-        for unknown in [None, Some(Resource::NwIn)] {
+        for unknown in [None, Some(Resource::NwIn), Some(Resource::NwOut)] {
             let mut builder = ClusterBuilder::new();
             unknown.into_iter().for_each(|resource| builder.unknown(resource));
             for id in 0..2 {

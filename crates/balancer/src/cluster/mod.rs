@@ -42,8 +42,11 @@ pub struct Broker {
     pub host: usize,
     /// What may be asked of it.
     pub state: BrokerState,
-    /// How much it can carry, per resource: percent of a core, KB/s, KB/s, MB.
+    /// How much it can carry, per resource: percent of a core, KB/s, KB/s, MB. Disks that failed or are to be taken out
+    /// are no room: where disks are known one by one it is never more than those that serve hold.
     pub capacity: [f64; Resource::COUNT],
+    /// The disk capacity as it was told, so that it can be told again.
+    pub(crate) told_disk: f64,
     /// Its log directories by name, where they are known one by one.
     pub disks: Vec<DiskSpec>,
 }
@@ -51,12 +54,14 @@ pub struct Broker {
 impl Broker {
     /// The broker as a builder would be told of it; `cluster` is the one it is part of.
     pub fn spec(&self, cluster: &Cluster) -> BrokerSpec {
+        let mut capacity = self.capacity;
+        capacity[Resource::Disk as usize] = self.told_disk;
         BrokerSpec {
             id: self.id,
             rack: cluster.racks[self.rack].clone(),
             host: cluster.hosts[self.host].clone(),
             state: self.state,
-            capacity: self.capacity,
+            capacity,
             disks: self.disks.clone(),
         }
     }
@@ -64,6 +69,11 @@ impl Broker {
     /// Whether it can hold replicas at all.
     pub fn is_alive(&self) -> bool {
         self.state != BrokerState::Dead
+    }
+
+    /// Whether its disks are known one by one, and none of them serves and is to go on serving.
+    pub(crate) fn has_lost_all_disks(&self) -> bool {
+        !self.disks.is_empty() && self.disks.iter().all(|disk| disk.state != DiskState::Alive)
     }
 }
 

@@ -565,3 +565,19 @@ fn a_replica_that_is_being_copied_to_the_only_broker_that_is_left_waits_for_that
     "#]],
     );
 }
+
+#[test]
+fn racks_that_a_move_under_way_is_about_to_mend_are_no_reason_to_refuse_a_plan() {
+    // t0 crowds rack a until its copy arrives, u0 has nobody to mend it but the plan.
+    let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+    check_request(
+        "rack a: b0[t0* u0*] b1[t0 u0]\nrack b: b2[]\nmoving t0 -> b2",
+        &Request::rebalance(&goals),
+        expect![[r#""#]],
+    );
+    check_request(
+        "rack a: b0[t0* u0*] b1[t0 u0]\nrack b: b2[]\nmoving t0 -> b2",
+        &Request::rebalance(&[Goal::RackAwareDistribution]),
+        expect![[r#""#]],
+    );
+}

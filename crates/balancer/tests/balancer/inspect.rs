@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use evenkeel_balancer::cluster::{BrokerId, DiskSpec, DiskState};
+use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::inspect::inspect;
 use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
 use evenkeel_balancer::plan::{Change, DiskChange, Plan, Undone};
@@ -376,4 +377,34 @@ fn disks_are_there_and_serve() {
         t-0: disk `/a` of broker 2 gets a replica and does not serve
     "#]]
     .assert_eq(&findings(&picture, &request, onto("/a", "")));
+}
+
+#[test]
+fn operations_that_copy_nothing_between_brokers_move_nothing_there() {
+    let moved = [change("t", &[0, 1], &[2, 1])];
+    let said = "t-0: broker 2 gets a replica, but nothing is to be copied between brokers\n";
+    let disks = BTreeSet::from([(BrokerId(0), "a".to_owned())]);
+    for operation in [Operation::DemoteBrokers(ids(&[0])), Operation::RebalanceDisks, Operation::RemoveDisks(disks)] {
+        let request = Request { operation, ..Request::default() };
+        assert_eq!(findings(&Picture::parse(FOUR), &request, moved.to_vec()), said, "{request:?}");
+    }
+    let elects = Request::rebalance(&[Goal::PreferredLeaderElection]);
+    assert_eq!(findings(&Picture::parse(FOUR), &elects, moved.to_vec()), said);
+}
+
+#[test]
+fn leadership_of_what_is_in_its_place_stays_if_only_immigrants_move() {
+    let immigrants = Request { only_immigrants: true, ..Request::default() };
+    check(FOUR, &immigrants, &[change("t", &[0, 1], &[1, 0])], expect![[r#""#]]);
+    // Whoever is left takes over from a leader that is offline.
+    check("rack a: b0[t0*!] b1[t0]", &immigrants, &[change("t", &[0, 1], &[1, 0])], expect![""]);
+}
+
+#[test]
+fn a_replica_changes_disks_once() {
+    let picture = Picture::parse("rack a: b0[t0*]\ndisks b0: 100 100 100\non t0@b0: 0");
+    let to = |name: &str| DiskChange { broker: BrokerId(0), from: "d0".to_owned(), to: name.to_owned() };
+    let twice = Change { disks: vec![to("d1"), to("d2")], disk_megabytes: 10.0, ..change("t", &[0], &[0]) };
+    let request = Request { operation: Operation::RebalanceDisks, ..Request::default() };
+    expect![[r#""#]].assert_eq(&findings(&picture, &request, vec![twice]));
 }

@@ -4,10 +4,11 @@
 use evenkeel_balancer::cluster::CpuWeights;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Request, TopicPattern};
+use evenkeel_balancer::planner::{Outcome, Status};
 use evenkeel_balancer::settings::Settings;
 use expect_test::{Expect, expect};
 
-use crate::check::told;
+use crate::check::{inspected, told};
 use crate::picture::Picture;
 
 /// Plans by the goals, with capacities of 100, 300000, 200000 and 300000 and the usual split of CPU.
@@ -472,4 +473,175 @@ fn the_cluster_with_a_dead_broker() {
         CpuUsageDistributionGoal fixed
     "#]],
     );
+}
+
+const WITH_A_FOLLOWER: &str = "rack 0: b0[T1-0* T2-0*] b1[]
+                               rack 1: b2[T1-0]
+                               load *: 50 150000 100000 150000
+                               load T1-0@b2: 12.5 150000 0 150000";
+
+/// Half of everything is led by b1, which has no CPU left; two followers are offline.
+const DEAD: &str = "rack 0: b0[T1-3 T2-3] dead
+                    rack 1: b1[T1-0* T1-1* T1-2* T2-0* T2-1* T2-2*]
+                    rack 2: b2[T1-0 T1-3* T2-0]
+                    rack 3: b3[T1-1 T2-1 T2-3*]
+                    rack 4: b4[T1-2 T2-2]
+                    load T1-0: 20 100 200 100
+                    load T1-0@b2: 15 100 0 100
+                    load T1-1: 20 90 180 100
+                    load T1-1@b3: 15 90 0 100
+                    load T1-2: 15 75 150 100
+                    load T1-2@b4: 12 75 0 100
+                    load T1-3: 15 60 120 100
+                    load T1-3@b0: 12.5 60 0 100
+                    load T2-0: 18 100 200 100
+                    load T2-0@b2: 14 100 0 100
+                    load T2-1: 18 90 180 100
+                    load T2-1@b3: 14 90 0 100
+                    load T2-2: 12 75 150 100
+                    load T2-2@b4: 10 75 0 100
+                    load T2-3: 12 60 120 100
+                    load T2-3@b0: 10.5 60 0 100";
+
+const RACK_AWARE_SATISFIABLE: &str = "rack 0: b0[T1-0*] b1[T1-0]
+                                      rack 1: b2[]
+                                      load T1-0@b0: 40 100 130 75
+                                      load T1-0@b1: 5 100 0 75";
+
+/// What Cruise Control made of a cluster by its 16 default goals, in its default mode.
+struct Original {
+    name: &'static str,
+    cluster: &'static str,
+    /// The goals that it left violated. All others were satisfied in the end.
+    violated: &'static [Goal],
+    /// What it moved, by the moved replicas' own size and by that of the partitions' leaders alike.
+    megabytes: f64,
+}
+
+const ORIGINALS: [Original; 6] = [
+    Original {
+        name: "small",
+        cluster: SMALL,
+        violated: &[
+            Goal::ReplicaDistribution,
+            Goal::DiskUsageDistribution,
+            Goal::NetworkInboundUsageDistribution,
+            Goal::NetworkOutboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 150.0,
+    },
+    Original {
+        name: "medium",
+        cluster: MEDIUM,
+        violated: &[
+            Goal::ReplicaDistribution,
+            Goal::DiskUsageDistribution,
+            Goal::NetworkInboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 8.0,
+    },
+    Original {
+        name: "unbalanced",
+        cluster: UNBALANCED,
+        violated: &[
+            Goal::DiskUsageDistribution,
+            Goal::NetworkInboundUsageDistribution,
+            Goal::NetworkOutboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 150_000.0,
+    },
+    Original {
+        name: "unbalancedWithAFollower",
+        cluster: WITH_A_FOLLOWER,
+        violated: &[
+            Goal::NetworkOutboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 150_000.0,
+    },
+    Original {
+        name: "deadBroker",
+        cluster: DEAD,
+        violated: &[
+            Goal::ReplicaDistribution,
+            Goal::DiskUsageDistribution,
+            Goal::NetworkInboundUsageDistribution,
+            Goal::NetworkOutboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 200.0,
+    },
+    Original {
+        name: "rackAwareSatisfiable",
+        cluster: RACK_AWARE_SATISFIABLE,
+        violated: &[
+            Goal::DiskUsageDistribution,
+            Goal::NetworkInboundUsageDistribution,
+            Goal::NetworkOutboundUsageDistribution,
+            Goal::CpuUsageDistribution,
+            Goal::LeaderBytesInDistribution,
+        ],
+        megabytes: 75.0,
+    },
+];
+
+fn planned(cluster: &str, goals: &[Goal]) -> Outcome {
+    let picture = Picture { weights: CpuWeights::default(), ..Picture::parse(cluster) };
+    inspected(&picture, &Request::rebalance(goals), &Settings::default()).unwrap()
+}
+
+#[test]
+fn no_goal_is_worse_off_than_with_cruise_control() {
+    for Original { name, cluster, violated, .. } in ORIGINALS {
+        for verdict in planned(cluster, &Goal::DEFAULT).verdicts {
+            let stays = verdict.status == Status::Violated && !violated.contains(&verdict.goal);
+            assert!(!stays, "{name}: {} stays violated", verdict.goal);
+        }
+    }
+}
+
+/// At the goals that it satisfied: `medium` costs 10 MB by all goals, 2 more than there, as that mends CPU too.
+#[test]
+fn no_more_data_moves_than_with_cruise_control() {
+    let mut seen = String::new();
+    for Original { name, cluster, violated, megabytes } in ORIGINALS {
+        let satisfied: Vec<Goal> = Goal::DEFAULT.into_iter().filter(|goal| !violated.contains(goal)).collect();
+        let least = planned(cluster, &satisfied);
+        assert!(least.verdicts.iter().all(|verdict| verdict.status != Status::Violated), "{name}");
+        let (ours, by_all) = (least.plan.megabytes(), planned(cluster, &Goal::DEFAULT).plan.megabytes());
+        assert!(ours <= megabytes, "{name}: {ours} MB, Cruise Control {megabytes}");
+        seen += &format!(
+            "{name}: {ours} MB at the goals that Cruise Control satisfies with {megabytes}, {by_all} by all\n"
+        );
+    }
+    expect![[r#""#]].assert_eq(&seen);
+}
+
+/// Cruise Control refuses the other two with the same goal and the same numbers.
+#[test]
+fn what_cruise_control_refuses_is_refused_for_the_same_reason() {
+    let reason = |cluster: &str| {
+        let picture = Picture { weights: CpuWeights::default(), ..Picture::parse(cluster) };
+        inspected(&picture, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap_err().to_string()
+    };
+    expect![[r#""#]].assert_eq(&reason(UNBALANCED2));
+    expect![[r#""#]].assert_eq(&reason(UNBALANCED3));
+}
+
+#[test]
+fn the_cluster_with_a_dead_broker_and_too_little_cpu_on_another() {
+    check(DEAD, &Goal::DEFAULT, &Settings::default(), expect![[r#""#]]);
+}
+
+#[test]
+fn the_unbalanced_cluster_with_a_follower() {
+    check(WITH_A_FOLLOWER, &Goal::DEFAULT, &Settings::default(), expect![[r#""#]]);
 }

@@ -8,6 +8,8 @@
 //! load t0: 2 20 20 100       what one leader carries; followers follow from it
 //! load t0@b1: 1 20 0 90      what one replica carries
 //! capacity b2: 100 1000 1000 1000
+//! disks b0: 100 200! 300-    a broker's disks: `!` failed, `-` is to be taken out
+//! on t0@b0: 1                the disk that a replica is on
 //! moving t1 -> b0
 //! ```
 //!
@@ -18,7 +20,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use evenkeel_balancer::cluster::{
-    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, Load, PendingMove, ReplicaSpec, Resource,
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, DiskSpec, DiskState, Load, PendingMove,
+    ReplicaSpec, Resource,
 };
 
 /// What brokers can carry unless a picture says otherwise: cpu, in, out, disk.
@@ -52,6 +55,8 @@ pub(crate) struct Partition {
     pub(crate) load: Option<Load>,
     /// What single replicas carry in the role they have.
     pub(crate) loads: BTreeMap<i32, Load>,
+    /// Which of the broker's disks single replicas are on.
+    pub(crate) disks: BTreeMap<i32, usize>,
 }
 
 impl Picture {
@@ -76,6 +81,12 @@ impl Picture {
                         picture.partition(name).loads.insert(broker_number(broker), load(told().1));
                     }
                 },
+                "disks" => picture.broker(told().0).disks = disks(told().1),
+                "on" => {
+                    let (name, broker) = told().0.split_once('@').expect("`on t0@b0: 1`");
+                    let disk = told().1.trim().parse().expect("a disk's place");
+                    picture.partition(name).disks.insert(broker_number(broker), disk);
+                }
                 "moving" => {
                     let (what, to) = rest.split_once("->").expect("`moving t0 -> b1`");
                     picture.moving.push((partition_name(what.trim()), broker_number(to.trim())));
@@ -157,7 +168,7 @@ impl Picture {
                 let role = if *broker == partition.leader { leading } else { following };
                 let offline = partition.offline.contains(broker);
                 let load = partition.loads.get(broker).copied().unwrap_or(role);
-                ReplicaSpec { broker: BrokerId(*broker), disk: None, load, offline }
+                ReplicaSpec { broker: BrokerId(*broker), disk: partition.disks.get(broker).copied(), load, offline }
             };
             let replicas: Vec<ReplicaSpec> = partition.brokers.iter().map(replica).collect();
             let leader = partition.brokers.iter().position(|broker| *broker == partition.leader);
@@ -222,6 +233,20 @@ fn broker_number(text: &str) -> i32 {
 fn numbers<const N: usize>(text: &str) -> [f64; N] {
     let found: Vec<f64> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
     found.try_into().unwrap_or_else(|_| panic!("`{text}` is not {N} numbers"))
+}
+
+/// Capacities; `!` after one that failed, `-` after one that is to be taken out.
+fn disks(text: &str) -> Vec<DiskSpec> {
+    let disk = |(place, word): (usize, &str)| DiskSpec {
+        name: format!("d{place}"),
+        capacity: word.trim_end_matches(['!', '-']).parse().expect("a capacity"),
+        state: match word.chars().last() {
+            Some('!') => DiskState::Dead,
+            Some('-') => DiskState::Removed,
+            _ => DiskState::Alive,
+        },
+    };
+    text.split_whitespace().enumerate().map(disk).collect()
 }
 
 fn load(text: &str) -> Load {

@@ -252,7 +252,7 @@ fn partition(
                 (*broker, Load { cpu: 2.0 * f32::from(cpu), nw_in: nw_in.into(), nw_out, disk: disk.into() })
             };
             let loads = brokers.iter().zip(own).filter(|_| differ).map(of_one).collect();
-            (topic, Partition { brokers, leader, offline, load: Some(load), loads })
+            (topic, Partition { brokers, leader, offline, load: Some(load), loads, ..Partition::default() })
         },
     )
 }

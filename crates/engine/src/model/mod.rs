@@ -218,7 +218,8 @@ fn broker_spec(
     capacities: &Capacities,
     purpose: &Purpose,
 ) -> Result<BrokerSpec, NoModel> {
-    let dead = !broker.up || purpose.removed.contains(&id);
+    let gone = !broker.up || purpose.removed.contains(&id);
+    let dead = gone || capacities.of(id).is_some_and(|(capacity, _)| serving(broker, capacity) <= 0.0);
     let capacity = match capacities.of(id) {
         // What one that is gone could carry matters to nobody.
         None if dead => None,
@@ -244,7 +245,7 @@ fn broker_spec(
         rack: broker.rack.clone().filter(|rack| !rack.is_empty()).unwrap_or_else(|| host.clone()),
         host,
         state,
-        capacity: capacity.map(numbers).unwrap_or_default(),
+        capacity: capacity.map(|it| numbers(broker, it)).unwrap_or_default(),
         disks: capacity
             .filter(|_| purpose.tells_dirs_apart)
             .map(|it| dirs(id, broker, it, purpose))
@@ -252,12 +253,23 @@ fn broker_spec(
     })
 }
 
-fn numbers(capacity: &Capacity) -> [f64; Resource::COUNT] {
+/// How many MB a broker's directories hold, those that failed left out. Where only the whole is known nobody knows what
+/// a directory that failed takes away from it.
+fn serving(broker: &BrokerView, capacity: &Capacity) -> f64 {
+    match &capacity.disk {
+        Disk::Dirs(dirs) => {
+            dirs.iter().filter(|(dir, _)| !broker.failed_dirs.contains(*dir)).map(|(_, room)| room).sum()
+        }
+        whole => whole.total(),
+    }
+}
+
+fn numbers(broker: &BrokerView, capacity: &Capacity) -> [f64; Resource::COUNT] {
     let mut numbers = [0.0; Resource::COUNT];
     numbers[Resource::Cpu as usize] = capacity.cores * 100.0;
     numbers[Resource::NwIn as usize] = capacity.network_in;
     numbers[Resource::NwOut as usize] = capacity.network_out;
-    numbers[Resource::Disk as usize] = capacity.disk.total();
+    numbers[Resource::Disk as usize] = serving(broker, capacity);
     numbers
 }
 

@@ -91,7 +91,23 @@ fn directories_are_told_apart_when_asked_for() {
     assert_eq!(states(1), [DiskState::Removed, DiskState::Alive]);
     assert_eq!(states(2), [DiskState::Dead, DiskState::Alive]);
     assert_eq!(cluster.partition(0).replicas().nth(1).unwrap().disk, Some(1));
-    assert_eq!(cluster.broker(BrokerId(1)).unwrap().capacity[Resource::Disk as usize], 30.0);
+    // What failed or is to be removed is no room.
+    let room = |id| cluster.broker(BrokerId(id)).unwrap().capacity[Resource::Disk as usize];
+    assert_eq!([0, 1, 2].map(room), [30.0, 20.0, 20.0]);
+}
+
+#[test]
+fn a_directory_that_failed_is_no_room_though_directories_are_not_told_apart() {
+    let mut view = view();
+    view.brokers.get_mut(&1).unwrap().failed_dirs = ["/a".to_owned()].into();
+    view.brokers.get_mut(&2).unwrap().failed_dirs = ["/a".to_owned(), "/b".to_owned()].into();
+    let dirs = Disk::Dirs([("/a".to_owned(), 10.0), ("/b".to_owned(), 20.0)].into());
+    let cluster =
+        build(&view, &loads(measured()), &capacities(dirs), CpuWeights::default(), &Purpose::default()).unwrap();
+    let broker = |id| cluster.broker(BrokerId(id)).unwrap();
+    assert_eq!([0, 1].map(|id| broker(id).capacity[Resource::Disk as usize]), [30.0, 20.0]);
+    // Who has lost all of them can hold nothing.
+    assert_eq!([0, 1, 2].map(|id| broker(id).state), [BrokerState::Alive, BrokerState::BadDisks, BrokerState::Dead]);
 }
 
 #[test]
