@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     clock.lap("read");
     let cluster = args.what_if.apply(snapshot.cluster)?;
     clock.lap("change");
-    asked.check_brokers(&cluster)?;
+    asked.check_against(&cluster)?;
     let outcome = plan(&cluster, &asked)?;
     clock.lap("plan");
     check(&cluster, &asked, &outcome)?;

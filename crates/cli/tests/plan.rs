@@ -102,6 +102,24 @@ fn bad_input_is_one_line_and_exit_code_2() {
     refused(&["--goals", "CpuCapacityGoal"], &unmeasured, 2, "cpu not measured");
 }
 
+/// Numbers that nobody measured are neither told nor kept to, whatever the snapshot says of them.
+#[test]
+fn data_that_nobody_measured_is_not_told_as_a_number() {
+    let unknown = small().replacen("broker 0", "unknown disk\nbroker 0", 1);
+    refused(&["--max-data", "1GB"], &unknown, 2, "--max-data cannot be kept: nobody measured how large replicas are");
+    let output = run(&["--goals", "RackAwareGoal", "--output", "json"], &unknown);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let summary = &report["summary"];
+    assert_eq!(summary["replicaMoves"], 1);
+    for number in ["dataToMoveMB", "intraBrokerDataToMoveMB", "leastDataToMoveMB", "dataRatio"] {
+        assert!(summary[number].is_null(), "{number}: {summary}");
+    }
+    assert!(summary["minutes"]["expected"].is_null() && summary["minutes"]["oneByOne"].is_null(), "{summary}");
+    assert!(report["changes"][0]["dataToMoveMB"].is_null());
+    let table = text(&run(&["--goals", "RackAwareGoal"], &unknown).stdout);
+    assert!(table.contains("data         not known: nobody measured how large replicas are"), "{table}");
+}
+
 #[test]
 fn a_snapshot_that_cannot_be_says_where_and_what() {
     for (good, bad, says) in [
@@ -111,6 +129,8 @@ fn a_snapshot_that_cannot_be_says_where_and_what() {
         ("8,9000", "NaN,9000", "evenkeel: -:5: T-0: cpu load NaN on broker 0"),
         ("8,9000", "8,-9000", "evenkeel: -:5: T-0: networkInbound load -9000 on broker 0"),
         ("h0 ALIVE 100", "h0 ALIVE 0", "evenkeel: -:2: broker 0: cpu capacity is 0"),
+        ("h1 ALIVE 100", "h1 DEAD -5", "evenkeel: -:3: broker 1: cpu capacity is -5"),
+        ("h1 ALIVE 100", "h1 DEAD NaN", "evenkeel: -:3: broker 1: cpu capacity is NaN"),
         ("broker 2 b h2", "broker 2 b h1", "evenkeel: -:4: host `h1` is in rack `a` and in rack `b`"),
         ("1,9000,0,20000\n", "1,9000,0", "evenkeel: -:5: "),
     ] {

@@ -79,18 +79,18 @@ fn tiles(report: &Report<'_>) -> String {
     let summary = &report.summary;
     let mut tiles = vec![
         ("balancedness", format!("{:.1} → {:.1}", report.balancedness.before, report.balancedness.after)),
-        ("data to move", megabytes(summary.data_to_move)),
+        ("data to move", summary.data_to_move.map_or_else(|| "not measured".to_owned(), megabytes)),
         ("replicas to move", count(summary.replica_moves)),
         ("leaders to move", count(summary.leader_moves)),
     ];
-    if summary.intra_broker_data_to_move > 0.0 {
-        tiles.push(("between disks", megabytes(summary.intra_broker_data_to_move)));
+    if let Some(data) = summary.intra_broker_data_to_move.filter(|data| *data > 0.0) {
+        tiles.push(("between disks", megabytes(data)));
     }
-    if summary.minutes.expected > 0.0 {
-        tiles.push(("expected to take", minutes(summary.minutes.expected)));
+    if let Some(time) = summary.minutes.expected.filter(|time| *time > 0.0) {
+        tiles.push(("expected to take", minutes(time)));
     }
-    if summary.least_data_to_move > 0.0 {
-        tiles.push(("no plan does with less than", megabytes(summary.least_data_to_move)));
+    if let Some(least) = summary.least_data_to_move.filter(|least| *least > 0.0) {
+        tiles.push(("no plan does with less than", megabytes(least)));
     }
     if summary.undone.changes > 0 {
         tiles.push(("left undone", counted(summary.undone.changes as u64, "change", "changes")));
@@ -140,7 +140,9 @@ fn changes(report: &Report<'_>) -> String {
     }
     let all = lines.len();
     if all > MOST_CHANGES {
-        lines.sort_by(|one, other| other.data_to_move.total_cmp(&one.data_to_move));
+        lines.sort_by(|one, other| {
+            other.data_to_move.unwrap_or_default().total_cmp(&one.data_to_move.unwrap_or_default())
+        });
         lines.truncate(MOST_CHANGES);
     }
     let mut rows = String::from(
@@ -173,7 +175,10 @@ fn changes(report: &Report<'_>) -> String {
             } else {
                 format!("{} → {}", line.old_leader, line.new_leader)
             },
-            text(&megabytes(line.data_to_move + line.intra_broker_data_to_move)),
+            text(&line.data_to_move.zip(line.intra_broker_data_to_move).map_or_else(
+                || "–".to_owned(),
+                |(between_brokers, between_disks)| megabytes(between_brokers + between_disks),
+            )),
             text(&line.why),
         );
     }

@@ -67,10 +67,11 @@ pub(super) struct Totals<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Summary {
+    /// What is about data is none where nobody measured how large replicas are.
     #[serde(rename = "dataToMoveMB")]
-    pub(super) data_to_move: f64,
+    pub(super) data_to_move: Option<f64>,
     #[serde(rename = "intraBrokerDataToMoveMB")]
-    pub(super) intra_broker_data_to_move: f64,
+    pub(super) intra_broker_data_to_move: Option<f64>,
     pub(super) changes: usize,
     pub(super) replica_moves: u64,
     pub(super) leader_moves: u64,
@@ -79,7 +80,7 @@ pub(super) struct Summary {
     pub(super) unsafe_changes: usize,
     /// The least data that any plan must move that gets as far.
     #[serde(rename = "leastDataToMoveMB")]
-    pub(super) least_data_to_move: f64,
+    pub(super) least_data_to_move: Option<f64>,
     /// How many times that is moved; none if nothing had to be.
     pub(super) data_ratio: Option<f64>,
     pub(super) minutes: Minutes,
@@ -90,8 +91,8 @@ pub(super) struct Summary {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Minutes {
-    pub(super) expected: f64,
-    pub(super) one_by_one: f64,
+    pub(super) expected: Option<f64>,
+    pub(super) one_by_one: Option<f64>,
     /// Between disks of one broker; none unless their bandwidth is known.
     pub(super) between_disks: Option<f64>,
 }
@@ -115,7 +116,7 @@ pub(super) struct Provision<'a> {
 pub(super) struct Undone {
     pub(super) changes: usize,
     #[serde(rename = "dataToMoveMB")]
-    pub(super) data_to_move: f64,
+    pub(super) data_to_move: Option<f64>,
 }
 
 /// How a goal fares.
@@ -272,6 +273,8 @@ impl PerResource {
 /// The changes in the order of the plan, put into words only as they are written: there may be hundreds of thousands.
 pub(super) struct Changes<'a> {
     pub(super) all: &'a [Change],
+    /// Whether anybody knows how large replicas are.
+    sized: bool,
     pub(super) explainer: Explainer<'a>,
 }
 
@@ -287,9 +290,9 @@ pub(super) struct ChangeLine<'a> {
     pub(super) old_leader: i32,
     pub(super) new_leader: i32,
     #[serde(rename = "dataToMoveMB")]
-    pub(super) data_to_move: f64,
+    pub(super) data_to_move: Option<f64>,
     #[serde(rename = "intraBrokerDataToMoveMB")]
-    pub(super) intra_broker_data_to_move: f64,
+    pub(super) intra_broker_data_to_move: Option<f64>,
     disks: Vec<DiskLine<'a>>,
     reasons: Vec<ReasonLine>,
     pub(super) why: String,
@@ -348,8 +351,8 @@ impl Changes<'_> {
             moves: change.moves.iter().map(|(from, to)| MoveLine { from: from.0, to: to.0 }).collect(),
             old_leader: change.old_leader.0,
             new_leader: change.new_leader.0,
-            data_to_move: positive(change.megabytes),
-            intra_broker_data_to_move: positive(change.disk_megabytes),
+            data_to_move: self.sized.then(|| positive(change.megabytes)),
+            intra_broker_data_to_move: self.sized.then(|| positive(change.disk_megabytes)),
             disks: change
                 .disks
                 .iter()
@@ -408,7 +411,11 @@ impl<'a> Report<'a> {
             spread: spread(cluster, outcome),
             brokers,
             disks: outcome.disks.iter().map(DiskUse::from).collect(),
-            changes: Changes { all: &outcome.plan.changes, explainer: Explainer::new(cluster, &outcome.before) },
+            changes: Changes {
+                all: &outcome.plan.changes,
+                sized: sized(cluster),
+                explainer: Explainer::new(cluster, &outcome.before),
+            },
         }
     }
 }
@@ -423,19 +430,24 @@ fn state(state: BrokerState) -> &'static str {
     }
 }
 
+/// Loads are sums from which all that left was taken away again: what is left of nothing may be a little less.
+fn told(load: f64) -> f64 {
+    load.max(0.0)
+}
+
 fn carried(cluster: &Cluster, broker: &Broker, load: &BrokerLoad) -> Carried {
     let known = |resource| !cluster.unknown().contains(resource);
     let percent = |resource: Resource| {
         let capacity = broker.capacity[resource as usize];
-        (known(resource) && capacity > 0.0).then(|| 100.0 * load.resources[resource as usize] / capacity)
+        (known(resource) && capacity > 0.0).then(|| told(100.0 * load.resources[resource as usize] / capacity))
     };
     Carried {
         replicas: load.replicas,
         leaders: load.leaders,
-        load: PerResource::of(|resource| known(resource).then(|| load.resources[resource as usize])),
+        load: PerResource::of(|resource| known(resource).then(|| told(load.resources[resource as usize]))),
         percent: PerResource::of(percent),
-        potential_network_outbound: known(Resource::NwOut).then_some(load.potential_out),
-        leader_network_inbound: known(Resource::NwIn).then_some(load.leader_in),
+        potential_network_outbound: known(Resource::NwOut).then(|| told(load.potential_out)),
+        leader_network_inbound: known(Resource::NwIn).then(|| told(load.leader_in)),
     }
 }
 
@@ -468,26 +480,32 @@ fn positive(sum: f64) -> f64 {
     sum + 0.0
 }
 
+/// Whether anybody knows how large replicas are.
+fn sized(cluster: &Cluster) -> bool {
+    !cluster.unknown().contains(Resource::Disk)
+}
+
 fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
     let plan = &outcome.plan;
     let estimate = outcome.estimate(cluster, &asked.pace);
+    let data = |number: f64| sized(cluster).then(|| positive(number));
     Summary {
-        data_to_move: positive(plan.megabytes()),
-        intra_broker_data_to_move: positive(plan.changes.iter().map(|change| change.disk_megabytes).sum()),
+        data_to_move: data(plan.megabytes()),
+        intra_broker_data_to_move: data(plan.changes.iter().map(|change| change.disk_megabytes).sum()),
         changes: plan.changes.len(),
         replica_moves: plan.changes.iter().map(|change| change.added().count() as u64).sum(),
         leader_moves: plan.changes.iter().filter(|change| change.old_leader != change.new_leader).count() as u64,
         disk_moves: plan.changes.iter().flat_map(|change| &change.disks).filter(|disk| !disk.from.is_empty()).count()
             as u64,
         unsafe_changes: outcome.unsafe_changes,
-        least_data_to_move: outcome.least_megabytes,
-        data_ratio: outcome.bytes_ratio(),
+        least_data_to_move: data(outcome.least_megabytes),
+        data_ratio: outcome.bytes_ratio().filter(|_| sized(cluster)),
         minutes: Minutes {
-            expected: estimate.expected,
-            one_by_one: estimate.one_by_one,
-            between_disks: estimate.disks,
+            expected: data(estimate.expected),
+            one_by_one: data(estimate.one_by_one),
+            between_disks: estimate.disks.filter(|_| sized(cluster)),
         },
-        undone: Undone { changes: plan.undone.changes, data_to_move: plan.undone.megabytes },
+        undone: Undone { changes: plan.undone.changes, data_to_move: data(plan.undone.megabytes) },
     }
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use clap::ValueEnum;
-use evenkeel_balancer::cluster::{BrokerId, Cluster};
+use evenkeel_balancer::cluster::{BrokerId, Cluster, Resource};
 use evenkeel_balancer::estimate::Pace;
 use evenkeel_balancer::goal::{Goal, UnknownGoal};
 use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
@@ -120,9 +120,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Refuses brokers to exclude that are not there, and destinations that can take nothing: a slip of the finger must
-    /// not become a plan.
-    pub(super) fn check_brokers(&self, cluster: &Cluster) -> Result<(), Refusal> {
+    /// Refuses brokers to exclude that are not there, destinations that can take nothing, and a limit to what nobody
+    /// measured: a slip of the finger must not become a plan.
+    pub(super) fn check_against(&self, cluster: &Cluster) -> Result<(), Refusal> {
+        if self.request.budget.megabytes.is_some() && cluster.unknown().contains(Resource::Disk) {
+            let problem = "--max-data cannot be kept: nobody measured how large replicas are; --max-moves can";
+            return Err(Refusal::Options(problem.to_owned()));
+        }
         for id in &self.request.destinations {
             let is_dead = cluster.broker(*id).is_some_and(|broker| !broker.is_alive());
             let leaves = matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(id));

@@ -61,20 +61,22 @@ fn summary(report: &Report<'_>) -> String {
         }
         moves.push(counted(summary.leader_moves, "leader", "leaders"));
         line("to move", moves.join(", "));
-        let least = summary.least_data_to_move;
+        let least = summary.least_data_to_move.unwrap_or_default();
         let bound = if least > 0.0 {
             let ratio = summary.data_ratio.map(|ratio| format!(", this one has {ratio:.2} times that"));
             format!("; no plan gets as far with less than {}{}", megabytes(least), ratio.unwrap_or_default())
         } else {
             String::new()
         };
-        line("data", megabytes(summary.data_to_move) + &bound);
-        if summary.intra_broker_data_to_move > 0.0 {
+        line("data", size(summary.data_to_move) + &bound);
+        let between_disks = summary.intra_broker_data_to_move.unwrap_or_default();
+        if between_disks > 0.0 {
             let time = summary.minutes.between_disks.map(|time| format!(" in {}", minutes(time)));
             let unknown = || "; --disk-bandwidth would tell how long that takes".to_owned();
-            line("on disks", megabytes(summary.intra_broker_data_to_move) + &time.unwrap_or_else(unknown));
+            line("on disks", megabytes(between_disks) + &time.unwrap_or_else(unknown));
         }
-        let (expected, one_by_one) = (summary.minutes.expected, summary.minutes.one_by_one);
+        let [expected, one_by_one] =
+            [summary.minutes.expected, summary.minutes.one_by_one].map(Option::unwrap_or_default);
         // Nobody copies between brokers where neither says so, and nobody waits for that.
         let mut times = Vec::new();
         if expected > 0.0 {
@@ -93,7 +95,7 @@ fn summary(report: &Report<'_>) -> String {
     let undone = &summary.undone;
     if undone.changes > 0 {
         let changes = counted(undone.changes as u64, "change", "changes");
-        line("left undone", format!("{changes}, {}", megabytes(undone.data_to_move)));
+        line("left undone", format!("{changes}, {}", size(undone.data_to_move)));
     }
     if summary.unsafe_changes > 0 {
         let changes = counted(summary.unsafe_changes as u64, "change", "changes");
@@ -109,6 +111,11 @@ fn summary(report: &Report<'_>) -> String {
         line("not judged", format!("{goals}: {what} not measured"));
     }
     text
+}
+
+/// How much data, if anybody knows how large replicas are.
+fn size(data: Option<f64>) -> String {
+    data.map_or_else(|| "not known: nobody measured how large replicas are".to_owned(), megabytes)
 }
 
 fn goals(report: &Report<'_>) -> String {
@@ -156,6 +163,7 @@ fn in_words(held: &HeldBackBy) -> String {
         Rule::ExcludedTopics => "topics that are left alone",
         Rule::OnlyImmigrants => "only immigrants move",
         Rule::Moving => "partitions that are being reassigned",
+        Rule::Offline => "replicas that are offline",
     };
     format!("held back by a rule: {rule} ({})", counted(held.times, "time", "times"))
 }

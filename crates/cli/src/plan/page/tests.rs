@@ -39,7 +39,7 @@ fn it_needs_nothing_from_elsewhere() {
 
 #[test]
 fn data_flows_add_up() {
-    let (page, data) = with_report(|report| (render(report), report.summary.data_to_move));
+    let (page, data) = with_report(|report| (render(report), report.summary.data_to_move.unwrap()));
     let (_, flows) = page.split_once("<table class=\"flows\">").unwrap();
     let (flows, _) = flows.split_once("</table>").unwrap();
     let (rows, receives) = flows.rsplit_once("<tr>").unwrap();
