@@ -198,8 +198,8 @@ mod tests {
     fn replicas_of_a_partition_that_move_together_are_in_the_way_of_none_of_them() {
         let mut small = Small::in_racks("abcb");
         small.partition("v", 0, &[0, 1], 100.0);
-        small.partition("w", 0, &[0, 2], 100.0);
-        small.partition("x", 0, &[1, 2], 10.0);
+        small.partition("w", 0, &[0], 100.0);
+        small.partition("x", 0, &[1], 10.0);
         let cluster = small.cluster();
         let rules = Rules::compile(&cluster, &Request::default()).unwrap();
         let goals = [Goal::RackAware, Goal::DiskUsageDistribution];

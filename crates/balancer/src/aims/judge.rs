@@ -160,6 +160,12 @@ impl Aims {
         })
     }
 
+    /// The first hard goal, wherever it is in the list, that the action would make worse.
+    pub(crate) fn hard_veto(&self, state: &State<'_>, action: Action, effect: &Effect) -> Option<usize> {
+        let hard = (0..self.goals.len()).filter(|index| self.goals[*index].is_hard());
+        hard.into_iter().find(|index| self.change(*index, state, action, effect) > NOISE)
+    }
+
     /// The first goal before `upto` that an action makes worse that is known to take no broker out of a band.
     pub(crate) fn veto_but_bands(
         &self,

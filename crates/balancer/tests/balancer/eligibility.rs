@@ -573,11 +573,17 @@ fn racks_that_a_move_under_way_is_about_to_mend_are_no_reason_to_refuse_a_plan()
     check_request(
         "rack a: b0[t0* u0*] b1[t0 u0]\nrack b: b2[]\nmoving t0 -> b2",
         &Request::rebalance(&goals),
-        expect![[r#""#]],
+        expect![[r#"
+            u0: b0 -> b2: leader b0 -> b2
+            RackAwareGoal fixed
+        "#]],
     );
     check_request(
         "rack a: b0[t0* u0*] b1[t0 u0]\nrack b: b2[]\nmoving t0 -> b2",
         &Request::rebalance(&[Goal::RackAwareDistribution]),
-        expect![[r#""#]],
+        expect![[r#"
+            u0: b0 -> b2: leader b0 -> b2
+            RackAwareDistributionGoal fixed
+        "#]],
     );
 }

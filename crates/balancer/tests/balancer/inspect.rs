@@ -285,8 +285,9 @@ fn what_must_stay_stays() {
         &immigrants,
         &plan,
         expect![[r#"
-        t-0: the replica on broker 0 serves and leaves, but only immigrant replicas may move
-    "#]],
+            t-0: broker 2 gets leadership, but only immigrant replicas may move
+            t-0: the replica on broker 0 serves and leaves, but only immigrant replicas may move
+        "#]],
     );
 }
 
@@ -374,6 +375,7 @@ fn disks_are_there_and_serve() {
     let removal = Operation::RemoveDisks(BTreeSet::from([(BrokerId(2), "/a".to_owned())]));
     let request = Request { operation: removal, ..request };
     expect![[r#"
+        t-0: broker 2 gets a replica, but nothing is to be copied between brokers
         t-0: disk `/a` of broker 2 gets a replica and does not serve
     "#]]
     .assert_eq(&findings(&picture, &request, onto("/a", "")));
@@ -395,7 +397,14 @@ fn operations_that_copy_nothing_between_brokers_move_nothing_there() {
 #[test]
 fn leadership_of_what_is_in_its_place_stays_if_only_immigrants_move() {
     let immigrants = Request { only_immigrants: true, ..Request::default() };
-    check(FOUR, &immigrants, &[change("t", &[0, 1], &[1, 0])], expect![[r#""#]]);
+    check(
+        FOUR,
+        &immigrants,
+        &[change("t", &[0, 1], &[1, 0])],
+        expect![[r#"
+        t-0: broker 1 gets leadership, but only immigrant replicas may move
+    "#]],
+    );
     // Whoever is left takes over from a leader that is offline.
     check("rack a: b0[t0*!] b1[t0]", &immigrants, &[change("t", &[0, 1], &[1, 0])], expect![""]);
 }
@@ -406,5 +415,8 @@ fn a_replica_changes_disks_once() {
     let to = |name: &str| DiskChange { broker: BrokerId(0), from: "d0".to_owned(), to: name.to_owned() };
     let twice = Change { disks: vec![to("d1"), to("d2")], disk_megabytes: 10.0, ..change("t", &[0], &[0]) };
     let request = Request { operation: Operation::RebalanceDisks, ..Request::default() };
-    expect![[r#""#]].assert_eq(&findings(&picture, &request, vec![twice]));
+    expect![[r#"
+        t-0: disk `d2` of broker 0 is the second one for the same replica
+    "#]]
+    .assert_eq(&findings(&picture, &request, vec![twice]));
 }

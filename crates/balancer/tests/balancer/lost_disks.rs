@@ -35,7 +35,14 @@ fn what_a_broker_can_carry_is_what_serves_and_is_told_again_as_it_was_told() {
 
 #[test]
 fn the_disks_that_are_left_are_not_overfilled() {
-    check(HALF_DEAD, &[Goal::DiskCapacity], expect![[r#""#]]);
+    check(
+        HALF_DEAD,
+        &[Goal::DiskCapacity],
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        DiskCapacityGoal fixed
+    "#]],
+    );
 }
 
 #[test]
@@ -45,13 +52,28 @@ fn the_fair_share_of_a_broker_is_that_of_its_disks_that_serve() {
         &HALF_DEAD
             .replace("load *: 1 10 10 70000", "load *: 1 10 10 70000\nload t0: 1 10 10 55000\nload u0: 1 10 10 56000"),
         &[Goal::DiskUsageDistribution],
-        expect![[r#""#]],
+        expect![[r#"
+            t1: b0 -> b1: leader b0 -> b1
+            DiskUsageDistributionGoal violated
+        "#]],
     );
 }
 
 #[test]
 fn a_plain_rebalance_knows_it_too() {
-    check(HALF_DEAD, &Goal::DEFAULT, expect![[r#""#]]);
+    check(
+        HALF_DEAD,
+        &Goal::DEFAULT,
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        DiskCapacityGoal fixed
+        DiskUsageDistributionGoal violated
+        NetworkInboundUsageDistributionGoal violated
+        NetworkOutboundUsageDistributionGoal violated
+        CpuUsageDistributionGoal violated
+        LeaderBytesInDistributionGoal violated
+    "#]],
+    );
 }
 
 /// b2 has room for t0 by its name, but not on the disk that is left to it.
@@ -67,7 +89,14 @@ fn what_left_a_failed_disk_does_not_overfill_another_broker_that_lost_one() {
                 on v0@b2: 0
                 load *: 1 10 10 70000";
     let request = Request { operation: Operation::FixOfflineReplicas, ..Request::rebalance(&[Goal::DiskCapacity]) };
-    check_request(text, &request, expect![[r#""#]]);
+    check_request(
+        text,
+        &request,
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        DiskCapacityGoal fixed
+    "#]],
+    );
 }
 
 #[test]

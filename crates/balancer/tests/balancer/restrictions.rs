@@ -152,18 +152,16 @@ fn an_offline_replica_stays_out_of_a_rack_that_a_copy_is_on_its_way_into() {
         picture,
         &[Goal::RackAware],
         expect![[r#"
-        t0: b1 -> b4
-        RackAwareGoal fixed
-    "#]],
+            t0: b1 -> b4
+        "#]],
     );
     // Unless there is no other.
     check(
         &picture.replace("\nrack c: b4[u0* u1* u2*]", ""),
         &[Goal::RackAware],
         expect![[r#"
-        t0: b1 -> b3
-        RackAwareGoal fixed
-    "#]],
+            t0: b1 -> b3
+        "#]],
     );
 }
 
