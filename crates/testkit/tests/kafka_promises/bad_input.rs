@@ -86,7 +86,7 @@ async fn a_broker_that_is_not_there_is_named(world: &World) {
 async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
     let partition = TopicPartition::new(world.topic(&[&[0, 1]]).await, 0);
     let record = Record { value: Some(Bytes::from_static(b"value")), ..Record::default() };
-    let good = records::encode_batch(&[record], &plain()).expect("a batch");
+    let good = records::encode_batch(std::slice::from_ref(&record), &plain()).expect("a batch");
     // Lengths before the checksum, the format, what is checked, and the end.
     let wounded = |place: usize, byte: u8| {
         let mut bad = good.to_vec();
@@ -104,6 +104,10 @@ async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
         assert!(answer.is_err(), "{bad:?} was written: {answer:?}");
     }
     assert_eq!(produce(world, &partition, good, Writing::Plain).await, Ok(0), "nothing is there");
+    // Where a batch goes is not for its producer to say, so this is none.
+    let two = records::encode_batch(&[record.clone(), record], &plain()).expect("a batch");
+    let far_away = [&i64::MAX.to_be_bytes()[..], &two[8..]].concat();
+    assert_eq!(produce(world, &partition, Bytes::from(far_away), Writing::Plain).await, Ok(1));
 }
 
 async fn an_unknown_version_of_the_first_question_is_answered(world: &World) {
