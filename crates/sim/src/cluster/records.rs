@@ -260,7 +260,7 @@ impl Cluster {
         Ok(found.map_or((-1, -1, -1), |(timestamp, offset)| (timestamp, offset, epoch)))
     }
 
-    fn led_by(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(&Topic, &Partition), Refusal> {
+    pub(super) fn led_by(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(&Topic, &Partition), Refusal> {
         let (topic, partition) = self.lookup(tp).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
         if partition.registration.leader != Some(asked) {
             return Err(Code::NotLeaderOrFollower.plain());
