@@ -209,7 +209,15 @@ async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
     let topic = NewTopic { name: "unanswered".to_owned(), layout, configs: BTreeMap::new() };
     assert!(client.create_topics(&[topic], false).await.whole().is_err());
     assert!(sim.say("topics").iter().any(|line| line.starts_with("unanswered")));
-    for fault in ["load topic-0 2MB", "swing topic-0 50%", "hot topic-0 3 10x", "lose-rack b", "# a remark", ""] {
+    for fault in [
+        "slow-disk 0 1 10",
+        "load topic-0 2MB",
+        "swing topic-0 50%",
+        "hot topic-0 3 10x",
+        "lose-rack b",
+        "# a remark",
+        "",
+    ] {
         let answer = sim.say(fault);
         assert!(answer.is_empty() || answer == ["done"], "{fault}: {answer:?}");
     }

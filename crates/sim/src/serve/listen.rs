@@ -34,6 +34,8 @@ const SHORT: usize = 64 * 1024;
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a client may leave an answer unread: as long as Kafka keeps an idle connection.
 const READING_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a client may say nothing before it has logged in, at each step: as long as Kafka keeps an idle connection.
+const STRANGERS_PATIENCE: Duration = Duration::from_secs(600);
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -189,7 +191,10 @@ impl Listener {
         let cap = if login.is_some() { STRANGERS_CAP } else { evenkeel_kafka::frame::DEFAULT_CAP };
         let mut frames = FrameReader::with_cap(reader, cap);
         loop {
-            let (frame, _room) = match self.arriving(&mut frames).await {
+            // Who is in may be silent for as long as it likes; who is not takes somebody's place.
+            let patience = if login.is_some() { STRANGERS_PATIENCE } else { Duration::MAX };
+            let Ok(arrived) = timeout(patience, self.arriving(&mut frames)).await else { return };
+            let (frame, _room) = match arrived {
                 Ok(Some(arrived)) => arrived,
                 Ok(None) => return,
                 Err(error) => {

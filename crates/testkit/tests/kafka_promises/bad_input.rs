@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use evenkeel_kafka::{
-    BrokerId, Error, Remedy, TopicPartition,
+    BrokerId, Error, ErrorCode, Remedy, TopicPartition,
     calls::{configs::Resource, produce::Writing},
     message,
     records::{self, Record},
@@ -103,11 +103,14 @@ async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
         let answer = produce(world, &partition, Bytes::from(bad.clone()), Writing::Plain).await;
         assert!(answer.is_err(), "{bad:?} was written: {answer:?}");
     }
-    assert_eq!(produce(world, &partition, good, Writing::Plain).await, Ok(0), "nothing is there");
-    // Where a batch goes is not for its producer to say, so this is none.
+    // Where a batch goes is not for its producer to say.
     let two = records::encode_batch(&[record.clone(), record], &plain()).expect("a batch");
-    let far_away = [&i64::MAX.to_be_bytes()[..], &two[8..]].concat();
-    assert_eq!(produce(world, &partition, Bytes::from(far_away), Writing::Plain).await, Ok(1));
+    for base in [i64::MAX, 7, -1] {
+        let placed = [&base.to_be_bytes()[..], &two[8..]].concat();
+        let answer = produce(world, &partition, Bytes::from(placed), Writing::Plain).await;
+        assert_eq!(answer.map_err(|refusal| refusal.code), Err(ErrorCode(87)), "at {base}");
+    }
+    assert_eq!(produce(world, &partition, good, Writing::Plain).await, Ok(0), "nothing is there");
 }
 
 async fn an_unknown_version_of_the_first_question_is_answered(world: &World) {
