@@ -90,7 +90,7 @@ fn real_answers_hold_what_matters_most() {
     assert_eq!((hands.error_code, hands.mechanisms.len()), (0, 3));
     let frame = read(ApiKey::SaslAuthenticate, 2);
     let login = message::decode_response::<SaslAuthenticateRequest>(frame, 2, limits).expect("an answer");
-    assert_eq!((login.error_code, login.error_message), (0, None));
+    assert_eq!(login.error_code, 0);
 }
 
 #[test]
