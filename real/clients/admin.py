@@ -1,8 +1,8 @@
-"""Life of a topic as an administrator with kafka-python sees it: every administrative call that Evenkeel makes too.
+"""A cluster as an administrator with kafka-python sees it: everything that client offers but consumer groups.
 
     admin.py BOOTSTRAP TOPIC [--user NAME PASSWORD AUTHORITY]
 
-Needs brokers 0 to 3 with two log directories each, and a topic name that is free. Exits with 0 if all went as it goes
+Needs brokers 0 to 3 with two log directories each and an authorizer, and a topic name that is free. Exits with 0 if all went as it goes
 on Apache Kafka; otherwise the traceback says what did not.
 
 Each question may go to another broker, and each broker hears in its own time of what the controller has decided. So
@@ -14,10 +14,15 @@ import sys
 from functools import partial
 
 import security
+from admin_acls import permissions
+from admin_features import features
+from admin_transactions import transactions
+from admin_users import users
 from eventually import eventually
 from kafka import TopicPartition, TopicPartitionReplica
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic, OffsetSpec
-from kafka.errors import KafkaError, NoError
+from kafka.errors import NoError
+from refusal import refused
 
 PREFERRED = 0
 
@@ -25,6 +30,7 @@ PREFERRED = 0
 def main(bootstrap, topic, who):
     door = security.for_kafka_python(who)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","), client_id="admin.py", **door)
+    what_brokers_speak(admin)
     a_cluster_of_four(admin)
     a_quorum_that_four_follow(admin)
     a_topic_is_made(admin, topic)
@@ -36,8 +42,17 @@ def main(bootstrap, topic, who):
     it_moves(admin, topic)
     its_leader_is_elected(admin, topic)
     a_replica_changes_its_directory(admin, topic)
+    transactions(admin, bootstrap, topic, door)
     it_is_deleted(admin, topic)
+    users(admin, bootstrap, f"{topic}-user", who)
+    permissions(admin, f"{topic}-reader")
+    features(admin)
     admin.close()
+
+
+def what_brokers_speak(admin):
+    assert admin.api_versions(), "nothing"
+    assert all(admin.get_broker_version_data(broker) for broker in range(4))
 
 
 def a_cluster_of_four(admin):
@@ -72,6 +87,7 @@ def a_topic_is_made(admin, topic):
 
     eventually(lambda: in_sync() == [[0, 1], [1, 2]])
     eventually(lambda: topic in admin.list_topics())
+    admin.wait_for_topics([topic])
     first = TopicPartition(topic, 0)
     eventually(lambda: admin.list_partition_offsets({first: OffsetSpec.LATEST})[first].offset == 0)
 
@@ -189,16 +205,6 @@ def replicas_and_leader(admin, topic):
     """Of its first partition, out of one answer: two might come from two brokers."""
     first = partitions(admin, topic).get(0, {})
     return first.get("replica_nodes"), first.get("leader_id")
-
-
-def refused(call, code):
-    """The call fails, and with this error code."""
-    try:
-        answer = call()
-    except KafkaError as error:
-        assert error.errno == code, repr(error)
-    else:
-        raise AssertionError(f"not refused: {answer}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ mod doors;
 mod show;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use evenkeel_sim::cluster::{BrokerSpec, DirSpec, NewTopic, Reporter};
 use evenkeel_sim::serve::{Listener, World};
@@ -107,6 +108,9 @@ enum Output {
     Json,
 }
 
+/// How long signals, commands and clients may have to wait for what the cluster has missed.
+const DILIGENCE: Duration = Duration::from_millis(500);
+
 /// Runs a simulated cluster until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     // Only fails when a provider is there already, which is as good.
@@ -121,7 +125,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 async fn serve(args: Args) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let cluster = args.cluster()?;
-    let world = World::with_speed(cluster, args.speed);
+    let world = World::with_diligence(cluster, args.speed, Some(DILIGENCE));
     let doors = Doors::make(args.tls, args.user.as_deref(), args.password_file.as_deref(), args.dir.clone())?;
     let listener = doors.install(Listener::plain(world.clone()));
     for id in 0..args.brokers {

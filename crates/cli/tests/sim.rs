@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_kafka::calls::offsets::{Isolation, Place};
-use evenkeel_kafka::calls::topics::Which;
+use evenkeel_kafka::calls::topics::{Layout, NewTopic, Which};
 use evenkeel_kafka::client::{Client, Settings};
 use evenkeel_kafka::connect::{Connector, Tcp, Tls, TlsFiles};
 use evenkeel_kafka::login::scram::Hash;
@@ -179,18 +179,38 @@ async fn a_cluster_is_driven_by_hand_and_a_client_sees_it() {
     }
     assert_eq!(brokers(&client).await, [0, 1, 2, 3]);
 
-    // Every other fault.
+    // Every other fault, and what is to be seen of it.
+    let seen = |sim: &mut Sim, broker: usize, what: &str| {
+        let status = sim.say("status");
+        assert!(status[0].starts_with("broker  rack  state") && status.len() > 4, "{status:#?}");
+        status[1 + broker].contains(what)
+    };
+    for (fault, broker, what, mended) in [
+        ("slow-disk 0 1 10", 0, "disk at 10 %", "slow-disk 0 1 100"),
+        ("slow-link 1 10", 1, "link at 10 %", "slow-link 1 100"),
+        ("cut 2", 2, "cut off", "mend 2"),
+        ("fail-dir 1 0", 1, "failed", "mend-dir 1 /data/d0"),
+        ("full-disk 1 1", 1, "failed", "mend-dir 1 1"),
+    ] {
+        assert!(!seen(&mut sim, broker, what), "{what} before {fault}");
+        sim.obeys(fault);
+        assert!(seen(&mut sim, broker, what), "no {what} after {fault}");
+        sim.obeys(mended);
+        assert!(!seen(&mut sim, broker, what), "{what} after {mended}");
+    }
+    sim.obeys("stale 0 3600");
+    assert!(seen(&mut sim, 0, "metadata stand still"));
+    sim.obeys("stale 0 1");
+    eventually("its second is over", async || !sim.say("status")[1].contains("metadata stand still")).await;
+    eventually("all are back", async || brokers(&client).await == [0, 1, 2, 3]).await;
+    // Whoever is asked: the answer is lost, and the deed is done.
+    (0..4).for_each(|broker| sim.obeys(&format!("lose-answer {broker} CreateTopics")));
+    let layout = Layout::Automatic { partitions: Some(1), replication_factor: Some(1) };
+    let topic = NewTopic { name: "unanswered".to_owned(), layout, configs: BTreeMap::new() };
+    assert!(client.create_topics(&[topic], false).await.whole().is_err());
+    assert!(sim.say("topics").iter().any(|line| line.starts_with("unanswered")));
     for fault in [
         "slow-disk 0 1 10",
-        "slow-link 1 10",
-        "cut 2",
-        "mend 2",
-        "stale 0 1",
-        "lose-answer 1 Metadata",
-        "fail-dir 1 0",
-        "mend-dir 1 /data/d0",
-        "full-disk 1 1",
-        "mend-dir 1 1",
         "load topic-0 2MB",
         "swing topic-0 50%",
         "hot topic-0 3 10x",

@@ -241,20 +241,24 @@ impl Connection {
         while let Some(throttled) = self.inner.waiting.throttled() {
             sleep_until(throttled).await;
         }
-        let (correlation, answer) = self.inner.waiting.expect_answer().map_err(CallError::NotSent)?;
+        let mut deadline = Instant::now() + patience;
+        // First a place, then a caller: who gives up before there is one has sent nothing, and nobody waits for an answer
+        // to it. A closed outbox means that the writer has ended, and it has told `waiting` why.
+        let place = timeout_at(deadline, self.inner.outbox.reserve()).await;
+        let Ok(place) = place else {
+            self.inner.waiting.end_if_silent();
+            return Err(CallError::TimedOut(patience));
+        };
+        let (correlation, mut answer) = self.inner.waiting.expect_answer().map_err(CallError::NotSent)?;
         let frame = message::encode_request(request, version, correlation, &self.inner.client_id).map_err(|error| {
             self.inner.waiting.forget(correlation);
             CallError::Encode(error)
         })?;
-        let exchanged = async {
-            // A closed outbox means that the writer has ended, and it has told `waiting` why.
-            let _ = self.inner.outbox.send(frame).await;
-            answer.await
-        };
-        tokio::pin!(exchanged);
-        let mut deadline = Instant::now() + patience;
+        if let Ok(place) = place {
+            place.send(frame);
+        }
         loop {
-            match timeout_at(deadline, &mut exchanged).await {
+            match timeout_at(deadline, &mut answer).await {
                 Ok(Ok(Ok(frame))) => return Ok(frame),
                 Ok(Ok(Err(ended))) => return Err(CallError::Lost(ended)),
                 Ok(Err(_)) => return Err(CallError::Lost(Ended::Closed)),

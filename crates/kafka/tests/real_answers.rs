@@ -75,6 +75,24 @@ fn answers_of_real_brokers_are_read_and_written_to_the_byte() {
     }
 }
 
+/// An empty list has no layout that could be wrong, and neither has a refusal.
+#[test]
+fn real_answers_hold_what_matters_most() {
+    let read = |key, version| Bytes::from(fs::read(file(key, version)).expect("an answer"));
+    let limits = Limits::KNOWN_PEER;
+    let frame = read(ApiKey::ListPartitionReassignments, 0);
+    let listed = message::decode_response::<ListPartitionReassignmentsRequest>(frame, 0, limits).expect("an answer");
+    let one = &listed.topics[0].partitions[0];
+    let sizes = [&one.replicas, &one.adding_replicas, &one.removing_replicas].map(Vec::len);
+    assert_eq!(sizes, [4, 2, 2]);
+    let frame = read(ApiKey::SaslHandshake, 1);
+    let hands = message::decode_response::<SaslHandshakeRequest>(frame, 1, limits).expect("an answer");
+    assert_eq!((hands.error_code, hands.mechanisms.len()), (0, 3));
+    let frame = read(ApiKey::SaslAuthenticate, 2);
+    let login = message::decode_response::<SaslAuthenticateRequest>(frame, 2, limits).expect("an answer");
+    assert_eq!(login.error_code, 0);
+}
+
 #[test]
 fn a_real_answer_cut_anywhere_is_refused() {
     for (key, spoken) in versions::CLIENT {

@@ -53,11 +53,13 @@ codes! {
     InvalidTxnState = 48, "The producer attempted a transactional operation in an invalid state.";
     InvalidProducerIdMapping = 49, "The producer attempted to use a producer id which is not currently assigned to its transactional id.";
     InvalidTransactionTimeout = 50, "The transaction timeout is larger than the maximum value allowed by the broker.";
+    TransactionCoordinatorFenced = 52, "Indicates that the transaction coordinator sending a WriteTxnMarker is no longer the current coordinator for a given producer.";
     OperationNotAttempted = 55, "The broker did not attempt to execute this operation.";
     KafkaStorageError = 56, "Disk error when trying to access log file on the disk.";
     LogDirNotFound = 57, "The user-specified log directory is not found in the broker config.";
     SaslAuthenticationFailed = 58, "SASL Authentication failed.";
     UnknownProducerId = 59, "This exception is raised by the broker if it could not locate the producer metadata associated with the producerId in question.";
+    DelegationTokenAuthDisabled = 61, "Delegation Token feature is not enabled.";
     FencedLeaderEpoch = 74, "The leader epoch in the request is older than the epoch on the broker.";
     UnknownLeaderEpoch = 75, "The leader epoch in the request is newer than the epoch on the broker.";
     PreferredLeaderNotAvailable = 80, "The preferred leader was not available.";
@@ -66,10 +68,16 @@ codes! {
     NoReassignmentInProgress = 85, "No partition reassignment is in progress.";
     InvalidRecord = 87, "This record has failed the validation on broker and hence will be rejected.";
     ProducerFenced = 90, "There is a newer producer with the same transactionalId which fences the current one.";
+    ResourceNotFound = 91, "A request illegally referred to a resource that does not exist.";
+    DuplicateResource = 92, "A request illegally referred to the same resource twice.";
+    UnacceptableCredential = 93, "Requested credential would not meet criteria for acceptability.";
+    InvalidUpdateVersion = 95, "The given update version was invalid.";
     UnknownTopicId = 100, "This server does not host this topic ID.";
     InconsistentTopicId = 103, "The log's topic ID did not match the topic ID in the request.";
     BrokerIdNotRegistered = 102, "The given broker ID was not registered.";
+    TransactionalIdNotFound = 105, "The transactionalId could not be found.";
     MismatchedEndpointType = 114, "The request was sent to an endpoint of the wrong type.";
+    InvalidRegularExpression = 128, "The regular expression is not valid.";
 }
 
 impl Code {

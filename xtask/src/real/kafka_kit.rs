@@ -28,6 +28,8 @@ const SOURCE: &str = "real/kafka";
 const SOURCE_FILES: [&str; 4] = ["pom.xml", "jvm.options", "log4j2.xml", "users.json"];
 const COPY_LIBRARIES: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 const ARCHIVE: &str = "classes.jsa";
+/// Names another Kafka than the one in the pom, to see what differs there.
+const VERSION: &str = "EVENKEEL_KAFKA_VERSION";
 const CHECKPOINT: &str = "bootstrap.checkpoint";
 /// What a node logs once it serves.
 const STARTED: &str = "Kafka Server started";
@@ -38,10 +40,12 @@ pub(super) fn folder(workspace: &Workspace) -> Result<PathBuf> {
     let mut parts = cache::contents(&source, &SOURCE_FILES)?;
     // An archive of classes is of use to the very build of Java that made it.
     parts.push(java_version()?.into_bytes());
+    let version = std::env::var(VERSION).ok();
+    parts.extend(version.clone().map(String::into_bytes));
     let kit = cache::folder("kafka", &parts)?;
     cache::make_once(&kit, |folder| {
         println!("fetching the libraries of Apache Kafka, once");
-        lay_out(&source, folder, &kit)
+        lay_out(&source, folder, &kit, version.as_deref())
     })?;
     // The archive remembers where its libraries were, so it is made in the kit's final place.
     if !kit.join(ARCHIVE).is_file() {
@@ -56,7 +60,7 @@ fn java_version() -> Result<String> {
 }
 
 /// Fills `folder`, which will be called `kit`.
-fn lay_out(source: &Path, folder: &Path, kit: &Path) -> Result<()> {
+fn lay_out(source: &Path, folder: &Path, kit: &Path, version: Option<&str>) -> Result<()> {
     // Maven may want to write beside the pom, and the repository is no place for that.
     let pom = folder.join("pom.xml");
     for file in SOURCE_FILES {
@@ -69,6 +73,7 @@ fn lay_out(source: &Path, folder: &Path, kit: &Path) -> Result<()> {
             .arg(&pom)
             .arg(COPY_LIBRARIES)
             .arg("-DincludeScope=runtime")
+            .args(version.map(|version| format!("-Dkafka.version={version}")))
             .arg(format!("-DoutputDirectory={}", text(&libraries)?)),
     )
     .context("the libraries of Apache Kafka could not be fetched (this needs Maven)")?;

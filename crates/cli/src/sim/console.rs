@@ -8,7 +8,7 @@ use evenkeel_sim::serve::{Listener, World};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::command::{Command, parse};
-use super::{Args, deed};
+use super::{Args, deed, show};
 use crate::printable;
 
 /// Why no more commands come.
@@ -70,6 +70,10 @@ impl Console {
                 self.world.look(|cluster| deed::known(cluster, broker))?;
                 self.world.lose_answer(broker, api_key);
                 Ok("done\n".to_owned())
+            }
+            Command::Status => {
+                let status = self.world.with(|cluster| deed::obey(cluster, &Command::Status))?;
+                Ok(status + &show::left_out(self.world.left_out()))
             }
             other => self.world.with(|cluster| deed::obey(cluster, &other)),
         }

@@ -27,10 +27,11 @@ pub(super) fn status(brokers: &[BrokerStatus], copies: &[CopyStatus], controller
     for broker in brokers {
         let shown = if Some(broker.id) == controller { " (controller)" } else { "" };
         let slow = if broker.link_pace < 1.0 { slow("link", broker.link_pace) } else { String::new() };
+        let stale = if broker.stale { ", metadata stand still" } else { "" };
         rows.push(vec![
             broker.id.to_string(),
             broker.rack.clone().unwrap_or_else(|| "-".to_owned()),
-            format!("{}{shown}{slow}", state(broker.state)),
+            format!("{}{shown}{slow}{stale}", state(broker.state)),
             count(broker.replicas as u64),
             count(broker.leaders as u64),
             count(broker.out_of_sync as u64),
@@ -59,6 +60,17 @@ pub(super) fn status(brokers: &[BrokerStatus], copies: &[CopyStatus], controller
         text.push_str(&format!("and {} more copies\n", count((copies.len() - MOST_COPIES) as u64)));
     }
     text
+}
+
+/// What the cluster's clock has lost, if it has: see [`evenkeel_sim::serve::World::with_diligence`].
+pub(super) fn left_out(millis: i64) -> String {
+    match millis / 1_000 {
+        0 => String::new(),
+        seconds => format!(
+            "{} seconds of the cluster have been left out: it takes longer than its time; a smaller --speed would do\n",
+            count(seconds.unsigned_abs())
+        ),
+    }
 }
 
 fn state(state: BrokerState) -> &'static str {

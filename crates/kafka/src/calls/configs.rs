@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use futures::{StreamExt, stream};
 use kafka_protocol::messages::{
     self, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
     describe_configs_request::DescribeConfigsResource,
@@ -16,6 +17,8 @@ use crate::{
 
 /// Topics asked for in one request; all their settings come back.
 const RESOURCES_AT_ONCE: usize = 500;
+/// Brokers asked at the same time.
+const BROKERS_AT_ONCE: usize = 16;
 
 /// Whose settings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,7 +221,8 @@ fn alterable(name: &str, change: &Change) -> AlterableConfig {
         .with_value(value.map(|value| text(value)))
 }
 
-/// Asks about things piece by piece. A broker that does not answer keeps nobody from asking the others.
+/// Asks about things piece by piece, and brokers about their own at the same time: one that does not answer takes all
+/// the patience there is, and keeps nobody from asking the others.
 async fn of_each<Asked: About, T, Asking>(
     things: impl Iterator<Item = Asked>,
     ask: impl Fn(Vec<Asked>) -> Asking,
@@ -226,17 +230,27 @@ async fn of_each<Asked: About, T, Asking>(
 where
     Asking: Future<Output = Result<BTreeMap<Resource, Result<T, Refusal>>, Error>>,
 {
+    let (anywhere, at_brokers): (Vec<_>, Vec<_>) =
+        pieces(things).into_iter().partition(|some| asked_at(some) == To::Any);
+    let of_all = async {
+        let mut told = Vec::new();
+        for some in anywhere {
+            told.push(ask(some).await);
+            // Whom nobody answers need not ask on.
+            if told.last().is_some_and(Result::is_err) {
+                break;
+            }
+        }
+        told
+    };
+    let asking: Vec<_> = at_brokers.into_iter().map(&ask).collect();
+    let (of_all, of_brokers) = tokio::join!(of_all, stream::iter(asking).buffered(BROKERS_AT_ONCE).collect::<Vec<_>>());
     let mut told = Changes { answers: BTreeMap::new(), interrupted: None };
-    for some in pieces(things) {
-        let to = asked_at(&some);
-        match ask(some).await {
+    for outcome in of_all.into_iter().chain(of_brokers) {
+        match outcome {
             Ok(answers) => told.answers.extend(answers),
             Err(error) => {
                 told.interrupted.get_or_insert(error);
-                // Whom nobody answers need not ask on.
-                if to == To::Any {
-                    break;
-                }
             }
         }
     }

@@ -77,10 +77,10 @@ impl Client {
                             into.insert((*partition).clone(), result);
                         }
                     }
-                    Err(error) if error.remedy() == Remedy::AskUser => return Err(error),
                     Err(error) => {
                         // What others have said or written is not to be forgotten because of it.
-                        if effect == Effect::Once && !super::may_repeat(&error, effect, failures) {
+                        let once = effect == Effect::Once && !super::may_repeat(&error, effect, failures);
+                        if once || error.remedy() == Remedy::AskUser {
                             answers.extend(partitions.iter().map(|one| ((*one).clone(), Err(no_answer(&error)))));
                             silent.extend(partitions);
                         }

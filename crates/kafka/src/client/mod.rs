@@ -18,7 +18,7 @@ use std::{
 };
 
 use kafka_protocol::protocol::Request;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::{
     connect::{Address, Connector},
@@ -222,11 +222,9 @@ impl Client {
     {
         let (address, connection) = self.connect(call.to, until).await?;
         let patience = self.request_patience(until);
-        let answer = make(connection, patience).await.map_err(|source| Error::Call {
-            operation: call.operation,
-            address,
-            source,
-        })?;
+        // A connection that is throttled waits for longer than a request may take; the caller does not.
+        let made = timeout_at(until, make(connection, patience)).await.unwrap_or(Err(CallError::TimedOut(patience)));
+        let answer = made.map_err(|source| Error::Call { operation: call.operation, address, source })?;
         verdict(&answer).map_err(|refusal| Error::Refused { operation: call.operation, refusal })?;
         Ok(answer)
     }

@@ -151,6 +151,25 @@ async fn a_throttled_client_waits_as_long_as_it_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_found_no_place_is_not_waited_for() {
+    let (connection, mut other) = connected().await;
+    // More than the pipe and the queue before it hold, while nobody reads.
+    let briefly = Duration::from_millis(10);
+    let request = MetadataRequest::default();
+    let calls = (0..500).map(|_| connection.call(&request, briefly));
+    assert!(futures::future::join_all(calls).await.iter().all(Result::is_err));
+    let peer = async {
+        while let Ok(Ok(Some(frame))) = tokio::time::timeout(briefly, other.frames.next()).await {
+            let request = RawRequest::parse(frame).unwrap();
+            other.send(&encode_response(&named("late"), request.version, request.correlation).unwrap()).await;
+        }
+    };
+    peer.await;
+    tokio::time::sleep(2 * PATIENCE).await;
+    assert!(connection.ended().is_none(), "all that was sent was answered: {:?}", connection.ended());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_asked_for_ends_the_connection() {
     let (connection, mut other) = connected().await;
     let peer = async {

@@ -80,6 +80,7 @@ static SHAPES: LazyLock<BTreeMap<(i16, Direction), Shape>> = LazyLock::new(|| {
         include_str!("shapes/cluster.txt"),
         include_str!("shapes/admin.txt"),
         include_str!("shapes/records.txt"),
+        include_str!("shapes/governance.txt"),
     ] {
         let mut lines = table.lines().peekable();
         while let Some(line) = lines.next() {

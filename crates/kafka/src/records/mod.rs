@@ -257,11 +257,16 @@ pub fn encode_batch(records: &[Record], options: &BatchOptions) -> Result<Bytes,
     head.seal(&body)
 }
 
-/// The mark that ends a producer's transaction in one partition, as a coordinator has it written.
-pub fn encode_marker(producer: Producer, commit: bool, timestamp: i64) -> Result<Bytes, RecordsError> {
+/// The mark that ends a producer's transaction in one partition, as a coordinator of this epoch has it written.
+pub fn encode_marker(
+    producer: Producer,
+    commit: bool,
+    coordinator_epoch: i32,
+    timestamp: i64,
+) -> Result<Bytes, RecordsError> {
     // Version and kind; version and epoch of the coordinator.
     let key = [0, 0, 0, u8::from(commit)];
-    let value = [0; 6];
+    let value = [&[0, 0][..], &coordinator_epoch.to_be_bytes()].concat();
     let mark = Record {
         key: Some(Bytes::copy_from_slice(&key)),
         value: Some(Bytes::copy_from_slice(&value)),

@@ -152,7 +152,7 @@ fn a_batch_at_its_place_is_the_same_batch() {
 #[test]
 fn a_marker_is_read_by_the_codec_too() {
     for commit in [true, false] {
-        let marker = encode_marker(Producer { id: 7, epoch: 3, sequence: 40 }, commit, 9).unwrap();
+        let marker = encode_marker(Producer { id: 7, epoch: 3, sequence: 40 }, commit, 0, 9).unwrap();
         let head = read(marker.clone())[0].head;
         assert_eq!((head.control, head.transactional, head.producer.sequence), (true, true, -1));
         let theirs = RecordBatchDecoder::decode(&mut marker.clone()).unwrap();

@@ -2,7 +2,8 @@
 //! ever.
 //!
 //! What a fetch brought is kept closed and opened batch by batch, so that a position moves only with the records that
-//! are handed out, and so that no call takes more memory than one batch beyond [`HELD_AT_ONCE`].
+//! are handed out, and so that what is open takes no more memory than one batch beyond [`HELD_AT_ONCE`]. What is closed
+//! comes on top of that: up to [`FetchLimits::total_bytes`] from each leader, or a single batch if that is larger.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -86,6 +87,8 @@ pub struct TopicReader {
     topic: String,
     isolation: Isolation,
     limits: FetchLimits,
+    /// The partition whose next batch did not fit, if one did not.
+    made_room_for: Option<i32>,
     /// Where each partition goes on.
     positions: BTreeMap<TopicPartition, i64>,
     /// Where each partition is to end.
@@ -133,6 +136,7 @@ impl TopicReader {
             topic: topic.to_owned(),
             isolation,
             limits: FetchLimits::default(),
+            made_room_for: None,
             positions: BTreeMap::new(),
             ends: BTreeMap::new(),
             until,
@@ -291,6 +295,10 @@ impl TopicReader {
                     let index = unread.partition.partition;
                     records.extend(taken.records.into_iter().map(|stored| TopicRecord { partition: index, stored }));
                     self.positions.insert(unread.partition.clone(), taken.next);
+                    if self.made_room_for == Some(index) {
+                        // All partitions have had it meanwhile, and the next batch is likely a usual one.
+                        (self.limits, self.made_room_for) = (FetchLimits::default(), None);
+                    }
                 }
                 None if matches!(unread.trouble, Trouble::None) => {
                     self.unread.pop_front();
@@ -342,6 +350,7 @@ impl TopicReader {
         }
         self.limits.partition_bytes = room.saturating_mul(2).min(LARGEST_ROOM);
         self.limits.total_bytes = self.limits.total_bytes.max(self.limits.partition_bytes);
+        self.made_room_for = Some(partition.partition);
         Ok(())
     }
 

@@ -60,8 +60,10 @@ struct Logs {
     start: [i64; 2],
     /// Questions for the topic that come before the broker has heard of it.
     unheard: usize,
-    /// Whether no batch ever fits an answer.
-    cramped: bool,
+    /// No batch fits an answer with less room than this.
+    cramped: i32,
+    /// The room that fetches gave each partition.
+    rooms: Vec<i32>,
     /// Whether all batches fit an answer.
     roomy: bool,
     /// What fetches of the second partition are refused with, and how often.
@@ -178,16 +180,18 @@ impl Logs {
         let asked: FetchRequest = request.decode(Limits::KNOWN_PEER).unwrap();
         let partitions = asked.topics[0].partitions.iter().map(|partition| {
             let index = partition.partition as usize;
+            let cramped = partition.partition_max_bytes < self.cramped;
+            self.rooms.push(partition.partition_max_bytes);
             let wanted = |(offset, batch): &&(i64, Bytes)| offset + count(batch) > partition.fetch_offset;
             // One batch at a time, and a piece of the next as real brokers do.
-            let most = match (self.roomy, self.cramped) {
+            let most = match (self.roomy, cramped) {
                 (true, _) => usize::MAX,
                 (_, true) => 1,
                 _ => 2,
             };
             let mut bytes = BytesMut::new();
             for (position, (_, batch)) in self.batches[index].iter().filter(wanted).take(most).enumerate() {
-                let whole = self.roomy || position == 0 && !self.cramped;
+                let whole = self.roomy || position == 0 && !cramped;
                 bytes.extend_from_slice(if whole { batch } else { &batch[..batch.len() / 2] });
             }
             let there = self.start[index]..=self.end(index);

@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_kafka::message::{MessageError, encode_response};
-use kafka_protocol::messages::api_versions_response::{
-    ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey,
-};
 use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::describe_quorum_response::{Node, PartitionData, ReplicaState, TopicData};
 use kafka_protocol::messages::describe_topic_partitions_response::{
@@ -22,31 +19,29 @@ use kafka_protocol::messages::{
 };
 
 use super::convert::{broker, brokers, outcome, text, topic, topic_id, uuid};
-use super::{Call, Reply, served};
+use super::feature_calls::versions;
+use super::{Call, Reply};
 use crate::cluster::{PartitionView, TopicView};
 use crate::code::Code;
 use crate::ids::BrokerId;
 
 /// The controller's node id, which no client gets to see but in DescribeQuorum.
-const CONTROLLER: i32 = 100;
+pub(super) const CONTROLLER: i32 = 100;
 /// What anybody may do with a topic, and with the cluster, where that is asked.
 const TOPIC_OPERATIONS: i32 = 0xdf8;
 const CLUSTER_OPERATIONS: i32 = 0x1fa0;
 /// max.request.partition.size.limit
 const PARTITIONS_AT_ONCE: i32 = 2_000;
-/// The metadata version of 4.3, and the feature that keeps eligible leader replicas.
-const FEATURES: [(&str, i16, i16, i16); 2] =
-    [("metadata.version", 7, 30, 30), ("eligible.leader.replicas.version", 0, 1, 1)];
 
 impl Call<'_> {
     pub(super) fn api_versions(&self) -> Result<Reply, MessageError> {
         self.decode::<ApiVersionsRequest>()?;
-        self.encode(&versions(0))
+        self.encode(&versions(self.cluster, 0))
     }
 
     /// A version we do not speak is answered in version 0, so that the client can choose another.
     pub(super) fn unsupported_version(&self) -> Result<Reply, MessageError> {
-        let response = versions(Code::UnsupportedVersion.number());
+        let response = versions(self.cluster, Code::UnsupportedVersion.number());
         encode_response(&response, 0, self.raw.correlation).map(Reply::Answer)
     }
 
@@ -220,26 +215,6 @@ impl Call<'_> {
         let (code, message) = outcome(&result);
         UnregisterBrokerResponse::default().with_error_code(code).with_error_message(message)
     }
-}
-
-pub(super) fn versions(error: i16) -> ApiVersionsResponse {
-    let keys = served().map(|(key, oldest, newest)| {
-        ApiVersion::default().with_api_key(key as i16).with_min_version(oldest).with_max_version(newest)
-    });
-    let response = ApiVersionsResponse::default().with_error_code(error).with_api_keys(keys.collect());
-    if error != 0 {
-        return response;
-    }
-    let supported = FEATURES.map(|(name, oldest, newest, _)| {
-        SupportedFeatureKey::default().with_name(text(name)).with_min_version(oldest).with_max_version(newest)
-    });
-    let finalized = FEATURES.map(|(name, _, _, level)| {
-        FinalizedFeatureKey::default().with_name(text(name)).with_max_version_level(level).with_min_version_level(level)
-    });
-    response
-        .with_supported_features(supported.to_vec())
-        .with_finalized_features_epoch(1)
-        .with_finalized_features(finalized.to_vec())
 }
 
 fn unknown(by_id: bool) -> Code {

@@ -1,8 +1,9 @@
 //! Logging in: SASL PLAIN and SCRAM, from the broker's side.
 //!
-//! A client that has not logged in may ask for versions and shake hands, and nothing else. The
-//! salt and the broker's part of the nonce come from the user's name and the client's nonce, not
-//! from chance: the simulated broker guards nothing, and the same story gives the same bytes.
+//! A client that has not logged in may ask for versions and shake hands, and nothing else. As in Kafka, passwords for
+//! PLAIN belong to the listener, and what SCRAM goes by is the cluster's, where it may change. The broker's part of the
+//! nonce comes from the client's, not from chance: the simulated broker guards nothing, and the same story gives the
+//! same bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +17,10 @@ use kafka_protocol::messages::{
     SaslHandshakeResponse,
 };
 
-use super::cluster_calls::versions;
 use super::convert::text;
+use super::feature_calls::versions;
 use super::{Reply, decode, served};
+use crate::cluster::Cluster;
 use crate::code::Code;
 
 /// Bytes of the broker's part of a nonce.
@@ -29,6 +31,11 @@ const NONCE: usize = 18;
 pub struct Users(BTreeMap<String, String>);
 
 impl Users {
+    /// Names and passwords.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, password)| (name.as_str(), password.as_str()))
+    }
+
     /// Lets one more in.
     pub fn with(mut self, name: &str, password: &str) -> Self {
         self.0.insert(name.to_owned(), password.to_owned());
@@ -88,22 +95,22 @@ impl Login {
     }
 
     /// Answers one request of a client that is not in yet.
-    pub fn handle(&mut self, frame: Bytes) -> Reply {
-        let reply = RawRequest::parse(frame).and_then(|raw| self.dispatch(&raw));
+    pub fn handle(&mut self, cluster: &Cluster, frame: Bytes) -> Reply {
+        let reply = RawRequest::parse(frame).and_then(|raw| self.dispatch(cluster, &raw));
         reply.unwrap_or_else(|error| Reply::Close(Some(error)))
     }
 
-    fn dispatch(&mut self, raw: &RawRequest) -> Result<Reply, MessageError> {
+    fn dispatch(&mut self, cluster: &Cluster, raw: &RawRequest) -> Result<Reply, MessageError> {
         let key = ApiKey::try_from(raw.key).ok();
         let spoken =
             served().any(|(served, oldest, newest)| Some(served) == key && (oldest..=newest).contains(&raw.version));
         let frame = match key {
             Some(ApiKey::ApiVersions) if !spoken => {
-                encode_response(&versions(Code::UnsupportedVersion.number()), 0, raw.correlation)
+                encode_response(&versions(cluster, Code::UnsupportedVersion.number()), 0, raw.correlation)
             }
             Some(ApiKey::ApiVersions) => {
                 decode::<ApiVersionsRequest>(raw, Limits::STRANGER)?;
-                encode_response(&versions(0), raw.version, raw.correlation)
+                encode_response(&versions(cluster, 0), raw.version, raw.correlation)
             }
             Some(ApiKey::SaslHandshake) if spoken => {
                 let response = self.shake_hands(&decode(raw, Limits::STRANGER)?);
@@ -111,7 +118,7 @@ impl Login {
                 return frame.map(|frame| last_if(response.error_code != 0, frame));
             }
             Some(ApiKey::SaslAuthenticate) if spoken => {
-                let response = self.authenticate(&decode(raw, Limits::STRANGER)?);
+                let response = self.authenticate(cluster, &decode(raw, Limits::STRANGER)?);
                 let frame = encode_response(&response, raw.version, raw.correlation);
                 return frame.map(|frame| last_if(response.error_code != 0, frame));
             }
@@ -132,9 +139,9 @@ impl Login {
         }
     }
 
-    fn authenticate(&mut self, request: &SaslAuthenticateRequest) -> SaslAuthenticateResponse {
+    fn authenticate(&mut self, cluster: &Cluster, request: &SaslAuthenticateRequest) -> SaslAuthenticateResponse {
         let response = SaslAuthenticateResponse::default();
-        let (code, message) = match self.step(&request.auth_bytes) {
+        let (code, message) = match self.step(cluster, &request.auth_bytes) {
             Ok(answer) => return response.with_auth_bytes(answer),
             Err(code) => (code, "Authentication failed: Invalid username or password"),
         };
@@ -142,7 +149,7 @@ impl Login {
         response.with_error_code(code.number()).with_error_message(Some(text(message)))
     }
 
-    fn step(&mut self, said: &[u8]) -> Result<Bytes, Code> {
+    fn step(&mut self, cluster: &Cluster, said: &[u8]) -> Result<Bytes, Code> {
         const FAILED: Code = Code::SaslAuthenticationFailed;
         match std::mem::replace(&mut self.stage, Stage::New) {
             Stage::Chosen(Mechanism::Plain) => {
@@ -157,7 +164,7 @@ impl Login {
             }
             Stage::Chosen(Mechanism::Scram(hash)) => {
                 let knock = Knock::read(said).map_err(|_| FAILED)?;
-                let challenge = self.challenge(hash, &knock);
+                let challenge = challenge(cluster, hash, &knock);
                 let message = Bytes::from(challenge.message().to_owned());
                 self.stage = Stage::Challenged(challenge);
                 Ok(message)
@@ -170,12 +177,15 @@ impl Login {
             Stage::New | Stage::Done => Err(Code::IllegalSaslState),
         }
     }
+}
 
-    fn challenge(&self, hash: Hash, knock: &Knock) -> Challenge {
-        let nonce = &hash.digest(knock.nonce.as_bytes())[..NONCE];
-        let salt = hash.digest(knock.username.as_bytes());
-        let password = self.users.0.get(&knock.username).map(String::as_str);
-        knock.challenge(hash, nonce, &salt, FEWEST_ITERATIONS, password)
+fn challenge(cluster: &Cluster, hash: Hash, knock: &Knock) -> Challenge {
+    let nonce = &hash.digest(knock.nonce.as_bytes())[..NONCE];
+    match cluster.scram_credential(&knock.username, hash) {
+        Some(known) => {
+            knock.challenge(hash, nonce, &known.salt, known.iterations, Some(known.salted_password.to_vec()))
+        }
+        None => knock.challenge(hash, nonce, &hash.digest(knock.username.as_bytes()), FEWEST_ITERATIONS, None),
     }
 }
 
@@ -202,6 +212,13 @@ mod tests {
     use evenkeel_kafka::login::scram::ClientFirst;
 
     use super::*;
+    use crate::cluster::{Options, ScramUpsertion};
+
+    fn cluster() -> Cluster {
+        let mut cluster = Cluster::new(Options::default(), []);
+        cluster.add_scram_user("admin", "secret");
+        cluster
+    }
 
     fn started(mechanism: Mechanism) -> Login {
         let mut login = Login::new(Arc::new(Users::default().with("admin", "secret")));
@@ -212,11 +229,11 @@ mod tests {
     #[test]
     fn plain_lets_in_who_knows_the_password() {
         let mut login = started(Mechanism::Plain);
-        assert_eq!(login.step(b"\0admin\0secret"), Ok(Bytes::new()));
+        assert_eq!(login.step(&cluster(), b"\0admin\0secret"), Ok(Bytes::new()));
         assert!(login.is_done());
         for bad in [&b"\0admin\0wrong"[..], b"\0nobody\0secret", b"admin", b"\xff", b""] {
             let mut login = started(Mechanism::Plain);
-            assert_eq!(login.step(bad), Err(Code::SaslAuthenticationFailed));
+            assert_eq!(login.step(&cluster(), bad), Err(Code::SaslAuthenticationFailed));
             assert!(!login.is_done());
         }
     }
@@ -227,9 +244,9 @@ mod tests {
             for (password, known) in [("secret", true), ("wrong", false)] {
                 let mut login = started(Mechanism::Scram(hash));
                 let first = ClientFirst::new(hash, "admin", "abc");
-                let challenge = login.step(first.message().as_bytes()).expect("a challenge");
+                let challenge = login.step(&cluster(), first.message().as_bytes()).expect("a challenge");
                 let last = first.answer(&challenge, &Secret::new(password)).expect("an answer");
-                let proof = login.step(last.message().as_bytes());
+                let proof = login.step(&cluster(), last.message().as_bytes());
                 assert_eq!((login.is_done(), proof.is_ok()), (known, known));
                 assert!(proof.is_err() || proof.is_ok_and(|proof| last.check(&proof).is_ok()));
             }
@@ -239,8 +256,39 @@ mod tests {
     #[test]
     fn a_stranger_is_challenged_and_then_refused() {
         let mut login = started(Mechanism::Scram(Hash::Sha512));
-        assert!(login.step(b"n,,n=nobody,r=abc").is_ok());
-        assert_eq!(login.step(b"c=biws,r=abc,p=AAAA"), Err(Code::SaslAuthenticationFailed));
-        assert_eq!(login.step(b"again"), Err(Code::IllegalSaslState));
+        assert!(login.step(&cluster(), b"n,,n=nobody,r=abc").is_ok());
+        assert_eq!(login.step(&cluster(), b"c=biws,r=abc,p=AAAA"), Err(Code::SaslAuthenticationFailed));
+        assert_eq!(login.step(&cluster(), b"again"), Err(Code::IllegalSaslState));
+    }
+
+    /// Whether this password opens the door.
+    fn opens(cluster: &Cluster, hash: Hash, password: &str) -> bool {
+        let mut login = started(Mechanism::Scram(hash));
+        let first = ClientFirst::new(hash, "admin", "abc");
+        let challenge = login.step(cluster, first.message().as_bytes()).expect("a challenge");
+        let last = first.answer(&challenge, &Secret::new(password)).expect("an answer");
+        login.step(cluster, last.message().as_bytes()).is_ok_and(|proof| last.check(&proof).is_ok())
+    }
+
+    #[test]
+    fn a_password_that_was_changed_is_the_one_that_counts() {
+        let mut cluster = cluster();
+        let many = FEWEST_ITERATIONS.saturating_add(1);
+        let salted = Hash::Sha256.salted("new", b"salt", many);
+        let upsertion = ScramUpsertion {
+            user: "admin".to_owned(),
+            mechanism: 1,
+            salt: Bytes::from_static(b"salt"),
+            iterations: many.get() as i32,
+            salted_password: salted.into(),
+        };
+        let outcomes = cluster.alter_scram(&[], &[upsertion]);
+        assert_eq!(outcomes["admin"], Ok(()));
+        assert!(opens(&cluster, Hash::Sha256, "new") && !opens(&cluster, Hash::Sha256, "secret"));
+        assert!(opens(&cluster, Hash::Sha512, "secret"), "the other mechanism has its own");
+        let outcomes = cluster.alter_scram(&[("admin".to_owned(), 1)], &[]);
+        assert_eq!(outcomes["admin"], Ok(()));
+        assert!(!opens(&cluster, Hash::Sha256, "new"));
+        assert_eq!(cluster.describe_scram("admin"), Ok(vec![(2, 4096)]));
     }
 }

@@ -5,13 +5,19 @@
 //! is up. Like Kafka, a connection is answered one request at a time, and one that cannot be read
 //! ends the connection.
 
+mod acl_calls;
+mod client_quota_calls;
 mod cluster_calls;
 mod convert;
+mod feature_calls;
 pub mod login;
 mod move_calls;
 mod record_calls;
+mod token_calls;
 mod topic_calls;
+mod txn_admin_calls;
 mod txn_calls;
+mod user_calls;
 
 use std::collections::BTreeMap;
 
@@ -56,7 +62,7 @@ struct Call<'a> {
 /// The calls that are served, and their newest version where ours ends before the guard's: batched
 /// AddPartitionsToTxn is between brokers, newer Produce and EndTxn belong to transactions that open
 /// by themselves.
-const SERVED: [(ApiKey, i16); 28] = [
+const SERVED: [(ApiKey, i16); 44] = [
     (ApiKey::Produce, 11),
     (ApiKey::Fetch, i16::MAX),
     (ApiKey::ListOffsets, 8),
@@ -83,6 +89,22 @@ const SERVED: [(ApiKey, i16); 28] = [
     (ApiKey::UnregisterBroker, i16::MAX),
     (ApiKey::DescribeTopicPartitions, i16::MAX),
     (ApiKey::DescribeQuorum, i16::MAX),
+    (ApiKey::ListTransactions, i16::MAX),
+    (ApiKey::DescribeTransactions, i16::MAX),
+    (ApiKey::DescribeProducers, i16::MAX),
+    (ApiKey::WriteTxnMarkers, i16::MAX),
+    (ApiKey::DescribeUserScramCredentials, i16::MAX),
+    (ApiKey::AlterUserScramCredentials, i16::MAX),
+    (ApiKey::DescribeAcls, i16::MAX),
+    (ApiKey::CreateAcls, i16::MAX),
+    (ApiKey::DeleteAcls, i16::MAX),
+    (ApiKey::UpdateFeatures, i16::MAX),
+    (ApiKey::DescribeClientQuotas, i16::MAX),
+    (ApiKey::AlterClientQuotas, i16::MAX),
+    (ApiKey::CreateDelegationToken, i16::MAX),
+    (ApiKey::RenewDelegationToken, i16::MAX),
+    (ApiKey::ExpireDelegationToken, i16::MAX),
+    (ApiKey::DescribeDelegationToken, i16::MAX),
     (ApiKey::SaslHandshake, i16::MAX),
     (ApiKey::SaslAuthenticate, i16::MAX),
 ];
@@ -149,6 +171,22 @@ impl Call<'_> {
             ApiKey::InitProducerId => self.answer(Self::init_producer_id),
             ApiKey::AddPartitionsToTxn => self.answer(Self::add_partitions_to_txn),
             ApiKey::EndTxn => self.answer(Self::end_txn),
+            ApiKey::ListTransactions => self.answer(Self::list_transactions),
+            ApiKey::DescribeTransactions => self.answer(Self::describe_transactions),
+            ApiKey::DescribeProducers => self.answer(Self::describe_producers),
+            ApiKey::WriteTxnMarkers => self.answer(Self::write_txn_markers),
+            ApiKey::DescribeUserScramCredentials => self.answer(Self::describe_user_scram_credentials),
+            ApiKey::AlterUserScramCredentials => self.answer(Self::alter_user_scram_credentials),
+            ApiKey::DescribeAcls => self.describe_acls(),
+            ApiKey::CreateAcls => self.create_acls(),
+            ApiKey::DeleteAcls => self.delete_acls(),
+            ApiKey::UpdateFeatures => self.answer(Self::update_features),
+            ApiKey::DescribeClientQuotas => self.answer(Self::describe_client_quotas),
+            ApiKey::AlterClientQuotas => self.answer(Self::alter_client_quotas),
+            ApiKey::CreateDelegationToken => self.answer(Self::create_delegation_token),
+            ApiKey::RenewDelegationToken => self.answer(Self::renew_delegation_token),
+            ApiKey::ExpireDelegationToken => self.answer(Self::expire_delegation_token),
+            ApiKey::DescribeDelegationToken => self.answer(Self::describe_delegation_token),
             ApiKey::Produce => self.produce(),
             ApiKey::Fetch => self.fetch(),
             // The shell logs clients in before they get here; one that is in has no business with these.

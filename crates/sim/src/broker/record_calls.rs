@@ -191,6 +191,8 @@ fn isolation(level: i8) -> Isolation {
 /// What there is to read, and whether that is enough to answer now.
 fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest) -> (FetchResponse, bool) {
     let mut left = usize::try_from(request.max_bytes).unwrap_or(0).min(FETCHED_AT_ONCE);
+    // Nobody is made to wait for more than would be sent.
+    let enough = usize::try_from(request.min_bytes).unwrap_or(0).min(left);
     let mut size = 0;
     let mut failed = false;
     let mut responses = Vec::new();
@@ -255,7 +257,7 @@ fn fetched(cluster: &Cluster, me: BrokerId, version: i16, request: &FetchRequest
             FetchableTopicResponse::default().with_topic(wanted.topic.clone()).with_topic_id(wanted.topic_id);
         responses.push(response.with_partitions(partitions));
     }
-    let ready = failed || request.topics.is_empty() || size >= usize::try_from(request.min_bytes).unwrap_or(0);
+    let ready = failed || request.topics.is_empty() || size >= enough;
     // No session is ever given out, so every fetch is a full one.
     (FetchResponse::default().with_responses(responses), ready)
 }

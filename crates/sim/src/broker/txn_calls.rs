@@ -88,7 +88,7 @@ impl Call<'_> {
     }
 
     /// Whether this broker looks after the id; without one anybody does.
-    fn coordinates(&self, transactional_id: Option<&str>) -> Result<(), Refusal> {
+    pub(super) fn coordinates(&self, transactional_id: Option<&str>) -> Result<(), Refusal> {
         let Some(id) = transactional_id else { return Ok(()) };
         let coordinator: BrokerId = self.cluster.coordinator_of(id)?;
         if coordinator == self.me { Ok(()) } else { Err(Code::NotCoordinator.plain()) }

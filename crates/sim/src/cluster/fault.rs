@@ -125,6 +125,7 @@ impl Cluster {
             }
             if replica.dir == dir {
                 self.lose_replica(&tp, id);
+                self.try_unclean(&tp);
             }
         }
     }

@@ -50,7 +50,8 @@ impl Cluster {
         self.schedule_report(id);
     }
 
-    /// Stops a broker as SIGTERM does: its partitions are led elsewhere first, and it is fenced at once.
+    /// Stops a broker as SIGTERM does: its partitions are led elsewhere first, and it is fenced at once; unless its link is
+    /// cut, and nobody hears that it wants to go.
     pub fn stop_broker(&mut self, id: BrokerId) {
         let Some(broker) = self.brokers.get_mut(&id) else { return };
         broker.waits_to_register = false;
@@ -58,8 +59,10 @@ impl Cluster {
             return;
         }
         broker.stopped_cleanly = true;
-        // Fenced before it is gone: nothing written meanwhile is left on it alone.
-        self.fence(id);
+        if broker.process == Process::Running {
+            // Fenced before it is gone: nothing written meanwhile is left on it alone.
+            self.fence(id);
+        }
         self.go_silent(id, Process::Down);
     }
 
@@ -204,7 +207,7 @@ impl Cluster {
         self.choose_shown_controller();
     }
 
-    fn try_unclean(&mut self, tp: &TopicPartition) {
+    pub(super) fn try_unclean(&mut self, tp: &TopicPartition) {
         let allowed = self.topics.get(&tp.topic).is_some_and(|topic| {
             topic.rules.unclean && topic.partition(tp.partition).is_some_and(|it| it.registration.leader.is_none())
         });

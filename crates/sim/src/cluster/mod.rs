@@ -13,12 +13,15 @@
 //! A tick touches what changes: running copies and due events. Sizes are formulas of time, and
 //! what brokers show of the cluster is the controller's record as it was a moment ago.
 
+mod acl;
 mod broker;
 mod change;
+mod client_quotas;
 mod configs;
 mod copy;
 mod elect;
 mod fault;
+mod features;
 mod file;
 mod life;
 mod load;
@@ -35,16 +38,21 @@ mod status;
 mod topic;
 mod topics;
 mod txn;
+mod txn_view;
 mod upkeep;
+mod users;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use acl::{Acl, AclFilter};
 pub use broker::{BrokerSpec, DirSpec};
+pub use client_quotas::{QuotaEntity, QuotaMatch};
 pub use configs::{Alteration, ConfigEntry, ConfigSource, Operation, Resource};
 pub use elect::ElectionKind;
 pub use fault::Fault;
+pub use features::{Feature, FeatureChange};
 pub use load::BrokerLoad;
 pub use log_dirs::{DirView, ReplicaView};
 pub use reassign::{MoveView, Reassignment};
@@ -53,6 +61,8 @@ pub use registration::Registration;
 pub use report::Reporter;
 pub use status::{BrokerState, BrokerStatus, CopyStatus, DirStatus, TopicStatus};
 pub use topics::{NewTopic, Placement, TopicMade};
+pub use txn_view::{TransactionFilter, TransactionState, TransactionView};
+pub use users::{ScramCredential, ScramUpsertion};
 pub use view::{BrokerView, PartitionView, TopicView};
 
 use crate::dice::Dice;
@@ -121,6 +131,10 @@ pub struct Cluster {
     timeline: BTreeMap<(Millis, u64), Event>,
     events_made: u64,
     transactions: txn::Coordinator,
+    /// Who may log in by SCRAM.
+    scram: users::ScramCredentials,
+    acls: BTreeSet<Acl>,
+    client_quotas: client_quotas::ClientQuotas,
     /// What clients ask of each broker, as copies feel it, and until when that is good enough.
     felt_loads: (Millis, BTreeMap<BrokerId, BrokerLoad>),
     /// Until when what followers in sync fetch has been counted against quotas.
@@ -177,6 +191,9 @@ impl Cluster {
             timeline: BTreeMap::new(),
             events_made: 0,
             transactions: txn::Coordinator::default(),
+            scram: BTreeMap::new(),
+            acls: BTreeSet::new(),
+            client_quotas: BTreeMap::new(),
             felt_loads: (0, BTreeMap::new()),
             followers_counted: 0,
             shown_controller: None,

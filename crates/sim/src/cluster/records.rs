@@ -102,6 +102,12 @@ impl Cluster {
         if batch.is_control() {
             return Err(Code::InvalidRecord.because("Clients must not write control batches."));
         }
+        if batch.base_offset != 0 {
+            return Err(Code::InvalidRecord.because(format!(
+                "The baseOffset of the record batch in the append to {tp} should be 0, but it is {}",
+                batch.base_offset
+            )));
+        }
         if !batch.check_records()? && compacted {
             return Err(Code::InvalidRecord
                 .because(format!("Compacted topic cannot accept message without key in topic partition {tp}.")));
@@ -260,7 +266,7 @@ impl Cluster {
         Ok(found.map_or((-1, -1, -1), |(timestamp, offset)| (timestamp, offset, epoch)))
     }
 
-    fn led_by(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(&Topic, &Partition), Refusal> {
+    pub(super) fn led_by(&self, asked: BrokerId, tp: &TopicPartition) -> Result<(&Topic, &Partition), Refusal> {
         let (topic, partition) = self.lookup(tp).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
         if partition.registration.leader != Some(asked) {
             return Err(Code::NotLeaderOrFollower.plain());

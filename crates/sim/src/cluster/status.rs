@@ -36,6 +36,8 @@ pub struct BrokerStatus {
     pub out_of_sync: usize,
     /// What is left of its link's speed.
     pub link_pace: f64,
+    /// Whether its metadata stand still.
+    pub stale: bool,
     /// Its directories.
     pub dirs: Vec<DirStatus>,
 }
@@ -113,6 +115,7 @@ impl Cluster {
                 leaders: 0,
                 out_of_sync: 0,
                 link_pace: broker.pace,
+                stale: broker.stale.is_some_and(|(_, until)| self.now < until),
                 dirs: dirs.collect(),
             }
         });

@@ -6,29 +6,34 @@ use super::Cluster;
 use crate::code::{Code, Refusal};
 use crate::dice::mix;
 use crate::ids::{BrokerId, Millis, TopicPartition};
+use crate::log::End;
 
+/// The epoch of a coordinator: here none ever comes after another.
+const OWN_EPOCH: i32 = 0;
 /// transaction.max.timeout.ms
 const LONGEST: Millis = 900_000;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coordinator {
     next_producer_id: i64,
-    transactions: BTreeMap<String, Transaction>,
+    pub(super) transactions: BTreeMap<String, Transaction>,
 }
 
 #[derive(Clone, Debug)]
-struct Transaction {
-    producer_id: i64,
-    epoch: i16,
+pub(super) struct Transaction {
+    pub(super) producer_id: i64,
+    pub(super) epoch: i16,
     /// What the producer was before it asked for the present epoch itself. Asking so again gets the same answer: the
     /// first may have been lost.
     before: Option<(i64, i16)>,
-    timeout: Millis,
+    pub(super) timeout: Millis,
     /// Since when one is open.
-    open_since: Option<Millis>,
-    partitions: BTreeSet<TopicPartition>,
+    pub(super) open_since: Option<Millis>,
+    /// When the last one began, whether it is open or not.
+    pub(super) began: Option<Millis>,
+    pub(super) partitions: BTreeSet<TopicPartition>,
     /// How the last one ended, so that the same end may be asked for twice.
-    ended: Option<bool>,
+    pub(super) ended: Option<bool>,
 }
 
 impl Coordinator {
@@ -108,6 +113,7 @@ impl Cluster {
                 before: None,
                 timeout,
                 open_since: None,
+                began: None,
                 partitions: BTreeSet::new(),
                 ended: None,
             };
@@ -134,7 +140,7 @@ impl Cluster {
             .transactions
             .get_mut(transactional_id)
             .ok_or_else(|| Code::InvalidProducerIdMapping.plain())?;
-        transaction.ended = None;
+        (transaction.ended, transaction.began) = (None, None);
         transaction.before = known;
         if let Some(producer_id) = renewed {
             (transaction.producer_id, transaction.epoch) = (producer_id, 0);
@@ -162,7 +168,7 @@ impl Cluster {
         match self.transactions.find(transactional_id, producer) {
             Err(refusal) => refused_for_all(refusal),
             Ok(transaction) => {
-                transaction.open_since.get_or_insert(now);
+                transaction.began = Some(*transaction.open_since.get_or_insert(now));
                 transaction.ended = None;
                 transaction.partitions.extend(partitions.iter().cloned());
                 partitions.iter().map(|tp| (tp.clone(), Ok(()))).collect()
@@ -192,7 +198,8 @@ impl Cluster {
             let place = topic.next_place(tp.partition, now);
             if let Some(partition) = topic.partition_mut(tp.partition) {
                 // An epoch older than the log's was fenced there already: it has nothing left to end.
-                let _fenced = partition.log.end_transaction(producer, commit, wall_clock, place);
+                let end = End { commit, coordinator_epoch: OWN_EPOCH };
+                let _fenced = partition.log.end_transaction(producer, end, wall_clock, place);
             }
         }
     }

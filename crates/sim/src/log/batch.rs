@@ -32,6 +32,16 @@ pub struct Batch {
     pub(super) control: bool,
 }
 
+/// How a transaction ends in one partition, and on the word of which coordinator: each that comes after another has a
+/// greater epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Whether what was written counts.
+    pub commit: bool,
+    /// Of the coordinator.
+    pub coordinator_epoch: i32,
+}
+
 impl Batch {
     /// Whether it belongs to a transaction.
     pub fn is_transactional(&self) -> bool {
@@ -45,8 +55,14 @@ impl Batch {
 
     /// The sequence number of the last record; numbers start again after `i32::MAX`.
     pub(crate) fn last_sequence(&self) -> i32 {
-        let records = (self.last_offset - self.base_offset) as i32;
+        let records = self.last_delta() as i32;
         self.base_sequence.checked_add(records).unwrap_or_else(|| records - (i32::MAX - self.base_sequence) - 1)
+    }
+
+    /// How far the last offset is behind the first. Wrapping, because until it is [`placed`](Self::placed) a batch has
+    /// the offsets that its producer chose, which no checksum covers and nobody has looked at.
+    fn last_delta(&self) -> i64 {
+        self.last_offset.wrapping_sub(self.base_offset)
     }
 
     /// Reads the batches that a producer sent for one partition.
@@ -82,7 +98,7 @@ impl Batch {
 
     /// The same batch at its place in the log.
     pub(crate) fn placed(mut self, offset: i64, leader_epoch: i32) -> Self {
-        self.last_offset = offset + self.last_offset.wrapping_sub(self.base_offset);
+        self.last_offset = offset + self.last_delta();
         self.base_offset = offset;
         self.bytes = records::place(&self.bytes, offset, leader_epoch);
         self
@@ -105,29 +121,46 @@ impl Batch {
     }
 
     /// The marker that ends a producer's transaction in one partition.
-    pub(crate) fn marker(timestamp: i64, id: i64, epoch: i16, commit: bool) -> Result<Self, Refusal> {
-        let marker = encode_marker(Producer { id, epoch, sequence: -1 }, commit, timestamp);
+    pub(crate) fn marker(timestamp: i64, producer: (i64, i16), end: End) -> Result<Self, Refusal> {
+        let (id, epoch) = producer;
+        let marker = encode_marker(Producer { id, epoch, sequence: -1 }, end.commit, end.coordinator_epoch, timestamp);
         Self::read(&mut marker.map_err(|error| refusal(&error))?)
+    }
+
+    /// What a marker says.
+    pub(super) fn end(&self) -> Option<End> {
+        // Key (version, kind), length of the value, value (version, epoch), count of headers.
+        let tail = self.bytes.last_chunk::<12>().filter(|_| self.control)?;
+        let coordinator_epoch = i32::from_be_bytes(*tail[7..11].first_chunk()?);
+        Some(End { commit: tail[3] != 0, coordinator_epoch })
     }
 
     /// Refuses a batch whose records are not what its head says of them, as a broker does before it keeps them: whoever
     /// read it later could read nothing behind it either. Tells whether all have a key, as compaction demands.
+    ///
+    /// Stricter than Kafka in one thing: a record has to be at the offset of its place. Kafka writes a compressed batch
+    /// anew where that is not so and keeps a plain one as it is; here the cleaner and readers rely on it.
     pub(crate) fn check_records(&self) -> Result<bool, Refusal> {
-        let mut announced = self.last_offset - self.base_offset + 1;
+        let announced = self.last_delta() + 1;
+        let mut found = 0;
         let mut all_have_keys = true;
         for opened in open_batches(self.bytes.clone()) {
             // What cannot be decompressed is an error that Kafka has no code for.
             let opened = opened.map_err(|error| Code::UnknownServerError.because(error.to_string()))?;
             for stored in opened.records {
                 let stored = stored.map_err(|error| Code::InvalidRecord.because(error.to_string()))?;
+                if stored.offset != self.base_offset.wrapping_add(found) {
+                    return Err(Code::InvalidRecord.because("A record is not at the offset of its place in the batch."));
+                }
                 all_have_keys &= stored.record.key.is_some();
-                announced -= 1;
+                found += 1;
             }
         }
-        match announced {
-            0 => Ok(all_have_keys),
-            _ => Err(Code::InvalidRecord.because("A record batch has another number of records than it announces.")),
+        if found != announced {
+            let text = "A record batch has another number of records than it announces.";
+            return Err(Code::InvalidRecord.because(text));
         }
+        Ok(all_have_keys)
     }
 
     /// Timestamp and offset of the first record at or after `timestamp`. What cannot be opened is taken
@@ -230,6 +263,26 @@ mod tests {
         assert!(with(&|bytes| bytes[61..].fill(0xff)).is_err(), "no records at all");
         for compression in 1..=4 {
             assert!(with(&|bytes| bytes[22] = compression).is_err(), "not compressed by {compression}");
+        }
+        // A record here is nine bytes, and its offset is the fourth of them, after length, attributes and time.
+        for (second, right) in [(2, true), (0, false), (4, false), (1, false), (127, false)] {
+            let moved = with(&|bytes| bytes[61 + 9 + 3] = second);
+            assert_eq!(moved.is_ok(), right, "the second record at {second}: {moved:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_offset_that_a_producer_chose_means_nothing() -> Result<(), Refusal> {
+        let good = Batch::of_producer(7, (5, 1, 10), false, &[(text("k"), text("v")), (text("k"), text("v"))]);
+        for chosen in [i64::MAX, i64::MAX - 1, -1, i64::MIN, 4_711] {
+            let mut bytes = BytesMut::from(&good[..]);
+            bytes[..8].copy_from_slice(&chosen.to_be_bytes());
+            let [batch] = &Batch::read_all(bytes.freeze())?[..] else { panic!("one batch") };
+            assert!(batch.check_records()?);
+            assert_eq!(batch.last_sequence(), 11);
+            let placed = batch.clone().placed(40, 0);
+            assert_eq!((placed.base_offset, placed.last_offset), (40, 41));
         }
         Ok(())
     }

@@ -8,21 +8,21 @@
 mod batch;
 mod clean;
 mod gap;
+mod producers;
 mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 
-pub use batch::Batch;
+pub use batch::{Batch, End};
 pub(crate) use clean::Cleaning;
+use producers::Producer;
+pub use producers::ProducerView;
 pub(crate) use segments::Roll;
 use segments::Segment;
 
-use crate::code::{Code, Refusal};
-
-/// How many batches of a producer are remembered to recognise one sent again.
-const REMEMBERED: usize = 5;
+use crate::code::Refusal;
 
 /// A transaction that was aborted, as readers are told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +33,6 @@ pub struct Aborted {
     pub first_offset: i64,
     /// Its marker.
     pub last_offset: i64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Producer {
-    epoch: i16,
-    /// First sequence, last sequence and offset of the latest batches.
-    recent: VecDeque<(i32, i32, i64)>,
-    /// Where its open transaction began.
-    open_since: Option<i64>,
 }
 
 /// The records of one partition.
@@ -123,80 +114,6 @@ impl Log {
         self.appended_bytes += batch.bytes.len() as u64;
         self.batches.push_back(batch);
         Ok(offset)
-    }
-
-    /// The offset of an earlier copy of the same batch, nothing for a new one.
-    fn check_producer(&self, batch: &Batch) -> Result<Option<i64>, Refusal> {
-        let Some(known) = self.producers.get(&batch.producer_id).filter(|_| batch.producer_id >= 0) else {
-            return Ok(None);
-        };
-        if batch.producer_epoch < known.epoch {
-            return Err(Code::InvalidProducerEpoch.because(format!(
-                "Epoch of producer {} is {}, which is smaller than the last seen epoch {}",
-                batch.producer_id, batch.producer_epoch, known.epoch
-            )));
-        }
-        if batch.is_control() {
-            return Ok(None);
-        }
-        let sequences = (batch.base_sequence, batch.last_sequence());
-        if batch.producer_epoch == known.epoch
-            && let Some((_, _, offset)) = known.recent.iter().find(|(first, last, _)| (*first, *last) == sequences)
-        {
-            return Ok(Some(*offset));
-        }
-        let expected = match known.recent.back() {
-            Some((_, last, _)) if batch.producer_epoch == known.epoch => last.checked_add(1).unwrap_or(0),
-            _ if batch.producer_epoch > known.epoch => 0,
-            _ => return Ok(None),
-        };
-        if batch.base_sequence == expected {
-            return Ok(None);
-        }
-        Err(Code::OutOfOrderSequenceNumber.because(format!(
-            "Out of order sequence number for producer {} at offset {}: {} (incoming seq. number), {} (expected)",
-            batch.producer_id, self.end_offset, batch.base_sequence, expected
-        )))
-    }
-
-    fn note_producer(&mut self, batch: &Batch) {
-        if batch.producer_id < 0 {
-            return;
-        }
-        let producer = self.producers.entry(batch.producer_id).or_default();
-        if batch.producer_epoch != producer.epoch {
-            producer.epoch = batch.producer_epoch;
-            producer.recent.clear();
-        }
-        if batch.is_control() {
-            if let Some(first_offset) = producer.open_since.take()
-                && batch.bytes.last_chunk::<12>().is_some_and(|tail| tail[3] == 0)
-            {
-                let (producer_id, last_offset) = (batch.producer_id, batch.last_offset);
-                self.aborted.push(Aborted { producer_id, first_offset, last_offset });
-            }
-            return;
-        }
-        producer.recent.push_back((batch.base_sequence, batch.last_sequence(), batch.base_offset));
-        if producer.recent.len() > REMEMBERED {
-            producer.recent.pop_front();
-        }
-        if batch.is_transactional() {
-            producer.open_since.get_or_insert(batch.base_offset);
-        }
-    }
-
-    /// Ends a producer's transaction here. From now on `epoch` is the least that may write.
-    pub(crate) fn end_transaction(
-        &mut self,
-        producer: (i64, i16),
-        commit: bool,
-        timestamp: i64,
-        place: Place,
-    ) -> Result<(), Refusal> {
-        let (id, epoch) = producer;
-        let marker = Batch::marker(timestamp, id, epoch, commit)?;
-        self.append(marker, place).map(drop)
     }
 
     /// Below this offset no transaction is open.

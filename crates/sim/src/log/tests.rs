@@ -1,10 +1,15 @@
 use super::*;
 use evenkeel_kafka::records::decode_batches;
 
+use crate::code::Code;
+
 /// At the end, in a segment that never ends.
 const NEXT: Place = Place { offset: 0, leader_epoch: 0, roll: Roll { bytes: u64::MAX, millis: i64::MAX } };
 /// At the end, in a segment of its own.
 const ALONE: Place = Place { roll: Roll { bytes: 0, millis: 0 }, ..NEXT };
+
+const COMMIT: End = End { commit: true, coordinator_epoch: 0 };
+const ABORT: End = End { commit: false, coordinator_epoch: 0 };
 
 fn batch(records: usize) -> Batch {
     from_producer(-1, -1, -1, false, records)
@@ -56,12 +61,34 @@ fn an_open_transaction_holds_back_the_stable_offset_and_an_aborted_one_is_told()
     log.append(from_producer(7, 0, 0, true, 2), NEXT)?;
     log.append(batch(1), NEXT)?;
     assert_eq!(log.last_stable_offset(4), 1);
-    log.end_transaction((7, 0), false, 2_000, NEXT)?;
+    log.end_transaction((7, 0), ABORT, 2_000, NEXT)?;
     assert_eq!(log.last_stable_offset(5), 5);
     assert_eq!(log.aborted(0, 5), [Aborted { producer_id: 7, first_offset: 1, last_offset: 4 }]);
     log.append(from_producer(7, 0, 2, true, 1), NEXT)?;
-    log.end_transaction((7, 0), true, 2_000, NEXT)?;
+    log.end_transaction((7, 0), COMMIT, 2_000, NEXT)?;
     assert_eq!(log.aborted(0, 9).len(), 1, "a committed one is not told");
+    Ok(())
+}
+
+#[test]
+fn producers_are_shown_and_an_older_coordinator_is_refused() -> Result<(), Refusal> {
+    let mut log = Log::default();
+    log.append(from_producer(7, 2, 5, true, 2), NEXT)?;
+    let begun = ProducerView {
+        id: 7,
+        epoch: 2,
+        last_sequence: Some(6),
+        last_timestamp: 1_000,
+        coordinator_epoch: -1,
+        open_since: Some(0),
+    };
+    assert_eq!(log.producers(), [begun]);
+    log.end_transaction((7, 2), End { commit: false, coordinator_epoch: 3 }, 2_000, NEXT)?;
+    let ended = ProducerView { last_timestamp: 2_000, coordinator_epoch: 3, open_since: None, ..begun };
+    assert_eq!(log.producers(), [ended]);
+    let zombie = log.end_transaction((7, 2), End { commit: true, coordinator_epoch: 2 }, 3_000, NEXT);
+    assert_eq!(zombie.map_err(|refusal| refusal.code), Err(Code::TransactionCoordinatorFenced));
+    assert_eq!(log.producers(), [ended]);
     Ok(())
 }
 
@@ -207,9 +234,9 @@ fn the_cleaner_takes_aborted_records_and_then_their_mark_and_never_disturbs_read
     let mut log = Log::default();
     log.append(plain(&[("a", Some("kept"))]), ALONE)?;
     log.append(pairs((7, 0, 0), true, &[("a", Some("aborted")), ("b", Some("aborted"))]), ALONE)?;
-    log.end_transaction((7, 0), false, 1_000, ALONE)?;
+    log.end_transaction((7, 0), ABORT, 1_000, ALONE)?;
     log.append(pairs((7, 0, 2), true, &[("b", Some("committed"))]), ALONE)?;
-    log.end_transaction((7, 0), true, 1_000, ALONE)?;
+    log.end_transaction((7, 0), COMMIT, 1_000, ALONE)?;
     log.append(pairs((9, 0, 0), true, &[("a", Some("open"))]), ALONE)?;
     log.append(plain(&[("x", Some("."))]), ALONE)?;
     let stable = log.last_stable_offset(log.end_offset());
@@ -221,7 +248,7 @@ fn the_cleaner_takes_aborted_records_and_then_their_mark_and_never_disturbs_read
         assert_eq!(log.last_stable_offset(log.end_offset()), stable);
     }
     // What is dirty lies behind the open transaction; when it ends, the cleaner comes again.
-    log.end_transaction((9, 0), true, 1_000, ALONE)?;
+    log.end_transaction((9, 0), COMMIT, 1_000, ALONE)?;
     log.append(plain(&[("x", Some("."))]), ALONE)?;
     log.clean(&EAGER, 9_000, log.end_offset());
     assert_eq!(log.aborted(0, i64::MAX), [], "the mark is gone, and with it what readers were told");

@@ -34,6 +34,8 @@ const SHORT: usize = 64 * 1024;
 const ARRIVAL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a client may leave an answer unread: as long as Kafka keeps an idle connection.
 const READING_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a client may say nothing before it has logged in, at each step: as long as Kafka keeps an idle connection.
+const STRANGERS_PATIENCE: Duration = Duration::from_secs(600);
 /// How long a TLS handshake may take.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -76,8 +78,10 @@ impl Listener {
         self
     }
 
-    /// The same for users with a password only.
+    /// The same for users with a password only. By SCRAM they are users of the cluster from now on, as in Kafka: any
+    /// listener that asks for a password lets them in, and an administrator may change or remove them.
     pub fn with_users(mut self, users: Users) -> Self {
+        self.world.with(|cluster| users.iter().for_each(|(name, password)| cluster.add_scram_user(name, password)));
         self.users = Some(Arc::new(users));
         self
     }
@@ -187,7 +191,10 @@ impl Listener {
         let cap = if login.is_some() { STRANGERS_CAP } else { evenkeel_kafka::frame::DEFAULT_CAP };
         let mut frames = FrameReader::with_cap(reader, cap);
         loop {
-            let (frame, _room) = match self.arriving(&mut frames).await {
+            // Who is in may be silent for as long as it likes; who is not takes somebody's place.
+            let patience = if login.is_some() { STRANGERS_PATIENCE } else { Duration::MAX };
+            let Ok(arrived) = timeout(patience, self.arriving(&mut frames)).await else { return };
+            let (frame, _room) = match arrived {
                 Ok(Some(arrived)) => arrived,
                 Ok(None) => return,
                 Err(error) => {
@@ -199,7 +206,7 @@ impl Listener {
             let key = frame.first_chunk().map_or(-1, |bytes| i16::from_be_bytes(*bytes));
             let reply = match &mut login {
                 Some(unfinished) => {
-                    let reply = unfinished.handle(frame);
+                    let reply = self.world.look(|cluster| unfinished.handle(cluster, frame));
                     if unfinished.is_done() {
                         login = None;
                         frames.set_cap(evenkeel_kafka::frame::DEFAULT_CAP);
@@ -209,7 +216,14 @@ impl Listener {
                 None => self.handle(broker, frame),
             };
             let reply = match reply {
-                Reply::Later(pending) => self.later(*pending).await,
+                Reply::Later(pending) => {
+                    tokio::select! {
+                        biased;
+                        reply = self.later(*pending) => reply,
+                        // Who asks for something that takes weeks and leaves is not waited with.
+                        () = left(&mut frames) => return,
+                    }
+                }
                 reply => reply,
             };
             self.reachable(broker).await;
@@ -297,6 +311,13 @@ impl Listener {
     /// Returns when the broker can be reached; at once if nobody has cut its link.
     async fn reachable(&self, broker: BrokerId) {
         wait_until(self.world.changes(), || self.world.look(|cluster| cluster.is_reachable(broker))).await;
+    }
+}
+
+/// Returns when the client has gone. One that has said more has not, and what it says is for later.
+async fn left<R: AsyncRead + Unpin>(frames: &mut FrameReader<R>) {
+    if let Ok(Some(_)) = frames.length().await {
+        std::future::pending::<()>().await;
     }
 }
 

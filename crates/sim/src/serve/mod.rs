@@ -9,6 +9,7 @@ mod pipes;
 pub mod tls;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ use crate::ids::{BrokerId, Millis};
 
 /// What waits looks this often even if nothing was reported: copies go on by themselves.
 const LOOK_AGAIN: Millis = 50;
+
+/// A world that may not work for long at once is moved on by so much at a time.
+const SLICE: Millis = 1_000;
 
 /// More connections than this are not let in.
 const CONNECTIONS: usize = 10_000;
@@ -42,6 +46,10 @@ struct Inner {
     began: Millis,
     /// Milliseconds of the cluster in each of ours.
     speed: f64,
+    /// How much of our time may go at once into what the cluster has missed, and how many of its milliseconds were left
+    /// out because that was not enough.
+    diligence: Option<Duration>,
+    left_out: AtomicI64,
     changes: watch::Sender<u64>,
     /// Only when a broker's process has begun or ended: every connection waits for that, and is not woken by all else.
     processes: watch::Sender<u64>,
@@ -64,6 +72,13 @@ impl World {
     /// The same, with so many of the cluster's seconds in each of ours. What clients and brokers wait
     /// for on a connection is not simulated, and takes its own time.
     pub fn with_speed(cluster: Cluster, speed: f64) -> Self {
+        Self::with_diligence(cluster, speed, None)
+    }
+
+    /// The same for a world that people watch: nobody waits for longer than about `diligence` until the cluster is where
+    /// its clock says. If that does not do, the clock is turned back: [`World::left_out`] says by how much. Without it a
+    /// cluster that takes longer than its time would take ever longer, and hold up everything else meanwhile.
+    pub fn with_diligence(cluster: Cluster, speed: f64, diligence: Option<Duration>) -> Self {
         let began = cluster.now();
         let (changes, _) = watch::channel(0);
         Self(Arc::new(Inner {
@@ -71,6 +86,8 @@ impl World {
             start: Instant::now(),
             began,
             speed,
+            diligence,
+            left_out: AtomicI64::new(0),
             changes,
             processes: watch::Sender::new(0),
             losses: Mutex::default(),
@@ -122,13 +139,31 @@ impl World {
         lock(&self.0.losses).push_back((broker, api_key));
     }
 
+    /// How many of the cluster's milliseconds have not come to pass because it takes longer than its time.
+    pub fn left_out(&self) -> Millis {
+        self.0.left_out.load(Ordering::Relaxed)
+    }
+
     fn present(&self) -> MutexGuard<'_, Cluster> {
         let mut cluster = lock(&self.0.cluster);
         let passed = (self.0.start.elapsed().as_secs_f64() * 1_000.0 * self.0.speed) as Millis;
-        let now = self.0.began.saturating_add(passed);
-        let since = now - cluster.now();
+        let now = self.0.began.saturating_add(passed).saturating_sub(self.left_out());
         let processes = cluster.process_changes();
-        cluster.tick(since);
+        match self.0.diligence {
+            None => {
+                let since = now - cluster.now();
+                cluster.tick(since);
+            }
+            Some(diligence) => {
+                // Of the machine, not of tokio: it is about work.
+                let begun = std::time::Instant::now();
+                while cluster.now() < now && begun.elapsed() < diligence {
+                    let since = (now - cluster.now()).min(SLICE);
+                    cluster.tick(since);
+                }
+                self.0.left_out.fetch_add((now - cluster.now()).max(0), Ordering::Relaxed);
+            }
+        }
         if cluster.process_changes() != processes {
             // A full disk ends a broker inside a tick, and those who speak with it wait to be told.
             self.0.processes.send_modify(|count| *count += 1);
@@ -156,4 +191,32 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn millis(millis: Millis) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerSpec, Options};
+
+    fn cluster() -> Cluster {
+        Cluster::new(Options::default(), [BrokerSpec::new(0)])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_there_is_no_time_for_is_left_out() {
+        const NIGHT: Duration = Duration::from_secs(8 * 3_600);
+        // No time at all, so that it does not matter how fast this machine is.
+        let lazy = World::with_diligence(cluster(), 100.0, Some(Duration::ZERO));
+        tokio::time::advance(NIGHT).await;
+        assert_eq!(lazy.look(|cluster| cluster.now()), 0);
+        let missed = 100 * NIGHT.as_millis() as Millis;
+        assert_eq!(lazy.left_out(), missed);
+        assert_eq!((lazy.look(|cluster| cluster.now()), lazy.left_out()), (0, missed), "and is not asked for again");
+        // As much time as it takes, and without a word about it.
+        for diligence in [Some(Duration::MAX), None] {
+            let world = World::with_diligence(cluster(), 100.0, diligence);
+            tokio::time::advance(NIGHT).await;
+            assert_eq!((world.look(|cluster| cluster.now()), world.left_out()), (missed, 0));
+        }
+    }
 }

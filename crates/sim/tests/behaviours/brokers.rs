@@ -173,3 +173,15 @@ fn a_running_broker_that_was_struck_off_comes_back_only_by_a_start_and_as_if_it_
     cluster.tick(10_000);
     assert_eq!(now(&cluster).isr, ids(&[0, 1]));
 }
+
+#[test]
+fn a_broker_that_stops_behind_a_cut_link_is_missed_when_its_session_ends() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    cluster.isolate_broker(BrokerId(0));
+    cluster.tick(1_000);
+    cluster.stop_broker(BrokerId(0));
+    cluster.tick(1_000);
+    assert_eq!(now(&cluster).leader, Some(BrokerId(0)), "nobody has heard of it");
+    cluster.tick(10_000);
+    assert_eq!((now(&cluster).leader, &now(&cluster).isr), (Some(BrokerId(1)), &ids(&[1])));
+}

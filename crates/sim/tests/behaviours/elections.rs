@@ -1,5 +1,6 @@
 use crate::*;
 use evenkeel_sim::cluster::ElectionKind::{Preferred, Unclean};
+use evenkeel_sim::cluster::Fault;
 
 fn elect(cluster: &mut Cluster, tp: TopicPartition) -> Result<(), Refusal> {
     cluster.elect_leaders(Preferred, Some(&[tp])).remove(0).1
@@ -71,6 +72,25 @@ fn an_unclean_election_takes_who_is_there() {
     cluster.tick(1_000);
     assert_eq!(cluster.elect_leaders(Unclean, Some(&[t0()])).remove(0).1, Ok(()));
     assert_eq!((now(&cluster).leader, &now(&cluster).isr), (Some(BrokerId(1)), &ids(&[1])));
+}
+
+#[test]
+fn a_directory_that_fails_leaves_the_partition_to_who_is_there_if_the_topic_allows_it() {
+    for (allowed, leader) in [("true", Some(BrokerId(1))), ("false", None)] {
+        let mut cluster = cluster(3);
+        let topic = NewTopic::manual("t", &[&[0, 1]]).config("unclean.leader.election.enable", allowed);
+        create(&mut cluster, &topic);
+        cluster.stop_broker(BrokerId(1));
+        cluster.fill(&t0(), 100_000_000);
+        cluster.suffer(&Fault::SlowLink(BrokerId(1), 1e-6));
+        cluster.start_broker(BrokerId(1));
+        cluster.tick(5_000);
+        assert_eq!((now(&cluster).leader, &now(&cluster).isr), (Some(BrokerId(0)), &ids(&[0])));
+        let dirs = cluster.describe_log_dirs(BrokerId(0), None);
+        let dir = dirs.iter().position(|dir| !dir.replicas.is_empty()).expect("the directory of its log");
+        cluster.suffer(&Fault::FailedDir(BrokerId(0), dir));
+        assert_eq!(now(&cluster).leader, leader, "unclean elections: {allowed}");
+    }
 }
 
 #[test]

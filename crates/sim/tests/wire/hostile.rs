@@ -140,6 +140,15 @@ fn who_fails_to_log_in_hears_it_and_is_cut_off() {
     assert_eq!(answers(&frames("NONE")), 1, "there is no such mechanism");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stranger_who_says_nothing_is_not_kept_for_ever() {
+    let listener = Listener::plain(World::new(cluster())).with_users(users());
+    let (_ours, theirs) = tokio::io::duplex(1 << 16);
+    let start = Instant::now();
+    listener.serve(B0, theirs).await;
+    assert_eq!(start.elapsed().as_secs(), 600);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

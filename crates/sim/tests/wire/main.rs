@@ -1,5 +1,6 @@
 //! The brokers over the wire: in-memory streams, paused time, and hostile bytes.
 
+mod governance;
 mod hostile;
 mod metrics;
 
@@ -113,6 +114,37 @@ async fn a_fetch_waits_for_records_and_no_longer_than_it_said() {
     let read = read.expect("an answer");
     assert_eq!((start.elapsed().as_secs(), read.responses[0].partitions[0].high_watermark), (2, 1));
     assert!(read.responses[0].partitions[0].records.as_ref().is_some_and(|records| !records.is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_weeks_and_leaves_is_let_go() {
+    let world = World::new(cluster());
+    let listener = Listener::plain(world.clone());
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let serving = tokio::spawn(async move { listener.serve(B0, theirs).await });
+    let (reader, writer) = tokio::io::split(ours);
+    let mut peer = Peer { frames: FrameReader::new(reader), writer };
+    let start = Instant::now();
+    let weeks = fetch(0, i32::MAX);
+    tokio::select! {
+        answer = peer.call(&weeks, 12) => panic!("{answer:?}"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => {}
+    }
+    drop(peer);
+    serving.await.expect("no panic");
+    assert_eq!(start.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_waits_for_no_more_than_it_would_take() {
+    let world = World::new(cluster());
+    let mut peer = Peer::new(&world);
+    peer.call(&produce(1), 11).await.expect("an answer");
+    let start = Instant::now();
+    let all_there_is = fetch(0, 60_000).with_min_bytes(i32::MAX).with_max_bytes(10);
+    let read = peer.call(&all_there_is, 12).await.expect("an answer");
+    assert!(read.responses[0].partitions[0].records.as_ref().is_some_and(|records| records.len() > 10));
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -364,6 +396,70 @@ answered!(
     InitProducerIdRequest => |_, _| InitProducerIdRequest::default().with_transactional_id(None),
     AddPartitionsToTxnRequest => add_partitions,
     EndTxnRequest => |_, _| EndTxnRequest::default(),
+    ListTransactionsRequest => |_, _| ListTransactionsRequest::default().with_transactional_id_pattern(None).with_duration_filter(-1),
+    DescribeTransactionsRequest => |_, _| {
+        DescribeTransactionsRequest::default().with_transactional_ids(vec![TransactionalId(word("nobody"))])
+    },
+    DescribeProducersRequest => |_, _| {
+        let topic = describe_producers_request::TopicRequest::default().with_name(name("t"));
+        DescribeProducersRequest::default().with_topics(vec![topic.with_partition_indexes(vec![0, 7])])
+    },
+    WriteTxnMarkersRequest => |_, _| {
+        let topic = write_txn_markers_request::WritableTxnMarkerTopic::default().with_name(name("t"));
+        let marker = write_txn_markers_request::WritableTxnMarker::default();
+        WriteTxnMarkersRequest::default()
+            .with_markers(vec![marker.with_topics(vec![topic.with_partition_indexes(vec![0, 7])])])
+    },
+    DescribeUserScramCredentialsRequest => |_, _| DescribeUserScramCredentialsRequest::default().with_users(None),
+    AlterUserScramCredentialsRequest => |_, _| {
+        let one = alter_user_scram_credentials_request::ScramCredentialDeletion::default();
+        AlterUserScramCredentialsRequest::default().with_deletions(vec![one.with_name(word("nobody"))])
+    },
+    DescribeAclsRequest => |_, _| {
+        DescribeAclsRequest::default()
+            .with_resource_type_filter(1)
+            .with_pattern_type_filter(1)
+            .with_operation(1)
+            .with_permission_type(1)
+    },
+    CreateAclsRequest => |_, _| {
+        let acl = create_acls_request::AclCreation::default()
+            .with_resource_type(2)
+            .with_resource_name(word("t"))
+            .with_resource_pattern_type(3)
+            .with_principal(word("User:x"))
+            .with_host(word("*"))
+            .with_operation(3)
+            .with_permission_type(3);
+        CreateAclsRequest::default().with_creations(vec![acl])
+    },
+    DeleteAclsRequest => |_, _| {
+        let filter = delete_acls_request::DeleteAclsFilter::default()
+            .with_resource_type_filter(1)
+            .with_pattern_type_filter(1)
+            .with_operation(1)
+            .with_permission_type(1);
+        DeleteAclsRequest::default().with_filters(vec![filter])
+    },
+    UpdateFeaturesRequest => |version, _| {
+        let update = update_features_request::FeatureUpdateKey::default()
+            .with_feature(word("metadata.version"))
+            .with_max_version_level(30);
+        UpdateFeaturesRequest::default()
+            .with_feature_updates(vec![if version > 0 { update.with_upgrade_type(1) } else { update }])
+    },
+    DescribeClientQuotasRequest => |_, _| DescribeClientQuotasRequest::default(),
+    AlterClientQuotasRequest => |_, _| {
+        let user = alter_client_quotas_request::EntityData::default().with_entity_type(word("user"));
+        let rate = alter_client_quotas_request::OpData::default().with_key(word("producer_byte_rate")).with_value(1.0);
+        let entry = alter_client_quotas_request::EntryData::default();
+        AlterClientQuotasRequest::default()
+            .with_entries(vec![entry.with_entity(vec![user.with_entity_name(None)]).with_ops(vec![rate])])
+    },
+    CreateDelegationTokenRequest => |_, _| CreateDelegationTokenRequest::default(),
+    RenewDelegationTokenRequest => |_, _| RenewDelegationTokenRequest::default(),
+    ExpireDelegationTokenRequest => |_, _| ExpireDelegationTokenRequest::default(),
+    DescribeDelegationTokenRequest => |_, _| DescribeDelegationTokenRequest::default(),
     ProduceRequest => |_, _| produce(-1),
     FetchRequest => fetch_in,
 );
@@ -412,8 +508,13 @@ fn a_leader_that_has_not_heard_of_its_topic_does_not_know_it() {
 
 /// Broker 0's answer to one request.
 fn ask<Q: Request>(cluster: &mut Cluster, request: &Q, version: i16) -> Option<Q::Response> {
+    ask_at(cluster, B0, request, version)
+}
+
+/// Another broker's.
+fn ask_at<Q: Request>(cluster: &mut Cluster, broker: BrokerId, request: &Q, version: i16) -> Option<Q::Response> {
     let frame = encode_request(request, version, 7, "test").expect("written");
-    let Reply::Answer(answer) = handle(cluster, B0, &addresses(), frame.slice(4..)) else { return None };
+    let Reply::Answer(answer) = handle(cluster, broker, &addresses(), frame.slice(4..)) else { return None };
     Some(decode_response::<Q>(answer.slice(4..), version, Limits::KNOWN_PEER).expect("read"))
 }
 

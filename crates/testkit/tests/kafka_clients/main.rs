@@ -4,7 +4,11 @@
 //! `cargo xtask real kafka` installs.
 #![cfg(feature = "real-kafka")]
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use evenkeel_sim::{
     BrokerId, Options,
@@ -164,7 +168,10 @@ async fn simulated() -> Simulated {
     let brokers = (0..4)
         .zip(["a", "b", "c", "a"])
         .map(|(id, rack)| SimulatedSpec::new(id).in_rack(rack).with_dirs(["/simulated/d0", "/simulated/d1"]));
-    let options = Options { session_timeout: 2_000, ..Options::default() };
+    // The clients have clocks of their own, and tell by them how old a transaction is.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let wall_start = i64::try_from(now).unwrap();
+    let options = Options { session_timeout: 2_000, wall_start, ..Options::default() };
     let world = World::new(evenkeel_sim::Cluster::new(options, brokers));
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use evenkeel_kafka::{
-    BrokerId, Error, Remedy, TopicPartition,
+    BrokerId, Error, ErrorCode, Remedy, TopicPartition,
     calls::{configs::Resource, produce::Writing},
     message,
     records::{self, Record},
@@ -86,7 +86,7 @@ async fn a_broker_that_is_not_there_is_named(world: &World) {
 async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
     let partition = TopicPartition::new(world.topic(&[&[0, 1]]).await, 0);
     let record = Record { value: Some(Bytes::from_static(b"value")), ..Record::default() };
-    let good = records::encode_batch(&[record], &plain()).expect("a batch");
+    let good = records::encode_batch(std::slice::from_ref(&record), &plain()).expect("a batch");
     // Lengths before the checksum, the format, what is checked, and the end.
     let wounded = |place: usize, byte: u8| {
         let mut bad = good.to_vec();
@@ -102,6 +102,13 @@ async fn hostile_batches_are_refused_and_nothing_is_written(world: &World) {
     for bad in [wounded(8, 0x7f), wounded(11, 0), wounded(40, 1), good[..good.len() - 1].to_vec(), lying_count] {
         let answer = produce(world, &partition, Bytes::from(bad.clone()), Writing::Plain).await;
         assert!(answer.is_err(), "{bad:?} was written: {answer:?}");
+    }
+    // Where a batch goes is not for its producer to say.
+    let two = records::encode_batch(&[record.clone(), record], &plain()).expect("a batch");
+    for base in [i64::MAX, 7, -1] {
+        let placed = [&base.to_be_bytes()[..], &two[8..]].concat();
+        let answer = produce(world, &partition, Bytes::from(placed), Writing::Plain).await;
+        assert_eq!(answer.map_err(|refusal| refusal.code), Err(ErrorCode(87)), "at {base}");
     }
     assert_eq!(produce(world, &partition, good, Writing::Plain).await, Ok(0), "nothing is there");
 }

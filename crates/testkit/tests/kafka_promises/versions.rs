@@ -4,8 +4,12 @@
 //! With `EVENKEEL_BLESS=1` the real arm writes the answers down; tests of the `kafka` crate read them back, so that
 //! client and simulator cannot be wrong about the protocol in the same way.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use evenkeel_kafka::{
+    BrokerId as Node, TopicPartition,
+    calls::reassignments::Target,
     records::{self, BatchOptions, Compression, Producer, Record},
     versions,
 };
@@ -31,15 +35,46 @@ async fn every_version_the_client_speaks_is_answered(world: &World) {
     topics(&mut calls, &topic).await;
     cluster(&mut calls, &topic).await;
     configs(&mut calls, &topic).await;
-    placement(&mut calls, &topic).await;
+    placement(world, &mut calls, &topic).await;
     log_dirs(&mut calls, &topic).await;
     data(&mut calls, &topic).await;
     transactions(world, &mut calls, &topic).await;
     calls
         .each(|_| DeleteTopicsRequest::default().with_topic_names(vec![name(&topic)]).with_timeout_ms(MINUTE_MS))
         .await;
-    for (key, spoken) in versions::CLIENT {
+    for (key, spoken) in versions::CLIENT.into_iter().filter(|(key, _)| !OF_LOGINS.contains(key)) {
         assert_eq!(calls.made.get(&(key as i16)), Some(&spoken), "{key:?} was not tried");
+    }
+}
+
+/// What is only answered at another door.
+const OF_LOGINS: [ApiKey; 2] = [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate];
+
+mod logins {
+    use evenkeel_kafka::connect::Connector;
+    use evenkeel_testkit::real_kafka::Listener;
+
+    use super::*;
+    use crate::doors::tls;
+
+    promises_at_doors!(every_version_of_a_login_is_answered);
+
+    async fn every_version_of_a_login_is_answered(world: &World) {
+        let password = world.brokers.password("admin");
+        let said = Bytes::from(format!("\0admin\0{password}"));
+        let [handshakes, logins] = OF_LOGINS.map(|key| versions::of_client(key).expect("a call of the client's"));
+        assert_eq!(handshakes, 1..=1);
+        // A connection is logged in once, so each version has its own.
+        for version in logins {
+            let address = &world.brokers.bootstrap(Listener::SaslSsl)[0];
+            let stream = tls(world, None).open(address).await.expect("a door");
+            let mut wire = Wire::over(stream, world.brokers.are_real());
+            let plain = SaslHandshakeRequest::default().with_mechanism(text("PLAIN"));
+            let hands = wire.once(&plain, *handshakes.end()).await;
+            assert!(hands.error_code == 0 && hands.mechanisms.len() >= 3, "{hands:?}");
+            let login = SaslAuthenticateRequest::default().with_auth_bytes(said.clone());
+            assert_eq!(wire.once(&login, version).await.error_code, 0);
+        }
     }
 }
 
@@ -72,9 +107,6 @@ async fn session(calls: &mut Calls) {
                 .with_client_software_version(text("1")),
         })
         .await;
-    // Refused: there is nothing to log in to on this listener.
-    calls.each(|_| SaslHandshakeRequest::default().with_mechanism(text("PLAIN"))).await;
-    calls.each(|_| SaslAuthenticateRequest::default().with_auth_bytes(Bytes::from_static(b"me"))).await;
 }
 
 async fn topics(calls: &mut Calls, topic: &str) {
@@ -142,7 +174,7 @@ async fn configs(calls: &mut Calls, topic: &str) {
         .await;
 }
 
-async fn placement(calls: &mut Calls, topic: &str) {
+async fn placement(world: &World, calls: &mut Calls, topic: &str) {
     calls
         .each(|_| {
             let partitions = vec![
@@ -159,14 +191,23 @@ async fn placement(calls: &mut Calls, topic: &str) {
             AlterPartitionReassignmentsRequest::default().with_topics(topics).with_timeout_ms(MINUTE_MS)
         })
         .await;
+    // One that is under way, with something on every list.
+    let stalled = world.stalled_topic(&[&[1, 2]]).await;
+    let target = Target::Replicas(vec![Node(3), Node(0)]);
+    let targets = BTreeMap::from([(TopicPartition::new(&stalled, 0), target)]);
+    world.client.alter_reassignments(&targets, false).await.whole().expect("an answer");
     calls
-        .each(|_| {
-            let topic = list_partition_reassignments_request::ListPartitionReassignmentsTopics::default()
-                .with_name(name(topic))
-                .with_partition_indexes(vec![0]);
-            ListPartitionReassignmentsRequest::default().with_topics(Some(vec![topic])).with_timeout_ms(MINUTE_MS)
-        })
+        .each_until(
+            |_| {
+                let topic = list_partition_reassignments_request::ListPartitionReassignmentsTopics::default()
+                    .with_name(name(&stalled))
+                    .with_partition_indexes(vec![0]);
+                ListPartitionReassignmentsRequest::default().with_topics(Some(vec![topic])).with_timeout_ms(MINUTE_MS)
+            },
+            |answer| !answer.topics.is_empty(),
+        )
         .await;
+    world.release(&stalled).await;
     calls
         .each(|_| {
             let partitions =

@@ -38,8 +38,22 @@ pub(crate) type Made = BTreeMap<i16, Versions>;
 
 impl Wire {
     pub(crate) async fn open(world: &World, broker: i32) -> Self {
-        let (reading, writing) = tokio::io::split(world.open(broker).await);
-        Self { reading: FrameReader::new(reading), writing, real: world.brokers.are_real() }
+        Self::over(world.open(broker).await, world.brokers.are_real())
+    }
+
+    /// Over a stream that is open already, to a real broker or not.
+    pub(crate) fn over(stream: Stream, real: bool) -> Self {
+        let (reading, writing) = tokio::io::split(stream);
+        Self { reading: FrameReader::new(reading), writing, real }
+    }
+
+    /// Makes a call once, in this version.
+    pub(crate) async fn once<Q: Request>(&mut self, request: &Q, version: i16) -> Q::Response {
+        let frame = self.exchange(request, version).await;
+        if self.real {
+            keep(ApiKey::try_from(Q::KEY).expect("a key of Kafka's"), version, &frame);
+        }
+        read::<Q>(&frame, version)
     }
 
     /// Makes a call in every version that the client speaks, until the broker has a settled answer to it.

@@ -103,6 +103,52 @@ async fn a_silent_broker_does_not_hold_up_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn silent_brokers_cost_their_patience_together_and_not_each() {
+    let memory = Memory::default();
+    let everybody: Vec<(i32, u16)> = (1..=12).map(|id| (i32::from(id), id)).collect();
+    for (id, port) in everybody.clone() {
+        let everybody = everybody.clone();
+        play(&memory, port, move |request| match key(request) {
+            ApiKey::Metadata => answer(request, metadata(&everybody, 1, &[])),
+            _ if id > 2 => Reply::Silence,
+            _ => settle(request),
+        });
+    }
+    let client = client(&memory, 1);
+    let patience = client.settings().patience;
+    let all: Vec<Resource> = everybody.iter().map(|(id, _)| broker(*id)).collect();
+    let before = Instant::now();
+    let told = client.describe_configs(&all, None).await;
+    assert!(told.interrupted.is_some() && told.answers.keys().eq(&all[..2]), "{told:?}");
+    assert!(before.elapsed() <= patience + Duration::from_secs(1), "{:?}", before.elapsed());
+    let before = Instant::now();
+    let change = || BTreeMap::from([("k".to_owned(), Change::Delete)]);
+    let told = client.alter_configs(&all.iter().map(|one| (one.clone(), change())).collect(), false).await;
+    assert!(told.interrupted.is_some() && told.answers.keys().eq(&all[..2]), "{told:?}");
+    assert!(before.elapsed() <= patience + Duration::from_secs(1), "{:?}", before.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_throttles_does_not_outlast_the_callers_patience() {
+    let memory = Memory::default();
+    play(&memory, 1, |request| {
+        let throttled = messages::DescribeClusterResponse::default().with_cluster_id(text("c"));
+        answer(request, throttled.with_throttle_time_ms(100_000))
+    });
+    let client = client(&memory, 1);
+    assert_eq!(client.describe_cluster().await.unwrap().id, "c");
+    for patience in [Duration::from_secs(3), client.settings().patience] {
+        let before = Instant::now();
+        let failure = client.with_patience(patience).describe_cluster().await.unwrap_err();
+        assert!(matches!(failure, Error::Call { source: CallError::TimedOut(_), .. }), "{failure:?}");
+        assert!(before.elapsed() <= patience + Duration::from_millis(10), "{patience:?}: {:?}", before.elapsed());
+    }
+    // What was not said to it is no silence of its own: the connection is still good.
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert_eq!(client.describe_cluster().await.unwrap().id, "c");
+}
+
+#[tokio::test(start_paused = true)]
 async fn looking_for_a_broker_ends_when_patience_does() {
     let memory = Memory::default();
     play(&memory, 1, |_| Reply::Silence);
@@ -181,30 +227,35 @@ async fn pages_that_go_round_in_a_circle_come_to_an_end() {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_leader_has_written_is_told_though_another_is_lost() {
-    let memory = Memory::default();
-    for port in [1, 2] {
-        play(&memory, port, move |request| match key(request) {
-            ApiKey::Metadata => answer(request, metadata(&[(1, 1), (2, 2)], 1, &[("t", &[1, 2])])),
-            _ if port == 2 => Reply::Hangup,
-            _ => {
-                let asked: ProduceRequest = request.decode(Limits::KNOWN_PEER).unwrap();
-                assert_eq!(asked.topic_data[0].partition_data.len(), 1);
-                let written = PartitionProduceResponse::default().with_index(0).with_base_offset(5);
-                let topic = TopicProduceResponse::default().with_name(TopicName(text("t")));
-                let topic = topic.with_partition_responses(vec![written]);
-                answer(request, ProduceResponse::default().with_responses(vec![topic]))
-            }
-        });
+    // By a connection that ends, and by an answer that only the user can do something about.
+    for talks_nonsense in [false, true] {
+        let memory = Memory::default();
+        for port in [1, 2] {
+            play(&memory, port, move |request| match key(request) {
+                ApiKey::Metadata => answer(request, metadata(&[(1, 1), (2, 2)], 1, &[("t", &[1, 2])])),
+                _ if port == 2 && talks_nonsense => answer(request, metadata(&[(1, 1)], 1, &[])),
+                _ if port == 2 => Reply::Hangup,
+                _ => {
+                    let asked: ProduceRequest = request.decode(Limits::KNOWN_PEER).unwrap();
+                    assert_eq!(asked.topic_data[0].partition_data.len(), 1);
+                    let written = PartitionProduceResponse::default().with_index(0).with_base_offset(5);
+                    let topic = TopicProduceResponse::default().with_name(TopicName(text("t")));
+                    let topic = topic.with_partition_responses(vec![written]);
+                    answer(request, ProduceResponse::default().with_responses(vec![topic]))
+                }
+            });
+        }
+        let batch = |partition| (TopicPartition::new("t", partition), bytes::Bytes::from_static(b"batch"));
+        let client = client(&memory, 1);
+        let told = client.produce(&BTreeMap::from([batch(0), batch(1)]), Writing::Plain).await.unwrap();
+        assert_eq!(told[&TopicPartition::new("t", 0)], Ok(5));
+        let lost = told[&TopicPartition::new("t", 1)].as_ref().unwrap_err();
+        assert_eq!(lost.code, ErrorCode::REQUEST_TIMED_OUT);
+        // Where nothing else is known, the cause is told.
+        let error = client.produce(&BTreeMap::from([batch(1)]), Writing::Plain).await.unwrap_err();
+        assert!(matches!(error, Error::Call { .. }), "{error:?}");
+        assert_eq!(error.remedy() == Remedy::AskUser, talks_nonsense, "{error:?}");
     }
-    let batch = |partition| (TopicPartition::new("t", partition), bytes::Bytes::from_static(b"batch"));
-    let client = client(&memory, 1);
-    let told = client.produce(&BTreeMap::from([batch(0), batch(1)]), Writing::Plain).await.unwrap();
-    assert_eq!(told[&TopicPartition::new("t", 0)], Ok(5));
-    let lost = told[&TopicPartition::new("t", 1)].as_ref().unwrap_err();
-    assert_eq!(lost.code, ErrorCode::REQUEST_TIMED_OUT);
-    // Where nothing else is known, the cause is told.
-    let error = client.produce(&BTreeMap::from([batch(1)]), Writing::Plain).await.unwrap_err();
-    assert!(matches!(error, Error::Call { .. }), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ impl Knock {
         })
     }
 
-    /// Answers with our part of the nonce and how the password is salted. Without a password nobody
+    /// Answers with our part of the nonce and how the password is salted. Without a salted password nobody
     /// will pass, and is not told before the end: names cannot be probed.
     pub fn challenge(
         &self,
@@ -40,11 +40,10 @@ impl Knock {
         own_nonce: &[u8],
         salt: &[u8],
         iterations: NonZeroU32,
-        password: Option<&str>,
+        salted: Option<Vec<u8>>,
     ) -> Challenge {
         let nonce = format!("{}{}", self.nonce, STANDARD.encode(own_nonce));
         let message = format!("r={nonce},s={},i={iterations}", STANDARD.encode(salt));
-        let salted = password.map(|password| hash.salted(password, salt, iterations));
         Challenge { hash, nonce, said: format!("{},{message}", self.bare), message, salted }
     }
 }
@@ -101,7 +100,8 @@ mod tests {
         let knock = Knock::read(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO").unwrap();
         let nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let made = knock.challenge(Hash::Sha256, b"", &salt, FEWEST_ITERATIONS, Some("pencil"));
+        let salted = Hash::Sha256.salted("pencil", &salt, FEWEST_ITERATIONS);
+        let made = knock.challenge(Hash::Sha256, b"", &salt, FEWEST_ITERATIONS, Some(salted));
         let message = format!("r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096");
         Challenge { nonce: nonce.to_owned(), said: format!("n=user,r=rOprNGfwEbeRWgbNEkqO,{message}"), message, ..made }
     }
@@ -123,7 +123,10 @@ mod tests {
             let first = ClientFirst::new(hash, "a=b,c", "abc");
             let knock = Knock::read(first.message().as_bytes()).unwrap();
             assert_eq!(knock.username, "a=b,c");
-            let meet = |password| knock.challenge(hash, b"own", b"salt", FEWEST_ITERATIONS, password);
+            let meet = |password: Option<&str>| {
+                let salted = password.map(|password| hash.salted(password, b"salt", FEWEST_ITERATIONS));
+                knock.challenge(hash, b"own", b"salt", FEWEST_ITERATIONS, salted)
+            };
             let last = first.answer(meet(None).message().as_bytes(), &Secret::new("pw")).unwrap();
             let proof = meet(Some("pw")).check(last.message().as_bytes()).unwrap();
             assert_eq!(last.check(proof.as_bytes()), Ok(()));

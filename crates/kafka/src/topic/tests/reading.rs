@@ -73,10 +73,30 @@ async fn a_topic_that_was_just_made_is_waited_for() {
 async fn a_batch_that_fits_no_answer_is_an_error() {
     let (memory, logs) = scene();
     three(&memory).await;
-    logs.lock().unwrap().cramped = true;
+    logs.lock().unwrap().cramped = i32::MAX;
     let mut reader = open(client(&memory, 1), Start::Earliest, Until::End).await.unwrap();
     let error = reader.next().await.unwrap_err();
     assert!(matches!(error, Error::Records { source: RecordsError::TooLarge(_), .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_for_a_large_batch_is_given_back_when_it_was_read() {
+    let (memory, logs) = scene();
+    three(&memory).await;
+    const MIB: i32 = 1024 * 1024;
+    logs.lock().unwrap().cramped = 4 * MIB;
+    let mut reader = open(client(&memory, 1), Start::Earliest, Until::End).await.unwrap();
+    let mut seen = 0;
+    while let Some(records) = reader.next().await.unwrap() {
+        seen += records.len();
+    }
+    let batches = logs.lock().unwrap().batches.iter().map(Vec::len).sum::<usize>();
+    let rooms = logs.lock().unwrap().rooms.clone();
+    assert!(seen > 0 && batches > 1, "{seen} records in {batches} batches");
+    assert_eq!(rooms.iter().copied().max(), Some(4 * MIB));
+    let widest = rooms.iter().filter(|room| **room == 4 * MIB).count();
+    assert!(widest <= batches, "one wide fetch for each batch: {rooms:?}");
+    assert!(rooms.windows(2).any(|two| two[0] == 4 * MIB && two[1] == MIB), "{rooms:?}");
 }
 
 /// One record in each partition.
