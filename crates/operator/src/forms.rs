@@ -77,9 +77,9 @@ fn what_a_newer_operator_has_added_is_passed_over() {
         let mut form: Value = serde_json::from_str(form).unwrap();
         let memory = form["tracker"]["data"]["memory.json"].as_str().unwrap();
         let mut memory: Value = serde_json::from_str(memory).unwrap();
-        for place in [&mut memory, &mut form["kafka"]["status"], &mut form["rebalance"]["status"]] {
-            add(place);
-        }
+        add(&mut memory);
+        add(&mut form["kafka"]["status"]);
+        add(&mut form["rebalance"]["status"]);
         form["tracker"]["data"]["memory.json"] = json!(memory.to_string());
         form["tracker"]["data"]["addedLater"] = json!("anything");
         Records::read(&form).check();
