@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::{image, preparation::Preparation, process, real, tidy, workspace::Workspace};
+use crate::{preparation::Preparation, process, real, tidy, workspace::Workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -28,7 +28,6 @@ enum Step {
     Clippy,
     Docs,
     Test,
-    Image,
     RealKafka,
     RealKube,
 }
@@ -111,8 +110,6 @@ impl Step {
             ),
             // As the README has it, and nothing else.
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
-            // Unoptimised: everything but the last link is there from the tests.
-            Self::Image => image::run(workspace, &image::Options { quick: true }),
             Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),
         }
@@ -137,7 +134,7 @@ mod tests {
     #[test]
     fn without_real_parts_everything_else_still_runs() {
         let options = Options { no_real: true, only: None };
-        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test, Step::Image]);
+        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test]);
     }
 
     #[test]
