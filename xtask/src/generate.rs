@@ -6,10 +6,11 @@ use anyhow::Result;
 use crate::{process, workspace::Workspace};
 
 /// Test binaries that own generated files, by their crates.
-const OWNERS: [(&str, &str); 3] = [
+const OWNERS: [(&str, &str); 4] = [
     ("evenkeel-api", "api"),                   // The custom resource definitions in deploy/crds.
     ("evenkeel-rest", "reference_page"),       // The reference page docs/rest.md.
     ("evenkeel-engine", "configuration_page"), // The table of keys in docs/configuration.md.
+    ("evenkeel-cli", "pictures"),              // The picture of a plan in docs/pictures.
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {

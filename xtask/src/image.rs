@@ -2,8 +2,15 @@
 //!
 //! Who has docker builds the image itself (`deploy/Containerfile`); here the same program is built by the same command, and
 //! run with that folder as its root. A program that needed a library, a shell or any other file would not start there.
+//! What a static program of glibc may well lack there is the way from a name to an address, on which operator and engine
+//! live: so it also looks for a cluster by name, with no other file than the one that a kubelet puts there.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -14,7 +21,7 @@ use crate::{metadata::Metadata, process, workspace::Workspace};
 pub(crate) struct Options {
     /// Builds it without optimisation, which is quicker.
     #[arg(long)]
-    quick: bool,
+    pub(crate) quick: bool,
 }
 
 /// Where the image has the program, and the scripts of which it is the interpreter.
@@ -58,6 +65,65 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let probe = inside(&format!("{SCRIPTS}/cruise_control_healthcheck.sh"), &[]).env_clear().output()?;
     let told = String::from_utf8_lossy(&probe.stderr);
     ensure!(told.contains("STRIMZI_KAFKA_BOOTSTRAP_SERVERS"), "the health check says what it lacks, not: {told}");
+    finds_by_name(&built, root.path(), &inside)?;
     println!("a static program of {} MB runs where there is nothing else", size / 1_000_000);
     Ok(())
+}
+
+/// Looks at a simulated cluster, which runs outside, by a name: plainly, and then by TLS with a password.
+fn finds_by_name(program: &Path, root: &Path, inside: &impl Fn(&str, &[&str]) -> Command) -> Result<()> {
+    fs::create_dir_all(root.join("etc")).context("could not make a folder")?;
+    fs::write(root.join("etc/hosts"), "127.0.0.1 localhost broker.test\n").context("could not write the names")?;
+    let plain = Simulation::start(program, &[])?;
+    let live = ["snapshot", "--seconds", "1", "--bootstrap"];
+    let snapshot = process::read(&mut inside(PROGRAM, &[&live[..], &[&plain.at("broker.test")]].concat()))?;
+    ensure!(snapshot.contains(" brokers=3 "), "a snapshot says of how many brokers it is:\n{snapshot}");
+    let folder = root.join("tmp/sim");
+    let shown = folder.to_str().context("a folder with a strange name")?;
+    let secured = Simulation::start(program, &["--tls", "--user", "alice", "--dir", shown])?;
+    // Inside, the folder is elsewhere.
+    let settings = folder.join("client.properties");
+    let text = fs::read_to_string(&settings).context("could not read the client's settings")?;
+    fs::write(&settings, text.replace(shown, "/tmp/sim")).context("could not write the client's settings")?;
+    let by_tls = ["--command-config", "/tmp/sim/client.properties"];
+    let snapshot =
+        process::read(&mut inside(PROGRAM, &[&live[..], &[&secured.at("localhost")], &by_tls[..]].concat()))?;
+    ensure!(snapshot.contains(" brokers=3 "), "a snapshot says of how many brokers it is:\n{snapshot}");
+    Ok(())
+}
+
+/// A simulated cluster, until dropped.
+struct Simulation {
+    child: Child,
+    port: String,
+}
+
+impl Simulation {
+    fn start(program: &Path, further: &[&str]) -> Result<Self> {
+        let mut command = process::command(program);
+        command.args(["sim", "--no-metrics", "--output", "json"]).args(further);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("could not start it")?;
+        let mut line = String::new();
+        let greeting = child.stdout.as_mut().context("it has an output")?;
+        let read = BufReader::new(greeting).read_line(&mut line);
+        let mut simulation = Self { child, port: String::new() };
+        read.context("could not read where the cluster is")?;
+        // The first of the addresses in the greeting.
+        let address = line.split_once("\"bootstrapServers\":\"").and_then(|(_, rest)| rest.split(['"', ',']).next());
+        let port =
+            address.and_then(|address| address.rsplit_once(':')).with_context(|| format!("no address: {line}"))?;
+        simulation.port = port.1.to_owned();
+        Ok(simulation)
+    }
+
+    fn at(&self, name: &str) -> String {
+        format!("{name}:{}", self.port)
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        // There is nobody to tell if it ended by itself.
+        let _ = self.child.kill().and_then(|()| self.child.wait().map(drop));
+    }
 }

@@ -12,6 +12,7 @@ use crate::{process, workspace::Workspace};
 const CLUSTER: &str = "evenkeel";
 const IMAGE: &str = "evenkeel:kind";
 const EXAMPLE: &str = "examples/cluster-small.yaml";
+const ENGINE: &str = "deployment/dinghy-cruise-control";
 /// What must be there, and cannot be made here.
 const NEEDED: [&str; 3] = ["docker", "kind", "kubectl"];
 
@@ -36,5 +37,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     run("kind", &["load", "docker-image", IMAGE, "--name", CLUSTER])?;
     run("cargo", &["run", "--package", "evenkeel-cli", "--", "install", "--apply", "--image", IMAGE])?;
     run("kubectl", &["apply", "--server-side", "--filename", EXAMPLE])?;
-    run("kubectl", &["wait", "kafka", "--all", "--for=condition=Ready", "--timeout=600s"])
+    run("kubectl", &["wait", "kafka", "--all", "--for=condition=Ready", "--timeout=600s"])?;
+    // The engine is ready on its own account.
+    run("kubectl", &["rollout", "status", ENGINE, "--timeout=600s"])
 }

@@ -1,7 +1,16 @@
 //! `cargo xtask soak`: the suites in which chance plays a part, with many more seeds than every run of the tests can try.
 //! A failure names its seed; the same seed tells the same story again.
 
-use anyhow::{Result, bail};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::{process, workspace::Workspace};
@@ -20,9 +29,18 @@ pub(crate) struct Options {
     /// How many seeds to try.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
+    /// Plays the tour of `evenkeel local` so many times in a row instead.
+    #[arg(long, conflicts_with = "seeds", value_parser = clap::value_parser!(u32).range(1..))]
+    tours: Option<u32>,
+    /// Keeps every core busy with something else meanwhile.
+    #[arg(long, requires = "tours")]
+    busy: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    if let Some(number) = options.tours {
+        return tours(workspace, number, options.busy);
+    }
     let mut failed = Vec::new();
     for (package, binary, tests) in SUITES {
         println!("\n==> {package}, {tests}, {} seeds", options.seeds);
@@ -35,6 +53,53 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+/// The first command of the README, again and again: all of its promises are kept each time.
+fn tours(workspace: &Workspace, number: u32, busy: bool) -> Result<()> {
+    let package = ["--locked", "--release", "--package", "evenkeel-cli", "--bin", "evenkeel"];
+    let cargo = |verb: &str| {
+        let mut cargo = process::cargo();
+        cargo.arg(verb).args(package).current_dir(workspace.root());
+        cargo
+    };
+    process::run(&mut cargo("build"))?;
+    let _busy = busy.then(Busy::begin);
+    let mut took: Vec<Duration> = Vec::new();
+    for tour in 1..=number {
+        println!("\n==> tour {tour} of {number}");
+        let begun = Instant::now();
+        process::run(cargo("run").args(["--", "local", "--tour"]))
+            .with_context(|| format!("tour {tour} of {number} did not keep what it promises"))?;
+        took.push(begun.elapsed());
+    }
+    let seconds = |time: Option<&Duration>| time.map_or(0, Duration::as_secs);
+    println!("{number} tours passed, in {} to {} s each", seconds(took.iter().min()), seconds(took.iter().max()));
+    Ok(())
+}
+
+/// A loop on every core, until dropped.
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn begin() -> Self {
+        let enough = Arc::new(AtomicBool::new(false));
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            let enough = Arc::clone(&enough);
+            thread::spawn(move || {
+                while !enough.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(enough)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Optimised: a thousand stories take a while.

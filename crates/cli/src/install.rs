@@ -12,7 +12,8 @@ pub(crate) struct Args {
     /// Where the operator lives.
     #[arg(long, default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// The image with the binary `evenkeel` [default: the official one of this version]
+    /// The image with the binary `evenkeel`, for the operator and for what it makes [default: the name that an image of
+    /// this version has, which is not published yet]
     #[arg(long)]
     image: Option<String>,
     /// Leaves out the CustomResourceDefinitions, for a cluster that has Strimzi's.
@@ -30,12 +31,15 @@ pub(crate) struct Removal {
     /// Where the operator lives.
     #[arg(long, default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// Removes the CustomResourceDefinitions too, if there is no cluster any more.
+    /// Removes the CustomResourceDefinitions too, if there is nothing of their kinds any more.
     #[arg(long)]
     crds: bool,
     /// Removes the CustomResourceDefinitions and with them every Kafka cluster that the operator looked after.
     #[arg(long, conflicts_with = "crds")]
     crds_and_clusters: bool,
+    /// Goes on although the operator's pod does not end, on a node that is lost for example, or was installed otherwise.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Prints the manifests, or applies them.
@@ -56,7 +60,7 @@ pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
         (true, false) => Extent::Crds,
         (false, false) => Extent::Operator,
     };
-    on_cluster(async |client| tell(installation::remove(&client, &manifests, extent).await))
+    on_cluster(async |client| tell(installation::remove(&client, &manifests, extent, args.force).await))
 }
 
 fn manifests(namespace: &str, image: Option<&str>) -> Result<Manifests, Misuse> {

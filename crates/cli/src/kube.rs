@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use evenkeel_apiserver::http::{self, Options, Shared};
 use evenkeel_apiserver::serve::{self, Server, Settings};
+use tokio::task::JoinHandle;
 
 use self::greeting::Greeting;
 use crate::directory::{Directory, absolute};
@@ -62,16 +63,30 @@ async fn serve(args: Args) -> anyhow::Result<()> {
         install_crds(server.shared()).await?;
     }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let node = tokio::spawn(evenkeel_node::run(client(server.shared()), async { drop(stopped.await) }));
+    let mut node = tokio::spawn(evenkeel_node::run(client(server.shared()), async { drop(stopped.await) }));
     let program = greeting::program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref());
     let (url, crds_installed) = (server.url(), args.install_crds);
     let greeting = Greeting { kubeconfig: &kubeconfig, url: &url, crds_installed, program: &program };
     greeting.print(&mut std::io::stdout().lock())?;
-    signals.one().await;
+    let outcome = until_told(signals.one(), &mut node).await;
     drop(stop);
-    node.await?;
+    if outcome.is_ok() {
+        node.await?;
+    }
     server.stop().await;
-    Ok(())
+    outcome
+}
+
+/// Waits until it is told to stop. Should the controllers end before, nobody would collect garbage any more, and
+/// namespaces would never go: then nothing goes on.
+async fn until_told(told: impl Future<Output = ()>, controllers: &mut JoinHandle<()>) -> anyhow::Result<()> {
+    tokio::select! {
+        () = told => Ok(()),
+        ended = controllers => match ended {
+            Ok(()) => bail!("the controllers have ended by themselves; RUST_LOG=info tells more of it"),
+            Err(error) => Err(error).context("the controllers have ended by themselves"),
+        },
+    }
 }
 
 /// Where the kubeconfig is written, and the directory that is held for it: none if only a file was named.
@@ -104,4 +119,21 @@ pub(crate) async fn install_crds(shared: &Arc<Shared>) -> anyhow::Result<()> {
         api.create(&kube::api::PostParams::default(), &crd).await.context("could not install the CRDs")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn controllers_that_end_are_noticed() {
+        let mut working = tokio::spawn(pending());
+        until_told(ready(()), &mut working).await.unwrap();
+        for mut ended in [tokio::spawn(ready(())), tokio::spawn(async { panic!("a bug") })] {
+            let error = until_told(pending(), &mut ended).await.unwrap_err();
+            assert!(error.to_string().starts_with("the controllers have ended by themselves"), "{error:#}");
+        }
+    }
 }

@@ -26,7 +26,14 @@ const input = document.getElementById('filter');
 input.value = 'PARCELS';
 input.dispatchEvent(new Event('input'));
 const bars = Array.from(document.querySelectorAll('.bars i.after')).filter((bar) => bar.offsetWidth > 1).length;
+const shown = (place) => Array.from(document.querySelectorAll(place)).filter((it) => it.offsetHeight > 0);
+const light = (colour) => colour.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
+const contrast = (it) => Math.abs(light(getComputedStyle(it).color) - light(getComputedStyle(document.body).backgroundColor));
 document.title = JSON.stringify({
+  goals: shown('#goals tbody tr').filter((row) => row.textContent.includes('RackAwareGoal')).length,
+  flows: shown('#flows td').filter((cell) => /[1-9]/.test(cell.textContent)).length,
+  reasons: shown('#changes tbody tr').filter((row) => row.textContent.includes('RackAwareGoal')).length,
+  legible: shown('h1, h2, th, td').every((it) => contrast(it) > 150),
   all, filtered: visible().length, said: document.getElementById('shown').textContent,
   bars: bars > 0, fits: document.documentElement.scrollWidth <= window.innerWidth,
   dark: matchMedia('(prefers-color-scheme: dark)').matches,
@@ -89,6 +96,8 @@ fn a_browser_shows_the_page() {
         assert_eq!(seen["said"], "1 of 3");
         assert_eq!((&seen["bars"], &seen["fits"]), (&true.into(), &true.into()), "{seen}");
         assert_eq!(seen["fetched"], 0);
+        assert_eq!((&seen["goals"], &seen["reasons"]), (&1.into(), &1.into()), "{seen}");
+        assert!(seen["flows"].as_u64() > Some(0) && seen["legible"] == true, "{seen}");
         papers.push(seen["paper"].clone());
     }
     assert_ne!(papers[0], papers[1], "dark is not light");

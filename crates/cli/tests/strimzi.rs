@@ -9,11 +9,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use evenkeel_rest::client::{Answer, Basic, Client, http_service, trusting};
-use evenkeel_rest::request::KafkaClusterState;
+use evenkeel_rest::request::{KafkaClusterState, RemoveBroker};
 use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit, Listener};
 
 /// More than anything takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A folder that stands for the container, and what is mounted there.
 struct Container {
@@ -45,12 +47,17 @@ impl Container {
         put("etc/cruise-control/cc-certs/cruise-control.crt", &fs::read(identity.certificate).unwrap());
         put("etc/cruise-control/cc-certs/cruise-control.key", &fs::read(identity.key).unwrap());
         put("etc/cruise-control/cluster-ca-certs/ca.crt", &fs::read(certificates.authority()).unwrap());
+        // One that is being renewed.
+        let former = fs::read(certificates.other_authority()).unwrap();
+        put("etc/cruise-control/cluster-ca-certs/ca-2026-01-01T00-00-00Z.crt", &former);
+        put("etc/cruise-control/cluster-ca-certs/ca.password", b"hush");
         let users = "rebalance-operator: steer, ADMIN\nhealthcheck: look, USER\n";
         put("opt/cruise-control/api-auth-config/cruise-control.authFile", users.as_bytes());
         put("opt/cruise-control/api-auth-config/healthcheck.password", b"look");
         put("opt/cruise-control/custom-config/cruisecontrol.properties", SETTINGS.as_bytes());
         put("opt/cruise-control/custom-config/capacity.json", CAPACITIES.as_bytes());
-        put("tmp/.keep", b"");
+        // What a container before this one has left.
+        put("tmp/cruise-control.pem", b"something else, and longer than what takes its place".repeat(500).as_slice());
         for script in ["cruise_control_run.sh", "cruise_control_healthcheck.sh"] {
             let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/strimzi").join(script);
             let shipped = fs::read_to_string(shipped).unwrap();
@@ -72,6 +79,7 @@ impl Container {
             ("STRIMZI_KAFKA_BOOTSTRAP_SERVERS", self.bootstrap.as_str()),
             ("STRIMZI_KAFKA_GC_LOG_ENABLED", "false"),
             ("STRIMZI_CC_TLS_ENABLED", "true"),
+            ("STRIMZI_CC_MTLS_ENABLED", "true"),
             ("STRIMZI_CC_API_AUTH_ENABLED", "true"),
             ("API_HEALTHCHECK_USERNAME", "healthcheck"),
             ("API_PORT", self.port.to_string().as_str()),
@@ -89,17 +97,54 @@ impl Container {
     }
 }
 
-/// The defaults that Strimzi generates, as far as they have to do with files.
-const SETTINGS: &str = "partition.metrics.window.ms=300000\n\
-    num.partition.metrics.windows=1\n\
+/// The defaults that Strimzi generates, and then what a user has set: short windows.
+const SETTINGS: &str = "num.partition.metrics.windows=1\n\
+    goals=com.linkedin.kafka.cruisecontrol.analyzer.goals.RackAwareGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.RackAwareDistributionGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.MinTopicLeadersPerBrokerGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.DiskCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.NetworkInboundCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.NetworkOutboundCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.CpuCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaDistributionGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.LeaderReplicaDistributionGoal\n\
+    default.goals=com.linkedin.kafka.cruisecontrol.analyzer.goals.RackAwareGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.DiskCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaDistributionGoal\n\
+    hard.goals=com.linkedin.kafka.cruisecontrol.analyzer.goals.RackAwareGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.DiskCapacityGoal\n\
+    anomaly.detection.goals=com.linkedin.kafka.cruisecontrol.analyzer.goals.RackAwareGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.ReplicaCapacityGoal,\
+    com.linkedin.kafka.cruisecontrol.analyzer.goals.DiskCapacityGoal\n\
     webserver.security.enable=true\n\
     webserver.auth.credentials.file=/opt/cruise-control/api-auth-config/cruise-control.authFile\n\
     partition.metric.sample.store.topic=strimzi.cruisecontrol.partitionmetricsamples\n\
     broker.metric.sample.store.topic=strimzi.cruisecontrol.modeltrainingsamples\n\
-    metric.reporter.topic=strimzi.cruisecontrol.metrics\n";
+    metric.reporter.topic=strimzi.cruisecontrol.metrics\n\
+    partition.metrics.window.ms=4000\n\
+    metric.sampling.interval.ms=2000\n\
+    min.samples.per.partition.metrics.window=1\n\
+    partition.sample.store.topic.partition.count=2\n\
+    broker.sample.store.topic.partition.count=2\n";
 
 const CAPACITIES: &str = r#"{"brokerCapacities": [{"brokerId": "-1",
     "capacity": {"DISK": "100000", "CPU": {"num.cores": "1.0"}, "NW_IN": "10000", "NW_OUT": "10000"}}]}"#;
+
+/// Strimzi's Deployment has its script as the one argument of the container, and no command: whatever an image has for an
+/// entry point would get it as an argument.
+#[test]
+fn the_image_starts_what_strimzi_names() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/Containerfile");
+    let text = fs::read_to_string(file).unwrap();
+    let image = text.rsplit_once("\nFROM scratch\n").expect("an image with nothing else").1;
+    let instructions: Vec<&str> = image.lines().filter(|line| !line.starts_with('#')).collect();
+    assert!(!instructions.iter().any(|line| line.starts_with("ENTRYPOINT")), "{image}");
+    let scripts = "COPY --chmod=755 deploy/strimzi/ /opt/cruise-control/";
+    assert!(instructions.contains(&scripts) && instructions.contains(&"ENV PATH=/usr/local/bin"), "{image}");
+}
 
 /// What needs Apache Kafka: run by `cargo xtask real kafka`, which says where that is.
 mod real_arm {
@@ -113,7 +158,7 @@ mod real_arm {
             return;
         }
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let cluster = runtime.block_on(Cluster::start(Kit::from_env().unwrap(), &BrokerSpec::several(3))).unwrap();
+        let cluster = runtime.block_on(Cluster::start(Kit::from_env().unwrap(), &BrokerSpec::several(4))).unwrap();
         let container = Container::laid_out(cluster.certificates(), cluster.bootstrap(Listener::Mtls));
 
         let early = container.health();
@@ -123,7 +168,7 @@ mod real_arm {
 
         let log = fs::File::create(container.path("log")).unwrap();
         let started = container.script("cruise_control_run.sh").stdout(Stdio::null()).stderr(log).spawn();
-        let _running = Running(started.expect("the script can be run"));
+        let running = Running(started.expect("the script can be run"));
         let log = || fs::read_to_string(container.path("log")).unwrap();
         let begun = Instant::now();
         while !container.health().status.success() {
@@ -136,16 +181,32 @@ mod real_arm {
         let base = format!("https://localhost:{}/kafkacruisecontrol", container.port).parse().unwrap();
         let client = Client::new(http_service(trusting(&authority).unwrap(), PATIENCE), base)
             .with_credentials(|| Some(Basic::new("rebalance-operator", "steer")));
-        let brokers = runtime.block_on(async {
+        let replicas = async || loop {
+            match client.ask(&KafkaClusterState::default()).await.answer {
+                Answer::Ready(state) => return state.brokers,
+                other => assert!(begun.elapsed() < PATIENCE, "{other:?}\n{}", log()),
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
+        runtime.block_on(async {
+            assert_eq!(replicas().await.online_log_dirs_by_broker_id.len(), 4, "{}", log());
+            // What it measures, plans and moves over the same wires: a broker is emptied of the engine's own topics.
+            let mut removal = RemoveBroker { brokerid: [3].into(), ..RemoveBroker::default() };
+            removal.execution.run.dryrun = false;
             loop {
-                match client.ask(&KafkaClusterState::default()).await.answer {
-                    Answer::Ready(state) => return state.brokers.online_log_dirs_by_broker_id.len(),
+                match client.ask_and_wait(&removal, PATIENCE, LOOK_AGAIN).await.answer {
+                    Answer::Ready(_) => break,
                     other => assert!(begun.elapsed() < PATIENCE, "{other:?}\n{}", log()),
                 }
-                tokio::time::sleep(Duration::from_millis(200)).await;
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            while replicas().await.replica_count_by_broker_id.get(&3).is_some_and(|count| *count > 0) {
+                assert!(begun.elapsed() < PATIENCE, "broker 3 is not emptied\n{}", log());
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
         });
-        assert_eq!(brokers, 3, "{}", log());
         assert!(!log().contains("steer"), "passwords are in no log");
+        drop(running);
+        assert_eq!(container.health().status.code(), Some(1), "one that is gone is not well");
     }
 }

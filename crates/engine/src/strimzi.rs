@@ -98,9 +98,13 @@ impl Container {
     /// the key with its certificates, and all authorities.
     pub fn files(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Files, Unfit> {
         let environment = Environment::read(&variable)?;
-        let keystore = [self.read(CERTIFICATE)?, "\n".to_owned(), self.read(KEY)?].concat();
-        self.write(complete::KEYSTORE, &keystore)?;
-        self.write(complete::TRUSTSTORE, &self.authorities()?)?;
+        if environment.needs_identity() {
+            let keystore = [self.read(CERTIFICATE)?, "\n".to_owned(), self.read(KEY)?].concat();
+            self.write(complete::KEYSTORE, &keystore)?;
+        }
+        if environment.tls {
+            self.write(complete::TRUSTSTORE, &self.authorities()?)?;
+        }
         let settings = environment.complete(&self.read(SETTINGS)?);
         self.write(complete::SETTINGS, &settings)?;
         Ok(Files::read(&self.root, Path::new(complete::SETTINGS), variable)?)
@@ -165,6 +169,9 @@ mod tests {
         let variable = |name: &str| (name == "STRIMZI_KAFKA_BOOTSTRAP_SERVERS").then(|| "a:9091".to_owned());
         let told = container.files(variable).unwrap_err().to_string();
         assert!(told.contains("etc/cruise-control/cc-certs/cruise-control.crt"), "{told}");
+        let plain = |name: &str| (name == "STRIMZI_CC_TLS_ENABLED").then(|| "false".to_owned()).or(variable(name));
+        let told = container.files(plain).unwrap_err().to_string();
+        assert!(told.contains("cruisecontrol.properties"), "where nothing is encrypted no certificate is read: {told}");
         fs::create_dir_all(folder.path().join(AUTHORITIES)).unwrap();
         assert!(matches!(container.authorities(), Err(Unfit::NoAuthority(_))));
         fs::write(folder.path().join(AUTHORITIES).join("ca.password"), "hush").unwrap();

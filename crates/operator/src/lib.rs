@@ -8,6 +8,8 @@ mod alarms;
 pub mod auto_rebalance;
 pub mod error;
 pub mod figures;
+#[cfg(test)]
+mod forms;
 pub mod installation;
 pub mod kafka;
 mod namespaces;

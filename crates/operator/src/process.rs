@@ -7,7 +7,7 @@ use std::{io, sync::Arc};
 
 use tokio::net::TcpListener;
 
-use crate::{kafka, pod_set, rebalance::controller as rebalance, seams::Context};
+use crate::{installation::definitions, kafka, pod_set, rebalance::controller as rebalance, seams::Context};
 
 pub use lease::{Held, Verdict, judge};
 
@@ -82,9 +82,14 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
 
 /// All controllers, side by side, until dropped. Should one end, none goes on without it.
 async fn controllers(context: Context) {
+    let told = async {
+        definitions::tell(&context.client).await;
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
+        () = told => {}
         () = pod_set::run(context.clone()) => {}
         () = kafka::run(context.clone()) => {}
-        () = rebalance::run(context) => {}
+        () = rebalance::run(context.clone()) => {}
     }
 }

@@ -77,6 +77,10 @@ impl Settings {
         let usual = Self::default();
         let namespaces = text("STRIMZI_NAMESPACE").filter(|all| all != "*").unwrap_or_default();
         let mut clusters = usual.clusters;
+        if let Some(image) = text("EVENKEEL_IMAGE") {
+            clusters.engine_image.clone_from(&image);
+            clusters.own_image = image;
+        }
         if let Some(image) = text("STRIMZI_DEFAULT_CRUISE_CONTROL_IMAGE") {
             clusters.engine_image = image;
         }
@@ -149,6 +153,14 @@ mod tests {
         );
         assert_eq!(found.lease, Some(LeaseName { namespace: "ops".into(), name: "mine".into() }));
         assert_eq!(found.clusters.kafka_image("4.1.0"), "k:1");
+        let own = ("EVENKEEL_IMAGE", "registry.example/evenkeel:2");
+        for (variables, engine) in [
+            (&[own][..], "registry.example/evenkeel:2"),
+            (&[own, ("STRIMZI_DEFAULT_CRUISE_CONTROL_IMAGE", "cruise:3")][..], "cruise:3"),
+        ] {
+            let images = read(variables, None).unwrap().clusters;
+            assert_eq!((images.own_image.as_str(), images.engine_image.as_str()), (own.1, engine));
+        }
         assert_eq!(read(&[("STRIMZI_LEADER_ELECTION_ENABLED", "false")], Some("ops")).unwrap().lease, None);
         let error = read(&[("STRIMZI_OPERATION_TIMEOUT_MS", "5s")], None).unwrap_err();
         assert_eq!(error.to_string(), "STRIMZI_OPERATION_TIMEOUT_MS is `5s`: write a whole number of milliseconds");

@@ -27,6 +27,8 @@ use crate::{
     tasks::UserTask,
 };
 
+#[cfg(test)]
+mod forms;
 mod keeping;
 mod owner;
 mod shared;

@@ -6,7 +6,7 @@ use crate::{
     tasks::{Answer, Class, Question, Status},
 };
 
-fn run(moves: usize) -> Run {
+pub(super) fn run(moves: usize) -> Run {
     let brokers = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect::<Vec<_>>();
     let moves = (0..moves).map(|number| Move {
         partition: TopicPartition::new(format!("topic-with-a-long-name-{}", number % 50), number as i32),
@@ -29,7 +29,7 @@ fn run(moves: usize) -> Run {
 }
 
 /// What the brokers of the order show before anything has moved.
-fn sight(run: &Run, now: i64) -> Sight {
+pub(super) fn sight(run: &Run, now: i64) -> Sight {
     let up: BTreeSet<BrokerId> = (0..4).map(BrokerId).collect();
     let seen = |mv: &Move| PartitionSight {
         replicas: mv.old.clone(),

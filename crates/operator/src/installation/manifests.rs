@@ -13,13 +13,14 @@ use super::marks::resource;
 /// Where the operator lives unless another namespace is named; also the word that stands for it in `deploy/`.
 pub const DEFAULT_NAMESPACE: &str = "evenkeel";
 
-const NAMESPACE: &str = include_str!("../../../../deploy/operator/namespace.yaml");
+const NAMESPACE: &str = include_str!("../../../../deploy/operator/00-namespace.yaml");
 /// Everything else but the CRDs, in the order in which it is needed.
-const REST: [&str; 7] = [
+const REST: [&str; 8] = [
     include_str!("../../../../deploy/operator/service-account.yaml"),
     include_str!("../../../../deploy/operator/cluster-role.yaml"),
     include_str!("../../../../deploy/operator/cluster-role-binding.yaml"),
     include_str!("../../../../deploy/operator/lease-role.yaml"),
+    include_str!("../../../../deploy/operator/definition-role.yaml"),
     include_str!("../../../../deploy/operator/rack-role.yaml"),
     include_str!("../../../../deploy/operator/rack-binding-role.yaml"),
     include_str!("../../../../deploy/operator/deployment.yaml"),
@@ -114,7 +115,8 @@ impl Manifests {
         let lines = text.lines().map(|line| match line.trim_start() {
             "namespace: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
             "name: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
-            word if word.starts_with("image: ") => line.replace(IMAGE, &self.image),
+            // The operator's own, and the one that it gives to engines and brokers.
+            word if word.starts_with("image: ") || word.starts_with("value: ") => line.replace(IMAGE, &self.image),
             _ => line.to_owned(),
         });
         lines.map(|line| line + "\n").collect()
@@ -151,9 +153,39 @@ mod tests {
         assert_eq!(namespaces, ["ops"; 4]);
         assert_eq!(objects[0].1.name_any(), "ops");
         let text = manifests.yaml().unwrap();
-        assert!(text.contains("image: registry.example/evenkeel@sha256:ab\n") && !text.contains(IMAGE));
+        assert_eq!(
+            text.matches("registry.example/evenkeel@sha256:ab\n").count(),
+            2,
+            "in the pod, and for what it makes"
+        );
+        assert!(!text.contains("ghcr.io"), "{text}");
         let subjects = objects.iter().filter_map(|(_, object)| object.data.pointer("/subjects/0/namespace"));
-        assert!(subjects.inspect(|namespace| assert_eq!(**namespace, "ops")).count() == 3);
+        assert!(subjects.inspect(|namespace| assert_eq!(**namespace, "ops")).count() == 4);
+    }
+
+    #[test]
+    fn the_operator_gives_its_own_image_to_what_it_makes() {
+        let manifests = Manifests::new(None, Some("registry.example/evenkeel:7")).unwrap().objects().unwrap();
+        let deployment = manifests.iter().find(|(kind, _)| kind.kind == "Deployment").unwrap();
+        let container = &deployment.1.data["spec"]["template"]["spec"]["containers"][0];
+        let variables = container["env"].as_array().unwrap();
+        let variable = |name: &str| {
+            let found = variables.iter().find(|variable| variable["name"] == name)?;
+            found["value"].as_str().map(str::to_owned)
+        };
+        let settings = crate::settings::Settings::read(variable, None).unwrap().clusters;
+        for image in [container["image"].as_str().unwrap(), &settings.own_image, &settings.engine_image] {
+            assert_eq!(image, "registry.example/evenkeel:7");
+        }
+    }
+
+    /// `kubectl apply -f deploy/operator` takes files in this order.
+    #[test]
+    fn the_namespace_comes_first_in_its_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/operator");
+        let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        paths.sort();
+        assert!(fs::read_to_string(&paths[0]).unwrap().contains("kind: Namespace\n"), "{paths:?}");
     }
 
     #[test]

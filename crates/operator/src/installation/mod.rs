@@ -4,10 +4,13 @@
 //! [`remove()`] takes away what they made: whatever carries somebody else's marks, such as CRDs of a Strimzi that is
 //! there already, is neither overwritten nor removed.
 
+pub mod definitions;
+mod kinds;
 mod manifests;
 mod marks;
 mod put;
 mod remove;
+mod scope;
 
 pub use manifests::{DEFAULT_NAMESPACE, Invalid, Manifests};
 pub use put::put;
@@ -74,9 +77,18 @@ pub enum Error {
         /// Why.
         source: kube::Error,
     },
-    /// There are clusters, and nobody said that they may go.
+    /// There are resources, and nobody said that they may go.
     #[error("{0} would go with the CRDs")]
     Clusters(String),
+    /// What runs under our operator's name is not ours to end.
+    #[error("{0} was not installed by this program")]
+    Foreign(String),
+    /// The operator does not end, and would put back whatever is taken off.
+    #[error("{0} does not end")]
+    Running(String),
+    /// Somebody else writes it all the time.
+    #[error("{0} was written by somebody else again and again")]
+    Contested(String),
 }
 
 impl Error {
@@ -89,6 +101,9 @@ impl Error {
                 _ => "Look at the cluster, and do it again: what is done already stays done",
             },
             Self::Clusters(_) => "Remove them first, or say that they may go, with all their data",
+            Self::Foreign(_) => "End it by the way it was installed, or say --force",
+            Self::Running(_) => "Look at its node; if it is lost, and the pod with it, say --force",
+            Self::Contested(_) => "Find out who writes it, and do it again: what is done already stays done",
         }
     }
 

@@ -1,11 +1,13 @@
 //! The manifests applied to a cluster.
 
+use evenkeel_api::crds;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Client, ResourceExt,
-    api::{Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{ApiResource, Patch, PatchParams},
 };
 
-use super::{Done, Error, Manifests, Outcome, marks};
+use super::{Done, Error, Manifests, Outcome, definitions::lacks, marks};
 
 /// Who writes these objects, in the words of server-side apply.
 const MANAGER: &str = "evenkeel-install";
@@ -18,7 +20,8 @@ pub async fn put(client: &Client, manifests: &Manifests) -> Result<Vec<Done>, Er
         let (api, what) = (marks::api(client, &kind, &object), marks::name(&kind, &object));
         let found = api.get_metadata_opt(&object.name_any()).await.map_err(Error::reading(&what))?;
         if found.is_some_and(|found| !marks::is_ours(&found.metadata)) {
-            done.push(Done { what, outcome: Outcome::Left("somebody else has installed it".to_owned()) });
+            let left = foreign(client, &kind, &object.name_any()).await.map_err(Error::reading(&what))?;
+            done.push(Done { what, outcome: Outcome::Left(left) });
             continue;
         }
         // Forced, for whoever applied it before, by kubectl for example, has applied ours.
@@ -27,4 +30,18 @@ pub async fn put(client: &Client, manifests: &Manifests) -> Result<Vec<Done>, Er
         done.push(Done { what, outcome: Outcome::Applied });
     }
     Ok(done)
+}
+
+/// Why an object of somebody else's is left as it is, and of a definition what it lacks.
+async fn foreign(client: &Client, kind: &ApiResource, name: &str) -> Result<String, kube::Error> {
+    let mut why = "somebody else has installed it".to_owned();
+    if let Some(ours) =
+        crds().into_iter().find(|ours| kind.kind == "CustomResourceDefinition" && ours.name_any() == name)
+    {
+        let found = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(name).await?;
+        for lack in lacks(&ours, found.as_ref()) {
+            why = format!("{why}; {lack}");
+        }
+    }
+    Ok(why)
 }

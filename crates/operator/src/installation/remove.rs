@@ -1,25 +1,28 @@
-//! The operator taken off a cluster, in an order in which nothing waits for somebody who is gone: the operator first, so
-//! that it puts no new finalizer on anything; then its finalizers; then everything that it was installed with.
+//! The operator taken off a cluster, in an order in which nothing waits for somebody who is gone: the operator's pods
+//! first, so that it puts no new finalizer on anything; then its finalizers; then everything that it was installed with.
+//! Its Deployment goes with that: until then it is on record what the operator looked after, should this end halfway.
 
 use std::time::Duration;
 
-use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, annotations};
+use evenkeel_api::{Kafka, annotations, labels};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy},
     core::PartialObjectMeta,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{Done, Error, Manifests, Outcome, marks};
+use super::{Done, Error, Manifests, Outcome, kinds::Kind, marks, scope::Scope};
 
 /// How long the operator's pod may take to end, and how long anything may take to go.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks whether it is gone.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The finalizers that nobody but our operator takes off.
+/// How often a resource is looked at again that somebody else writes all the time.
+const MOST_CONFLICTS: usize = 50;
+/// The finalizers that are taken off, where they are our operator's.
 const FINALIZERS: [&str; 2] = [annotations::REBALANCE_FINALIZER, annotations::AUTO_REBALANCING_FINALIZER];
 
 /// How much is removed.
@@ -27,31 +30,26 @@ const FINALIZERS: [&str; 2] = [annotations::REBALANCE_FINALIZER, annotations::AU
 pub enum Extent {
     /// The operator. Clusters go on running, and their resources stay.
     Operator,
-    /// The CRDs too, provided that no cluster would go with them.
+    /// The CRDs too, provided that nothing would go with them.
     Crds,
     /// The CRDs, and every cluster with them.
     Clusters,
 }
 
-/// Removes what [`super::put()`] has put.
-pub async fn remove(client: &Client, manifests: &Manifests, extent: Extent) -> Result<Vec<Done>, Error> {
-    let clusters = names::<Kafka>(client).await?;
-    if extent == Extent::Crds && !clusters.is_empty() {
-        let named: Vec<String> = clusters.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
-        return Err(Error::Clusters(format!("the Kafka {}", named.join(", "))));
+/// Removes what [`super::put()`] has put. `force`: also if the operator cannot be seen to have ended.
+pub async fn remove(client: &Client, manifests: &Manifests, extent: Extent, force: bool) -> Result<Vec<Done>, Error> {
+    let kinds = Kind::all(client).await?;
+    let mut removal = Removal { client, kinds, done: Vec::new() };
+    if extent == Extent::Crds {
+        removal.refuse_if_something_would_go().await?;
     }
-    let mut removal = Removal { client, done: Vec::new() };
+    let scope = removal.end_the_operator(manifests.namespace(), force).await?;
+    removal.release(scope).await?;
     let mut objects = manifests.objects()?;
     // Those that are needed first go last.
     objects.reverse();
-    let (operator, rest): (Vec<_>, Vec<_>) = objects.into_iter().partition(|(kind, _)| kind.kind == "Deployment");
-    for (kind, object) in &operator {
-        removal.delete(kind, object).await?;
-    }
-    removal.until_the_operator_is_gone(manifests.namespace()).await?;
-    removal.release().await?;
     let mut going = Vec::new();
-    for (kind, object) in rest {
+    for (kind, object) in objects {
         let stays = match kind.kind.as_str() {
             "CustomResourceDefinition" if extent == Extent::Operator => Some("the clusters stay, and need it"),
             // Whatever else somebody keeps there would go with it.
@@ -70,12 +68,26 @@ pub async fn remove(client: &Client, manifests: &Manifests, extent: Extent) -> R
 
 struct Removal<'a> {
     client: &'a Client,
+    kinds: Vec<Kind>,
     done: Vec<Done>,
 }
 
 impl Removal<'_> {
     fn note(&mut self, what: String, outcome: Outcome) {
         self.done.push(Done { what, outcome });
+    }
+
+    /// Node pools outlive their Kafka with their data, so every kind counts, and not clusters alone.
+    async fn refuse_if_something_would_go(&self) -> Result<(), Error> {
+        let mut there = Vec::new();
+        for kind in self.kinds.iter().filter(|kind| kind.is_ours) {
+            let found = kind.list(self.client).await?;
+            let named: Vec<String> = found.iter().map(|it| format!("{}/{}", namespace(it), it.name_any())).collect();
+            if !named.is_empty() {
+                there.push(format!("the {} {}", kind.resource.kind, named.join(", ")));
+            }
+        }
+        if there.is_empty() { Ok(()) } else { Err(Error::Clusters(there.join("; "))) }
     }
 
     /// Deletes an object that is ours; whether it is on its way.
@@ -96,69 +108,111 @@ impl Removal<'_> {
         }
     }
 
-    /// Waits until no pod of the operator runs, for it would put its finalizers back. One that does not go, on a node
-    /// that is lost for example, is not waited for for ever.
-    async fn until_the_operator_is_gone(&mut self, namespace: &str) -> Result<(), Error> {
+    /// Ends the operator, and waits until no pod of it runs, for it would put its finalizers back. What it looked after is
+    /// what its Deployment says.
+    async fn end_the_operator(&mut self, namespace: &str, force: bool) -> Result<Scope, Error> {
         let what = format!("deployment/{}", crate::seams::NAME);
         let deployments = Api::<Deployment>::namespaced(self.client.clone(), namespace);
+        let found = deployments.get_opt(crate::seams::NAME).await.map_err(Error::reading(&what))?;
+        if let Some(found) = &found {
+            if marks::is_ours(&found.metadata) {
+                let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
+                let scaled = deployments.patch(crate::seams::NAME, &PatchParams::default(), &none).await;
+                scaled.map_err(Error::writing(&what))?;
+            } else if !force {
+                return Err(Error::Foreign(format!("{what} in {namespace}")));
+            }
+        }
         let pods = Api::<Pod>::namespaced(self.client.clone(), namespace);
         let of_operator = ListParams::default().labels(&format!("app.kubernetes.io/name={}", crate::seams::NAME));
         let begun = Instant::now();
         loop {
-            let there = deployments.get_metadata_opt(crate::seams::NAME).await.map_err(Error::reading(&what))?;
             let left = pods.list_metadata(&of_operator).await.map_err(Error::reading("the operator's pods"))?;
-            let outcome = match (there.is_none() && left.items.is_empty(), begun.elapsed() > PATIENCE) {
-                (true, _) => Outcome::Removed,
-                (false, true) => Outcome::Going,
-                (false, false) => {
-                    sleep(PAUSE).await;
-                    continue;
+            let Some(pod) = left.items.first() else { break };
+            // One on a node that is lost never goes, and runs perhaps: somebody has to know that it does not.
+            if begun.elapsed() > PATIENCE {
+                if force {
+                    break;
                 }
-            };
-            self.note(what, outcome);
-            return Ok(());
+                return Err(Error::Running(format!("pod/{} in {namespace}", pod.name_any())));
+            }
+            sleep(PAUSE).await;
         }
+        Ok(Scope::of(found.as_ref()))
     }
 
     /// Takes our finalizers off everything. A run goes on in the engine that carries it out; nobody follows it.
-    async fn release(&mut self) -> Result<(), Error> {
-        for (namespace, name) in names::<KafkaRebalance>(self.client).await? {
-            let api = Api::<KafkaRebalance>::namespaced(self.client.clone(), &namespace);
-            let what = format!("kafkarebalance/{name} in {namespace}");
-            // Somebody may write it between the two; then it is looked at again.
-            loop {
-                let found = api.get_metadata_opt(&name).await.map_err(Error::reading(&what))?;
-                let Some(found) = found else { break };
-                let (ours, others): (Vec<String>, Vec<String>) =
-                    found.finalizers().iter().cloned().partition(|it| FINALIZERS.contains(&it.as_str()));
-                if ours.is_empty() {
-                    break;
-                }
-                let patch = json!({"metadata": {"finalizers": others, "resourceVersion": found.resource_version()}});
-                match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                    Ok(_) => {
-                        self.note(what, Outcome::Released);
-                        break;
-                    }
-                    Err(kube::Error::Api(status)) if status.is_conflict() => sleep(PAUSE).await,
-                    Err(kube::Error::Api(status)) if status.is_not_found() => break,
-                    Err(source) => return Err(Error::Write { what, source }),
-                }
+    async fn release(&mut self, mut scope: Scope) -> Result<(), Error> {
+        let kinds = self.kinds.clone();
+        let find = |name: &str| kinds.iter().find(|kind| kind.is(name));
+        if let Some(sets) = find("StrimziPodSet") {
+            scope.note_pod_sets(&sets.list(self.client).await?);
+        }
+        let Some(kind) = find("KafkaRebalance") else { return Ok(()) };
+        for rebalance in kind.list(self.client).await? {
+            if held_by_us(&rebalance).0.is_empty() {
+                continue;
+            }
+            let what = format!("kafkarebalance/{} in {}", rebalance.name_any(), namespace(&rebalance));
+            let kafka = match (find("Kafka"), rebalance.labels().get(labels::CLUSTER)) {
+                (Some(kafkas), Some(cluster)) => self.kafka(kafkas, &namespace(&rebalance), cluster).await?,
+                _ => None,
+            };
+            if scope.is_ours(&rebalance, kafka.as_ref()) {
+                self.release_one(kind, &rebalance, what).await?;
+            } else {
+                self.note(what, Outcome::Left("another operator looks after its cluster".to_owned()));
             }
         }
         Ok(())
     }
 
-    /// Whether clusters live in a namespace that are to stay.
-    async fn is_lived_in(&self, namespace: &str, extent: Extent) -> Result<bool, Error> {
-        if extent == Extent::Clusters {
-            return Ok(false);
+    async fn release_one(
+        &mut self,
+        kind: &Kind,
+        rebalance: &PartialObjectMeta<DynamicObject>,
+        what: String,
+    ) -> Result<(), Error> {
+        let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), &namespace(rebalance), &kind.resource);
+        let name = rebalance.name_any();
+        // Somebody may write it between the two; then it is looked at again.
+        for _ in 0..MOST_CONFLICTS {
+            let found = api.get_metadata_opt(&name).await.map_err(Error::reading(&what))?;
+            let Some(found) = found else { return Ok(()) };
+            let (ours, others) = held_by_us(&found);
+            if ours.is_empty() {
+                return Ok(());
+            }
+            let patch = json!({"metadata": {"finalizers": others, "resourceVersion": found.resource_version()}});
+            match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                Ok(_) => {
+                    self.note(what, Outcome::Released);
+                    return Ok(());
+                }
+                Err(kube::Error::Api(status)) if status.is_conflict() => sleep(PAUSE).await,
+                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
+                Err(source) => return Err(Error::Write { what, source }),
+            }
         }
-        let mut all = names::<Kafka>(self.client).await?;
-        all.extend(names::<KafkaNodePool>(self.client).await?);
-        all.extend(names::<KafkaRebalance>(self.client).await?);
-        all.extend(names::<StrimziPodSet>(self.client).await?);
-        Ok(all.iter().any(|(lives_in, _)| lives_in == namespace))
+        Err(Error::Contested(what))
+    }
+
+    /// A Kafka, of which only the metadata matters.
+    async fn kafka(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kafka>, Error> {
+        let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &kind.resource);
+        let found =
+            api.get_metadata_opt(name).await.map_err(Error::reading(&format!("kafka/{name} in {namespace}")))?;
+        Ok(found.map(|found| Kafka { metadata: found.metadata, ..Kafka::new(name, Default::default()) }))
+    }
+
+    /// Whether clusters live in a namespace that are to stay: all of them, or those whose definitions stay.
+    async fn is_lived_in(&self, lived_in: &str, extent: Extent) -> Result<bool, Error> {
+        for kind in self.kinds.iter().filter(|kind| extent != Extent::Clusters || !kind.is_ours) {
+            if kind.list(self.client).await?.iter().any(|it| namespace(it) == lived_in) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits until these are gone.
@@ -181,16 +235,11 @@ impl Removal<'_> {
     }
 }
 
-/// Namespaces and names of all resources of a kind; none where the kind is not known.
-async fn names<K>(client: &Client) -> Result<Vec<(String, String)>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    let found = match Api::<K>::all(client.clone()).list_metadata(&ListParams::default()).await {
-        Ok(found) => found.items,
-        Err(kube::Error::Api(status)) if status.is_not_found() => Vec::new(),
-        Err(source) => return Err(Error::Read { what: K::plural(&()).into_owned(), source }),
-    };
-    let key = |object: &PartialObjectMeta<K>| (object.namespace().unwrap_or_default(), object.name_any());
-    Ok(found.iter().map(key).collect())
+/// The finalizers that have names of ours, and the others.
+fn held_by_us(object: &PartialObjectMeta<DynamicObject>) -> (Vec<String>, Vec<String>) {
+    object.finalizers().iter().cloned().partition(|it| FINALIZERS.contains(&it.as_str()))
+}
+
+fn namespace(object: &PartialObjectMeta<DynamicObject>) -> String {
+    object.namespace().unwrap_or_default()
 }

@@ -9,7 +9,7 @@ pub struct Settings {
     pub kafka_images: BTreeMap<String, String>,
     /// The version for a Kafka that names none.
     pub kafka_version: String,
-    /// The engine's image for a Kafka that names none: it is ours.
+    /// The engine's image for a Kafka that names none: it is ours, and the operator's own unless another was named.
     pub engine_image: String,
     /// The image with the binary `evenkeel`, for the container that finds out a node's rack.
     pub own_image: String,

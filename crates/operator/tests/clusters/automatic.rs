@@ -23,20 +23,20 @@ use crate::rights;
 use crate::scene::pool;
 use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
 
-const ADD: &str = "my-cluster-auto-rebalancing-add-brokers";
-const REMOVE: &str = "my-cluster-auto-rebalancing-remove-brokers";
+pub(crate) const ADD: &str = "my-cluster-auto-rebalancing-add-brokers";
+pub(crate) const REMOVE: &str = "my-cluster-auto-rebalancing-remove-brokers";
 const MAP: &str = "my-cluster-goal-violation-map";
 const PARTITIONS: i32 = 12;
 
-struct Play {
-    stage: Stage,
-    machines: Machines,
-    room: EngineRoom,
-    operator: JoinHandle<()>,
+pub(crate) struct Play {
+    pub(crate) stage: Stage,
+    pub(crate) machines: Machines,
+    pub(crate) room: EngineRoom,
+    pub(crate) operator: JoinHandle<()>,
 }
 
 /// All controllers, until dropped.
-async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
+pub(crate) async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
     context.kafkas = Arc::new(machines);
     context.engines = Arc::new(room);
     tokio::join!(
@@ -47,27 +47,30 @@ async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
 }
 
 /// A mode that only counts replicas, so that every run is the same.
-fn mode(name: &str) -> Value {
+pub(crate) fn mode(name: &str) -> Value {
     json!({"mode": name, "template": {"name": "even"}})
 }
 
 /// Modes for brokers that come and go.
-fn scaling() -> Value {
+pub(crate) fn scaling() -> Value {
     json!({"autoRebalance": [mode("add-brokers"), mode("remove-brokers")]})
 }
 
 impl Play {
     /// A cluster with so many brokers, a topic spread over the first three of them, and an engine that knows its load.
-    async fn with(replicas: i32, engine: Value) -> Self {
+    pub(crate) async fn with(replicas: i32, engine: Value) -> Self {
         Self::placed(replicas, engine, &[0, 1, 2]).await
     }
 
-    async fn placed(replicas: i32, engine: Value, on: &[i32]) -> Self {
+    pub(crate) async fn placed(replicas: i32, engine: Value, on: &[i32]) -> Self {
         Self::stored(pool("brokers", replicas, &["broker"], json!({})), engine, on).await
     }
 
     async fn stored(brokers: Value, engine: Value, on: &[i32]) -> Self {
-        let stage = Stage::new().await;
+        Self::staged(Stage::new().await, brokers, engine, on).await
+    }
+
+    pub(crate) async fn staged(stage: Stage, brokers: Value, engine: Value, on: &[i32]) -> Self {
         let machines = Machines::new();
         let clock = stage.context.clock;
         let room = EngineRoom::new(machines.clone(), stage.client.clone(), move || clock.now());
@@ -104,7 +107,7 @@ impl Play {
         play
     }
 
-    async fn until(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
         let begun = tokio::time::Instant::now();
         while !holds(self).await {
             if begun.elapsed() > Duration::from_secs(1_200) {
@@ -116,7 +119,7 @@ impl Play {
         }
     }
 
-    async fn status(&self) -> KafkaStatus {
+    pub(crate) async fn status(&self) -> KafkaStatus {
         self.stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap_or_default()
     }
 
@@ -129,25 +132,25 @@ impl Play {
         found.and_then(|it| it.message)
     }
 
-    async fn rebalance(&self, name: &str) -> Option<KafkaRebalance> {
+    pub(crate) async fn rebalance(&self, name: &str) -> Option<KafkaRebalance> {
         self.stage.api().get_opt(name).await.unwrap()
     }
 
-    async fn is_moving(&self, name: &str) -> bool {
+    pub(crate) async fn is_moving(&self, name: &str) -> bool {
         self.rebalance(name).await.is_some_and(|it| it.state() == RebalanceState::Rebalancing)
     }
 
-    async fn scale(&self, replicas: i32) {
+    pub(crate) async fn scale(&self, replicas: i32) {
         patch(&self.stage.api::<KafkaNodePool>(), "brokers", json!({"spec": {"replicas": replicas}})).await;
     }
 
     /// Pods of brokers.
-    async fn brokers(&self) -> BTreeSet<String> {
+    pub(crate) async fn brokers(&self) -> BTreeSet<String> {
         self.stage.pods().await.into_iter().filter(|pod| !pod.contains("contro") && !pod.contains("cruise")).collect()
     }
 
     /// Brokers that hold something of `orders`.
-    fn holders(&self) -> BTreeSet<i32> {
+    pub(crate) fn holders(&self) -> BTreeSet<i32> {
         self.machines.world.look(|cluster| {
             let records = (0..PARTITIONS).map(|number| cluster.registration("orders", number).unwrap());
             records.flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
@@ -155,7 +158,7 @@ impl Play {
     }
 
     /// From which state to which it went, in order.
-    async fn told(&self) -> Vec<String> {
+    pub(crate) async fn told(&self) -> Vec<String> {
         let found = self.stage.api::<Event>().list(&Default::default()).await.unwrap().items;
         let mut found: Vec<Event> =
             found.into_iter().filter(|event| event.reason.as_deref() == Some("AutoRebalance")).collect();
@@ -177,7 +180,7 @@ impl Play {
             && left.1.unwrap().is_none()
     }
 
-    async fn until_settled(&self) {
+    pub(crate) async fn until_settled(&self) {
         self.until("all is done, and nothing is left", async |play| play.is_settled().await).await;
     }
 }

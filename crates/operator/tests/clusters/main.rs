@@ -12,4 +12,6 @@ mod processes;
 mod rights;
 mod scene;
 mod stage;
+mod strimzis_definitions;
 mod trouble;
+mod upgrade;

@@ -56,6 +56,11 @@ impl Stage {
 
     /// The same before anybody collects garbage and empties namespaces.
     pub(crate) async fn deserted() -> Self {
+        Self::defined(crds()).await
+    }
+
+    /// The same with these definitions.
+    pub(crate) async fn defined(definitions: Vec<CustomResourceDefinition>) -> Self {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let server = router(Shared::new(Options { moments: Box::new(Simulated::new(start, 7)), ..Options::default() }));
         let client = Client::new(server.clone(), "default");
@@ -80,7 +85,7 @@ impl Stage {
         let mut context = Context::new(Client::new(operators, "default"), Settings::default());
         context.clock = Clock::simulated(start);
         let stage = Self { client, context, server, writes, calls, looks };
-        for crd in crds() {
+        for crd in definitions {
             let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
             api.create(&PostParams::default(), &crd).await.unwrap();
         }

@@ -2,23 +2,145 @@
 
 use std::time::{Duration, Instant};
 
-use evenkeel_api::{Kafka, KafkaRebalance, annotations};
-use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Done, Extent, Manifests, Outcome};
-use k8s_openapi::api::core::v1::Namespace;
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, annotations, labels};
+use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Done, Extent, Manifests, Outcome, definitions};
+use evenkeel_operator::seams::NAME;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, Client};
-use serde_json::json;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
 
 /// How long kinds may take until they are served.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 mod embedded_arm {
+    use super::*;
+
     #[tokio::test]
     async fn nothing_hangs_and_what_others_installed_stays() {
         super::nothing_hangs_and_what_others_installed_stays(evenkeel_testkit::embedded().await, async || {}).await;
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operator_that_does_not_end_ends_the_removal() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        hold(&client, "default", json!({})).await;
+        let pods = Api::<Pod>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let labels = json!({"app.kubernetes.io/name": NAME});
+        let pod = json!({"metadata": {"name": "operator-0", "labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.expect("a pod");
+        let refused = installation::remove(&client, &Manifests::default(), Extent::Operator, false).await;
+        let refused = refused.expect_err("it runs").to_string();
+        assert_eq!(refused, "pod/operator-0 in evenkeel does not end");
+        // It was told to, and nothing was taken from it.
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let deployment = deployments.get(NAME).await.expect("it is on record what it looked after");
+        assert_eq!(deployment.spec.and_then(|spec| spec.replicas), Some(0));
+        assert!(is_held(&client, "default").await);
+        // Somebody says that it runs no more.
+        installation::remove(&client, &Manifests::default(), Extent::Operator, true).await.expect("a removal");
+        assert!(!is_held(&client, "default").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operator_that_others_installed_is_not_ended() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        hold(&client, "default", json!({})).await;
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let theirs = Patch::Merge(json!({"metadata": {"labels": {labels::APP_PART_OF: "somebody"}}}));
+        deployments.patch(NAME, &PatchParams::default(), &theirs).await.expect("another mark");
+        let refused = installation::remove(&client, &Manifests::default(), Extent::Operator, false).await;
+        let refused = refused.expect_err("it is not ours").to_string();
+        assert_eq!(refused, "deployment/evenkeel-operator in evenkeel was not installed by this program");
+        assert_eq!(deployments.get(NAME).await.unwrap().spec.and_then(|spec| spec.replicas), Some(1));
+        assert!(is_held(&client, "default").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_the_operator_looked_after_is_released() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let mut deployment = deployments.get(NAME).await.unwrap();
+        let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
+        let variables = pod.containers[0].env.as_mut().unwrap();
+        variables.iter_mut().find(|it| it.name == "STRIMZI_NAMESPACE").unwrap().value = Some("ours,shared".to_owned());
+        deployments.replace(NAME, &PostParams::default(), &deployment).await.expect("other namespaces");
+        for namespace in ["ours", "shared", "theirs"] {
+            let made = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
+            Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &made).await.unwrap();
+            hold(&client, namespace, json!({labels::CLUSTER: "lagoon"})).await;
+        }
+        // In a namespace that both look after, its cluster is Strimzi's.
+        let set = json!({"metadata": {"name": "lagoon-quay", "labels": {labels::CLUSTER: "lagoon"}},
+            "spec": {"selector": {"matchLabels": {}}, "pods": []}});
+        let sets = Api::<StrimziPodSet>::namespaced(client.clone(), "shared");
+        sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.expect("a pod set");
+        let done = remove(&client, Extent::Operator).await;
+        for (namespace, held) in [("ours", false), ("shared", true), ("theirs", true)] {
+            assert_eq!(is_held(&client, namespace).await, held, "{namespace}: {done:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_only_another_version_is_served_nothing_hangs_either() {
+        let client = evenkeel_testkit::embedded().await;
+        let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+        for mut old in evenkeel_api::crds() {
+            old.metadata.labels = None;
+            old.spec.versions.retain(|version| version.name == "v1beta2");
+            old.spec.versions.iter_mut().for_each(|version| version.storage = true);
+            definitions.create(&PostParams::default(), &old).await.expect("a definition");
+        }
+        let done = put(&client).await;
+        let told = done.iter().filter(|it| it.to_string().contains("it serves no v1,")).count();
+        assert_eq!(told, 4, "{done:?}");
+        let kind = kube::api::ApiResource {
+            version: "v1beta2".to_owned(),
+            api_version: "kafka.strimzi.io/v1beta2".to_owned(),
+            ..kube::api::ApiResource::erase::<KafkaRebalance>(&())
+        };
+        let rebalances = Api::<kube::api::DynamicObject>::namespaced_with(client.clone(), "default", &kind);
+        let held = serde_json::from_value(json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+            "metadata": {"name": "held", "finalizers": [annotations::REBALANCE_FINALIZER]}, "spec": {},
+        }));
+        rebalances.create(&PostParams::default(), &held.unwrap()).await.expect("a rebalance");
+        remove(&client, Extent::Operator).await;
+        assert!(rebalances.get("held").await.expect("it is there").finalizers().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_pools_do_not_go_with_their_definition() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        let pool = json!({"metadata": {"name": "quay"}, "spec": {"replicas": 1, "roles": ["broker"], "storage": {"type": "ephemeral"}}});
+        let pools = Api::<KafkaNodePool>::namespaced(client.clone(), "default");
+        pools.create(&PostParams::default(), &serde_json::from_value(pool).unwrap()).await.expect("a pool");
+        let refused = installation::remove(&client, &Manifests::default(), Extent::Crds, false).await;
+        let refused = refused.expect_err("it holds data").to_string();
+        assert_eq!(refused, "the KafkaNodePool default/quay would go with the CRDs");
+        assert!(pools.get_opt("quay").await.unwrap().is_some());
+    }
 }
+
+/// A rebalance that an operator holds.
+async fn hold(client: &Client, namespace: &str, labels: Value) {
+    let held = json!({"metadata": {"name": "held", "labels": labels, "finalizers": FINALIZERS}, "spec": {}});
+    let api = Api::<KafkaRebalance>::namespaced(client.clone(), namespace);
+    api.create(&PostParams::default(), &serde_json::from_value(held).unwrap()).await.expect("a rebalance");
+}
+
+async fn is_held(client: &Client, namespace: &str) -> bool {
+    let api = Api::<KafkaRebalance>::namespaced(client.clone(), namespace);
+    !api.get("held").await.expect("it is there").finalizers().is_empty()
+}
+
+const FINALIZERS: [&str; 2] = [annotations::REBALANCE_FINALIZER, annotations::AUTO_REBALANCING_FINALIZER];
 
 #[cfg(feature = "real-kube")]
 mod real_arm {
@@ -40,7 +162,7 @@ async fn put(client: &Client) -> Vec<Done> {
 }
 
 async fn remove(client: &Client, extent: Extent) -> Vec<Done> {
-    installation::remove(client, &Manifests::default(), extent).await.expect("a removal")
+    installation::remove(client, &Manifests::default(), extent, false).await.expect("a removal")
 }
 
 /// `controllers` starts those that every cluster has: the real ones want to know our kinds from the beginning.
@@ -59,15 +181,13 @@ async fn nothing_hangs_and_what_others_installed_stays(client: Client, controlle
     let kafka = json!({"metadata": {"name": "lagoon"}, "spec": {}});
     kafkas.create(&PostParams::default(), &serde_json::from_value(kafka).unwrap()).await.expect("a Kafka");
     // As an operator leaves it that was killed in the midst of a run.
-    let finalizers = [annotations::REBALANCE_FINALIZER, annotations::AUTO_REBALANCING_FINALIZER];
-    let held = json!({"metadata": {"name": "held", "finalizers": finalizers}, "spec": {}});
-    rebalances.create(&PostParams::default(), &serde_json::from_value(held).unwrap()).await.expect("a rebalance");
+    hold(&client, "default", json!({})).await;
     rebalances.delete("held", &DeleteParams::default()).await.expect("a deletion that waits");
     assert!(rebalances.get_opt("held").await.expect("an answer").is_some());
 
     // Clusters do not go by the way.
     let refused =
-        installation::remove(&client, &Manifests::default(), Extent::Crds).await.expect_err("a Kafka is there");
+        installation::remove(&client, &Manifests::default(), Extent::Crds, false).await.expect_err("a Kafka is there");
     assert!(refused.to_string().contains("default/lagoon"), "{refused}");
     let done = remove(&client, Extent::Operator).await;
     assert!(!done.iter().any(|it| it.outcome == Outcome::Going), "{done:?}");
@@ -84,12 +204,23 @@ async fn nothing_hangs_and_what_others_installed_stays(client: Client, controlle
     let left = definitions.list_metadata(&Default::default()).await.expect("a list").items;
     assert!(left.is_empty(), "{left:?}");
 
-    // Somebody else's definition is neither overwritten nor removed.
-    let mut foreign = evenkeel_api::crds().remove(0);
-    foreign.metadata.labels = Some([("app".to_owned(), "strimzi".to_owned())].into());
+    // Somebody else's definition is neither overwritten nor removed, and what it does not know is said.
+    let mut foreign = serde_json::to_value(&evenkeel_api::crds()[0]).unwrap();
+    foreign["metadata"]["labels"] = json!({"app": "strimzi"});
+    for version in foreign["spec"]["versions"].as_array_mut().unwrap() {
+        let modes = "/schema/openAPIV3Schema/properties/spec/properties/cruiseControl/properties/autoRebalance/items";
+        version.pointer_mut(modes).unwrap()["properties"]["mode"]["enum"] = json!(["add-brokers", "remove-brokers"]);
+    }
+    let foreign: CustomResourceDefinition = serde_json::from_value(foreign).unwrap();
     definitions.create(&PostParams::default(), &foreign).await.expect("a definition");
     let name = foreign.metadata.name.unwrap_or_default();
-    for done in [put(&client).await, remove(&client, Extent::Clusters).await] {
+    let lack = "the API server refuses `imbalance` as `spec.cruiseControl.autoRebalance[].mode`";
+    let done = put(&client).await;
+    assert!(done.iter().any(|it| it.to_string().ends_with(lack)), "{done:?}");
+    let looked = definitions::look(&client).await.expect("an answer");
+    let looked: Vec<(&str, String)> = looked.iter().map(|(name, lack)| (name.as_str(), lack.to_string())).collect();
+    assert_eq!(looked, [(name.as_str(), lack.to_owned())]);
+    for done in [done, remove(&client, Extent::Clusters).await] {
         let left: Vec<_> = done.iter().filter(|it| matches!(it.outcome, Outcome::Left(_))).collect();
         assert_eq!(left.len(), 1, "{done:?}");
         assert!(left[0].what.ends_with(&name), "{left:?}");
