@@ -96,8 +96,8 @@ async fn directories_are_emptied_and_filled(kafka: &Client, bootstrap: &str) {
     let before = crowd(kafka, 0).await;
     let (full, _) = before.iter().max_by_key(|(_, replicas)| **replicas).expect("it has directories");
     assert!(before[full] > 0, "{before:?}");
-    let mut emptied = RemoveDisks::default();
-    emptied.brokerid_and_logdirs = [(0, [full.clone()].into())].into();
+    let mut emptied =
+        RemoveDisks { brokerid_and_logdirs: [(0, [full.clone()].into())].into(), ..RemoveDisks::default() };
     emptied.run.dryrun = false;
     let (begun, task) = life.answers(&emptied).await;
     assert_eq!(begun.summary.num_intra_broker_replica_movements as usize, before[full]);
@@ -121,7 +121,7 @@ async fn directories_are_emptied_and_filled(kafka: &Client, bootstrap: &str) {
 async fn crowd(kafka: &Client, broker: i32) -> BTreeMap<String, usize> {
     let dirs = kafka.describe_log_dirs(evenkeel_kafka::BrokerId(broker), None).await.unwrap().dirs;
     let count = |(path, dir): (String, Result<evenkeel_kafka::calls::log_dirs::LogDir, _>)| {
-        let replicas = dir.ok().expect("a directory that works").replicas;
+        let replicas = dir.expect("a directory that works").replicas;
         assert!(replicas.values().all(|replica| !replica.future), "{path}: {replicas:?}");
         (path, replicas.len())
     };
