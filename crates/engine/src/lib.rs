@@ -5,6 +5,7 @@
 //! plans out, [`tasks`] remembers who asked for what, and [`journal`] is what outlives the process.
 
 pub mod answers;
+mod aside;
 pub mod clock;
 pub mod config;
 pub mod detect;

@@ -17,6 +17,7 @@ use evenkeel_rest::{Endpoint, body::state::MonitorFigures, parameter::AnomalyTyp
 use crate::{
     detect::service::Detectors,
     executor::{Executor, Progress, service::Tally},
+    monitor::Fetches,
     planner,
     watch::Sighting,
 };
@@ -36,6 +37,14 @@ impl Page {
     /// A sensor of the original that counts.
     pub fn count(&mut self, sensor: &str, count: u64) {
         self.sensor(sensor, "count", count as f64);
+    }
+
+    /// A sensor of the original that times something, in milliseconds.
+    pub fn timer(&mut self, sensor: &str, timer: Timer) {
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        self.count(sensor, timer.times);
+        self.sensor(sensor, "mean", millis(timer.spent) / timer.times.max(1) as f64);
+        self.sensor(sensor, "max", millis(timer.longest));
     }
 
     /// An attribute of a sensor of the original.
@@ -60,6 +69,23 @@ impl Page {
     /// All of it.
     pub fn into_text(self) -> String {
         self.text
+    }
+}
+
+/// How often something was done, and how long it took.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Timer {
+    times: u64,
+    spent: Duration,
+    longest: Duration,
+}
+
+impl Timer {
+    /// It was done once more, and took so long.
+    pub fn took(&mut self, time: Duration) {
+        self.times += 1;
+        self.spent += time;
+        self.longest = self.longest.max(time);
     }
 }
 
@@ -92,15 +118,19 @@ fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {
     }
     page.value("Executor.ongoing-execution-non-kafka-assigner", u32::from(runs));
     page.value("Executor.ongoing-execution-kafka-assigner", 0_u32);
+    page.value("Executor.execution-started-kafka-assigner", 0_u32);
     page.value("Executor.execution-started-non-kafka-assigner", tally.started as f64);
     page.value("Executor.execution-stopped", (tally.stopped + tally.incomplete) as f64);
     page.value("Executor.execution-stopped-by-user", tally.stopped as f64);
+    page.timer("Executor.proposal-execution-time", tally.runs);
     page.own("evenkeel_execution_bytes_done", "gauge", &[], progress.bytes_done as f64);
     page.own("evenkeel_execution_bytes_total", "gauge", &[], progress.bytes_total as f64);
 }
 
-/// What is known of the loads.
-pub fn monitor(page: &mut Page, figures: Option<&MonitorFigures>, sighting: Option<&Sighting>) {
+/// What is known of the loads, and how it is fetched.
+pub fn monitor(page: &mut Page, figures: Option<&MonitorFigures>, sighting: Option<&Sighting>, fetches: Fetches) {
+    page.timer("MetricFetcherManager.partition-samples-fetcher-timer", fetches.well);
+    page.count("MetricFetcherManager.partition-samples-fetcher-failure-rate", fetches.failed);
     if let Some(figures) = figures {
         page.value("LoadMonitor.valid-windows", figures.num_monitored_windows as f64);
         page.value("LoadMonitor.total-monitored-windows", figures.num_total_windows as f64);
@@ -117,14 +147,16 @@ pub fn monitor(page: &mut Page, figures: Option<&MonitorFigures>, sighting: Opti
     page.value("LoadMonitor.brokers-with-replicas", holding.len() as f64);
     page.value("LoadMonitor.dead-brokers-with-replicas", dead as f64);
     page.value("LoadMonitor.brokers-with-offline-replicas", offline.len() as f64);
+    // The original's, with the exponent that it has unless told otherwise.
+    let replicas: usize = view.partitions.values().map(|seen| seen.replicas.len()).sum();
+    page.value("LoadMonitor.metadata-factor", (replicas * holding.len()) as f64);
 }
 
 /// Plans.
 pub fn planner(page: &mut Page, tally: planner::Tally) {
-    let timer = "GoalOptimizer.proposal-computation-timer";
-    page.count(timer, tally.made);
-    page.sensor(timer, "mean", tally.took as f64 / tally.made.max(1) as f64);
-    page.sensor(timer, "max", tally.longest as f64);
+    page.timer("GoalOptimizer.proposal-computation-timer", tally.made);
+    page.value("GoalOptimizer.has-unfixable-proposal-optimization", u32::from(tally.unfixable));
+    page.timer("LoadMonitor.cluster-model-creation-timer", tally.models);
     page.own("evenkeel_plans_failed_total", "counter", &[], tally.failed as f64);
 }
 
@@ -143,7 +175,12 @@ pub fn detectors(page: &mut Page, detectors: &Detectors) {
     page.value("AnomalyDetector.mean-time-to-start-fix-ms", state.metrics.mean_time_to_start_fix_ms.0);
     page.value("AnomalyDetector.number-of-self-healing-started", state.metrics.num_self_healing_started as f64);
     page.value("AnomalyDetector.ongoing-anomaly-duration-ms", state.metrics.ongoing_anomaly_duration_ms as f64);
+    let timers = detectors.timers();
+    page.timer("AnomalyDetector.goal-violation-detection-timer", timers.judging);
     for kind in AnomalyType::ALL {
+        page.count(&format!("AnomalyDetector.{kind}-rate"), timers.handled.get(kind).copied().unwrap_or(0));
+        let fixes = timers.fixes.get(kind).copied().unwrap_or_default();
+        page.timer(&format!("AnomalyDetector.{kind}-self-healing-fix-generation-timer"), fixes);
         let on = state.self_healing_enabled.contains(kind);
         page.value(&format!("AnomalyDetector.{kind}-self-healing-enabled"), u32::from(on));
     }
@@ -158,9 +195,7 @@ pub struct Requests {
 #[derive(Debug, Default, Clone, Copy)]
 struct Served {
     asked: u64,
-    well: u64,
-    spent: Duration,
-    longest: Duration,
+    well: Timer,
 }
 
 impl Requests {
@@ -171,11 +206,7 @@ impl Requests {
 
     /// Its answer has been worked out, well.
     pub fn answered(&self, endpoint: Endpoint, within: Duration) {
-        self.change(endpoint, |served| {
-            served.well += 1;
-            served.spent += within;
-            served.longest = served.longest.max(within);
-        });
+        self.change(endpoint, |served| served.well.took(within));
     }
 
     fn change(&self, endpoint: Endpoint, change: impl FnOnce(&mut Served)) {
@@ -188,10 +219,7 @@ impl Requests {
         for (endpoint, served) in counted {
             let name = endpoint.name();
             page.count(&format!("KafkaCruiseControlServlet.{name}-request-rate"), served.asked);
-            let timer = format!("KafkaCruiseControlServlet.{name}-successful-request-execution-timer");
-            page.count(&timer, served.well);
-            page.sensor(&timer, "max", served.longest.as_secs_f64() * 1e3);
-            page.sensor(&timer, "mean", served.spent.as_secs_f64() * 1e3 / served.well.max(1) as f64);
+            page.timer(&format!("KafkaCruiseControlServlet.{name}-successful-request-execution-timer"), served.well);
         }
     }
 }
@@ -203,7 +231,7 @@ mod tests {
     #[test]
     fn sensors_have_the_names_that_dashboards_know() {
         let mut page = Page::default();
-        execution(&mut page, true, &Progress::default(), Tally { started: 3, stopped: 1, incomplete: 0 });
+        execution(&mut page, true, &Progress::default(), Tally { started: 3, stopped: 1, ..Tally::default() });
         page.value("AnomalyDetector.balancedness-score", 91.5);
         let text = page.into_text();
         for line in [

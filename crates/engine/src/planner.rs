@@ -9,7 +9,7 @@ use std::{
     num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use evenkeel_rest::{Endpoint, Failure, Request, body::Step, request::GoalOptions};
@@ -18,6 +18,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     journal::History,
+    metrics::Timer,
     monitor::{
         Known,
         windows::{NotEnough, Requirement},
@@ -65,14 +66,14 @@ struct Memory {
 /// Plans made since the process began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
-    pub made: u64,
+    /// Those that were made.
+    pub made: Timer,
     /// How many could not be made.
     pub failed: u64,
-    /// What all of them took, in milliseconds.
-    pub took: u64,
-    /// What the longest took, in milliseconds.
-    pub longest: u64,
+    /// Whether the last one could not be made because no plan would meet the goals.
+    pub unfixable: bool,
+    /// Models of the cluster that were made, for plans and for detectors.
+    pub models: Timer,
 }
 
 struct Cached {
@@ -114,6 +115,14 @@ impl Planner {
         Ok(made)
     }
 
+    /// What is wrong with a request, as far as it can be told without making a plan.
+    pub fn check(&self, request: &Request, history: &History, known: &Known) -> Result<(), Failure> {
+        match request.run().and_then(|run| run.proposal_id.as_deref()) {
+            Some(id) => self.by_id(id, request, history, known).map(drop),
+            None => self.ask(request, history, known).map(drop),
+        }
+    }
+
     /// The plan that was approved for `request`: one of this name that was made for the same operation.
     pub fn by_id(&self, id: &str, request: &Request, history: &History, known: &Known) -> Answer {
         let ask = self.ask(request, history, known)?;
@@ -124,6 +133,11 @@ impl Planner {
         }
         let found = named.find(|kept| kept.is_for(&ask)).cloned();
         found.ok_or_else(|| Failure::proposal_outdated(id, "it was made for another operation"))
+    }
+
+    /// A model was made elsewhere, and took so long.
+    pub fn modelled(&self, took: Duration) {
+        self.memory().tally.models.took(took);
     }
 
     /// Plans made so far.
@@ -163,13 +177,19 @@ impl Planner {
     async fn make(&self, mut ask: Ask, endpoint: Endpoint, known: Arc<Known>, steps: Steps) -> Answer {
         let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         ask.request.threads = self.shared.threads;
-        let shared = self.shared.clone();
+        let (shared, planner) = (self.shared.clone(), self.clone());
         let made = tokio::task::spawn_blocking(move || {
             // As long as the model is there, and not as long as somebody waits for what comes of it.
             let _turn = turn;
             let began = Instant::now();
-            let mut made =
-                make(ask, endpoint, &known, &shared.capacities, &shared.settings, &|step| steps.begin(step))?;
+            let begins = |step: Step| {
+                // The model is the first step.
+                if matches!(step, Step::Optimizing(_)) {
+                    planner.modelled(began.elapsed());
+                }
+                steps.begin(step);
+            };
+            let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings, &begins)?;
             made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
             Ok(Arc::new(made))
@@ -204,11 +224,13 @@ impl Tally {
     fn count(&mut self, answer: &Answer) {
         match answer {
             Ok(made) => {
-                self.made += 1;
-                self.took += made.took;
-                self.longest = self.longest.max(made.took);
+                self.made.took(Duration::from_millis(made.took));
+                self.unfixable = false;
             }
-            Err(_) => self.failed += 1,
+            Err(failure) => {
+                self.failed += 1;
+                self.unfixable = failure.is_optimization_failure();
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! First over a dozen moves, exhaustively: every call that a life makes from its birth to the end of the run is once
 //! the last one that it sends and once the first one that it does not. Then over some hundred moves, with deaths at
-//! seeded points, life after life. However it went, in the end everything lies as planned, each move was made once,
+//! seeded points, life after life. However it went, in the end everything lies as planned, on brokers and in their
+//! directories, each move between brokers was made once,
 //! nothing is held back, and the user task is known to be completed.
 
 mod mortal;
@@ -20,10 +21,12 @@ use evenkeel_engine::{
 };
 use evenkeel_kafka::{BrokerId, Client, TopicPartition};
 use mortal::{Death, Fate, Mortal};
-use stage::{MB, Stage, moves};
+use stage::{DIRS, MB, Stage, changes, comes, moves};
 use uuid::Uuid;
 
 const TASK: Uuid = Uuid::from_u128(2);
+/// The protocol's number for it.
+const ALTER_REPLICA_LOG_DIRS: i16 = 34;
 
 /// What is wanted, and how often each partition changes while it is done undisturbed.
 struct Plan {
@@ -117,6 +120,7 @@ async fn an_engine_may_die_at_any_call() {
     let limits = Limits { per_broker: 3, in_cluster: 4, ..Limits::default() };
     let plan = Plan::new(small, limits).await;
     assert!(plan.calls.len() > 50, "{:?}", plan.calls);
+    assert!(plan.calls.contains(&ALTER_REPLICA_LOG_DIRS), "{:?}", plan.calls);
     for number in 1..=plan.calls.len() {
         for death in [Death::Before(number), Death::After(number)] {
             let stage = plan.stage();
@@ -128,16 +132,22 @@ async fn an_engine_may_die_at_any_call() {
     }
 }
 
-/// A hundred and twenty partitions that each leave one of two brokers for one of two others.
+/// A hundred and twenty partitions that each leave one of two brokers for one of two others; half of the replicas that
+/// stay change their directory.
 fn many() -> Vec<Move> {
     let mv = |number: i32| {
-        let (old, new) = if number % 2 == 0 { ([0, 1], [0, 2]) } else { ([1, 0], [3, 0]) };
+        let (old, new, dirs) = match number % 4 {
+            0 => ([0, 1], [0, 2], vec![changes(0)]),
+            1 => ([1, 0], [3, 0], vec![comes(3, DIRS[1])]),
+            2 => ([0, 1], [0, 2], Vec::new()),
+            _ => ([1, 0], [3, 0], vec![changes(0)]),
+        };
         Move {
             partition: TopicPartition::new("orders", number),
             old: old.map(BrokerId).to_vec(),
             new: new.map(BrokerId).to_vec(),
             old_leader: BrokerId(old[0]),
-            dirs: Vec::new(),
+            dirs,
             bytes: MB,
         }
     };
@@ -159,7 +169,7 @@ fn dice(seed: u64) -> impl FnMut() -> u64 {
 #[tokio::test(start_paused = true)]
 async fn of_some_hundred_moves_none_is_lost_or_made_twice_however_often_the_engine_dies() {
     const DEATHS: usize = 200;
-    let limits = Limits { per_broker: 20, in_cluster: 30, ..Limits::default() };
+    let limits = Limits { per_broker: 20, in_cluster: 30, dirs_per_broker: 20, ..Limits::default() };
     let plan = Plan::new(many(), limits).await;
     let (mut deaths, mut seed) = (0, 0);
     while deaths < DEATHS {

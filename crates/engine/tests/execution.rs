@@ -12,12 +12,12 @@ use std::{
 use evenkeel_engine::{
     clock::WallClock,
     executor::{
-        Adjustment, Ending, Execution, Report, Runner, Slowness,
-        service::{HistoryChange, Start},
+        Adjustment, Ending, Execution, Kind, Move, Order, Report, Runner, Slowness,
+        service::{HistoryChange, NotBegun, Start},
     },
-    journal::{Journal, Run},
+    journal::{Entry, Journal, Run, topic::TOPIC},
 };
-use evenkeel_kafka::{BrokerId, Error};
+use evenkeel_kafka::{BrokerId, Error, TopicPartition};
 use evenkeel_sim::cluster::Fault;
 use tokio::sync::watch;
 
@@ -84,6 +84,7 @@ async fn a_run_comes_to_its_end_and_leaves_nothing_behind() {
     let last = seen.borrow_and_update().clone();
     assert_eq!((last.phase, last.progress.replicas.completed), (None, 12));
     assert_eq!((last.progress.bytes_done, last.progress.bytes_total), (12 * 20 * MB, 12 * 20 * MB));
+    assert_eq!((last.progress.dirs.completed, last.progress.dir_bytes_done), (6, 6 * 20 * MB));
     // The next life finds nothing to do.
     let (stop, report) = nobody();
     assert_eq!(stage.live(None, stop, report).await.unwrap(), None);
@@ -234,4 +235,67 @@ async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whateve
     stage.assert_at_rest("once it is back");
     drop(next);
     assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttle_is_lifted_from_a_broker_that_is_down_between_the_copying_and_the_end() {
+    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
+    let mv = |number, old, new, bytes| Move {
+        partition: TopicPartition::new("orders", number),
+        old: ids(old),
+        new: ids(new),
+        old_leader: BrokerId(old[0]),
+        dirs: Vec::new(),
+        bytes,
+    };
+    let moves = vec![mv(0, [0, 1], [0, 2], 200 * MB), mv(1, [0, 3], [3, 0], MB)];
+    let stage = Stage::of(moves.clone(), 2_000);
+    let order = Order { throttle: Some(20 * MB), ..Order::of(moves, (0..4).map(BrokerId).collect()) };
+    let executor = stage.executor().await;
+    let start = Start { run: Run { order, ..run() }, task: None, change: HistoryChange::default() };
+    executor.begin(start).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    // It has nothing to do with what is still being copied, and holds up the lead.
+    let one = evenkeel_sim::BrokerId(1);
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(one)));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(executor.running().unwrap().1.phase, Some(Kind::Leader));
+    stage.world.with(|cluster| cluster.suffer(&Fault::Return(one)));
+    executor.idle().await;
+    stage.assert_done("after ten minutes without broker 1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_live_broker_that_says_nothing_does_not_escape_the_throttle() {
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let executor = stage.executor().await;
+    let keeper = stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().leader.unwrap());
+    let silent = [2, 3].map(evenkeel_sim::BrokerId).into_iter().find(|id| *id != keeper).unwrap();
+    stage.world.with(|cluster| cluster.suffer(&Fault::CutLink(silent)));
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(executor.running().unwrap().1.trouble.is_some());
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), [], "nothing moves yet");
+    stage.world.with(|cluster| cluster.suffer(&Fault::MendedLink(silent)));
+    let is_held_back = || {
+        let resource = evenkeel_sim::cluster::Resource::Broker(silent);
+        let settings = stage.world.look(|cluster| cluster.describe_configs(silent, &resource)).unwrap();
+        settings.iter().any(|it| it.name == "follower.replication.throttled.rate" && it.value.is_some())
+    };
+    stage.world.until(|cluster| !cluster.list_reassignments(None).is_empty()).await;
+    assert!(is_held_back());
+    executor.idle().await;
+    stage.assert_done("once it answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_begun_on_top_of_a_run_that_cannot_be_read() {
+    let stage = Stage::new();
+    let (journal, _) = Journal::open(stage.client()).await.unwrap();
+    let key = "run/00000000-0000-0000-0000-000000000009".to_owned();
+    journal.append(vec![Entry { key: key.clone(), value: Some(b"of a newer engine".to_vec()) }]).await.unwrap();
+    drop(journal);
+    let executor = stage.executor().await;
+    let refused = executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await;
+    assert!(matches!(&refused, Err(NotBegun::Unreadable(named)) if *named == key), "{refused:?}");
 }

@@ -6,14 +6,14 @@ mod stage;
 use std::time::Duration;
 
 use evenkeel_engine::executor::{
-    Ending,
+    Ending, Executor, Kind,
     service::{HistoryChange, Start},
 };
 use evenkeel_sim::{
     BrokerId, TopicPartition,
     cluster::{BrokerSpec, Fault, NewTopic, Reassignment},
 };
-use stage::{Stage, moves, run};
+use stage::{DIRS, Stage, moves, run};
 
 /// When it happens, and for how long it lasts.
 const BEFORE: Duration = Duration::from_secs(2);
@@ -47,18 +47,28 @@ fn remedies(fault: &Fault) -> Vec<Fault> {
 }
 
 fn stage() -> Stage {
-    let broker = |id: i32| BrokerSpec::new(id).in_rack(RACKS[id as usize]).with_dirs(["/d0", "/d1"]);
+    let broker = |id: i32| BrokerSpec::new(id).in_rack(RACKS[id as usize]).with_dirs(DIRS);
     Stage::on((0..4).map(broker), moves(), 2_000)
 }
 
+/// The same with disks on which a copy from one to the other takes a while.
+fn slow_stage() -> Stage {
+    let slow = |id: i32| {
+        let mut broker = BrokerSpec::new(id).in_rack(RACKS[id as usize]).with_dirs(DIRS);
+        broker.dirs.iter_mut().for_each(|dir| dir.disk_bytes = 4e6);
+        broker
+    };
+    Stage::on((0..4).map(slow), moves(), 2_000)
+}
+
 /// Carries the run out while `disturb` does what it likes in its middle.
-async fn carried_out(stage: &Stage, disturb: impl Future<Output = ()>) -> Ending {
+async fn carried_out(stage: &Stage, disturb: impl AsyncFnOnce(Executor)) -> Ending {
     let executor = stage.executor().await;
     executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
     let disturbed = async {
         tokio::time::sleep(BEFORE).await;
         assert_ne!(stage.world.look(|cluster| cluster.list_reassignments(None)), [], "it is in its middle");
-        disturb.await;
+        disturb(executor.clone()).await;
     };
     let done = async { tokio::join!(disturbed, executor.idle()) };
     tokio::time::timeout(PATIENCE, done).await.expect("it comes to an end");
@@ -66,7 +76,15 @@ async fn carried_out(stage: &Stage, disturb: impl Future<Output = ()>) -> Ending
 }
 
 async fn under(stage: &Stage, fault: &Fault) -> Ending {
-    let ending = carried_out(stage, async {
+    under_in(stage, fault, Kind::Replicas).await
+}
+
+/// The same once it works on tasks of this kind.
+async fn under_in(stage: &Stage, fault: &Fault, kind: Kind) -> Ending {
+    let ending = carried_out(stage, async |executor| {
+        while executor.running().expect("it runs").1.phase != Some(kind) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         stage.world.with(|cluster| cluster.suffer(fault));
         tokio::time::sleep(MEANWHILE).await;
         remedies(fault).iter().for_each(|remedy| stage.world.with(|cluster| cluster.suffer(remedy)));
@@ -134,6 +152,34 @@ async fn brokers_and_disks_that_go_and_return_leave_nothing_half_done() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn between_directories_too_nothing_is_left_half_done() {
+    for fault in [
+        Fault::Crash(BrokerId(0)),
+        Fault::Stop(BrokerId(1)),
+        Fault::Crash(BrokerId(3)),
+        Fault::FullDisk(BrokerId(0), 1),
+        Fault::FailedDir(BrokerId(1), 1),
+        Fault::CutLink(BrokerId(0)),
+        Fault::SlowDisk(BrokerId(1), 0, 0.1),
+        Fault::StaleMetadata(BrokerId(0), 60_000),
+        Fault::ControllerChange,
+    ] {
+        let stage = slow_stage();
+        let ending = under_in(&stage, &fault, Kind::Dir(0)).await;
+        assert_eq!(settled(&stage, &format!("{fault:?}")), moves().len(), "{fault:?}");
+        let dirs = stage.dirs();
+        let wanted = moves().into_iter().flat_map(|mv| {
+            let number = mv.partition.partition;
+            mv.dirs.into_iter().filter(|dir| dir.from.is_some()).map(move |dir| ((dir.broker.0, number), dir.to))
+        });
+        let undone = wanted.filter(|(at, to)| dirs.get(at) != Some(to)).count();
+        assert_eq!(ending == Ending::Completed, undone == 0, "{fault:?}: {ending:?}, {undone} undone");
+        let given_up = matches!(fault, Fault::FullDisk(..) | Fault::FailedDir(..));
+        assert!(given_up || undone == 0, "{fault:?}: {undone} undone");
+    }
+}
+
 /// Somebody else sends a partition to brokers 3 and 1, where nothing of this run is to go.
 fn sent_elsewhere(partition: TopicPartition) -> Fault {
     Fault::ForeignReassignment(Reassignment { partition, target: Some([3, 1].map(BrokerId).to_vec()) })
@@ -151,10 +197,15 @@ async fn what_others_send_elsewhere_before_its_turn_is_taken_back() {
 async fn what_others_send_elsewhere_on_its_way_is_theirs() {
     let stage = stage();
     let mut theirs = None;
-    let ending = carried_out(&stage, async {
+    let ending = carried_out(&stage, async |_| {
         // To where a copy is on its way already: a new target without it would never be reached, here as in Kafka.
-        let mut listed = stage.world.look(|cluster| cluster.list_reassignments(None)).into_iter();
-        let moving = listed.find(|it| it.adding == [BrokerId(3)]).expect("one that goes to broker 3").partition;
+        let moving = loop {
+            let mut listed = stage.world.look(|cluster| cluster.list_reassignments(None)).into_iter();
+            match listed.find(|it| it.adding == [BrokerId(3)]) {
+                Some(found) => break found.partition,
+                None => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        };
         stage.world.with(|cluster| cluster.suffer(&sent_elsewhere(moving.clone())));
         theirs = Some(moving.partition);
     });
@@ -178,10 +229,11 @@ async fn a_topic_that_goes_leaves_nothing_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_lost_after_the_deed_change_nothing() {
-    // AddPartitionsToTxn, EndTxn, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments.
-    for key in [24, 26, 43, 44, 45] {
+    // AddPartitionsToTxn, EndTxn, AlterReplicaLogDirs, ElectLeaders, IncrementalAlterConfigs,
+    // AlterPartitionReassignments.
+    for key in [24, 26, 34, 43, 44, 45] {
         let stage = stage();
-        let ending = carried_out(&stage, async {
+        let ending = carried_out(&stage, async |_| {
             for _ in 0..3 {
                 (0..4).for_each(|id| stage.world.lose_answer(BrokerId(id), key));
                 tokio::time::sleep(Duration::from_secs(1)).await;

@@ -6,10 +6,11 @@ mod stage;
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path, time::Duration};
 
+use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_rest::{body::state::Phase, json};
 use evenkeel_sim::{BrokerId, cluster::Fault};
 use expect_test::expect;
-use lives::{Life, removing, spread};
+use lives::{Life, between_disks, crowded, removing, spread};
 use serde_json::Value;
 use stage::Stage;
 
@@ -29,7 +30,7 @@ fn captured(name: &str) -> Value {
     json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }
 
-/// All ways to a value, with `#` for ids and times among the keys; lists that are empty are noted, for of what is in them
+/// All ways to a value, with `#` for ids and times among the keys and `/` for directories; lists that are empty are noted, for of what is in them
 /// nothing is known.
 fn ways(value: &Value, way: &str, all: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
     match value {
@@ -39,7 +40,12 @@ fn ways(value: &Value, way: &str, all: &mut BTreeSet<String>, empty: &mut BTreeS
             }
             for (key, value) in members {
                 let is_number = key.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-                let way = format!("{way}.{}", if is_number { "#" } else { key });
+                let name = match key.as_str() {
+                    _ if is_number => "#",
+                    path if path.starts_with('/') => "/",
+                    name => name,
+                };
+                let way = format!("{way}.{name}");
                 ways(value, &way, all, empty);
                 all.insert(way);
             }
@@ -111,6 +117,16 @@ async fn an_idle_engine_answers_as_a_real_one_does() {
             ("admin-concurrency-idle", "POST", "admin?json=true&concurrent_partition_movements_per_broker=7"),
             ("stop_proposal_execution-idle", "POST", "stop_proposal_execution?json=true"),
             ("user_tasks", "GET", "user_tasks?json=true"),
+            (
+                "admin-self-healing-many",
+                "POST",
+                "admin?json=true&disable_self_healing_for=goal_violation,broker_failure",
+            ),
+            (
+                "admin-drop-recent",
+                "POST",
+                "admin?json=true&drop_recently_removed_brokers=1,2&drop_recently_demoted_brokers=0",
+            ),
             ("pause_sampling", "POST", "pause_sampling?json=true"),
             ("state-paused-monitor", "GET", "state?json=true&verbose=true&substates=monitor"),
         ],
@@ -149,6 +165,8 @@ async fn an_idle_engine_answers_as_a_real_one_does() {
         admin-concurrency-idle
         stop_proposal_execution-idle
         user_tasks
+        admin-self-healing-many
+        admin-drop-recent
         pause_sampling
         state-paused-monitor
     "#]]
@@ -157,8 +175,9 @@ async fn an_idle_engine_answers_as_a_real_one_does() {
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_at_work_answers_as_a_real_one_does() {
-    let stage = Stage::new();
-    let life = stage.engine();
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    // Slow enough to be still at work when all has been asked.
+    let life = stage.engine_with("default.replication.throttle=1000000\n");
     life.begun().await;
     let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
     let moving = compared(
@@ -187,18 +206,14 @@ async fn an_engine_at_work_answers_as_a_real_one_does() {
     "#]]
     .assert_eq(&moving);
 
-    // It does not last, so somebody looks from before it begins.
-    let stopping = async {
-        loop {
-            let body = answer(&life, "GET", EXECUTOR_VERBOSE).await;
-            match body["ExecutorState"]["state"].as_str() {
-                Some("STOPPING_EXECUTION") => break body,
-                state => assert_ne!(state, Some("NO_TASK_IN_PROGRESS"), "it was never seen to stop"),
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    let (stopping, _) = tokio::join!(stopping, life.answered("POST", "stop_proposal_execution?json=true"));
+    // It lasts as long as its throttle cannot be lifted from a broker that says nothing.
+    let keeper = stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().leader.unwrap());
+    let silent = (0..4).map(BrokerId).find(|id| *id != keeper).unwrap();
+    stage.world.with(|cluster| cluster.suffer(&Fault::CutLink(silent)));
+    life.answered("POST", "stop_proposal_execution?json=true").await;
+    life.until("it is being stopped", |phase| matches!(phase, Phase::Stopping(_))).await;
+    let stopping = answer(&life, "GET", EXECUTOR_VERBOSE).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::MendedLink(silent)));
     assert_eq!(differences(&stopping, &captured("state-stopping-executor-verbose")), "");
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     let stopped = compared(
@@ -286,4 +301,110 @@ async fn a_broker_that_is_gone_is_told_of_as_a_real_one_does() {
           + summary.proposalId
     "#]]
     .assert_eq(&found);
+}
+
+#[tokio::test(start_paused = true)]
+async fn directories_are_told_of_as_a_real_one_does() {
+    let stage = crowded();
+    let life = stage.engine_with_dirs("");
+    life.proposed(&spread()).await;
+    let planned = compared(
+        &life,
+        &[
+            ("load-disk-info", "GET", "load?json=true&populate_disk_info=true"),
+            ("rebalance-dryrun-rebalance_disk", "POST", "rebalance?json=true&verbose=true&rebalance_disk=true"),
+            ("remove_disks-dryrun", "POST", "remove_disks?json=true&brokerid_and_logdirs=1-/d0"),
+        ],
+    )
+    .await;
+    life.client.ask_and_wait(&between_disks(), lives::PATIENCE, Duration::from_secs(1)).await;
+    life.until("directories change", |phase| matches!(phase, Phase::IntraBroker(_))).await;
+    let moving = compared(
+        &life,
+        &[
+            ("state-intra-broker-executor", "GET", EXECUTOR),
+            ("state-intra-broker-executor-verbose", "GET", EXECUTOR_VERBOSE),
+        ],
+    )
+    .await;
+    expect![[r#"
+        load-disk-info
+        rebalance-dryrun-rebalance_disk
+          + summary.proposalId
+        remove_disks-dryrun
+          + summary.proposalId
+        state-intra-broker-executor
+        state-intra-broker-executor-verbose
+    "#]]
+    .assert_eq(&format!("{planned}{moving}"));
+}
+
+/// The same for answers that are no results: they come at once, with this code.
+async fn refused(life: &Life, situations: &[(&str, u16, &str, &str)]) {
+    for (fixture, code, method, path) in situations {
+        let (status, body) = life.answered_first(method, path).await;
+        assert_eq!(status, *code, "{fixture}: {body}");
+        let (ours, theirs) = (json::from_slice(body.as_bytes()).unwrap(), captured(fixture));
+        assert_eq!(differences(&ours, &theirs), "", "{fixture}");
+        // What clients match on, up to what is different in each cluster.
+        let said = |value: &Value| {
+            let text = value["errorMessage"].as_str().unwrap_or_default();
+            let text = text.split("Supported: [").next().unwrap_or_default();
+            text.split(|letter: char| letter.is_ascii_digit()).next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(said(&ours), said(&theirs), "{fixture}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_result_is_told_as_a_real_one_does() {
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let blind = stage.engine_with("metric.sampler.class=CruiseControlMetricsReporterSampler\n");
+    blind.until("the journal is open", |phase| *phase == Phase::Idle).await;
+    refused(
+        &blind,
+        &[
+            ("error-not-enough-windows-rebalance", 500, "POST", "rebalance?json=true"),
+            ("error-permissions-no-security", 400, "GET", "permissions?json=true"),
+            ("error-unknown-parameter", 400, "GET", "state?json=true&nosuch=1"),
+        ],
+    )
+    .await;
+    drop(blind);
+
+    let life = stage.engine_with("webserver.request.maxBlockTimeMs=300\nmax.active.user.tasks=1\n");
+    life.proposed(&spread()).await;
+    let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    refused(
+        &life,
+        &[
+            ("error-unknown-goal", 500, "POST", "rebalance?json=true&goals=NoSuchGoal&skip_hard_goal_check=true"),
+            (
+                "error-unknown-broker-remove_broker",
+                500,
+                "POST",
+                &format!("remove_broker?json=true&brokerid=99&{goals}"),
+            ),
+        ],
+    )
+    .await;
+    // It cannot be answered now, so it is told how far it is; and no second one is let in.
+    stage.cut(true);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    refused(
+        &life,
+        &[
+            ("202-rebalance-last", 202, "POST", &format!("rebalance?json=true&{goals}")),
+            ("error-too-many-user-tasks", 500, "GET", "load?json=true&capacity_only=true"),
+        ],
+    )
+    .await;
+    stage.cut(false);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    life.begun().await;
+    refused(
+        &life,
+        &[("error-ongoing-execution-rebalance", 500, "POST", &format!("rebalance?json=true&dryrun=false&{goals}"))],
+    )
+    .await;
 }

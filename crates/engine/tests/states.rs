@@ -5,12 +5,14 @@ mod stage;
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
+use evenkeel_engine::{executor::Move, journal::topic::TOPIC};
+use evenkeel_kafka::TopicPartition;
 use evenkeel_rest::body::state::Phase;
 use evenkeel_sim::{BrokerId, cluster::Fault};
 use expect_test::expect;
-use lives::{Life, spread};
+use lives::{Life, PATIENCE, between_disks, crowded, spread};
 use serde_json::Value;
-use stage::Stage;
+use stage::{MB, Stage};
 
 const COUNTING: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
 /// The original's way to measure, which knows nothing before brokers report: and these never do.
@@ -37,7 +39,7 @@ fn questions() -> Vec<(&'static str, String)> {
         ("POST", counted("remove_broker", "&brokerid=1")),
         ("POST", counted("fix_offline_replicas", "")),
         ("POST", "demote_broker?json=true&brokerid=0".to_owned()),
-        ("POST", "remove_disks?json=true&brokerid_and_logdirs=0-/data/d0".to_owned()),
+        ("POST", "remove_disks?json=true&brokerid_and_logdirs=0-/d0".to_owned()),
         ("POST", "admin?json=true&concurrent_leader_movements=3".to_owned()),
         ("POST", "admin?json=true&drop_recently_removed_brokers=3".to_owned()),
         ("POST", "review?json=true".to_owned()),
@@ -78,9 +80,18 @@ async fn every_endpoint_answers_in_every_state() {
     let mut states: Vec<(&str, Answers)> = Vec::new();
 
     let stage = Stage::new();
+    stage.cut(true);
+    let life = stage.engine();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    states.push(("Kafka never seen", all(&life).await));
+    drop(life);
+    stage.cut(false);
+
     let life = stage.engine_with(BLIND);
     life.until("the journal is open", |phase| *phase == Phase::Idle).await;
     states.push(("nothing measured", all(&life).await));
+    // It was paused by the last but one, and would be in its next life too.
+    life.answered("POST", "resume_sampling").await;
     drop(life);
 
     let life = stage.engine();
@@ -113,39 +124,43 @@ async fn every_endpoint_answers_in_every_state() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     states.push(("replaced", all(&life).await));
 
+    states.push(("between disks", between_directories().await));
+    states.push(("leading", leading().await));
+    states.push(("stopping", stopping().await));
+
     expect![[r#"
         GET state
             200: always
         GET state?substates=executor
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            500 IllegalState: replaced
+            500 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         GET load
-            500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            500 NotEnoughValidWindows: nothing measured, stopping
+            200: idle, paused, moving, broker 3 down, Kafka lost, between disks, leading
         GET load?capacity_only=true
-            200: nothing measured, idle, paused, moving, broker 3 down
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         GET partition_load
-            500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            500 NotEnoughValidWindows: nothing measured, stopping
+            200: idle, paused, moving, broker 3 down, Kafka lost, between disks, leading
         GET proposals?goals=ReplicaDistributionGoal
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down
+            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         GET kafka_cluster_state
-            200: nothing measured, idle, paused, moving, broker 3 down
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         GET user_tasks
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         GET permissions
-            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         GET review_board
             403: always
         GET bootstrap
@@ -153,43 +168,44 @@ async fn every_endpoint_answers_in_every_state() {
         GET train
             501: always
         POST rebalance
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down
+            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         POST add_broker?&brokerid=2
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving
+            200: idle, paused, moving, between disks, leading, stopping
             500 OptimizationFailure: broker 3 down
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         POST remove_broker?&brokerid=1
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving
+            200: idle, paused, moving, between disks, leading, stopping
             500 OptimizationFailure: broker 3 down
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
         POST fix_offline_replicas
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            500 IllegalState: idle, paused, moving, Kafka lost
+            500 IllegalState: idle, paused, moving, Kafka lost, between disks, leading, stopping
             200: broker 3 down
-            503 IllegalState: replaced
         POST demote_broker?brokerid=0
+            503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down
+            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
-        POST remove_disks?brokerid_and_logdirs=0-/data/d0
-            500 NotEnoughValidWindows: nothing measured
-            500 IllegalArgument: idle, paused, moving, broker 3 down
+        POST remove_disks?brokerid_and_logdirs=0-/d0
+            503 IllegalState: Kafka never seen, replaced
+            500 NotEnoughValidWindows: nothing measured, stopping
+            500 IllegalArgument: idle, paused, moving, broker 3 down, leading
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
+            200: between disks
         POST admin?concurrent_leader_movements=3
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         POST admin?drop_recently_removed_brokers=3
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         POST review
             403: always
         POST rightsize
@@ -197,17 +213,65 @@ async fn every_endpoint_answers_in_every_state() {
         POST topic_configuration
             501: always
         POST resume_sampling
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         POST pause_sampling
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost
-            503 IllegalState: replaced
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
         POST stop_proposal_execution
-            200: nothing measured, idle, paused, moving, broker 3 down
+            503 IllegalState: Kafka never seen, replaced
+            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
             500 IllegalState: Kafka lost
-            503 IllegalState: replaced
     "#]]
     .assert_eq(&table(&states));
+}
+
+/// While replicas go to other directories, which takes hours.
+async fn between_directories() -> Answers {
+    let stage = crowded();
+    let life = stage.engine_with_dirs("");
+    life.proposed(&spread()).await;
+    life.client.ask_and_wait(&between_disks(), PATIENCE, Duration::from_secs(1)).await;
+    (0..4).for_each(|id| stage.world.with(|cluster| cluster.suffer(&Fault::SlowDisk(BrokerId(id), 1, 0.001))));
+    life.until("directories change", |phase| matches!(phase, Phase::IntraBroker(_))).await;
+    let answers = all(&life).await;
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    answers
+}
+
+/// While leaders change, one at a time.
+async fn leading() -> Answers {
+    let led = |number: i32| Move {
+        partition: TopicPartition::new("orders", number),
+        old: [0, 1].map(evenkeel_kafka::BrokerId).to_vec(),
+        new: [0, 1].map(evenkeel_kafka::BrokerId).to_vec(),
+        old_leader: evenkeel_kafka::BrokerId(0),
+        dirs: Vec::new(),
+        bytes: MB,
+    };
+    let stage = Stage::of((0..400).map(led).collect(), 2_000);
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    life.answered("POST", "demote_broker?json=true&brokerid=0&dryrun=false&concurrent_leader_movements=1").await;
+    life.until("leaders change", |phase| matches!(phase, Phase::Leadership(_))).await;
+    let answers = all(&life).await;
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    answers
+}
+
+/// While a run is being stopped and cannot end, for its throttle cannot be lifted from a broker that says nothing.
+async fn stopping() -> Answers {
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let life = stage.engine();
+    life.begun().await;
+    let keeper = stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().leader.unwrap());
+    let silent = (0..4).map(BrokerId).find(|id| *id != keeper).unwrap();
+    stage.world.with(|cluster| cluster.suffer(&Fault::CutLink(silent)));
+    life.answered("POST", "stop_proposal_execution?json=true").await;
+    life.until("it is being stopped", |phase| matches!(phase, Phase::Stopping(_))).await;
+    let answers = all(&life).await;
+    assert!(matches!(life.phase().await, Some(Phase::Stopping(_))), "it was over too soon");
+    answers
 }
 
 /// A line for each question, with those states together that it is answered alike in.

@@ -446,3 +446,80 @@ async fn a_part_that_fails_is_told_of_and_the_rest_still_answers() {
     assert_eq!(life.got("/healthz").await.0, 200);
     assert_eq!(life.got("/kafkacruisecontrol/state").await.0, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_be_stops_nobody() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.begun().await;
+    let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    for wrong in [
+        "rebalance?json=true&goals=NoSuchGoal&skip_hard_goal_check=true".to_owned(),
+        "rebalance?json=true&goals=ReplicaDistributionGoal".to_owned(),
+        format!("remove_broker?json=true&brokerid=99&{goals}"),
+        format!("rebalance?json=true&proposal_id=unheard-of&{goals}"),
+    ] {
+        let (status, body) = life.answered("POST", &format!("{wrong}&dryrun=false&stop_ongoing_execution=true")).await;
+        assert_ne!(status, 200, "{wrong}: {body}");
+        let phase = life.phase().await;
+        assert!(matches!(phase, Some(Phase::InterBroker(_))), "{wrong}: {phase:?}");
+    }
+    let right = format!("rebalance?json=true&{goals}&dryrun=false&stop_ongoing_execution=true");
+    assert_eq!(life.answered("POST", &right).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_people_have_switched_stays_so_in_the_next_life() {
+    let stage = Stage::new();
+    let heals = "anomaly.notifier.class=com.linkedin.kafka.cruisecontrol.detector.notifier.SelfHealingNotifier\n\
+                 self.healing.enabled=true\n";
+    let seen = async |life: &Life| {
+        life.until("it acts", |phase| *phase == Phase::Idle).await;
+        let state = life.answered("GET", "state?json=true").await.1;
+        let state: serde_json::Value = evenkeel_rest::json::from_slice(state.as_bytes()).unwrap();
+        let healing = state["AnomalyDetectorState"]["selfHealingEnabled"].to_string();
+        (healing.contains("BROKER_FAILURE"), state["MonitorState"]["state"] == "PAUSED")
+    };
+    let life = stage.engine_with(heals);
+    life.proposed(&spread()).await;
+    assert_eq!(seen(&life).await, (true, false));
+    life.answered("POST", "admin?json=true&disable_self_healing_for=broker_failure").await;
+    life.answered("POST", "pause_sampling?json=true").await;
+    assert_eq!(seen(&life).await, (false, true));
+    drop(life);
+
+    let life = stage.engine_with(heals);
+    assert_eq!(seen(&life).await, (false, true));
+    life.answered("POST", "resume_sampling?json=true").await;
+    drop(life);
+
+    // Whoever changes the settings means them.
+    let life = stage.engine_with("");
+    assert_eq!(seen(&life).await, (false, false));
+    drop(life);
+    let life = stage.engine_with(heals);
+    assert_eq!(seen(&life).await, (false, false), "what was switched under these settings holds under them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_is_there_before_anybody_asks() {
+    let ready = async |life: &Life| {
+        let state = life.answered("GET", "state?json=true&substates=analyzer").await.1;
+        let state: serde_json::Value = evenkeel_rest::json::from_slice(state.as_bytes()).unwrap();
+        state["AnalyzerState"]["isProposalReady"] == true
+    };
+    let broker = |id: i32| BrokerSpec::new(id).in_rack(&format!("rack-{id}"));
+    let stage = Stage::on((0..4).map(broker), moves(), 2_000);
+    let life = stage.engine();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !ready(&life).await {
+        if tokio::time::Instant::now() >= deadline {
+            panic!("there is none: {:?}", life.answered("GET", "proposals?json=true").await);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    drop(life);
+    let life = stage.engine_with("num.proposal.precompute.threads=0\n");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!ready(&life).await);
+}

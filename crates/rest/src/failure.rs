@@ -126,6 +126,11 @@ impl Failure {
         Self::thrown(OPTIMIZATION_FAILURE, format_args!("[{goal}] {why}"))
     }
 
+    /// Whether it says that a goal that must hold cannot.
+    pub fn is_optimization_failure(&self) -> bool {
+        self.0.starts_with(OPTIMIZATION_FAILURE)
+    }
+
     /// As many tasks as there may be at a time.
     pub fn tasks_exhausted(active: usize) -> Self {
         Self(format!("There are already {active} active user tasks, which has reached the servlet capacity."))

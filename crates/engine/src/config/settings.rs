@@ -104,6 +104,8 @@ pub struct Goals {
     pub excluded_topics: Option<TopicPattern>,
     /// Topics that this engine keeps for itself.
     pub own_topics: Vec<String>,
+    /// Whether the plan that a request without goals asks for is made before anybody asks.
+    pub plans_ahead: bool,
 }
 
 /// How plans are carried out.
@@ -188,7 +190,7 @@ impl Settings {
 }
 
 /// Keys of what is not built: whoever sets one of them expects something.
-const MISSED: [(&str, &str); 12] = [
+const MISSED: [(&str, &str); 11] = [
     ("concurrency.adjuster.", "limits are not adjusted by themselves yet"),
     ("prometheus.", "loads are not read from Prometheus yet"),
     ("metric.anomaly.", "metric anomalies are not looked for yet"),
@@ -199,7 +201,6 @@ const MISSED: [(&str, &str); 12] = [
     ("use.linear.regression.model", "the static model of processor time is used"),
     ("rack.aware.goal.rack.id.mapper.class", "racks are taken as brokers name them"),
     ("proposal.expiration.ms", "a plan is used again as long as nothing else is known"),
-    ("num.proposal.precompute.threads", "plans are made when they are asked for"),
     ("executor.notifier.class", "slow moves are told in the log and in /metrics"),
 ];
 
@@ -310,6 +311,8 @@ fn goals(keys: &Keys<'_>, own_topics: Vec<String>, warnings: &mut Vec<Remark>) -
         detection_thresholds: watched,
         excluded_topics: topics(keys, pattern),
         own_topics,
+        // All planning takes its turn: how many threads make no difference, but none does.
+        plans_ahead: keys.number("num.proposal.precompute.threads", 1, 0..=1_000) > 0,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use evenkeel_balancer::provision::Provision;
@@ -33,6 +33,7 @@ use super::{
 use crate::{
     clock::WallClock,
     config::{detectors::Detectors as Settings, settings::Goals},
+    metrics::Timer,
     notify::{Alert, Notice},
 };
 
@@ -60,6 +61,19 @@ struct Board {
     score: f64,
     provision: Provision,
     has_unfixable: bool,
+    judging: Timer,
+    fixes: BTreeMap<AnomalyType, Timer>,
+}
+
+/// How often what was done since the process began, and how long it took.
+#[derive(Debug, Clone, Default)]
+pub struct Timers {
+    /// Judging all goals.
+    pub judging: Timer,
+    /// Anomalies that were looked into.
+    pub handled: BTreeMap<AnomalyType, u64>,
+    /// Making a plan against one and beginning to carry it out, or finding that there is none.
+    pub fixes: BTreeMap<AnomalyType, Timer>,
 }
 
 impl Detectors {
@@ -77,6 +91,8 @@ impl Detectors {
             score: 100.0,
             provision: Provision::default(),
             has_unfixable: false,
+            judging: Timer::default(),
+            fixes: BTreeMap::new(),
         }));
         let watcher = Watcher {
             board: Arc::clone(&board),
@@ -126,6 +142,12 @@ impl Detectors {
     /// Whether the cluster has the right size, by the last round.
     pub fn provision(&self) -> Provision {
         locked(&self.board).provision.clone()
+    }
+
+    /// What was done so far.
+    pub fn timers(&self) -> Timers {
+        let board = locked(&self.board);
+        Timers { judging: board.judging, handled: board.tally.times(), fixes: board.fixes.clone() }
     }
 
     /// Whether the last round found a goal that cannot be met.
@@ -247,12 +269,14 @@ impl Watcher {
     async fn judge(&mut self, generation: u64) {
         let (model, goals, spared) = (Arc::clone(&self.inputs.model), Arc::clone(&self.goals), self.settings.spared);
         let history = (self.inputs.history)();
+        let began = Instant::now();
         let round = tokio::task::spawn_blocking(move || {
             model().map(|cluster| goal_violations(&cluster, &goals, spared, &history))
         });
         let now = self.inputs.clock.now();
         match round.await {
             Ok(Ok(round)) => {
+                locked(&self.board).judging.took(began.elapsed());
                 self.timetable.judged(generation, now);
                 self.take_in(round, now);
             }
@@ -356,6 +380,7 @@ impl Watcher {
     async fn mend(&mut self, anomaly: &Anomaly) {
         let (reply, answer) = oneshot::channel();
         let request = repair::request(&anomaly.finding, &self.terms);
+        let began = Instant::now();
         let sent = self.inputs.repairs.send(Repair { anomaly: anomaly.id, request, reply }).await;
         let unanswered = || Outcome::Refused("the engine is stopping".to_owned());
         let outcome = match sent {
@@ -364,6 +389,7 @@ impl Watcher {
         };
         let now = self.inputs.clock.now();
         let mut board = locked(&self.board);
+        board.fixes.entry(anomaly.finding.kind().into()).or_default().took(began.elapsed());
         let id = anomaly.id;
         // Whatever came of it, what else was found is found again.
         board.ledger.clear_waiting();

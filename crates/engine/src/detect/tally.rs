@@ -33,6 +33,11 @@ impl Tally {
         self.wrong_since.get_or_insert(now);
     }
 
+    /// How many of each kind were looked into.
+    pub fn times(&self) -> BTreeMap<AnomalyType, u64> {
+        self.handled.clone()
+    }
+
     /// An execution began, whoever asked for it: somebody mends.
     pub fn execution_began(&mut self, now: Millis) {
         if let Some(since) = self.wrong_since.take() {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::Engine;
 use crate::{
     answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
+    journal::Switches,
     metrics::{self, Page},
     monitor::windows::Requirement,
     proposals::{self, not_enough},
@@ -44,7 +45,7 @@ impl Desk for Engine {
 
     fn measure(&self, page: &mut Page) {
         let figures = self.monitor.state(false).figures;
-        metrics::monitor(page, figures.as_ref(), self.monitor.sighting().as_deref());
+        metrics::monitor(page, figures.as_ref(), self.monitor.sighting().as_deref(), self.monitor.fetches());
         metrics::planner(page, self.planner.tally());
         if let Some(acting) = self.acting.get() {
             metrics::executor(page, &acting.executor);
@@ -81,10 +82,12 @@ impl Engine {
             }
             Request::PauseSampling(_) => {
                 self.monitor.pause(&asked.reason);
+                self.remember(|switches| switches.paused = Some(asked.reason.clone())).await;
                 Ok(said(&asked, &Message::sampling_paused()))
             }
             Request::ResumeSampling(_) => {
                 self.monitor.resume(&asked.reason);
+                self.remember(|switches| switches.paused = None).await;
                 Ok(said(&asked, &Message::sampling_resumed()))
             }
             Request::Admin(it) => {
@@ -102,6 +105,13 @@ impl Engine {
             Request::UserTasks(_) | Request::Permissions(_) => {
                 Err(Failure::illegal_state("a question about tasks or permissions has come too far"))
             }
+        }
+    }
+
+    /// Remembers what was switched, for the next life too.
+    async fn remember(&self, change: impl FnOnce(&mut Switches)) {
+        if let Some(acting) = self.acting.get() {
+            acting.executor.switch(change).await;
         }
     }
 
@@ -201,6 +211,14 @@ impl Engine {
             let (before, after) = acting.detectors.switch(*kind, *on);
             seen.healing_before.insert(*kind, before);
             seen.healing_after.insert(*kind, after);
+        }
+        if !plan.healing.is_empty() {
+            let configured = &self.settings.detectors.enabled;
+            let switched = |switches: &mut Switches| {
+                let after = seen.healing_after.iter();
+                after.for_each(|(kind, on)| switches.heal(*kind, configured.contains(kind), *on));
+            };
+            acting.executor.switch(switched).await;
         }
         Ok(plan.answer(&seen))
     }

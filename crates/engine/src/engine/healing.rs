@@ -1,5 +1,7 @@
 //! What the detectors judge, and repairs that they want.
 
+use std::time::Instant;
+
 use evenkeel_balancer::cluster::Cluster;
 use evenkeel_rest::{Failure, failure::Sort, reason};
 use jiff::Timestamp;
@@ -25,8 +27,10 @@ pub(super) fn model(engine: &Engine) -> Result<Cluster, Unready> {
     let known = engine.monitor.known(requirement).map_err(|why| Unready::Incomplete(not_enough(&why).to_string()))?;
     let purpose = Purpose { may_estimate: engine.settings.detectors.may_estimate, ..Purpose::default() };
     let weights = engine.settings.monitor.cpu_weights;
-    model::build(&known.sighting.view, &known.loads, &engine.capacities, weights, &purpose)
-        .map_err(|why| Unready::Impossible(crate::said::chain(&why)))
+    let began = Instant::now();
+    let built = model::build(&known.sighting.view, &known.loads, &engine.capacities, weights, &purpose);
+    engine.planner.modelled(began.elapsed());
+    built.map_err(|why| Unready::Impossible(crate::said::chain(&why)))
 }
 
 /// Carries out what the detectors want, one after the other.

@@ -23,7 +23,7 @@ use std::{
 };
 
 use evenkeel_kafka::{BrokerId, Client};
-use evenkeel_rest::Failure;
+use evenkeel_rest::{Failure, Request, parameter::AnomalyType};
 use reach::Reach;
 use tokio::{sync::mpsc, task::AbortHandle};
 use uuid::Uuid;
@@ -37,7 +37,7 @@ use crate::{
     notify::Courier,
     planner::Planner,
     said::chain,
-    serve::{Door, DoorSettings, NoGuard},
+    serve::{Door, DoorSettings, NoGuard, Steps},
 };
 
 /// The part of readiness that is about what is measured.
@@ -172,6 +172,15 @@ async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, cou
             .await;
     let (repairs, wanted) = mpsc::channel(1);
     let detectors = begin_to_detect(engine, &executor, repairs, courier);
+    let switches = executor.switches();
+    for kind in AnomalyType::ALL {
+        if let Some(on) = switches.heals(*kind, engine.settings.detectors.enabled.contains(kind)) {
+            detectors.switch(*kind, on);
+        }
+    }
+    if let Some(reason) = &switches.paused {
+        engine.monitor.pause(reason);
+    }
     let mut missing = detectors.missing_brokers();
     if engine.acting.set(Acting { executor: executor.clone(), detectors }).is_err() {
         // Nobody else sets it.
@@ -187,7 +196,12 @@ async fn act(engine: &Arc<Engine>, door: &Arc<Door<Engine>>, client: Client, cou
     };
     // Detectors that end by a fault of theirs end nothing else.
     let serving = async {
-        tokio::join!(healing::heal(engine, wanted), remembering, forget_who_left(engine, &executor));
+        tokio::join!(
+            healing::heal(engine, wanted),
+            remembering,
+            forget_who_left(engine, &executor),
+            plan_ahead(engine, &executor)
+        );
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -213,6 +227,28 @@ async fn forget_who_left(engine: &Engine, executor: &Executor) {
             }
         }
         if looks.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Makes the plan that a request without goals asks for whenever something new is known, so that it is there when somebody
+/// asks: `isProposalReady` is what scripts wait for.
+async fn plan_ahead(engine: &Engine, executor: &Executor) {
+    let (mut known, mut runs) = (engine.monitor.changed(), executor.is_running());
+    let plain = Request::Proposals(Default::default());
+    while engine.settings.goals.plans_ahead {
+        known.borrow_and_update();
+        if !*runs.borrow_and_update()
+            && let Err(why) = engine.propose(&plain, &executor.history(), &Steps::default()).await
+        {
+            tracing::debug!(%why, "no plan is made ahead");
+        }
+        let fed = tokio::select! {
+            changed = known.changed() => changed.is_ok(),
+            changed = runs.changed() => changed.is_ok(),
+        };
+        if !fed {
             return;
         }
     }

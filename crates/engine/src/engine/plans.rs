@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use crate::{
+    aside::aside,
     executor::service::{HistoryChange, Start},
     journal::{History, Run},
     monitor::{
@@ -71,13 +72,15 @@ impl Engine {
             self.look_if_stale().await?;
             return Ok((self.propose(request, &executor.history(), steps).await?, false));
         };
+        // What is wrong with the request itself is no reason to stop anybody.
+        proposals::wanted(request, &self.settings.goals)?;
         if run.stop_ongoing_execution {
+            let known = self.known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
+            self.planner.check(request, &executor.history(), &known)?;
             steps.begin(Step::StoppingOngoingExecution);
             executor.stop(false).await.map_err(|error| Failure::illegal_state(crate::said::chain(&error)))?;
             executor.idle().await;
         }
-        // What is wrong with the request itself is no reason to stop anybody.
-        proposals::wanted(request, &self.settings.goals)?;
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = executor.reserve(client.trigger())?;
         reservation.clear_the_way(self.settings.executor.stops_others).await?;
@@ -108,15 +111,19 @@ impl Engine {
         Ok((proposal, true))
     }
 
-    async fn propose(&self, request: &Request, history: &History, steps: &Steps) -> Result<Arc<Proposal>, Failure> {
+    pub(super) async fn propose(
+        &self,
+        request: &Request,
+        history: &History,
+        steps: &Steps,
+    ) -> Result<Arc<Proposal>, Failure> {
         self.planner.propose(request, history, steps, |requirement| self.known(requirement)).await
     }
 
     /// What is known, put together off the async threads: of many partitions that takes a moment.
     pub(super) async fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
         let monitor = self.monitor.clone();
-        let known = tokio::task::spawn_blocking(move || monitor.known(requirement)).await;
-        known.unwrap_or_else(|fault| std::panic::resume_unwind(fault.into_panic()))
+        aside(move || monitor.known(requirement)).await
     }
 
     /// The plan that somebody has seen and approved, if it still fits.

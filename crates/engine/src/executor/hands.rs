@@ -69,7 +69,11 @@ impl Deeds {
     ) {
         match action {
             Action::LookForRates(brokers) => match rates(client, brokers).await {
-                Ok(found) => execution.rates_were_found(&found.difference(leftover).copied().collect()),
+                Ok((found, silent)) if silent.is_empty() => {
+                    execution.rates_were_found(brokers, &found.difference(leftover).copied().collect());
+                }
+                // Nothing moves without the throttle that was asked for: they are asked again.
+                Ok((_, silent)) => self.say_silent(&silent),
                 Err(error) => self.fail(&error),
             },
             Action::Throttle(throttle) => match set(client, throttle).await {
@@ -95,8 +99,17 @@ impl Deeds {
             },
             Action::Cancel(partitions) => {
                 let targets = partitions.iter().map(|partition| (partition.clone(), Target::Cancel)).collect();
-                // Refused means that there was nothing to take back any more, which the next look shows.
-                self.interrupted(client.alter_reassignments(&targets, true).await.interrupted);
+                let outcome = client.alter_reassignments(&targets, true).await;
+                for (partition, answer) in outcome.answers {
+                    let Err(refusal) = answer else { continue };
+                    // That there was nothing to take back any more shows in the next look.
+                    if refusal.code == ErrorCode::NO_REASSIGNMENT_IN_PROGRESS {
+                        continue;
+                    }
+                    self.trouble.get_or_insert_with(|| format!("the move of {partition} is not taken back: {refusal}"));
+                    execution.cancel_refused(&partition, refusal.code);
+                }
+                self.interrupted(outcome.interrupted);
             }
             Action::Reassign(targets) => {
                 let targets: BTreeMap<TopicPartition, Target> = targets
@@ -174,32 +187,33 @@ pub(super) async fn lift_leftover(client: &Client, left: &Throttle) -> Result<Th
     Ok(left.of_those(&outcome.brokers(), &outcome.topics()))
 }
 
-/// Whose rate is not ours to set: it has one already, or is down and nobody can tell.
-async fn rates(client: &Client, brokers: &BTreeSet<BrokerId>) -> Result<BTreeSet<BrokerId>, Error> {
+/// Whose rate is not ours to set, for it has one already; and who does not say.
+async fn rates(
+    client: &Client,
+    brokers: &BTreeSet<BrokerId>,
+) -> Result<(BTreeSet<BrokerId>, BTreeSet<BrokerId>), Error> {
     let asked = brokers.iter().map(|broker| async move {
         let resource = Resource::Broker(*broker);
         let asked = client.describe_configs(std::slice::from_ref(&resource), Some(&RATES));
         let answers = tokio::time::timeout(ONE_BROKER, asked).await.map(|answers| answers.whole());
         (*broker, answers.map(|answers| answers.map(|mut answers| answers.remove(&resource))))
     });
-    let mut found = BTreeSet::new();
+    let (mut found, mut silent) = (BTreeSet::new(), BTreeSet::new());
     for (broker, answer) in join_all(asked).await {
-        // One that says nothing is taken for one that is down.
-        let Ok(answer) = answer else {
-            found.insert(broker);
-            continue;
-        };
-        let left_alone = match answer {
-            Ok(Some(Ok(settings))) => settings.values().any(|setting| setting.value.is_some()),
-            Ok(Some(Err(refusal))) => return Err(Error::Refused { operation: "look for a throttle", refusal }),
-            Ok(None) | Err(Error::UnknownBroker { .. } | Error::Connect { .. }) => true,
-            Err(error) => return Err(error),
-        };
-        if left_alone {
-            found.insert(broker);
+        match answer {
+            Ok(Ok(Some(Ok(settings)))) => {
+                if settings.values().any(|setting| setting.value.is_some()) {
+                    found.insert(broker);
+                }
+            }
+            Ok(Ok(Some(Err(refusal)))) => return Err(Error::Refused { operation: "look for a throttle", refusal }),
+            Err(_) | Ok(Ok(None) | Err(Error::UnknownBroker { .. } | Error::Connect { .. })) => {
+                silent.insert(broker);
+            }
+            Ok(Err(error)) => return Err(error),
         }
     }
-    Ok(found)
+    Ok((found, silent))
 }
 
 /// What came of a change to settings of many.

@@ -14,12 +14,15 @@ use super::{
 };
 
 mod begin;
+mod room;
 mod settle;
 
 /// After this, what was asked for and is not seen is asked for again. Longer than brokers trail.
 const ASK_AGAIN_AFTER: Millis = 5_000;
-/// So often a throttle is lifted where that fails; then the run does not wait for it any longer.
+/// So often a throttle is lifted where that fails; then a run that has nothing else to do does not wait for it any longer.
 const LIFTS: usize = 20;
+/// The pause between later ones, while a run has something else to do: whoever is down takes long not to answer.
+const LIFT_AGAIN_AFTER: Millis = 30_000;
 
 /// Directories of replicas, by broker.
 pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
@@ -55,7 +58,7 @@ pub struct Step {
     pub changed: BTreeSet<usize>,
     /// Why nothing new begins, if so.
     pub hold: Option<Hold>,
-    /// What nobody could lift, and is left.
+    /// What nobody could lift, and is left. Each step says so again: the record of one may fail.
     pub left: Option<Throttle>,
     /// That it is over, if it is.
     pub ending: Option<Ending>,
@@ -85,6 +88,15 @@ pub enum Throttling {
     On,
 }
 
+/// What is known of the rates of brokers that take part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Theirs is somebody else's.
+    pub of_others: BTreeSet<BrokerId>,
+    /// They were down when it was looked, and nobody knows.
+    pub unasked: BTreeSet<BrokerId>,
+}
+
 /// Where an execution stands.
 #[derive(Debug, Clone)]
 pub struct Execution {
@@ -98,13 +110,20 @@ pub struct Execution {
     throttle: Option<Throttle>,
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
+    /// Brokers that were down when it was looked who has a rate: they get theirs when they return.
+    unasked: BTreeSet<BrokerId>,
     /// Why nothing can be held back, and so nothing may move.
     refusal: Option<String>,
-    /// How often the throttle could not be lifted.
+    /// How often the throttle could not be lifted, and when that was last asked for.
     lifts_failed: usize,
+    lift_asked: Millis,
+    /// Whether what is left of the throttle was given up.
+    gave_up_lifting: bool,
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
+    /// Moves of ours that the cluster would not take back.
+    irrevocable: BTreeSet<TopicPartition>,
     /// Since when moves of ours are no longer listed without being seen to be done.
     vanished: BTreeMap<TopicPartition, Millis>,
     /// Since when partitions are not there, look by look.
@@ -142,10 +161,14 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
+            unasked: BTreeSet::new(),
             refusal: None,
             lifts_failed: 0,
+            lift_asked: 0,
+            gave_up_lifting: false,
             care,
             cleared: BTreeMap::new(),
+            irrevocable: BTreeSet::new(),
             vanished: BTreeMap::new(),
             unknown: BTreeMap::new(),
         }
@@ -156,7 +179,7 @@ impl Execution {
         order: Order,
         stages: impl IntoIterator<Item = (usize, Stage)>,
         throttling: Throttling,
-        rates_of_others: &BTreeSet<BrokerId>,
+        rates: Rates,
         stopping: bool,
         limits: Option<Limits>,
     ) -> Execution {
@@ -166,8 +189,11 @@ impl Execution {
                 task.stage = stage;
             }
         }
-        execution.rates_were_found(rates_of_others);
-        execution.throttling = if execution.throttle.is_some() { throttling } else { Throttling::Off };
+        if let Some(throttle) = &mut execution.throttle {
+            throttle.brokers.retain(|broker| !rates.of_others.contains(broker));
+            execution.throttling = throttling;
+        }
+        (execution.rates_of_others, execution.unasked) = (rates.of_others, rates.unasked);
         execution.stopping = stopping;
         execution.limits = limits.unwrap_or(execution.limits);
         execution
@@ -214,18 +240,22 @@ impl Execution {
         self.stopping = true;
     }
 
-    /// These brokers have a rate that somebody else has set, or are down: theirs is left alone, now and at the end.
-    pub fn rates_were_found(&mut self, on: &BTreeSet<BrokerId>) {
-        if let Some(throttle) = self.throttle.as_mut().filter(|_| self.throttling == Throttling::Wanted) {
-            throttle.brokers.retain(|broker| !on.contains(broker));
-            self.rates_of_others = on.clone();
-            self.throttling = Throttling::Setting;
+    /// Of those that were asked these have a rate that somebody else has set: theirs is left alone, now and at the end.
+    pub fn rates_were_found(&mut self, asked: &BTreeSet<BrokerId>, on: &BTreeSet<BrokerId>) {
+        let Some(throttle) = self.throttle.as_mut() else { return };
+        match self.throttling {
+            Throttling::Off => return,
+            Throttling::Wanted => self.unasked = throttle.brokers.difference(asked).copied().collect(),
+            Throttling::Setting | Throttling::On => self.unasked.retain(|broker| !asked.contains(broker)),
         }
+        throttle.brokers.retain(|broker| !on.contains(broker));
+        self.rates_of_others.extend(on);
+        self.throttling = Throttling::Setting;
     }
 
-    /// Brokers whose rate is somebody else's.
-    pub fn rates_of_others(&self) -> &BTreeSet<BrokerId> {
-        &self.rates_of_others
+    /// What is known of the rates of brokers.
+    pub fn rates(&self) -> Rates {
+        Rates { of_others: self.rates_of_others.clone(), unasked: self.unasked.clone() }
     }
 
     /// The throttle is in force.
@@ -252,7 +282,9 @@ impl Execution {
 
     /// Of the throttle these rates and lists are left: somebody is down, or would not have it.
     pub fn throttle_remains(&mut self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) {
-        self.lifts_failed += 1;
+        // The last one is kept for the end of the run: whoever was down may be back by then.
+        let most = if self.phase().is_none() { LIFTS } else { LIFTS - 1 };
+        self.lifts_failed = (self.lifts_failed + 1).min(most);
         self.throttle = self.throttle.as_ref().map(|throttle| throttle.of_those(brokers, topics));
     }
 
@@ -272,7 +304,7 @@ impl Execution {
             self.begin(sight, &mut step, &mut asks);
         }
         asks.into_actions(&mut step.actions);
-        self.lift_throttle(&mut step);
+        self.lift_throttle(sight.now, &mut step);
         if self.phase().is_none() && self.throttling == Throttling::Off {
             step.ending = Some(self.ending());
         }
@@ -314,6 +346,14 @@ impl Execution {
         self.end_in_flight(index, end)
     }
 
+    /// The cluster would not take a move back: whoever has all of it now must lead, and none of those who had it can.
+    /// It is asked for again; but when who was to have it is given up, so is the wish.
+    pub fn cancel_refused(&mut self, partition: &TopicPartition, code: ErrorCode) {
+        if code == ErrorCode::INVALID_REPLICA_ASSIGNMENT && self.by_partition.contains_key(partition) {
+            self.irrevocable.insert(partition.clone());
+        }
+    }
+
     /// A broker would not move a replica to a directory.
     pub fn dir_move_refused(&mut self, broker: BrokerId, partition: &TopicPartition, code: ErrorCode) -> Option<usize> {
         let of = *self.by_partition.get(partition)?;
@@ -335,8 +375,9 @@ impl Execution {
         Some(index)
     }
 
-    /// Once nothing is to be copied any more, nothing need be held back.
-    fn lift_throttle(&mut self, step: &mut Step) {
+    /// Once nothing is to be copied any more, nothing need be held back. What could not be lifted is given up with the
+    /// last task and no sooner: as long as a run goes on anyway it can try.
+    fn lift_throttle(&mut self, now: Millis, step: &mut Step) {
         let copying = self.tasks.iter().any(|task| task.kind == Kind::Replicas && !task.stage.is_over());
         let Some(throttle) = self.throttle.as_ref().filter(|_| !copying) else { return };
         match self.throttling {
@@ -346,10 +387,19 @@ impl Execution {
             // Whoever is down may return. A run that waits for that much longer keeps others from beginning.
             Throttling::Setting | Throttling::On if self.lifts_failed >= LIFTS => {
                 self.throttling = Throttling::Off;
-                step.left = Some(throttle.clone());
+                self.gave_up_lifting = true;
             }
-            Throttling::Setting | Throttling::On => step.actions.push(Action::Unthrottle(throttle.clone())),
+            Throttling::Setting | Throttling::On => {
+                let often = self.lifts_failed < LIFTS - 1 || self.phase().is_none();
+                if often || now - self.lift_asked >= LIFT_AGAIN_AFTER {
+                    // Who never got a rate of ours may have one of somebody else's.
+                    let brokers = throttle.brokers.difference(&self.unasked).copied().collect();
+                    step.actions.push(Action::Unthrottle(Throttle { brokers, ..throttle.clone() }));
+                    self.lift_asked = now;
+                }
+            }
         }
+        step.left = self.throttle.clone().filter(|_| self.gave_up_lifting);
     }
 
     fn ending(&self) -> Ending {

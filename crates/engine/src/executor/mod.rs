@@ -34,7 +34,7 @@ mod throttle;
 mod tests;
 
 pub use care::Hold;
-pub use machine::{Action, Dirs, Ending, Execution, Step, Throttling};
+pub use machine::{Action, Dirs, Ending, Execution, Rates, Step, Throttling};
 pub use order::{Adjustment, Baseline, DirMove, Limits, Millis, Move, Order};
 pub use progress::{Counts, Progress, Share};
 pub use runner::{Report, Runner};

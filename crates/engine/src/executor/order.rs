@@ -17,7 +17,7 @@ pub struct Order {
     pub moves: Vec<Move>,
     /// What may be under way at once.
     pub limits: Limits,
-    /// Who goes first; what none of them tells apart goes in the order of the plan.
+    /// Who goes first; of what none of them tells apart, what uses the brokers with the most left to copy.
     pub strategies: Vec<Strategy>,
     /// Replication of what moves is held to this, in bytes per second and broker.
     pub throttle: Option<u64>,

@@ -127,13 +127,13 @@ impl Runner {
         let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
         say_what_went_wrong(execution, &step.changed);
-        if let Some(left) = &step.left {
-            let topics: Vec<&String> = left.topics.keys().collect();
-            tracing::error!(brokers = ?left.brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
-        }
         if let Some(ending) = step.ending {
             let left = step.left.as_ref().map(|left| self.leftover.clone().with(left));
             self.journal.append(self.last_words(run, execution, ending, left.as_ref())).await?;
+            if let Some(left) = &step.left {
+                let (brokers, topics) = (&left.brokers, left.topics.keys().collect::<Vec<_>>());
+                tracing::error!(?brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
+            }
             self.report.send_modify(|report| report.left = left.unwrap_or_else(|| self.leftover.clone()));
             self.tell(execution, &sight, None, 0);
             self.note(execution.refusal().map(str::to_owned));
@@ -163,7 +163,7 @@ impl Runner {
         left: Option<&Throttle>,
     ) -> Vec<journal::Entry> {
         let mut entries = run.over(execution);
-        entries.extend(left.map(journal::leftover));
+        entries.extend(left.into_iter().flat_map(|left| journal::leftover(&self.leftover, left)));
         if let (Some(id), Some(task)) = (run.task, &self.task) {
             entries.extend(journal::task(id, &task.executed(ending == Ending::Completed)));
         }

@@ -33,7 +33,7 @@ use super::{Adjustment, Execution, Millis, Report, Standing, state as bodies};
 use crate::{
     clock::WallClock,
     config::settings,
-    journal::{self, History, Journal, Recovered, Run},
+    journal::{self, History, Journal, Recovered, Run, Switches},
     said::chain,
     tasks::{Status, UserTask},
 };
@@ -75,7 +75,7 @@ impl Executor {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         };
-        let Recovered { run, tasks, history, leftover, strange } = recovered;
+        let Recovered { run, tasks, history, switches, leftover, strange } = recovered;
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }
@@ -90,6 +90,8 @@ impl Executor {
                 state: Mutex::new(State {
                     at: At::Idle,
                     history,
+                    switches,
+                    unreadable: strange.into_iter().find(|key| journal::is_run(key)),
                     leftover,
                     tally: Tally::default(),
                     reservations: 0,
@@ -116,6 +118,9 @@ impl Executor {
     /// Keeps the executor free for a plan that is being made to be carried out.
     pub fn reserve(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
         let mut state = self.shared.state();
+        if let Some(key) = &state.unreadable {
+            return Err(NotBegun::Unreadable(key.clone()));
+        }
         match state.at {
             At::Idle if self.shared.journal.is_fenced() => return Err(NotBegun::Fenced),
             At::Idle => {}
@@ -258,6 +263,21 @@ impl Executor {
         if let Err(error) = self.shared.journal.append(vec![after.entry()]).await {
             tracing::warn!(error = chain(&error), "which brokers are missed is not on record");
         }
+    }
+
+    /// What people have switched by requests.
+    pub fn switches(&self) -> Switches {
+        self.shared.state().switches.clone()
+    }
+
+    /// Remembers that somebody has switched something, for the next life too.
+    pub async fn switch(&self, change: impl FnOnce(&mut Switches)) {
+        let switched = {
+            let mut state = self.shared.state();
+            change(&mut state.switches);
+            state.switches.entry()
+        };
+        self.shared.journal.append_or_owe(vec![switched]).await;
     }
 
     /// Puts a user task on record.

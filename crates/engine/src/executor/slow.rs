@@ -62,7 +62,7 @@ mod tests {
     use evenkeel_kafka::{BrokerId, TopicPartition};
 
     use super::*;
-    use crate::executor::{Move, Order};
+    use crate::executor::{Move, Order, Rates};
 
     /// Two moves of the same time, one of 1 MB and one of 100 MB; the third has not begun.
     fn execution(since: Millis) -> Execution {
@@ -79,7 +79,7 @@ mod tests {
         let begun = tasks.iter().enumerate().filter(|(_, task)| task.kind == Kind::Replicas && task.of < 2);
         let stages = begun.map(|(index, _)| (index, Stage::InProgress { since, asked: since })).collect::<Vec<_>>();
         let throttling = crate::executor::Throttling::Off;
-        Execution::resume(order, stages, throttling, &Default::default(), false, None)
+        Execution::resume(order, stages, throttling, Rates::default(), false, None)
     }
 
     #[test]

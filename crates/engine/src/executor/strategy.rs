@@ -54,14 +54,15 @@ impl Strategy {
     }
 }
 
-/// The waiting moves among `waiting`, soonest first.
-pub(super) fn sorted(order: &Order, waiting: impl Iterator<Item = usize>, sight: &Sight) -> Vec<usize> {
+/// The waiting moves, soonest first: those together, in the order of the plan, that no strategy tells apart.
+pub(super) fn ranked(order: &Order, waiting: impl Iterator<Item = usize>, sight: &Sight) -> Vec<Vec<usize>> {
     let rank = |at: usize| -> Vec<u64> {
         order.strategies.iter().map(|strategy| strategy.rank(&order.moves[at], sight)).collect()
     };
     let mut ranked: Vec<(Vec<u64>, usize)> = waiting.map(|at| (rank(at), at)).collect();
     ranked.sort_unstable();
-    ranked.into_iter().map(|(_, at)| at).collect()
+    let equal = ranked.chunk_by(|(one, _), (other, _)| one == other);
+    equal.map(|equal| equal.iter().map(|(_, at)| *at).collect()).collect()
 }
 
 /// How many replicas are not in sync.

@@ -25,7 +25,7 @@ struct Play {
     /// What a next life would find.
     stages: BTreeMap<usize, Stage>,
     throttling: Throttling,
-    rates_of_others: BTreeSet<BrokerId>,
+    rates: Rates,
     /// How often data began to move, by partition.
     begun: BTreeMap<TopicPartition, usize>,
     /// The most that was under way at once: in the cluster, and on one broker.
@@ -69,7 +69,7 @@ impl Play {
             execution,
             stages,
             throttling,
-            rates_of_others: BTreeSet::new(),
+            rates: Rates::default(),
             begun: BTreeMap::new(),
             most: (0, 0),
             steps: 0,
@@ -169,7 +169,7 @@ impl Play {
     fn resumed(&self) -> Execution {
         let order = self.execution.order().clone();
         let stopping = self.execution.is_stopping();
-        Execution::resume(order, self.stages.clone(), self.throttling, &self.rates_of_others, stopping, None)
+        Execution::resume(order, self.stages.clone(), self.throttling, self.rates.clone(), stopping, None)
     }
 
     fn record(&mut self, step: &Step) {
@@ -177,7 +177,7 @@ impl Play {
             self.stages.insert(*index, self.execution.tasks()[*index].stage);
         }
         self.throttling = self.execution.throttling();
-        self.rates_of_others = self.execution.rates_of_others().clone();
+        self.rates = self.execution.rates();
     }
 
     fn perform(&mut self, action: &Action) {
@@ -189,7 +189,7 @@ impl Play {
                     settings.iter().any(|it| it.name == LEADER_RATE || it.name == FOLLOWER_RATE)
                 };
                 let found: BTreeSet<BrokerId> = brokers.iter().copied().filter(rated).collect();
-                self.execution.rates_were_found(&found);
+                self.execution.rates_were_found(brokers, &found);
             }
             Action::Throttle(_) if self.refuses_throttles => self.execution.throttle_refused("no".to_owned()),
             Action::Throttle(throttle) => {
@@ -237,11 +237,15 @@ impl Play {
 
     fn reassign(&mut self, partition: &TopicPartition, target: Option<&Vec<BrokerId>>) {
         let before = self.cluster.registration(&partition.topic, partition.partition).cloned();
+        let is_cancel = target.is_none();
         let target = target.map(|ids| ids.iter().map(|id| evenkeel_sim::BrokerId(id.0)).collect());
         let line = Reassignment { partition: theirs(partition), target };
         let answer = self.cluster.alter_reassignments(&[line], true).remove(0);
         let after = self.cluster.registration(&partition.topic, partition.partition).cloned();
         match answer {
+            Err(refusal) if is_cancel => {
+                self.execution.cancel_refused(partition, ErrorCode(refusal.code.number()));
+            }
             Err(refusal) => {
                 self.execution.reassignment_refused(partition, ErrorCode(refusal.code.number()));
             }

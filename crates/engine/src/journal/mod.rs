@@ -3,13 +3,16 @@
 //! ```text
 //! run/<id>            who asked for it and how it is to be done       written once, before anything is
 //! run/<id>/moves/<n>  what moves, in chunks                           written once, with the former
+//! run/<id>/short/<n>  what was short of replicas in sync, in chunks   written once, with the former
 //! run/<id>/stages/<n> where tasks stand, in blocks of a thousand      before each deed
 //! run/<id>/state      throttle, stopping                              before each deed
 //! run/<id>/stop       that somebody wants it stopped                  before anybody is told so
 //! task/<uuid>         a user task with its answer                     when it changes
 //! task/<uuid>/<n>     pieces of one that is long                      with the former
 //! history             brokers removed and demoted of late             when it changes
+//! switches            what people have switched by requests           when it changes
 //! throttle            what is left of throttles of runs that are over when it changes
+//! throttle/<n>        pieces of it, if it is long                     with the former
 //! owner               the engine that acts                            when it takes over, and now and then
 //! ```
 //!
@@ -18,12 +21,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_kafka::BrokerId;
+use evenkeel_kafka::{BrokerId, TopicPartition};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Execution, Limits, Move, Order, Stage, Throttle, Throttling},
+    executor::{Baseline, Execution, Limits, Move, Order, Rates, Stage, Throttle, Throttling},
     tasks::UserTask,
 };
 
@@ -32,11 +35,13 @@ mod forms;
 mod keeping;
 mod owner;
 mod shared;
+mod switches;
 #[cfg(test)]
 mod tests;
 pub mod topic;
 
 pub use shared::Journal;
+pub use switches::Switches;
 
 /// What a record of the topic may weigh at most.
 const CHUNK: usize = 512 * 1024;
@@ -93,6 +98,8 @@ pub struct Recovered {
     pub tasks: BTreeMap<Uuid, UserTask>,
     /// Brokers removed and demoted.
     pub history: History,
+    /// What people have switched.
+    pub switches: Switches,
     /// What nobody could lift of throttles yet.
     pub leftover: Throttle,
     /// Keys that nobody could make sense of. They are left alone: a newer engine may know them.
@@ -115,7 +122,10 @@ struct Head {
     reason: String,
     proposal: String,
     chunks: usize,
-    /// The order without its moves.
+    /// In how many records those are that were short of replicas in sync: of a large cluster in trouble there are many.
+    #[serde(default)]
+    short: usize,
+    /// The order without its moves, and without those.
     order: Order,
 }
 
@@ -123,6 +133,8 @@ struct Head {
 struct State {
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    unasked: BTreeSet<BrokerId>,
     stopping: bool,
     /// Those of the order as they were adjusted since, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,19 +150,22 @@ struct InPieces {
 impl Run {
     /// The records that have to be there before the first deed.
     pub fn begun(&self) -> Vec<Entry> {
-        let chunks = chunks(&self.order.moves);
+        let (moves, short) = (chunks(&self.order.moves), chunks(&self.order.baseline.short));
+        let baseline = Baseline { short: BTreeSet::new(), ..self.order.baseline.clone() };
         let head = Head {
             task: self.task,
             reason: self.reason.clone(),
             proposal: self.proposal.clone(),
-            chunks: chunks.len(),
-            order: Order { moves: Vec::new(), ..self.order.clone() },
+            chunks: moves.len(),
+            short: short.len(),
+            order: Order { moves: Vec::new(), baseline, ..self.order.clone() },
         };
-        let moves = chunks.into_iter().enumerate();
-        moves
-            .map(|(number, value)| Entry { key: self.key(&format!("/moves/{number}")), value: Some(value) })
-            .chain([entry(self.key(""), &head)])
-            .collect()
+        let numbered = |what: &'static str, chunks: Vec<Vec<u8>>| {
+            let entry =
+                move |(number, value)| Entry { key: self.key(&format!("/{what}/{number}")), value: Some(value) };
+            chunks.into_iter().enumerate().map(entry)
+        };
+        numbered("moves", moves).chain(numbered("short", short)).chain([entry(self.key(""), &head)]).collect()
     }
 
     /// The records that undo [`Run::begun`]'s, given those.
@@ -161,9 +176,11 @@ impl Run {
     /// The records of a step: where the tasks in `changed` stand now, with all of their blocks.
     pub fn stepped(&self, execution: &Execution, changed: &BTreeSet<usize>) -> Vec<Entry> {
         let blocks: BTreeSet<usize> = changed.iter().map(|task| task / BLOCK).collect();
+        let Rates { of_others, unasked } = execution.rates();
         let state = State {
             throttling: execution.throttling(),
-            rates_of_others: execution.rates_of_others().clone(),
+            rates_of_others: of_others,
+            unasked,
             stopping: execution.is_stopping(),
             limits: (*execution.limits() != self.order.limits).then(|| execution.limits().clone()),
         };
@@ -191,9 +208,11 @@ impl Run {
     /// The records that end it: none of its keys is left.
     pub fn over(&self, execution: &Execution) -> Vec<Entry> {
         let moves = (0..chunks(&self.order.moves).len()).map(|number| format!("/moves/{number}"));
+        let short = (0..chunks(&self.order.baseline.short).len()).map(|number| format!("/short/{number}"));
         let stages = (0..execution.tasks().len().div_ceil(BLOCK)).map(|block| format!("/stages/{block}"));
         // The head last: without it the rest means nothing.
-        let keys = stages.chain(["/state".to_owned(), STOP.to_owned()]).chain(moves).chain([String::new()]);
+        let keys =
+            stages.chain(["/state".to_owned(), STOP.to_owned()]).chain(moves).chain(short).chain([String::new()]);
         keys.map(|rest| Entry { key: self.key(&rest), value: None }).collect()
     }
 
@@ -241,9 +260,34 @@ fn whole_task(id: Uuid, value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Optio
     read(&whole)
 }
 
-/// The record of what is left of throttles.
-pub fn leftover(left: &Throttle) -> Entry {
-    if left.is_empty() { Entry { key: LEFTOVER.to_owned(), value: None } } else { entry(LEFTOVER.to_owned(), left) }
+/// The records of what is left of throttles: one, unless it is long. `before` is what was on record.
+pub fn leftover(before: &Throttle, left: &Throttle) -> Vec<Entry> {
+    let in_pieces = |left: &Throttle| {
+        let whole = written(left);
+        let pieces: Vec<Vec<u8>> = whole.chunks(CHUNK).map(<[u8]>::to_vec).collect();
+        if left.is_empty() || pieces.len() == 1 { Vec::new() } else { pieces }
+    };
+    let (old, new) = (in_pieces(before).len(), in_pieces(left));
+    let head = match new.len() {
+        _ if left.is_empty() => Entry { key: LEFTOVER.to_owned(), value: None },
+        0 => entry(LEFTOVER.to_owned(), left),
+        pieces => entry(LEFTOVER.to_owned(), &InPieces { pieces }),
+    };
+    let forgotten = (new.len()..old).map(|_| None);
+    let pieces = new.into_iter().map(Some).chain(forgotten).enumerate();
+    pieces.map(|(number, value)| Entry { key: format!("{LEFTOVER}/{number}"), value }).chain([head]).collect()
+}
+
+/// The same, from one record or from several.
+fn whole_leftover(value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Option<Throttle> {
+    if let Some(InPieces { pieces }) = read(value) {
+        let mut whole = Vec::new();
+        for number in 0..pieces {
+            whole.extend(last.get(&format!("{LEFTOVER}/{number}"))?);
+        }
+        return read(&whole);
+    }
+    read(value)
 }
 
 impl History {
@@ -251,6 +295,11 @@ impl History {
     pub fn entry(&self) -> Entry {
         entry("history".to_owned(), self)
     }
+}
+
+/// Whether a key is the head of a run.
+pub fn is_run(key: &str) -> bool {
+    key.strip_prefix("run/").is_some_and(|id| !id.contains('/'))
 }
 
 /// What all records of the topic come to, in the order in which they were written.
@@ -284,7 +333,8 @@ fn recovered(last: &BTreeMap<String, Vec<u8>>) -> Recovered {
     for (key, value) in last {
         let known = match key.split_once('/') {
             None if key == owner::KEY => Some(()),
-            None if key == LEFTOVER => read(value).map(|left| recovered.leftover = left),
+            None if key == LEFTOVER => whole_leftover(value, last).map(|left| recovered.leftover = left),
+            None if key == switches::KEY => read(value).map(|switches| recovered.switches = switches),
             None if key == "history" => read(value).map(|history| recovered.history = history),
             Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()
@@ -293,7 +343,7 @@ fn recovered(last: &BTreeMap<String, Vec<u8>>) -> Recovered {
             Some(("run", id)) if !id.contains('/') => {
                 Uuid::parse_str(id).ok().and_then(|id| resume(id, last)).and_then(|run| recovered.carry_on(run))
             }
-            Some(("run" | "task", _)) => Some(()),
+            Some(("run" | "task" | LEFTOVER, _)) => Some(()),
             _ => None,
         };
         if known.is_none() {
@@ -311,6 +361,9 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
     for number in 0..head.chunks {
         order.moves.extend(read::<Vec<Move>>(get(&format!("/moves/{number}"))?)?);
     }
+    for number in 0..head.short {
+        order.baseline.short.extend(read::<Vec<TopicPartition>>(get(&format!("/short/{number}"))?)?);
+    }
     let run = Run { id, task: head.task, reason: head.reason, proposal: head.proposal, order };
     let mut fresh = Execution::new(run.order.clone());
     let stop_wanted = get(STOP).is_some();
@@ -327,19 +380,19 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         run.order.clone(),
         stages,
         state.throttling,
-        &state.rates_of_others,
+        Rates { of_others: state.rates_of_others, unasked: state.unasked },
         state.stopping || stop_wanted,
         state.limits,
     );
     Some((run, execution))
 }
 
-/// The moves in records of the topic's size.
-fn chunks(moves: &[Move]) -> Vec<Vec<u8>> {
+/// A list in records of the topic's size.
+fn chunks<'a, T: Serialize + 'a>(list: impl IntoIterator<Item = &'a T>) -> Vec<Vec<u8>> {
     let mut chunks: Vec<Vec<u8>> = Vec::new();
     let mut open: Vec<u8> = Vec::new();
-    for mv in moves {
-        let written = written(mv);
+    for item in list {
+        let written = written(item);
         if !open.is_empty() && open.len() + written.len() + 2 > CHUNK {
             chunks.push(closed(std::mem::take(&mut open)));
         }

@@ -9,7 +9,7 @@ use evenkeel_kafka::{Client, Error};
 use tokio::{
     sync::{Mutex, watch},
     task::AbortHandle,
-    time::Instant,
+    time::{Instant, timeout},
 };
 
 use super::{Entry, Recovered, keeping, topic::JournalTopic};
@@ -20,6 +20,9 @@ use crate::said::chain;
 const HEARTBEAT: Duration = Duration::from_secs(600);
 /// How often it is looked whose the journal is: an engine that was replaced should not believe for long that it was not.
 const GLANCE: Duration = Duration::from_secs(5);
+
+/// Whoever has switched something is not to wait for its record for longer.
+const OWED_FOR: Duration = Duration::from_secs(5);
 
 /// The journal. Clones write to the same one, each step whole and one after the other.
 #[derive(Debug, Clone)]
@@ -70,6 +73,18 @@ impl Journal {
             tracing::warn!(error = chain(&error), "what failed to be recorded is not taken back yet");
         }
         done
+    }
+
+    /// Writes entries now, or if that cannot be with whatever is next, and before it: for what holds whether or not it
+    /// is on record yet.
+    pub async fn append_or_owe(&self, entries: Vec<Entry>) {
+        self.shared.owed().extend(entries);
+        let late = match timeout(OWED_FOR, self.append(Vec::new())).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => "it takes too long".to_owned(),
+        };
+        tracing::warn!(error = late, "what was switched is not on record yet");
     }
 
     /// Makes sure that no other engine has taken over, before something is done that needs no record.

@@ -2,7 +2,7 @@ use evenkeel_kafka::TopicPartition;
 
 use super::*;
 use crate::{
-    executor::{Action, Adjustment, PartitionSight, Sight},
+    executor::{Action, Adjustment, Listing, PartitionSight, Sight},
     tasks::{Answer, Class, Question, Status},
 };
 
@@ -54,7 +54,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert!(topic.len() > 1);
     let first = execution.step(&sight(&run, 0));
     topic.extend(run.stepped(&execution, &first.changed));
-    execution.rates_were_found(&[BrokerId(1)].into());
+    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &[BrokerId(1)].into());
     execution.throttle_is_set();
     let second = execution.step(&sight(&run, 1));
     assert!(matches!(second.actions[..], [Action::Reassign(_)]));
@@ -66,7 +66,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert_eq!(found, run);
     assert_eq!(resumed.tasks(), execution.tasks());
     assert_eq!((resumed.throttling(), resumed.is_stopping()), (Throttling::On, true));
-    assert_eq!(resumed.rates_of_others(), &[BrokerId(1)].into());
+    assert_eq!(resumed.rates(), Rates { of_others: [BrokerId(1)].into(), unasked: BTreeSet::new() });
 
     topic.extend(run.over(&execution));
     let nothing = recover(topic.clone());
@@ -195,4 +195,41 @@ fn the_owner_is_known_by_its_record_alone() {
     assert_eq!(owner::Owner::of(&owner.entry()), Some(owner));
     assert_eq!(owner::Owner::of(&Entry { key: "history".to_owned(), ..owner.entry() }), None);
     assert_eq!(recover([owner.entry()]).strange, BTreeSet::new());
+}
+
+#[test]
+fn a_cluster_in_great_trouble_is_no_reason_why_nothing_can_begin() {
+    let mut run = run(3);
+    let short =
+        (0..60_000).map(|number| TopicPartition::new(format!("topic-with-a-long-name-{}", number % 50), number));
+    run.order.baseline.short = short.collect();
+    let begun = run.begun();
+    for entry in &begun {
+        assert!(entry.value.as_ref().unwrap().len() <= CHUNK, "{} is too long", entry.key);
+    }
+    let (found, execution) = recover(begun.clone()).run.unwrap();
+    assert_eq!(found, run);
+    let left = recover(begun.into_iter().chain(run.over(&execution)));
+    assert!(left.run.is_none());
+    assert_eq!(left.strange, BTreeSet::new());
+}
+
+#[test]
+fn what_is_left_of_throttles_may_be_long() {
+    let throttle = |partitions: i32| {
+        let listing = Listing((0..partitions).map(|number| (number, BrokerId(1))).collect());
+        Throttle { rate: 5, brokers: [BrokerId(1)].into(), topics: [("t".to_owned(), listing)].into() }
+    };
+    let (nothing, much, little) = (Throttle::default(), throttle(100_000), throttle(3));
+    let mut topic = leftover(&nothing, &much);
+    assert!(topic.len() > 2 && topic.iter().all(|entry| entry.value.as_ref().unwrap().len() <= CHUNK));
+    assert_eq!(recover(topic.clone()).leftover, much);
+    topic.extend(leftover(&much, &little));
+    assert_eq!(recover(topic.clone()).leftover, little);
+    let mut last: BTreeMap<String, Option<Vec<u8>>> = BTreeMap::new();
+    topic.extend(leftover(&little, &nothing));
+    for entry in topic {
+        last.insert(entry.key, entry.value);
+    }
+    assert!(last.values().all(Option::is_none), "{:?}", last.keys());
 }

@@ -44,34 +44,37 @@ const MISTAKEN: f64 = 1.05;
 const WORTH_JUDGING: f64 = 10.0;
 
 /// Samples of the interval that ended at `time`.
-pub fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
-    let told = Told::of(metrics);
-    let held = told.sizes.iter().map(|(broker, sizes)| (*broker, sizes.values().sum())).collect();
-    let mut derived = Derived { brokers: told.brokers.clone(), held, ..Derived::default() };
+pub fn derive(told: &Told, leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
+    let mut derived = Derived { brokers: told.of_brokers(), held: told.held(), ..Derived::default() };
     let mut led: BTreeMap<i32, BTreeMap<&str, Vec<&TopicPartition>>> = BTreeMap::new();
     for (partition, leader) in &leaders.of {
         led.entry(*leader).or_default().entry(&partition.topic).or_default().push(partition);
     }
     for (broker, topics) in led {
         let partitions: usize = topics.values().map(Vec::len).sum();
-        let untold = topics.keys().filter(|topic| told.topic(broker, topic).is_none()).count();
-        let unsized_ = topics.values().flatten().filter(|partition| told.size(broker, partition).is_none()).count();
+        let topics: Vec<(String, Vec<&TopicPartition>)> =
+            topics.into_iter().map(|(topic, partitions)| (as_told(topic), partitions)).collect();
+        let untold = topics.iter().filter(|(topic, _)| told.topic(broker, topic).is_none()).count();
+        let unsized_: usize = topics
+            .iter()
+            .map(|(topic, of)| of.iter().filter(|it| told.size(broker, topic, it.partition).is_none()).count())
+            .sum();
         let too_many = |missing: usize, of: usize| missing as f64 > MAY_BE_MISSING * of as f64;
         if too_many(untold, topics.len()) || too_many(unsized_, partitions) {
             derived.silent.insert(broker);
             continue;
         }
         let total = told.total(broker);
-        let cpu = told.brokers.get(&broker).and_then(|kinds| kinds.get(&kind::BROKER_CPU_UTIL)).copied();
+        let cpu = derived.brokers.get(&broker).and_then(|kinds| kinds.get(&kind::BROKER_CPU_UTIL)).copied();
         let core_percent = cpu.zip(leaders.cores.get(&broker)).map(|(cpu, cores)| cpu * cores * 100.0);
         for (topic, partitions) in topics {
-            let Some(rates) = told.topic(broker, topic) else { continue };
+            let Some(rates) = told.topic(broker, &topic) else { continue };
             let each = rates.divided_by(partitions.len() as f64);
             if each.is_mistaken(&total) {
                 continue;
             }
             for partition in partitions {
-                let Some(size) = told.size(broker, partition) else { continue };
+                let Some(size) = told.size(broker, &topic, partition.partition) else { continue };
                 let mut values = each.values().with(Metric::Disk, size);
                 if let Some(core_percent) = core_percent {
                     values = values.with(Metric::Cpu, core_percent * each.share_of(&total, weights));
@@ -83,54 +86,88 @@ pub fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, tim
     derived
 }
 
-/// The mean of everything that was told more than once, by who told it and of what.
-#[derive(Default)]
-struct Told {
-    brokers: BTreeMap<i32, BTreeMap<u8, f64>>,
-    topics: BTreeMap<i32, BTreeMap<String, Rates>>,
-    sizes: BTreeMap<i32, BTreeMap<(String, i32), f64>>,
+/// Everything that was told, by who told it and of what. What is told more than once becomes a mean as it is heard: of a
+/// large cluster a round brings millions of measurements, and only so many means.
+#[derive(Debug, Default)]
+pub struct Told {
+    brokers: BTreeMap<i32, BTreeMap<u8, Mean>>,
+    topics: BTreeMap<i32, BTreeMap<String, OfTopic>>,
+}
+
+#[derive(Debug, Default)]
+struct OfTopic {
+    rates: BTreeMap<u8, Mean>,
+    sizes: BTreeMap<i32, Mean>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        (self.sum, self.count) = (self.sum + value, self.count + 1.0);
+    }
+
+    fn value(self) -> f64 {
+        self.sum / self.count
+    }
 }
 
 impl Told {
-    fn of(metrics: &[RawMetric]) -> Told {
-        let mut means: BTreeMap<(i32, u8, &Scope), (f64, f64)> = BTreeMap::new();
-        for metric in metrics {
-            let (sum, count) = means.entry((metric.broker, metric.kind, &metric.scope)).or_default();
-            (*sum, *count) = (*sum + metric.value, *count + 1.0);
-        }
-        let mut told = Told::default();
-        for ((broker, kind, scope), (sum, count)) in means {
-            let mean = sum / count;
-            match scope {
-                Scope::Broker => {
-                    told.brokers.entry(broker).or_default().insert(kind, mean);
-                }
-                Scope::Topic(topic) => {
-                    let topics = told.topics.entry(broker).or_default();
-                    topics.entry(as_told(topic)).or_default().0.insert(kind, mean);
-                }
-                Scope::Partition(topic, partition) => {
-                    told.sizes.entry(broker).or_default().insert((as_told(topic), *partition), mean);
-                }
-            }
-        }
-        told
+    /// Takes in one measurement.
+    pub fn hear(&mut self, metric: &RawMetric) {
+        let (broker, kind) = (metric.broker, metric.kind);
+        let mean = match &metric.scope {
+            Scope::Broker => self.brokers.entry(broker).or_default().entry(kind).or_default(),
+            Scope::Topic(topic) => self.of_topic(broker, topic).rates.entry(kind).or_default(),
+            Scope::Partition(topic, partition) => self.of_topic(broker, topic).sizes.entry(*partition).or_default(),
+        };
+        mean.add(metric.value);
     }
 
-    fn topic(&self, broker: i32, topic: &str) -> Option<&Rates> {
-        self.topics.get(&broker)?.get(&as_told(topic))
+    fn of_topic(&mut self, broker: i32, topic: &str) -> &mut OfTopic {
+        let topics = self.topics.entry(broker).or_default();
+        // A name is kept once, however often it is told.
+        if !topics.contains_key(topic) {
+            topics.insert(topic.to_owned(), OfTopic::default());
+        }
+        topics.get_mut(topic).expect("it is there")
     }
 
-    fn size(&self, broker: i32, partition: &TopicPartition) -> Option<f64> {
-        self.sizes.get(&broker)?.get(&(as_told(&partition.topic), partition.partition)).copied()
+    /// What each broker told of itself.
+    fn of_brokers(&self) -> BTreeMap<i32, BTreeMap<u8, f64>> {
+        let means = |kinds: &BTreeMap<u8, Mean>| kinds.iter().map(|(kind, mean)| (*kind, mean.value())).collect();
+        self.brokers.iter().map(|(broker, kinds)| (*broker, means(kinds))).collect()
+    }
+
+    /// Bytes that each broker holds.
+    fn held(&self) -> BTreeMap<i32, f64> {
+        let sizes = |topics: &BTreeMap<String, OfTopic>| {
+            topics.values().flat_map(|it| it.sizes.values()).copied().map(Mean::value).sum()
+        };
+        let telling = self.topics.iter().filter(|(_, topics)| topics.values().any(|it| !it.sizes.is_empty()));
+        telling.map(|(broker, topics)| (*broker, sizes(topics))).collect()
+    }
+
+    /// By the name that the reporter gives it.
+    fn topic(&self, broker: i32, topic: &str) -> Option<Rates> {
+        let told = self.topics.get(&broker)?.get(topic).filter(|told| !told.rates.is_empty())?;
+        Some(Rates(told.rates.iter().map(|(kind, mean)| (*kind, mean.value())).collect()))
+    }
+
+    fn size(&self, broker: i32, topic: &str, partition: i32) -> Option<f64> {
+        self.topics.get(&broker)?.get(topic)?.sizes.get(&partition).copied().map(Mean::value)
     }
 
     /// All that a broker told of its topics, whether it leads them or follows.
     fn total(&self, broker: i32) -> Rates {
         let mut total = Rates::default();
-        for rates in self.topics.get(&broker).into_iter().flat_map(BTreeMap::values) {
-            for (kind, value) in &rates.0 {
-                *total.0.entry(*kind).or_default() += value;
+        for told in self.topics.get(&broker).into_iter().flat_map(BTreeMap::values) {
+            for (kind, mean) in &told.rates {
+                *total.0.entry(*kind).or_default() += mean.value();
             }
         }
         total
@@ -202,6 +239,12 @@ impl Rates {
 mod tests {
     use super::*;
 
+    fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
+        let mut told = Told::default();
+        metrics.iter().for_each(|metric| told.hear(metric));
+        super::derive(&told, leaders, weights, time)
+    }
+
     fn metric(kind: u8, scope: Scope, value: f64) -> RawMetric {
         RawMetric { kind, time: 0, broker: 0, scope, value }
     }
@@ -246,6 +289,7 @@ mod tests {
         let cpu = values.get(Metric::Cpu).unwrap();
         assert!((cpu - 200.0 * (70.0 + 30.0) / 260.0).abs() < 1e-4, "{cpu}");
         assert_eq!(derived.partitions[1].partition, TopicPartition::new("my.orders", 1));
+        assert_eq!(derived.held, [(0, 1e7)].into());
     }
 
     #[test]

@@ -20,4 +20,4 @@ mod store;
 pub mod windows;
 pub mod zero_touch;
 
-pub use service::{Known, Monitor};
+pub use service::{Fetches, Known, Monitor};

@@ -27,6 +27,7 @@ use super::{
 use crate::{
     clock::WallClock,
     config::{capacity::Capacities, settings},
+    metrics::Timer,
     watch::Sighting,
 };
 
@@ -41,6 +42,15 @@ pub struct Known {
     pub unmeasured: Resources,
     /// Of which generation all of it is.
     pub generation: u64,
+}
+
+/// How samples were fetched since the process began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fetches {
+    /// Well.
+    pub well: Timer,
+    /// In vain.
+    pub failed: u64,
 }
 
 /// The handle.
@@ -106,6 +116,11 @@ impl Monitor {
     /// What each broker told of itself last, where brokers report. In the original's units.
     pub fn brokers_load(&self) -> Arc<std::collections::BTreeMap<i32, BrokerSample>> {
         Arc::clone(&self.shared.told().brokers)
+    }
+
+    /// How samples were fetched so far.
+    pub fn fetches(&self) -> Fetches {
+        self.shared.told().fetches
     }
 
     /// Takes no samples from now on.

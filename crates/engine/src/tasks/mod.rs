@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_rest::{Endpoint, TaskClass};
+use evenkeel_rest::{
+    Endpoint, Refusal, TaskClass,
+    body::{Body as _, ErrorBody},
+};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -29,6 +32,16 @@ pub struct Question {
     pub endpoint: String,
     /// The parameters; their order means nothing.
     pub parameters: BTreeSet<(String, String)>,
+}
+
+impl Question {
+    /// Whether whoever asks it reads the answer as JSON.
+    fn wants_json(&self) -> bool {
+        let is_json = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("json") && value.trim().eq_ignore_ascii_case("true")
+        };
+        self.parameters.iter().any(is_json)
+    }
 }
 
 /// How long answered tasks are kept depends on what they were about.
@@ -178,7 +191,9 @@ impl UserTasks {
     /// with the process that worked on it, and says so.
     pub fn restore(&mut self, id: Uuid, mut task: UserTask) {
         if task.status == Status::Active {
-            let body = "The engine was restarted before it had an answer. Ask again.".to_owned();
+            let said = "The engine was restarted before it had an answer. Ask again.".to_owned();
+            let refusal = Refusal { status: 500, message: said.clone() };
+            let body = if task.question.wants_json() { ErrorBody::from(&refusal).json() } else { said };
             task.status = Status::CompletedWithError(Answer { code: 500, body });
         }
         self.tasks.insert(id, task);

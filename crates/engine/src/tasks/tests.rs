@@ -127,6 +127,17 @@ fn after_a_restart_answers_are_known_and_what_was_lost_says_so() {
 }
 
 #[test]
+fn who_reads_json_is_told_of_a_restart_in_json() {
+    let mut tasks = tasks();
+    tasks.restore(id(1), asked("rebalance", &[("json", "true")], 1));
+    tasks.restore(id(2), asked("rebalance", &[], 1));
+    let body = |number| tasks.get(id(number)).unwrap().status.answer().unwrap().body.clone();
+    let read: ErrorBody = serde_json::from_str(&body(1)).unwrap();
+    assert_eq!(read.error_message, body(2));
+    assert!(body(2).starts_with("The engine was restarted"), "{}", body(2));
+}
+
+#[test]
 fn what_is_over_before_its_answer_is_noted_is_over() {
     let mut tasks = tasks();
     tasks.admit(asked("rebalance", &[], 0), None, "s", id(1)).unwrap();

@@ -8,9 +8,11 @@ use evenkeel_engine::{
     clock::WallClock,
     config::{capacity::Capacities, properties::Properties, settings::Settings},
     engine::{Engine, Parts, Running},
+    executor::Move,
     notify::Courier,
     serve::router,
 };
+use evenkeel_kafka::{BrokerId, TopicPartition};
 use evenkeel_rest::{
     Answer,
     body::{OptimizationResult, state::Phase},
@@ -18,11 +20,12 @@ use evenkeel_rest::{
     parameter::TaskStatus,
     request::{self, AddBroker, Rebalance, RemoveBroker},
 };
+use evenkeel_sim::cluster::BrokerSpec;
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::stage::Stage;
+use crate::stage::{DIRS, MB, Stage, changes};
 
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -43,8 +46,17 @@ impl Stage {
         self.engine_over(self.client(), more)
     }
 
+    /// One that knows how much each directory of a broker can hold.
+    pub fn engine_with_dirs(&self, more: &str) -> Life {
+        self.engine_of(self.client(), more, r#"{"/d0": "50000", "/d1": "50000"}"#)
+    }
+
     /// One that reaches the brokers through this client.
     pub fn engine_over(&self, client: evenkeel_kafka::Client, more: &str) -> Life {
+        self.engine_of(client, more, r#""100000""#)
+    }
+
+    fn engine_of(&self, client: evenkeel_kafka::Client, more: &str, disk: &str) -> Life {
         let text = "bootstrap.servers=sim:9000\n\
                     metric.sampling.interval.ms=5000\n\
                     partition.metrics.window.ms=10000\n\
@@ -54,8 +66,9 @@ impl Stage {
                     default.replication.throttle=5000000\n";
         let properties = Properties::read(&format!("{text}{more}"), |_| None).unwrap();
         let settings = Settings::read(&properties).unwrap().settings;
-        let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
-        let capacities = format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {capacity}}}]}}"#);
+        let rest = r#""CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000""#;
+        let capacities =
+            format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {{"DISK": {disk}, {rest}}}}}]}}"#);
         let parts = Parts {
             client,
             settings: Arc::new(settings),
@@ -185,6 +198,15 @@ impl Life {
 const TASK: &str = "User-Task-ID";
 
 impl Life {
+    /// What is answered at once to a request of the API: the code and the body.
+    pub async fn answered_first(&self, method: &str, path: &str) -> (u16, String) {
+        let request = http::Request::builder().method(method).uri(format!("/kafkacruisecontrol/{path}"));
+        let response = self.router.clone().oneshot(request.body(axum::body::Body::empty()).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
     /// What is answered in the end to a request of the API: the code and the body.
     pub async fn answered(&self, method: &str, path: &str) -> (u16, String) {
         let mut task = None;
@@ -204,4 +226,34 @@ impl Life {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
+}
+
+/// Four brokers with two slow disks each; everything lies on the first one of each broker.
+pub fn crowded() -> Stage {
+    let broker = |id: i32| {
+        let mut broker = BrokerSpec::new(id).with_dirs(DIRS);
+        broker.dirs.iter_mut().for_each(|dir| dir.disk_bytes = 4e6);
+        broker
+    };
+    let mv = |number: i32| {
+        let pair = [number % 4, (number + 1) % 4];
+        let replicas = pair.map(BrokerId).to_vec();
+        Move {
+            partition: TopicPartition::new("orders", number),
+            old: replicas.clone(),
+            new: replicas,
+            old_leader: BrokerId(pair[0]),
+            dirs: pair.map(changes).to_vec(),
+            bytes: 20 * MB,
+        }
+    };
+    Stage::on((0..4).map(broker), (0..12).map(mv).collect(), 2_000)
+}
+
+/// Evens out the directories of each broker.
+pub fn between_disks() -> Rebalance {
+    let mut asked = Rebalance::default();
+    asked.scope.rebalance_disk = true;
+    asked.execution.run.dryrun = false;
+    asked
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use evenkeel_engine::{
     clock::WallClock,
     config::{properties::Properties, settings as engine_settings},
-    executor::{Executor, Limits, Move, Order},
+    executor::{DirMove, Executor, Limits, Move, Order},
     journal::Run,
     tasks::UserTask,
 };
@@ -20,28 +20,43 @@ use uuid::Uuid;
 
 pub const MB: u64 = 1_000_000;
 
-/// Twelve partitions of 20 MB on brokers 0 and 1; each gives a replica or its lead to 2 or 3.
+/// The directories of each broker.
+pub const DIRS: [&str; 2] = ["/d0", "/d1"];
+
+/// Twelve partitions of 20 MB on brokers 0 and 1; each gives a replica or its lead to 2 or 3, and of some the replica
+/// that stays goes to another directory, or the one that comes is to lie in a certain one.
 pub fn moves() -> Vec<Move> {
     let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
     let lists = |number: i32| match number % 4 {
-        0 => ([0, 1], [2, 3]),
-        1 => ([1, 0], [3, 0]),
-        2 => ([0, 1], [1, 0]),
-        _ => ([1, 0], [1, 2]),
+        0 => ([0, 1], [2, 3], vec![comes(2, DIRS[1])]),
+        1 => ([1, 0], [3, 0], vec![changes(0)]),
+        2 => ([0, 1], [1, 0], Vec::new()),
+        _ => ([1, 0], [1, 2], vec![changes(1), comes(2, DIRS[0])]),
     };
     (0..12)
         .map(|number| {
-            let (old, new) = lists(number);
+            let (old, new, dirs) = lists(number);
             Move {
                 partition: TopicPartition::new("orders", number),
                 old: ids(old),
                 new: ids(new),
                 old_leader: BrokerId(old[0]),
-                dirs: Vec::new(),
+                dirs,
                 bytes: 20 * MB,
             }
         })
         .collect()
+}
+
+/// A replica that comes to a broker is to lie in this directory.
+pub fn comes(broker: i32, to: &str) -> DirMove {
+    DirMove { broker: BrokerId(broker), from: None, to: to.to_owned() }
+}
+
+/// A replica that stays on its broker goes to the other directory.
+pub fn changes(broker: i32) -> DirMove {
+    let [from, to] = DIRS.map(str::to_owned);
+    DirMove { broker: BrokerId(broker), from: Some(from), to }
 }
 
 pub fn run() -> Run {
@@ -71,7 +86,7 @@ impl Stage {
 
     /// Before these moves of partitions of `orders`, in their order.
     pub fn of(moves: Vec<Move>, session_timeout: i64) -> Stage {
-        Stage::on((0..4).map(BrokerSpec::new), moves, session_timeout)
+        Stage::on((0..4).map(|id| BrokerSpec::new(id).with_dirs(DIRS)), moves, session_timeout)
     }
 
     pub fn on(brokers: impl IntoIterator<Item = BrokerSpec>, moves: Vec<Move>, session_timeout: i64) -> Stage {
@@ -83,6 +98,15 @@ impl Stage {
         let lists: Vec<Vec<i32>> = moves.iter().map(|mv| mv.old.iter().map(|id| id.0).collect()).collect();
         let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
         cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
+        // Where a replica is that changes its directory must be known; as long as it is empty it goes there at once.
+        for (mv, dir) in moves.iter().flat_map(|mv| mv.dirs.iter().map(move |dir| (mv, dir))) {
+            if let Some(from) = &dir.from {
+                let partition = evenkeel_sim::TopicPartition::new("orders", mv.partition.partition);
+                // Brokers of a test's own may have other directories, and then these mean nothing to it.
+                let _ = cluster.alter_replica_log_dir(evenkeel_sim::BrokerId(dir.broker.0), &partition, from);
+            }
+        }
+        cluster.tick(1_000);
         for mv in &moves {
             cluster.fill(&evenkeel_sim::TopicPartition::new("orders", mv.partition.partition), mv.bytes);
         }
@@ -131,7 +155,29 @@ impl Stage {
             assert_eq!(replicas, mv.new, "{what}: {}", mv.partition);
             assert_eq!(record.leader.map(|id| BrokerId(id.0)), mv.new.first().copied(), "{what}: {}", mv.partition);
         }
+        let dirs = self.dirs();
+        for (mv, dir) in self.moves.iter().flat_map(|mv| mv.dirs.iter().map(move |dir| (mv, dir))) {
+            let lies = dirs.get(&(dir.broker.0, mv.partition.partition));
+            assert_eq!(lies, Some(&dir.to), "{what}: {} on broker {}", mv.partition, dir.broker);
+        }
         self.assert_at_rest(what);
+    }
+
+    /// In which directory each replica of `orders` lies, by broker and partition. None is on its way to another.
+    pub fn dirs(&self) -> BTreeMap<(i32, i32), String> {
+        let mut dirs = BTreeMap::new();
+        for id in 0..4 {
+            let seen = self.world.look(|cluster| cluster.describe_log_dirs(evenkeel_sim::BrokerId(id), None));
+            for (path, replica) in
+                seen.into_iter().flat_map(|dir| dir.replicas.into_iter().map(move |it| (dir.path.clone(), it)))
+            {
+                if &*replica.partition.topic == "orders" {
+                    assert!(!replica.is_future, "{} is still being copied to {path} of {id}", replica.partition);
+                    dirs.insert((id, replica.partition.partition), path);
+                }
+            }
+        }
+        dirs
     }
 
     pub fn assert_at_rest(&self, what: &str) {

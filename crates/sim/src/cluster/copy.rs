@@ -13,8 +13,9 @@ use crate::ids::{BrokerId, Millis, TopicPartition};
 
 /// The longest step while something is copied; also the time from one look at a quota to the next.
 const STEP: Millis = 100;
-/// What passes a quota before it is looked at again: a few large fetches.
+/// What passes a quota before it is looked at again: a few large fetches, and in any case more than the rate allows.
 const BURST: f64 = 4e6;
+const BURST_PARTS: f64 = 2.0;
 /// Copies get at least this part of a link or disk, however busy clients keep it.
 const LEAST_PART: f64 = 0.05;
 /// How long copies go by the same picture of clients' load.
@@ -166,7 +167,8 @@ impl Cluster {
             let link = broker.spec.link_bytes * broker.pace;
             let quota = |key: &str, traffic: &super::quota::Windows| match self.broker_rate(*id, key) {
                 Some(rate) if traffic.exceeds(rate, self.now) => 0.0,
-                Some(_) => BURST,
+                // Brokers look before each fetch, far more often than here: no rate is too high to be reached.
+                Some(rate) => BURST.max(rate * seconds * BURST_PARTS),
                 None => f64::INFINITY,
             };
             resources.first.insert(*id, resources.capacity.len());

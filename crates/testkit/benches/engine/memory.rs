@@ -42,7 +42,7 @@ pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> 
             () = sleep(LOOK_AGAIN) => peak = engine.resident()?.max(peak),
         }
     }
-    let at_rest = rest(&engine).await?;
+    let at_rest = rest(&engine, Duration::from_secs(sizes.watched)).await?;
     let figures = engine.answer(&request::State::default()).await?.monitor_state.and_then(|it| it.figures);
     let (windows, known) = figures.map_or((0, 0), |it| (it.num_monitored_windows, it.num_valid_partitions));
     ensure!(windows >= 5 && known >= u64::try_from(partitions)?, "{known} partitions in {windows} windows are known");
@@ -52,10 +52,10 @@ pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> 
     Ok(())
 }
 
-/// The highest that is seen for half a minute without requests: sampling goes on.
-async fn rest(engine: &crate::stand::Served) -> Result<u64> {
+/// The highest that is seen for a while without requests: sampling goes on.
+async fn rest(engine: &crate::stand::Served, watched: Duration) -> Result<u64> {
     let (began, mut highest) = (Instant::now(), 0);
-    while began.elapsed() < ROUND / 2 {
+    while began.elapsed() < watched {
         highest = engine.resident()?.max(highest);
         sleep(LOOK_AGAIN).await;
     }

@@ -19,6 +19,8 @@ pub(crate) struct Sizes {
     pub(crate) remembered: [i32; 2],
     /// Sampling intervals that pass before it is.
     pub(crate) rounds: u64,
+    /// For how many seconds it is looked at without requests: longer than one of those.
+    pub(crate) watched: u64,
     /// Brokers and partitions of the cluster of which there is a day of samples.
     pub(crate) sampled: [i32; 2],
     /// Partitions, two replicas of 100 MB each, of which half are moved under a throttle.
@@ -35,6 +37,7 @@ impl Sizes {
         states: 3_000,
         remembered: [60, 100_000],
         rounds: 2,
+        watched: 75,
         sampled: [12, 5_000],
         throttled: 600,
     };
@@ -48,6 +51,7 @@ impl Sizes {
         states: 50,
         remembered: [6, 1_000],
         rounds: 0,
+        watched: 5,
         sampled: [3, 100],
         throttled: 60,
     };

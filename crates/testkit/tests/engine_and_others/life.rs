@@ -1,6 +1,6 @@
 //! One life of an engine, on a port, over any Kafka.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use axum::Router;
 use evenkeel_engine::{
@@ -34,6 +34,12 @@ pub(crate) struct Life {
 impl Life {
     /// Starts one over the brokers at `bootstrap`; `more` are further lines of its properties.
     pub(crate) async fn begin(bootstrap: &str, brokers: &[i32], more: &str) -> Self {
+        let whole = brokers.iter().map(|id| (*id, r#""100000""#.to_owned())).collect();
+        Self::begin_with(bootstrap, &whole, more).await
+    }
+
+    /// The same, with the room on each broker's disks as the file of capacities has it.
+    pub(crate) async fn begin_with(bootstrap: &str, disks: &BTreeMap<i32, String>, more: &str) -> Self {
         let text = format!(
             "bootstrap.servers={bootstrap}\n\
              webserver.http.address=127.0.0.1\n\
@@ -49,8 +55,9 @@ impl Life {
         let properties = Properties::read(&text, |_| None).expect("properties");
         let settings = Arc::new(Settings::read(&properties).expect("settings").settings);
         // cccli insists on capacities that are listed for each broker.
-        let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
-        let listed = brokers.iter().map(|id| format!(r#"{{"brokerId": "{id}", "capacity": {capacity}}}"#));
+        let rest = r#""CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000""#;
+        let listed =
+            disks.iter().map(|(id, disk)| format!(r#"{{"brokerId": "{id}", "capacity": {{"DISK": {disk}, {rest}}}}}"#));
         let capacities = format!(r#"{{"brokerCapacities": [{}]}}"#, listed.collect::<Vec<_>>().join(", "));
         let parts = Parts {
             client: settings.connection.client().expect("a client"),

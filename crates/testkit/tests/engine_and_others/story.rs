@@ -23,7 +23,7 @@ use evenkeel_kafka::{
 use evenkeel_rest::{
     body::state::Phase,
     parameter::{TaskStatus, TopicPattern},
-    request::{Rebalance, RemoveBroker, StopProposalExecution},
+    request::{Rebalance, RemoveBroker, RemoveDisks, StopProposalExecution},
 };
 use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit, Listener};
 use tokio::time::{Instant, sleep};
@@ -80,6 +80,52 @@ pub(crate) async fn data_is_moved_as_approved() {
     let held = held_by(&kafka, |_| true).await;
     assert!(!held.contains_key(&3), "something is left on a broker that was emptied: {held:?}");
     all_freight_is_there(&kafka).await;
+    drop(life);
+    directories_are_emptied_and_filled(&kafka, &bootstrap).await;
+}
+
+/// One of broker 0's directories is emptied, and then both are evened out.
+async fn directories_are_emptied_and_filled(kafka: &Client, bootstrap: &str) {
+    let mut rooms = BTreeMap::new();
+    for id in BROKERS {
+        let room = |path: &String| format!(r#""{path}": "50000""#);
+        let paths: Vec<String> = crowd(kafka, id).await.keys().map(room).collect();
+        rooms.insert(id, format!("{{{}}}", paths.join(", ")));
+    }
+    let life = Life::begin_with(bootstrap, &rooms, "").await;
+    let before = crowd(kafka, 0).await;
+    let (full, _) = before.iter().max_by_key(|(_, replicas)| **replicas).expect("it has directories");
+    assert!(before[full] > 0, "{before:?}");
+    let mut emptied =
+        RemoveDisks { brokerid_and_logdirs: [(0, [full.clone()].into())].into(), ..RemoveDisks::default() };
+    emptied.run.dryrun = false;
+    let (begun, task) = life.answers(&emptied).await;
+    assert_eq!(begun.summary.num_intra_broker_replica_movements as usize, before[full]);
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    assert_eq!(life.status_of(task.expect("a task has a name")).await, Some(TaskStatus::Completed));
+    let after = crowd(kafka, 0).await;
+    assert_eq!((after[full], after.values().sum::<usize>()), (0, before.values().sum()), "{after:?}");
+
+    let mut evened = Rebalance::default();
+    evened.scope.rebalance_disk = true;
+    evened.execution.run.dryrun = false;
+    let (begun, _) = life.answers(&evened).await;
+    assert!(begun.summary.num_intra_broker_replica_movements > 0, "{:?}", begun.summary);
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    assert!(crowd(kafka, 0).await[full] > 0);
+    at_rest(kafka).await;
+    all_freight_is_there(kafka).await;
+}
+
+/// How many replicas each directory of a broker holds. None is on its way to another.
+async fn crowd(kafka: &Client, broker: i32) -> BTreeMap<String, usize> {
+    let dirs = kafka.describe_log_dirs(evenkeel_kafka::BrokerId(broker), None).await.unwrap().dirs;
+    let count = |(path, dir): (String, Result<evenkeel_kafka::calls::log_dirs::LogDir, _>)| {
+        let replicas = dir.expect("a directory that works").replicas;
+        assert!(replicas.values().all(|replica| !replica.future), "{path}: {replicas:?}");
+        (path, replicas.len())
+    };
+    dirs.into_iter().map(count).collect()
 }
 
 fn client(bootstrap: &str) -> Client {

@@ -1,12 +1,14 @@
 //! Which of the waiting tasks begin now: as many as limits and health allow, the moment there is room.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use evenkeel_kafka::BrokerId;
 
-use super::{ASK_AGAIN_AFTER, Asks, Execution, Step, Throttling, settle::ask_for_dir};
+use super::{
+    ASK_AGAIN_AFTER, Asks, Execution, Step, Throttling,
+    room::{Pipes, Slots},
+    settle::ask_for_dir,
+};
 use crate::executor::{
-    order::{Limits, Move},
+    order::Move,
     sight::Sight,
     strategy,
     task::{End, Kind, Stage, Why},
@@ -28,68 +30,95 @@ impl Execution {
         let held = step.hold.is_some();
         // Nothing moves before everything that is to be held back is.
         match (&self.throttle, self.throttling) {
-            (Some(_), Throttling::Wanted | Throttling::Setting) if held => return,
+            (Some(_), Throttling::Wanted) if held => return,
             (Some(throttle), Throttling::Wanted) => {
-                asks.look_for_rates = throttle.brokers.clone();
+                asks.look_for_rates = throttle.brokers.intersection(&sight.up).copied().collect();
                 return;
             }
             (Some(throttle), Throttling::Setting) => {
                 // Who is down copies nothing.
-                let brokers = throttle.brokers.intersection(&sight.up).copied().collect();
+                let is_meant = |broker: &&BrokerId| sight.up.contains(broker) && !self.unasked.contains(broker);
+                let brokers = throttle.brokers.iter().filter(is_meant).copied().collect();
                 asks.throttle = Some(Throttle { brokers, ..throttle.clone() });
+                return;
+            }
+            // Who has returned gets its rate before anything else begins.
+            (Some(_), Throttling::On) if !self.unasked.is_disjoint(&sight.up) => {
+                asks.look_for_rates = self.unasked.intersection(&sight.up).copied().collect();
                 return;
             }
             _ => {}
         }
         let mut slots = Slots::of_moves(&self.limits);
-        for task in self.tasks.iter().filter(|task| task.kind == Kind::Replicas && task.stage.is_in_flight()) {
-            slots.occupy(&involved(&self.order.moves[task.of], sight));
+        let mut pipes = Pipes::default();
+        let open = self.tasks.iter().filter(|task| task.kind == Kind::Replicas && !task.stage.is_over());
+        for (task, mv) in open.map(|task| (task, &self.order.moves[task.of])) {
+            let busy = involved(mv, sight);
+            pipes.add(mv, &busy);
+            if task.stage.is_in_flight() {
+                slots.occupy(&busy);
+                pipes.flow(&busy);
+            }
         }
         let waiting = self.tasks.iter().filter(|task| task.kind == Kind::Replicas && task.stage == Stage::Pending);
-        for of in strategy::sorted(&self.order, waiting.map(|task| task.of), sight) {
-            let mv = &self.order.moves[of];
-            let Some(stage) = self.first_stage(mv, sight, held, &mut slots, asks) else { continue };
-            if stage.is_in_flight() {
+        let mut groups = strategy::ranked(&self.order, waiting.map(|task| task.of), sight);
+        for group in &mut groups {
+            group.retain(|of| match self.first(&self.order.moves[*of], sight, asks) {
+                First::Begins => !held,
+                First::Waits => false,
+                First::Is(stage) => {
+                    if stage.is_in_flight() {
+                        let busy = involved(&self.order.moves[*of], sight);
+                        slots.occupy(&busy);
+                        pipes.flow(&busy);
+                    }
+                    self.enter(self.by_move[&(*of, Kind::Replicas)], stage, step);
+                    false
+                }
+            });
+        }
+        for group in groups {
+            let ready = group.into_iter().map(|of| (of, involved(&self.order.moves[of], sight))).collect();
+            for of in pipes.chosen(ready, &mut slots) {
+                let mv = &self.order.moves[of];
                 asks.reassign.insert(mv.partition.clone(), mv.new.clone());
                 asks.prefer_dirs_of(mv, sight);
+                let begins = Stage::InProgress { since: sight.now, asked: sight.now };
+                self.enter(self.by_move[&(of, Kind::Replicas)], begins, step);
             }
-            self.enter(self.by_move[&(of, Kind::Replicas)], stage, step);
         }
         for partition in &asks.cancel {
             self.cleared.entry(partition.clone()).or_insert(sight.now);
         }
     }
 
-    /// The stage that a waiting move enters; `None` if it goes on waiting.
-    fn first_stage(&self, mv: &Move, sight: &Sight, held: bool, slots: &mut Slots, asks: &mut Asks) -> Option<Stage> {
+    /// What becomes of a waiting move.
+    fn first(&self, mv: &Move, sight: &Sight, asks: &mut Asks) -> First {
         let Some(seen) = sight.partitions.get(&mv.partition) else {
-            return self.is_gone(&mv.partition, sight).then_some(Stage::Ended(End::Aborted(Why::Gone)));
+            let gone = self.is_gone(&mv.partition, sight);
+            return if gone { First::Is(Stage::Ended(End::Aborted(Why::Gone))) } else { First::Waits };
         };
         if sight.shows_done(mv, seen) {
-            return Some(Stage::Ended(End::Completed));
+            return First::Is(Stage::Ended(End::Completed));
         }
         if mv.added().any(|broker| self.care.has_given_up(&self.order, sight, broker)) {
-            return Some(Stage::Ended(End::Aborted(Why::TargetDown)));
+            return First::Is(Stage::Ended(End::Aborted(Why::TargetDown)));
         }
         // A life before this one may have asked for it and died before the answer.
         if sight.is_moving_to(mv) || seen.replicas == mv.new {
-            slots.occupy(&involved(mv, sight));
-            return Some(Stage::InProgress { since: sight.now, asked: sight.now });
+            return First::Is(Stage::InProgress { since: sight.now, asked: sight.now });
         }
         if sight.under_way.contains_key(&mv.partition) {
             if self.order.stops_others {
                 asks.cancel.insert(mv.partition.clone());
             }
-            return None;
+            return First::Waits;
         }
         if !mv.is_at_old(&seen.replicas) {
             let fresh = self.cleared.get(&mv.partition).is_some_and(|at| sight.now - at < ASK_AGAIN_AFTER);
-            return (!fresh).then_some(Stage::Ended(End::Aborted(Why::Changed)));
+            return if fresh { First::Waits } else { First::Is(Stage::Ended(End::Aborted(Why::Changed))) };
         }
-        if held || mv.added().any(|broker| !sight.up.contains(&broker)) || !slots.take(&involved(mv, sight)) {
-            return None;
-        }
-        Some(Stage::InProgress { since: sight.now, asked: sight.now })
+        if mv.added().all(|broker| sight.up.contains(&broker)) { First::Begins } else { First::Waits }
     }
 
     fn begin_dirs(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
@@ -154,7 +183,7 @@ impl Execution {
     }
 }
 
-/// Who is busy with a move: the leader, who sends it, and those who receive it. A mere change of
+/// Who is busy with a move: those who receive it, and last the leader, who sends it. A mere change of
 /// order keeps nobody busy.
 fn involved(mv: &Move, sight: &Sight) -> Vec<BrokerId> {
     let mut busy: Vec<BrokerId> = mv.added().collect();
@@ -165,52 +194,12 @@ fn involved(mv: &Move, sight: &Sight) -> Vec<BrokerId> {
     busy
 }
 
-/// Room for what may be under way at once.
-struct Slots {
-    per_broker: usize,
-    spared: BTreeSet<BrokerId>,
-    per_spared: usize,
-    left_in_cluster: usize,
-    taken: BTreeMap<BrokerId, usize>,
-}
-
-impl Slots {
-    fn new(per_broker: usize, in_cluster: usize) -> Self {
-        let (spared, taken) = (BTreeSet::new(), BTreeMap::new());
-        Slots { per_broker, spared, per_spared: per_broker, left_in_cluster: in_cluster, taken }
-    }
-
-    fn of_moves(limits: &Limits) -> Self {
-        Slots {
-            spared: limits.spared.clone(),
-            per_spared: limits.per_spared(),
-            ..Slots::new(limits.per_broker, limits.in_cluster)
-        }
-    }
-
-    fn of_dirs(limits: &Limits) -> Self {
-        Slots::new(limits.dirs_per_broker, usize::MAX)
-    }
-
-    fn of_leaders(limits: &Limits) -> Self {
-        Slots::new(limits.leaders_per_broker, limits.leaders_in_cluster)
-    }
-
-    /// What is under way already is, whether there is room or not.
-    fn occupy(&mut self, brokers: &[BrokerId]) {
-        self.left_in_cluster = self.left_in_cluster.saturating_sub(1);
-        for broker in brokers {
-            *self.taken.entry(*broker).or_default() += 1;
-        }
-    }
-
-    fn take(&mut self, brokers: &[BrokerId]) -> bool {
-        let room = |broker: &BrokerId| if self.spared.contains(broker) { self.per_spared } else { self.per_broker };
-        let full = |broker: &BrokerId| self.taken.get(broker).copied().unwrap_or(0) >= room(broker);
-        if self.left_in_cluster == 0 || brokers.iter().any(full) {
-            return false;
-        }
-        self.occupy(brokers);
-        true
-    }
+/// What becomes of a waiting move.
+enum First {
+    /// It may begin if there is room.
+    Begins,
+    /// It goes on waiting.
+    Waits,
+    /// It is there already, or on its way, or cannot be made.
+    Is(Stage),
 }

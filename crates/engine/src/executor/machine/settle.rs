@@ -107,6 +107,10 @@ impl Execution {
                     // Somebody has moved it since.
                     return Stage::Ended(End::Dead(Why::Changed));
                 }
+                let given_up = |broker| self.care.has_given_up(&self.order, sight, broker);
+                if self.irrevocable.contains(&mv.partition) && mv.added().any(given_up) {
+                    return Stage::Ended(End::Dead(why));
+                }
                 let at_once = !listed && mv.is_at_old(&seen.replicas) && asked == since;
                 if !at_once && sight.now - asked < ASK_AGAIN_AFTER {
                     return stage;

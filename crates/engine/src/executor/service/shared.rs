@@ -21,7 +21,7 @@ use super::{ENDINGS_KEPT, Ended, NotBegun, Tally};
 use crate::{
     clock::WallClock,
     executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness, Throttle, hands::lift_leftover},
-    journal::{self, History, Journal, Run, topic::TOPIC},
+    journal::{self, History, Journal, Run, Switches, topic::TOPIC},
     said::chain,
     tasks::UserTask,
 };
@@ -52,6 +52,9 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) at: At,
     pub(super) history: History,
+    pub(super) switches: Switches,
+    /// A run on record that this engine cannot read: it may have left a throttle and moves.
+    pub(super) unreadable: Option<String>,
     /// What nobody could lift of throttles yet.
     pub(super) leftover: Throttle,
     pub(super) tally: Tally,
@@ -77,6 +80,7 @@ pub(super) struct Running {
     pub(super) stop: watch::Sender<bool>,
     pub(super) adjust: watch::Sender<Adjustment>,
     pub(super) life: AbortHandle,
+    pub(super) since: Instant,
 }
 
 impl Shared {
@@ -133,7 +137,7 @@ impl Shared {
         })
         .abort_handle();
         state.tally.started += 1;
-        state.at = At::Running(Running { run, report, stop, adjust, life });
+        state.at = At::Running(Running { run, report, stop, adjust, life, since: Instant::now() });
         drop(state);
         self.changed();
     }
@@ -142,12 +146,13 @@ impl Shared {
         let mut state = self.state();
         match ending {
             Ok(ending) => {
-                let left = match &state.at {
-                    At::Running(running) => Some(running.report.borrow().left.clone()),
+                let over = match &state.at {
+                    At::Running(running) => Some((running.report.borrow().left.clone(), running.since.elapsed())),
                     _ => None,
                 };
-                if let Some(left) = left {
+                if let Some((left, took)) = over {
                     state.leftover = left;
+                    state.tally.runs.took(took);
                 }
                 state.at = At::Idle;
                 state.ended_at = Some(self.clock.now());
@@ -209,7 +214,7 @@ impl Shared {
         let still = lift_leftover(&self.client, &left).await?;
         if still != left {
             tracing::info!(brokers = ?still.brokers, "what was left of a throttle is lifted; what is left of it now");
-            self.journal.append(vec![journal::leftover(&still)]).await?;
+            self.journal.append(journal::leftover(&left, &still)).await?;
             self.state().leftover = still;
         }
         Ok(())
@@ -264,7 +269,9 @@ impl Shared {
     pub(super) async fn stop_others(&self, run: Option<&Run>) -> Result<(), Error> {
         let ours: BTreeMap<&TopicPartition, &[BrokerId]> =
             run.iter().flat_map(|run| &run.order.moves).map(|mv| (&mv.partition, mv.new.as_slice())).collect();
-        let listed = self.client.list_reassignments(None).await?;
+        let mut listed = self.client.list_reassignments(None).await?;
+        // This engine gives the journal its replicas by itself.
+        listed.retain(|partition, _| partition.topic != TOPIC);
         let others: BTreeMap<TopicPartition, Target> = listed
             .into_iter()
             .filter(|(partition, seen)| !ours.get(partition).is_some_and(|new| seen.replicas.starts_with(new)))

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     executor::{Ending, Millis},
     journal::{History, Run},
+    metrics::Timer,
     said::chain,
     tasks::UserTask,
 };
@@ -55,6 +56,8 @@ pub struct Tally {
     pub stopped: u64,
     /// Ended with something undone.
     pub incomplete: u64,
+    /// Those that are over.
+    pub runs: Timer,
 }
 
 /// Why a run has not begun.
@@ -75,6 +78,11 @@ pub enum NotBegun {
     /// A newer engine acts.
     #[error("another engine has taken over: this one no longer changes anything")]
     Fenced,
+    /// There is a run on record that this engine cannot read. What it left is unknown, so nothing is begun on top of it.
+    #[error(
+        "the journal holds an execution, {0}, that this engine cannot read: the engine that began it has to end it"
+    )]
+    Unreadable(String),
     /// It could not be put on record.
     #[error("the execution could not be recorded")]
     Record(#[from] Error),

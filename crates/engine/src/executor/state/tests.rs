@@ -4,7 +4,7 @@ use evenkeel_kafka::TopicPartition as Partition;
 use uuid::Uuid;
 
 use super::*;
-use crate::executor::{DirMove, Execution, Move, Progress};
+use crate::executor::{DirMove, Execution, Move, Progress, Rates};
 
 const REASON: &str = "why not (Client: 10.0.0.1, Date: 2026-11-15T20:12:33Z)";
 
@@ -47,7 +47,7 @@ fn report(run: &Run, phase: Kind, stage: impl Fn(Kind, usize) -> Stage) -> Repor
         run.order.clone(),
         tasks.iter().map(|task| task.stage).enumerate(),
         crate::executor::Throttling::Off,
-        &BTreeSet::new(),
+        Rates::default(),
         false,
         None,
     );

@@ -8,6 +8,8 @@ fn a_target_that_dies_sends_its_move_back_and_holds_up_the_rest_until_it_returns
     let mut play = Play::new(&lists, &[(0, &[1, 3]), (1, &[1, 2]), (2, &[1, 2])]).with(|order| {
         order.throttle = Some(MB);
         order.limits.in_cluster = 1;
+        // What is large goes first.
+        order.moves[0].bytes = 100 * MB;
     });
     play.run_for(2_000);
     play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3)));

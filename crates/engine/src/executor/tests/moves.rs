@@ -19,7 +19,9 @@ fn every_partition_ends_as_planned_and_is_copied_once() {
 
 #[test]
 fn no_more_is_under_way_than_allowed_and_room_is_filled() {
-    let mut play = Play::new(&LISTS, &ALL);
+    let moves: Vec<(i32, &[i32])> =
+        (0..6).map(|number| (number, if number % 2 == 0 { &[0, 2][..] } else { &[1, 3][..] })).collect();
+    let mut play = Play::new(&LISTS, &moves).with(|order| order.throttle = Some(5 * MB));
     play.run();
     assert_eq!(play.most, (3, 2));
 }

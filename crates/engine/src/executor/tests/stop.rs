@@ -61,3 +61,24 @@ fn nobody_is_elected_after_a_stop() {
     let step = play.execution.step(&sight);
     assert_eq!((step.actions, step.ending), (vec![], Some(Ending::Stopped)));
 }
+
+#[test]
+fn what_cannot_be_taken_back_ends_when_its_target_is_given_up() {
+    let [one, three] = [1, 3].map(evenkeel_sim::BrokerId);
+    let mut play = Play::new(&[&[1]], &[(0, &[2, 3])]).with(|order| {
+        order.repairs = true;
+        order.gives_up_after = Some(1_800_000);
+    });
+    // The copy on 2 is complete when 3 and the only one who had it before go down: nobody could lead if it were taken back.
+    play.cluster.suffer(&Fault::SlowLink(three, 0.001));
+    play.run_for(5_000);
+    play.cluster.suffer(&Fault::Crash(three));
+    play.cluster.suffer(&Fault::Crash(one));
+    play.run_for(20_000);
+    assert_eq!(play.leader(0), Some(2));
+    play.execution.stop();
+    play.run_for(600_000);
+    assert_eq!(play.execution.phase(), Some(Kind::Replicas), "it may come back");
+    assert_eq!(play.run(), Ending::Stopped);
+    assert_eq!(play.ends(), [Stage::Ended(End::Dead(Why::TargetDown)), Stage::Ended(End::Aborted(Why::Stopped))]);
+}

@@ -40,15 +40,73 @@ fn a_broker_that_does_not_return_is_not_waited_for_for_ever() {
     play.run_for(2_000);
     play.execution.stop();
     play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(0)));
-    let mut left = None;
+    let mut told = Vec::new();
+    // Somebody who could not put the end on record asks again, and must hear all of it again.
     for _ in 0..200 {
         let step = play.step(None);
-        left = left.or(step.left);
-        if step.ending.is_some() {
-            break;
-        }
+        assert_eq!(step.left.is_some(), step.ending.is_some());
+        told.extend(step.left);
         play.cluster.tick(250);
     }
-    let left = left.expect("it is told what is left");
-    assert_eq!((left.brokers, left.topics), ([BrokerId(0)].into(), BTreeMap::new()));
+    assert!(told.len() > 2, "it is told what is left");
+    for left in told {
+        assert_eq!((left.brokers, left.topics), ([BrokerId(0)].into(), BTreeMap::new()));
+    }
+}
+
+#[test]
+fn who_is_down_at_the_beginning_is_held_back_when_it_returns() {
+    let one = evenkeel_sim::BrokerId(1);
+    let mut play = Play::new(&[&[0, 1]], &[(0, &[0, 2])]).with(|order| {
+        order.throttle = Some(MB);
+        order.repairs = true;
+    });
+    let rate = |play: &Play| {
+        let settings = play.cluster.describe_configs(one, &Resource::Broker(one)).unwrap();
+        settings.into_iter().find(|it| it.name == LEADER_RATE).and_then(|it| it.value)
+    };
+    play.cluster.suffer(&Fault::Crash(one));
+    play.cluster.tick(5_000);
+    play.run_for(3_000);
+    assert_eq!((play.begun.len(), rate(&play)), (1, None));
+    play.cluster.suffer(&Fault::Return(one));
+    play.run_for(5_000);
+    assert_eq!((play.execution.phase(), rate(&play)), (Some(Kind::Replicas), Some(MB.to_string())));
+    // Also if the process dies meanwhile.
+    play.execution = play.resumed();
+    assert_eq!(play.run(), Ending::Completed);
+    play.assert_at_rest();
+}
+
+#[test]
+fn who_is_down_all_the_while_keeps_what_it_has() {
+    let one = evenkeel_sim::BrokerId(1);
+    let mut play = Play::new(&[&[0, 1]], &[(0, &[0, 2])]).with(|order| {
+        order.throttle = Some(5 * MB);
+        order.repairs = true;
+    });
+    let theirs = Alteration { name: LEADER_RATE.to_owned(), operation: Operation::Set, value: Some("7".to_owned()) };
+    play.cluster.incremental_alter_configs(&Resource::Broker(one), &[theirs], false).unwrap();
+    play.cluster.suffer(&Fault::Crash(one));
+    play.cluster.tick(5_000);
+    assert_eq!(play.run(), Ending::Completed);
+    let settings = play.cluster.describe_configs(one, &Resource::Broker(one)).unwrap();
+    assert!(settings.iter().any(|it| it.name == LEADER_RATE && it.value.as_deref() == Some("7")), "{settings:?}");
+}
+
+#[test]
+fn as_long_as_there_is_something_else_to_do_no_throttle_is_given_up() {
+    // Broker 1 is down when the copying is over, and holds up the lead of partition 1 for ten minutes.
+    let mut play = Play::new(&[&[0, 1], &[0, 3]], &[(0, &[0, 2]), (1, &[3, 0])]).with(|order| {
+        order.throttle = Some(5 * MB);
+    });
+    play.run_for(2_000);
+    play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(1)));
+    play.run_for(600_000);
+    assert_eq!(play.replicas(0), [0, 2]);
+    assert_eq!((play.execution.phase(), play.leader(1)), (Some(Kind::Leader), Some(0)));
+    play.cluster.suffer(&Fault::Return(evenkeel_sim::BrokerId(1)));
+    assert_eq!(play.run(), Ending::Completed);
+    assert_eq!(play.leader(1), Some(3));
+    play.assert_at_rest();
 }

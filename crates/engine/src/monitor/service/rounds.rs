@@ -7,11 +7,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::shared::{Phase, Shared};
 use crate::{
+    aside::aside,
     clock::WallClock,
     config::{capacity::Capacities, settings},
     monitor::{
         sample::PartitionSample,
-        sources::{Scene, Source, source},
+        sources::{Sampled, Scene, Source, source},
         store::{Kept, Store},
     },
     said::chain,
@@ -79,9 +80,15 @@ impl Rounds {
             return Ok(false);
         }
         self.set(Phase::Sampling);
-        let (sighting, sizes) = self.shared.look_for_sizes().await?;
-        let sampled = self.source.sample(Scene { sighting: &sighting, sizes: &sizes }).await?;
-        self.shared.take(&sampled.partitions, sampled.brokers.clone());
+        let began = Instant::now();
+        let sampled = self.fetch().await;
+        match &sampled {
+            Ok(_) => self.shared.told().fetches.well.took(began.elapsed()),
+            Err(_) => self.shared.told().fetches.failed += 1,
+        }
+        let sampled = Arc::new(sampled?);
+        let (shared, taken) = (Arc::clone(&self.shared), Arc::clone(&sampled));
+        aside(move || shared.take(&taken.partitions, taken.brokers.clone())).await;
         let interval = Duration::from_millis(self.settings.interval.unsigned_abs());
         let kept = timeout(interval.max(KEPT_WITHIN), self.store.write(&sampled.partitions, &sampled.brokers)).await;
         let error = match kept {
@@ -91,6 +98,11 @@ impl Rounds {
         };
         tracing::warn!(error, "these samples are not kept");
         Ok(sampled.half)
+    }
+
+    async fn fetch(&mut self) -> Result<Sampled, Error> {
+        let (sighting, sizes) = self.shared.look_for_sizes().await?;
+        self.source.sample(Scene { sighting: &sighting, sizes: &sizes }).await
     }
 
     /// Loads what was kept, however long it takes to reach Kafka.

@@ -13,8 +13,9 @@ use tokio::{
     time::Instant,
 };
 
-use super::Known;
+use super::{Fetches, Known};
 use crate::{
+    aside::aside,
     clock::WallClock,
     config::{capacity::Capacities, settings},
     model::unmeasured,
@@ -69,6 +70,7 @@ pub(super) struct Told {
     pub(super) trouble: Option<String>,
     pub(super) brokers: Arc<BTreeMap<i32, BrokerSample>>,
     pub(super) figures: Figures,
+    pub(super) fetches: Fetches,
 }
 
 /// What the work is at.
@@ -145,7 +147,7 @@ impl Shared {
     }
 
     /// A look of which the begin is not before now.
-    pub(super) async fn look_now(&self) -> Result<Arc<Sighting>, Error> {
+    pub(super) async fn look_now(self: &Arc<Self>) -> Result<Arc<Sighting>, Error> {
         let asked = Instant::now();
         let mut watcher = self.watcher.lock().await;
         let seen = {
@@ -159,20 +161,27 @@ impl Shared {
     }
 
     /// A look for which everybody is asked for sizes.
-    pub(super) async fn look_for_sizes(&self) -> Result<(Arc<Sighting>, Sizes), Error> {
+    pub(super) async fn look_for_sizes(self: &Arc<Self>) -> Result<(Arc<Sighting>, Sizes), Error> {
         let mut watcher = self.size_watcher.lock().await;
         self.look(&mut watcher, Dirs::All).await
     }
 
-    async fn look(&self, watcher: &mut Watcher, dirs: Dirs) -> Result<(Arc<Sighting>, Sizes), Error> {
+    async fn look(self: &Arc<Self>, watcher: &mut Watcher, dirs: Dirs) -> Result<(Arc<Sighting>, Sizes), Error> {
         let began = Instant::now();
         let before = self.sighting();
         let (sighting, sizes) = watcher.look(dirs, before.as_deref()).await?;
         let sighting = Arc::new(sighting);
+        let (shared, seen) = (Arc::clone(self), Arc::clone(&sighting));
+        aside(move || shared.seen(&seen, began)).await;
+        Ok((sighting, sizes))
+    }
+
+    /// Takes a look in. Of many partitions that takes a moment, as [`Shared::take`] does.
+    fn seen(&self, sighting: &Arc<Sighting>, began: Instant) {
         let mut data = lock(&self.data);
         // Somebody may have begun later and come back sooner.
         if self.told().began.is_some_and(|newer| newer > began) {
-            return Ok((sighting, sizes));
+            return;
         }
         let is_new = self.sighting().is_none_or(|before| before.view != sighting.view);
         if is_new {
@@ -183,11 +192,10 @@ impl Shared {
             if is_new {
                 Arc::make_mut(&mut told.brokers).retain(|id, _| sighting.view.brokers.contains_key(id));
             }
-            told.sighting = Some(Arc::clone(&sighting));
+            told.sighting = Some(Arc::clone(sighting));
             told.began = Some(began);
         }
         self.count(&mut data, is_new);
-        Ok((sighting, sizes))
     }
 
     /// Takes samples in.

@@ -12,7 +12,7 @@ use super::{Ground, Sampled, Sampling, Scene, Source};
 use crate::{
     monitor::{
         broker_sample::BrokerSample,
-        derive::{Leaders, derive},
+        derive::{Leaders, Told, derive},
         raw::RawMetric,
     },
     watch::Sighting,
@@ -46,12 +46,12 @@ impl Reporter {
             tracing::warn!(topic = self.ground.topic, "there is no such topic: no broker has reported yet");
             return Ok(Sampled::default());
         }
-        let metrics = self.read().await?;
-        Ok(sampled(&metrics, scene.sighting, &self.ground))
+        let (told, latest) = self.read().await?;
+        Ok(latest.map(|time| sampled(&told, time, scene.sighting, &self.ground)).unwrap_or_default())
     }
 
-    /// What was written since it was read last.
-    async fn read(&mut self) -> Result<Vec<RawMetric>, Error> {
+    /// What was written since it was read last, and when the latest of it was; nobody can have measured in the future.
+    async fn read(&mut self) -> Result<(Told, Option<i64>), Error> {
         let now = self.ground.clock.now();
         let interval = self.ground.interval;
         // Whatever goes wrong on the way, the next read does not go on from an old place.
@@ -64,12 +64,15 @@ impl Reporter {
         // must not take all of them.
         let mut reader =
             TopicReader::open_with(client, topic, &start, Until::End, Isolation::Uncommitted, Gaps::Tell).await?;
-        let mut metrics = Vec::new();
+        let (mut told, mut latest) = (Told::default(), None);
         let mut unreadable = 0_u64;
         while let Some(records) = reader.next().await? {
             for record in records {
                 match record.stored.record.value.as_deref().map(RawMetric::read) {
-                    Some(Ok(metric)) => metrics.push(metric),
+                    Some(Ok(metric)) => {
+                        told.hear(&metric);
+                        latest = latest.max(Some(metric.time).filter(|time| *time <= self.ground.clock.now()));
+                    }
                     Some(Err(error)) => {
                         unreadable += 1;
                         tracing::debug!(%error, "a record of the reporter's topic cannot be read");
@@ -90,7 +93,7 @@ impl Reporter {
             return Err(error);
         }
         self.next = Some((positions, now));
-        Ok(metrics)
+        Ok((told, latest))
     }
 }
 
@@ -101,15 +104,11 @@ impl Source for Reporter {
 }
 
 /// Samples out of what brokers told, dated by the latest of it.
-fn sampled(metrics: &[RawMetric], sighting: &Sighting, ground: &Ground) -> Sampled {
-    let now = ground.clock.now();
-    let Some(time) = metrics.iter().map(|metric| metric.time).filter(|time| *time <= now).max() else {
-        return Sampled::default();
-    };
+fn sampled(told: &Told, time: i64, sighting: &Sighting, ground: &Ground) -> Sampled {
     let leading = sighting.view.partitions.iter().filter_map(|(name, seen)| Some((name.clone(), seen.leader?)));
     let cores = sighting.view.brokers.keys().filter_map(|id| Some((*id, ground.capacities.of(*id)?.0.cores)));
     let leaders = Leaders { of: leading.collect(), cores: cores.collect() };
-    let derived = derive(metrics, &leaders, ground.weights, time);
+    let derived = derive(told, &leaders, ground.weights, time);
     if !derived.silent.is_empty() {
         tracing::info!(brokers = ?derived.silent, "brokers told too little to be believed");
     }

@@ -96,7 +96,7 @@ impl Obedient {
 
     fn act(&mut self, action: Action, execution: &mut Execution) {
         match action {
-            Action::LookForRates(_) => execution.rates_were_found(&BTreeSet::new()),
+            Action::LookForRates(asked) => execution.rates_were_found(&asked, &BTreeSet::new()),
             Action::Throttle(_) => execution.throttle_is_set(),
             Action::Unthrottle(_) => execution.throttle_is_lifted(),
             Action::PreferDirs(dirs) | Action::MoveDirs(dirs) => {

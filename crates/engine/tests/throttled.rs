@@ -1,0 +1,66 @@
+//! How much of the bandwidth that is allowed a throttled execution uses, in simulated time.
+
+mod lives;
+mod stage;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use evenkeel_engine::executor::Move;
+use evenkeel_kafka::{BrokerId, TopicPartition};
+use evenkeel_rest::{Answer, body::state::Phase};
+use evenkeel_sim::cluster::{BrokerSpec, Registration};
+use lives::{PATIENCE, executing, spread};
+use stage::{MB, Stage};
+use tokio::time::Instant;
+
+/// Bytes per second on each broker, in and out.
+const ALLOWED: u64 = 50 * MB;
+const SIZE: u64 = 100 * MB;
+const BROKERS: i32 = 6;
+const PARTITIONS: i32 = 600;
+
+/// Two replicas of everything, on the first half of the brokers.
+fn stage() -> Stage {
+    let half = BROKERS / 2;
+    let lies = |number: i32| {
+        let pair = [number % half, (number + 1) % half];
+        let replicas = pair.map(BrokerId).to_vec();
+        Move {
+            partition: TopicPartition::new("orders", number),
+            old: replicas.clone(),
+            new: replicas,
+            old_leader: BrokerId(pair[0]),
+            dirs: Vec::new(),
+            bytes: SIZE,
+        }
+    };
+    Stage::on((0..BROKERS).map(BrokerSpec::new), (0..PARTITIONS).map(lies).collect(), 2_000)
+}
+
+/// The most bytes that any broker had to send, or to receive.
+fn fullest(before: &[Registration], after: &[Registration]) -> u64 {
+    let mut pipes: BTreeMap<(i32, &str), u64> = BTreeMap::new();
+    for (before, after) in before.iter().zip(after) {
+        for added in after.replicas.iter().filter(|id| !before.replicas.contains(id)) {
+            *pipes.entry((added.0, "in")).or_default() += SIZE;
+            *pipes.entry((before.leader.expect("a leader").0, "out")).or_default() += SIZE;
+        }
+    }
+    pipes.into_values().max().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_execution_uses_what_it_may() {
+    let stage = stage();
+    let before = stage.registrations();
+    let life = stage.engine_with(&format!("default.replication.throttle={ALLOWED}\n"));
+    life.proposed(&spread()).await;
+    let reply = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+    stage.world.until(|cluster| !cluster.list_reassignments(None).is_empty()).await;
+    let began = Instant::now();
+    life.until("it is over", |phase| !matches!(phase, Phase::InterBroker(_))).await;
+    let took = began.elapsed();
+    let share = fullest(&before, &stage.registrations()) as f64 / ALLOWED as f64 / took.as_secs_f64();
+    assert!(share >= 0.95, "only {share:.3} of what is allowed was used");
+}
