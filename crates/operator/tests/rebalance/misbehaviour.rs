@@ -42,7 +42,7 @@ pub async fn garbage_is_called_garbage(stage: Stage) {
     let why = why_it_failed(&stage).await;
     assert!(why.contains("makes no sense") && why.contains("text/html") && why.contains("refresh"), "{why}");
     // Only a person knows when that is mended.
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     stage.ask(NAME, "refresh").await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
@@ -86,7 +86,7 @@ pub async fn what_is_no_number_is_shown_as_none(stage: Stage) {
     let load = stage.data(NAME, "brokerLoad.json").await.expect("loads");
     let load: serde_json::Value = serde_json::from_str(&load).expect("JSON whatever the engine said");
     assert!(load["0"]["replicas"]["before"].is_number(), "{load}");
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     stage.ask(NAME, "approve").await;
     stage.until_state(NAME, RebalanceState::Ready).await;
 }
@@ -118,7 +118,7 @@ pub async fn a_proposal_that_is_never_finished_is_warned_of(stage: Stage) {
     assert!(why.contains("ten minutes") && why.contains("refresh") && why.contains("stop"), "{why}");
     assert_eq!(warned.state(), RebalanceState::PendingProposal);
     assert_eq!(asked_for_plans(&operator.fate.made()), 1, "and is not asked for a second time unasked");
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     let done = stage.until_state(NAME, RebalanceState::ProposalReady).await;
     assert_eq!(warning(&done, Reason::CruiseControlRestException), None);
 }
@@ -133,7 +133,7 @@ pub async fn a_proposal_without_a_name_is_not_asked_for_again_and_again(stage: S
     stage.linger(600).await;
     let times = asked_for_plans(&operator.fate.made());
     assert!((1..=40).contains(&times), "{times} times in ten minutes");
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
@@ -146,7 +146,7 @@ pub async fn an_engine_that_says_nothing_holds_up_nobody(stage: Stage) {
     let why = warning(&warned, Reason::CruiseControlRestException).unwrap();
     assert!(why.contains("no complete answer within"), "{why}");
     assert_eq!(warned.state(), RebalanceState::PendingProposal);
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
@@ -159,7 +159,7 @@ pub async fn a_wrong_password_is_explained(stage: Stage) {
     let why = warning(&warned, Reason::CruiseControlRestException).unwrap();
     assert!(why.contains("cruise-control-api") && why.contains("401"), "{why}");
     assert_eq!(warned.state(), RebalanceState::PendingProposal);
-    stage.replace_engine(engine);
+    stage.mend_engine(engine);
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
