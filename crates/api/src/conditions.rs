@@ -23,10 +23,14 @@ const TRUE: &str = "True";
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// The state of the resource, or `Warning`.
-    #[serde(rename = "type")]
+    // Required by our schema, not by Strimzi's: a resource without it must be readable all the same.
+    #[serde(rename = "type", default)]
+    #[schemars(!default)]
     pub type_: String,
 
     /// `True`, `False` or `Unknown`.
+    #[serde(default)]
+    #[schemars(!default)]
     pub status: String,
 
     /// Since when this is so, in UTC.

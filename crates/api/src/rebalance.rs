@@ -159,6 +159,10 @@ impl fmt::Display for RebalanceMode {
 #[serde(rename_all = "camelCase")]
 pub struct BrokerVolumes {
     /// Id of the broker.
+    // Required by our schema, not by Strimzi's: what is admitted there must not make the resource unreadable, and with it
+    // every list that it is in.
+    #[serde(default = "nobody")]
+    #[schemars(!default)]
     pub broker_id: i32,
 
     /// Ids of its volumes.
@@ -166,11 +170,18 @@ pub struct BrokerVolumes {
         length(max = admission::MAX_VOLUME_IDS),
         extend("x-kubernetes-validations" = admission::volume_ids())
     )]
+    #[serde(default)]
+    #[schemars(!default)]
     pub volume_ids: Vec<i32>,
 
     /// Fields that this type does not know.
     #[serde(flatten)]
     pub unknown: UnknownFields,
+}
+
+/// The id of a broker that is not named: no broker has it.
+fn nobody() -> i32 {
+    -1
 }
 
 /// How far a rebalance has come.

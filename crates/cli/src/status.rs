@@ -13,6 +13,8 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::bail;
+
 use self::look::Eyes;
 use self::target::Target;
 use crate::ending::Signals;
@@ -52,8 +54,31 @@ async fn follow(args: &Args, target: &Target) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     let eyes = Eyes::open(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
     let mut last = String::new();
+    let mut complaint = String::new();
     loop {
-        let seen = eyes.look(target).await?;
+        let seen = match eyes.look(target).await {
+            Ok(Some(seen)) => seen,
+            Ok(None) if last.is_empty() => bail!("there is no {target} in namespace {}", eyes.namespace()),
+            Ok(None) => {
+                show(&format!("{target} is gone\n"), args.watch, false);
+                return Ok(());
+            }
+            // Whoever watches waits for what comes, also through an API server that is away for a while.
+            Err(error) if args.watch && !last.is_empty() => {
+                let said = format!("{error:#}");
+                if said != complaint {
+                    // Whoever has closed it does not want to know.
+                    let _ = writeln!(std::io::stderr(), "evenkeel: {said}; looking again");
+                }
+                complaint = said;
+                if wait(&mut signals).await {
+                    continue;
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        complaint.clear();
         if seen.text != last && !show(&seen.text, args.watch, last.is_empty()) {
             return Ok(());
         }
@@ -61,10 +86,17 @@ async fn follow(args: &Args, target: &Target) -> anyhow::Result<()> {
         if !args.watch || seen.is_over {
             return Ok(());
         }
-        tokio::select! {
-            () = signals.one() => return Ok(()),
-            () = tokio::time::sleep(AGAIN) => {}
+        if !wait(&mut signals).await {
+            return Ok(());
         }
+    }
+}
+
+/// Until it is time to look again. False: nobody wants to.
+async fn wait(signals: &mut Signals) -> bool {
+    tokio::select! {
+        () = signals.one() => false,
+        () = tokio::time::sleep(AGAIN) => true,
     }
 }
 

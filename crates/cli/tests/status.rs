@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use evenkeel_api::{Kafka, KafkaRebalance};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use serde_json::json;
@@ -96,10 +96,12 @@ async fn furnish(client: &Client) {
     let rebalances = Api::<KafkaRebalance>::default_namespaced(client.clone());
     let rebalance = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance",
         "metadata": {"name": "r", "labels": {"strimzi.io/cluster": "c"}}, "spec": {}});
-    rebalances.create(&params, &serde_json::from_value(rebalance).unwrap()).await.unwrap();
+    let made = rebalances.create(&params, &serde_json::from_value(rebalance).unwrap()).await.unwrap();
     let status = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     rebalances.patch_status("r", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-    let map = json!({"metadata": {"name": "r"}, "data": {"completedByteMovementPercentage": "100"}});
+    let owner =
+        json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance", "name": "r", "uid": made.metadata.uid});
+    let map = json!({"metadata": {"name": "r", "ownerReferences": [owner]}, "data": {"completedByteMovementPercentage": "100"}});
     Api::<ConfigMap>::default_namespaced(client.clone())
         .create(&params, &serde_json::from_value(map).unwrap())
         .await
@@ -130,4 +132,80 @@ fn a_rebalance_a_cluster_and_all_of_them_are_shown() {
     let complaint = text(&missing.stderr);
     assert_eq!(missing.status.code(), Some(1));
     assert_eq!(complaint, "evenkeel: there is no KafkaRebalance nobody in namespace default\n");
+}
+
+/// `evenkeel status r --watch`, line by line.
+struct Watch {
+    program: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Watch {
+    fn start(kubernetes: &Kubernetes) -> Self {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(["status", "r", "--watch", "--kubeconfig"])
+            .arg(&kubernetes.kubeconfig)
+            .env_remove("RUST_LOG")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(program.stdout.take().unwrap()).lines();
+        Self { program, lines }
+    }
+
+    /// Reads on until a line has this in it.
+    fn until(&mut self, what: &str) {
+        for line in self.lines.by_ref() {
+            if line.unwrap().contains(what) {
+                return;
+            }
+        }
+        panic!("it ended without `{what}`");
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[test]
+fn whoever_watches_sees_it_go_on_begin_anew_and_go() {
+    let kubernetes = Kubernetes::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = runtime.block_on(client(&kubernetes.kubeconfig));
+    runtime.block_on(furnish(&client));
+    let rebalances = Api::<KafkaRebalance>::default_namespaced(client.clone());
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let params = PatchParams::default();
+    let annotated = |value| Patch::Merge(json!({"metadata": {"annotations": {"strimzi.io/rebalance": value}}}));
+    let stands = |state: &str| Patch::Merge(json!({"status": {"conditions": [{"type": state, "status": "True"}]}}));
+    let moved = |percent: &str| Patch::Merge(json!({"data": {"completedByteMovementPercentage": percent}}));
+
+    // It is Ready, but a refresh was asked for: there is more to come.
+    runtime.block_on(rebalances.patch("r", &params, &annotated(json!("refresh")))).unwrap();
+    let mut watch = Watch::start(&kubernetes);
+    watch.until("Asked for: refresh");
+    runtime.block_on(async {
+        maps.patch("r", &params, &moved("10")).await.unwrap();
+        rebalances.patch_status("r", &params, &stands("Rebalancing")).await.unwrap();
+        rebalances.patch("r", &params, &annotated(json!(null))).await.unwrap();
+    });
+    watch.until("10 %");
+    runtime.block_on(maps.patch("r", &params, &moved("55"))).unwrap();
+    watch.until("55 %");
+
+    // The ConfigMap becomes somebody else's: what it says is about something else.
+    let foreign =
+        Patch::Merge(json!({"metadata": {"ownerReferences": null}, "data": {"completedByteMovementPercentage": "77"}}));
+    runtime.block_on(maps.patch("r", &params, &foreign)).unwrap();
+    runtime.block_on(rebalances.patch_status("r", &params, &stands("PendingProposal"))).unwrap();
+    watch.until("PendingProposal");
+
+    runtime.block_on(rebalances.delete("r", &DeleteParams::default())).unwrap();
+    watch.until("KafkaRebalance r is gone");
+    assert!(watch.program.wait().unwrap().success());
 }

@@ -2,6 +2,7 @@
 //! TLS only: whoever could switch that off could read the operator's password.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use evenkeel_api::kafka::CruiseControlSpec;
 use evenkeel_rest::client::{Basic, Client};
@@ -17,6 +18,9 @@ const PATH: &str = "kafkacruisecontrol";
 const CERTIFICATE: &str = ".crt";
 /// Says that an image is ours, though it has another name.
 pub(crate) const OURS: &str = "evenkeel.engine";
+const WINDOW: &str = "partition.metrics.window.ms";
+/// What Strimzi configures where nobody else does.
+const DEFAULT_WINDOW: Duration = Duration::from_secs(300);
 const SECURED: &str = "webserver.security.enable";
 
 /// How an engine is reached, and as whom.
@@ -70,6 +74,12 @@ pub(crate) fn is_ours(spec: &CruiseControlSpec) -> bool {
 /// Whether users have to say who they are. What is neither yes nor no is yes.
 pub(crate) fn is_secured(spec: &CruiseControlSpec) -> bool {
     setting(spec, SECURED).is_none_or(|value| !value.eq_ignore_ascii_case("false"))
+}
+
+/// How long the engine measures before it first plans.
+pub(crate) fn first_window(spec: &CruiseControlSpec) -> Duration {
+    let set = setting(spec, WINDOW).and_then(|text| text.parse().ok());
+    set.map_or(DEFAULT_WINDOW, Duration::from_millis)
 }
 
 fn setting(spec: &CruiseControlSpec, key: &str) -> Option<String> {

@@ -146,10 +146,11 @@ impl Figures {
     pub(crate) fn moved_on(&self, before: &KafkaRebalance, after: &KafkaRebalance, percent: u64, now: Timestamp) {
         let outcome = after.state();
         let ended = matches!(outcome, RebalanceState::Ready | RebalanceState::Stopped | RebalanceState::NotReady);
-        if before.state() != RebalanceState::Rebalancing || !ended {
+        // A run that came to its end during a pause is a run all the same.
+        let (state, began) = crate::rebalance::before_any_pause(before);
+        if state != RebalanceState::Rebalancing || !ended {
             return;
         }
-        let began = before.status.iter().flat_map(|status| &status.conditions).next().and_then(|it| it.since());
         let took = began.map_or(0.0, |began| now.duration_since(began).as_secs_f64().max(0.0));
         let trigger = trigger(before);
         let mode = before.spec.mode.as_str();

@@ -28,7 +28,7 @@ const OUR_ARMS: [&str; 2] = ["embedded_arm::", "sim_arm::"];
 const FEATURES: [&str; 2] = ["--features", "evenkeel-testkit/real-kube,evenkeel-testkit/real-kafka"];
 
 /// Test binaries with real arms, by the part that these need.
-const KUBE_SUITES: [&str; 4] = ["kubectl", "operator", "promises", "real_control_plane"];
+const KUBE_SUITES: [&str; 5] = ["kubectl", "operator", "promises", "real_control_plane", "rebalances_on_a_real_server"];
 const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
 
 /// One kind of real part, and the tests that need it.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use evenkeel_api::annotations::{self, Ask};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaRebalance};
 use evenkeel_operator::auto_rebalance::{explain, imbalance::map_name, tracker::tracker_name};
@@ -12,7 +13,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config, Resource};
+use kube::{Api, Client, Config, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::target::Target;
@@ -51,46 +52,50 @@ impl Eyes {
         Ok(Self { client: Client::try_from(config).context("could not reach the Kubernetes API")?, namespace })
     }
 
-    /// What there is to see now.
-    pub(super) async fn look(&self, target: &Target) -> anyhow::Result<Seen> {
+    /// Where it looks.
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// What there is to see now. None: what is asked about is not there.
+    pub(super) async fn look(&self, target: &Target) -> anyhow::Result<Option<Seen>> {
         let now = Timestamp::now();
-        match target {
+        Ok(Some(match target {
             Target::Everything => {
                 let (kafkas, rebalances) = futures::try_join!(self.all::<Kafka>(), self.all::<KafkaRebalance>())?;
-                Ok(Seen { text: overview::paint(&self.namespace, &kafkas, &rebalances, now), is_over: false })
+                Seen { text: overview::paint(&self.namespace, &kafkas, &rebalances, now), is_over: false }
             }
             Target::Rebalance(name) => {
-                let found = self.one::<KafkaRebalance>(name).await?;
-                let data = self.data(name).await?;
-                let state = found.state();
-                let is_over =
-                    matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
-                Ok(Seen { text: rebalance::paint(&found, data.as_ref(), now), is_over })
+                let Some(found) = self.one::<KafkaRebalance>(name).await? else { return Ok(None) };
+                let map = self.config_map(name).await?;
+                // One of the same name may be somebody else's, and tell of something else.
+                let owned = map.filter(|map| {
+                    map.owner_references().iter().any(|owner| Some(&owner.uid) == found.metadata.uid.as_ref())
+                });
+                let data = owned.map(|map| map.data.unwrap_or_default());
+                Seen { text: rebalance::paint(&found, data.as_ref(), now), is_over: is_over(&found) }
             }
             Target::Cluster(name) => {
-                let kafka = self.one::<Kafka>(name).await?;
+                let Some(kafka) = self.one::<Kafka>(name).await? else { return Ok(None) };
                 let (map, tracker) = (map_name(name), tracker_name(name));
                 let (rebalances, violations, tracker) =
                     futures::try_join!(self.all::<KafkaRebalance>(), self.data(&map), self.data(&tracker))?;
                 let explained = explain(&kafka, &rebalances, violations.as_ref(), tracker.as_ref(), now);
-                Ok(Seen { text: cluster::paint(&kafka, &explained, now), is_over: false })
+                Seen { text: cluster::paint(&kafka, &explained, now), is_over: false }
             }
-        }
+        }))
     }
 
     fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    async fn one<K>(&self, name: &str) -> anyhow::Result<K>
+    async fn one<K>(&self, name: &str) -> anyhow::Result<Option<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let kind = K::kind(&());
-        match self.api::<K>().get_opt(name).await.with_context(|| format!("could not read {kind} {name}"))? {
-            Some(found) => Ok(found),
-            None => bail!("there is no {kind} {name} in namespace {}", self.namespace),
-        }
+        self.api::<K>().get_opt(name).await.with_context(|| format!("could not read {kind} {name}"))
     }
 
     async fn all<K>(&self) -> anyhow::Result<Vec<K>>
@@ -103,8 +108,20 @@ impl Eyes {
 
     /// The data of a ConfigMap, if it is there.
     async fn data(&self, name: &str) -> anyhow::Result<Option<BTreeMap<String, String>>> {
-        let found = self.api::<ConfigMap>().get_opt(name).await;
-        let found = found.with_context(|| format!("could not read ConfigMap {name}"))?;
-        Ok(found.map(|map| map.data.unwrap_or_default()))
+        Ok(self.config_map(name).await?.map(|map| map.data.unwrap_or_default()))
     }
+
+    async fn config_map(&self, name: &str) -> anyhow::Result<Option<ConfigMap>> {
+        let found = self.api::<ConfigMap>().get_opt(name).await;
+        found.with_context(|| format!("could not read ConfigMap {name}"))
+    }
+}
+
+/// Whether nothing more is to come: it rests, and nobody has asked it to begin anew.
+fn is_over(found: &KafkaRebalance) -> bool {
+    let rests = matches!(found.state(), RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
+    let renewed = annotations::ask(found.annotations()) == Some(Ask::Refresh);
+    let observed = found.status.as_ref().and_then(|status| status.observed_generation);
+    let edited = observed.is_some() && observed != found.metadata.generation;
+    rests && !renewed && !edited && found.metadata.deletion_timestamp.is_none()
 }

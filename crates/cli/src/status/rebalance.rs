@@ -20,7 +20,7 @@ pub(super) fn paint(found: &KafkaRebalance, data: Option<&BTreeMap<String, Strin
     let data = data.unwrap_or(&none);
     let cluster = found.labels().get(labels::CLUSTER).map_or("no cluster", String::as_str);
     let mut text = format!("KafkaRebalance {} of {}", found.name_any(), printable::line(cluster));
-    if found.annotations().get(annotations::REBALANCE_AUTO_APPROVAL).is_some_and(|value| value == "true") {
+    if annotations::is_auto_approved(found.annotations()) {
         text.push_str(", approved by itself");
     }
     text.push_str(match found.metadata.deletion_timestamp {
@@ -152,6 +152,9 @@ fn moves(found: &KafkaRebalance, data: &BTreeMap<String, String>) -> String {
             false => String::new(),
         };
     };
+    if moves.is_empty() {
+        return String::new();
+    }
     let rows = moves.iter().map(|it| {
         vec![
             format!("  {}-{}", it.topic, it.partition),

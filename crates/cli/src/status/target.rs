@@ -1,5 +1,6 @@
 //! What is asked about.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// What is asked about.
@@ -11,6 +12,16 @@ pub(super) enum Target {
     Rebalance(String),
     /// One Kafka.
     Cluster(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Everything => out.write_str("anything"),
+            Self::Rebalance(name) => write!(out, "KafkaRebalance {name}"),
+            Self::Cluster(name) => write!(out, "Kafka {name}"),
+        }
+    }
 }
 
 impl FromStr for Target {

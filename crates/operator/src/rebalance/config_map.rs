@@ -12,6 +12,7 @@ use super::progress::{self, Progress};
 const LOAD: &str = "brokerLoad.json";
 const MOVES: &str = "biggestMoves.json";
 const COMPONENT: &str = "kafka-rebalance";
+const KIND: &str = "KafkaRebalance";
 
 /// The ConfigMap of a rebalance's name, as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub enum FoundConfigMap {
     Absent,
     /// It belongs to somebody else, and is not touched.
     Foreign,
+    /// It belonged to a rebalance of the same name that is gone. It is taken over, and everything in it replaced: waiting
+    /// for the garbage collector, whoever has a result in the meantime would have nowhere to write it.
+    Inherited(BTreeMap<String, String>),
     /// It belongs to the rebalance.
     Ours(BTreeMap<String, String>),
 }
@@ -31,10 +35,22 @@ impl FoundConfigMap {
         let Some(found) = found else { return Self::Absent };
         let uid = resource.metadata.uid.as_deref();
         let owners = found.metadata.owner_references.as_deref().unwrap_or_default();
-        match owners.iter().any(|owner| Some(owner.uid.as_str()) == uid) {
-            true => Self::Ours(found.data.clone().unwrap_or_default()),
+        let data = || found.data.clone().unwrap_or_default();
+        let namesake = |owner: &OwnerReference| {
+            owner.kind == KIND && Some(owner.name.as_str()) == resource.metadata.name.as_deref()
+        };
+        if owners.iter().any(|owner| Some(owner.uid.as_str()) == uid) {
+            return Self::Ours(data());
+        }
+        match !owners.is_empty() && owners.iter().all(namesake) {
+            true => Self::Inherited(data()),
             false => Self::Foreign,
         }
+    }
+
+    /// Whether what a proposal left there is gone with the whole ConfigMap.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Absent | Self::Inherited(_))
     }
 
     pub(super) fn data(&self) -> Option<&BTreeMap<String, String>> {
@@ -62,8 +78,8 @@ pub(super) fn data(found: &FoundConfigMap, state: RebalanceState, news: &News) -
         FoundConfigMap::Foreign => return None,
         FoundConfigMap::Ours(data) => data.clone(),
         // Only states with something to tell make one.
-        FoundConfigMap::Absent if makes_one(state) => BTreeMap::new(),
-        FoundConfigMap::Absent => return None,
+        FoundConfigMap::Absent | FoundConfigMap::Inherited(_) if makes_one(state) => BTreeMap::new(),
+        FoundConfigMap::Absent | FoundConfigMap::Inherited(_) => return None,
     };
     let mut data = before;
     for (key, news) in [(LOAD, &news.load), (MOVES, &news.moves)] {
@@ -87,7 +103,7 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
     let mut tags: BTreeMap<String, String> = resource.metadata.labels.clone().unwrap_or_default();
     let part_of = format!("strimzi-{}", cluster.unwrap_or(&name));
     for (label, value) in [
-        (labels::KIND, "KafkaRebalance"),
+        (labels::KIND, KIND),
         (labels::NAME, &name),
         (labels::COMPONENT_TYPE, COMPONENT),
         (labels::APP_NAME, COMPONENT),
@@ -99,7 +115,7 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
     }
     let owner = OwnerReference {
         api_version: "kafka.strimzi.io/v1".to_owned(),
-        kind: "KafkaRebalance".to_owned(),
+        kind: KIND.to_owned(),
         name: name.clone(),
         uid: resource.metadata.uid.clone().unwrap_or_default(),
         controller: Some(false),
@@ -149,6 +165,13 @@ mod tests {
         let mut foreign = made.clone();
         foreign.metadata.owner_references = None;
         assert_eq!(FoundConfigMap::of(&owner(), Some(&foreign)), FoundConfigMap::Foreign);
+        let mut former = made.clone();
+        former.metadata.owner_references.as_mut().unwrap()[0].uid = "before".into();
+        let found = FoundConfigMap::of(&owner(), Some(&former));
+        assert!(matches!(&found, FoundConfigMap::Inherited(data) if data["a"] == "b"), "of one of the same name");
+        let written = data(&found, RebalanceState::ProposalReady, &News::default()).unwrap();
+        assert!(!written.contains_key("a"), "nothing of what it said is kept");
+        assert_eq!(data(&found, RebalanceState::PendingProposal, &News::default()), None);
         assert_eq!(FoundConfigMap::of(&owner(), None), FoundConfigMap::Absent);
     }
 

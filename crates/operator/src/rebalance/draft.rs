@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use evenkeel_api::annotations::Ask;
+use evenkeel_api::annotations::{self, Ask};
 use evenkeel_api::rebalance::{RebalanceProgress, RebalanceState};
 use evenkeel_api::{Condition, FreeForm, KafkaRebalanceStatus, Reason, conditions, unknown_fields};
 use evenkeel_rest::body::OptimizationResult;
@@ -57,9 +57,11 @@ impl<'a> Draft<'a> {
     pub(super) fn stay_and_mind_the_ask(round: &'a Round<'a>) -> Self {
         let draft = Self::stay(round);
         let state = round.standing.state;
+        let valid = messages::valid_asks(state, round.deleting, round.auto_approved);
         match &round.ask {
-            Some(ask) if !messages::valid_asks(state, round.deleting).contains(&messages::written(ask)) => {
-                draft.warn(Reason::InvalidAnnotation, messages::invalid_ask(ask, state, round.deleting))
+            Some(ask) if !valid.contains(&messages::written(ask)) => {
+                let text = messages::invalid_ask(ask, state, round.deleting, round.auto_approved);
+                draft.warn(Reason::InvalidAnnotation, text)
             }
             _ => draft,
         }
@@ -116,6 +118,11 @@ impl<'a> Draft<'a> {
     pub(super) fn plan(mut self, plan: &OptimizationResult) -> Self {
         let name = (self.round.seen.config_map != FoundConfigMap::Foreign).then(|| self.round.seen.name());
         self.result = Some(result::of(&plan.summary, name));
+        self.loads(plan)
+    }
+
+    /// What the ConfigMap said of a plan, once more.
+    pub(super) fn loads(mut self, plan: &OptimizationResult) -> Self {
         self.news.load = Some(load::json(plan));
         self.news.moves = Some(moves::json(plan));
         self
@@ -203,6 +210,13 @@ impl<'a> Draft<'a> {
         if seen.config_map == FoundConfigMap::Foreign && self.result.is_some() {
             self = self.warn(Reason::InvalidResourceException, messages::foreign_config_map(seen.name()));
         }
+        if let Some(Err(invalid)) = seen.resource.metadata.annotations.as_ref().map(annotations::max_data_mb) {
+            // Where it kept an approval back it is said already.
+            let text = invalid.to_string();
+            if self.warnings.iter().all(|warning| warning.message.as_ref() != Some(&text)) {
+                self = self.warn(Reason::InvalidAnnotation, text);
+            }
+        }
         for field in unknown_fields(&seen.resource) {
             self = self.warn(Reason::UnknownFields, format!("Nobody knows the field {field}: correct or remove it"));
         }
@@ -216,7 +230,8 @@ impl<'a> Draft<'a> {
             optimization_result: self.result,
         };
         let mut events = self.events;
-        if self.state != standing.state {
+        // The end of a pause is told too: it is what people wait for.
+        if self.state != standing.state || standing.paused {
             events.push(arrival(&status.conditions[0]));
         }
         let cluster = match &seen.kafka {

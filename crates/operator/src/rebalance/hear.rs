@@ -176,8 +176,8 @@ fn said<T>(answer: Answer<T>) -> Said<T> {
         Answer::Refused { message, .. } if !message.is_empty() => (Sort::Refused, message),
         Answer::Refused { status, .. } => (Sort::Refused, messages::bare_status(status)),
         Answer::Unauthorised { status } => (Sort::Denied, messages::denied(status)),
-        Answer::Unreachable(error) => (Sort::Unreachable, chain(&error)),
-        Answer::Unintelligible(error) => (Sort::Garbled, chain(&error)),
+        Answer::Unreachable(error) => (Sort::Unreachable, messages::unreachable(chain(&error))),
+        Answer::Unintelligible(error) => (Sort::Garbled, messages::garbled(&chain(&error))),
     };
     Err(Trouble { sort, text: messages::trimmed(&text) })
 }

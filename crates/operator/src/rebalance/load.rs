@@ -19,7 +19,9 @@ pub(super) fn json(result: &OptimizationResult) -> Option<String> {
         return None;
     }
     let loads: BTreeMap<i32, Loads> = brokers.into_iter().map(|(id, sides)| (id, Loads::of(sides))).collect();
-    serde_json::to_string_pretty(&loads).ok()
+    // A ConfigMap holds a megabyte, which so many brokers fill with blanks alone.
+    const MANY: usize = 400;
+    if loads.len() > MANY { serde_json::to_string(&loads).ok() } else { serde_json::to_string_pretty(&loads).ok() }
 }
 
 #[derive(Serialize)]
@@ -124,6 +126,12 @@ mod tests {
         let loads = read(&plan(Some(vec![broker(0, 5, 1.0)]), vec![broker(0, 5, 1.0)]));
         assert_eq!(loads["0"]["diskUsedPercentage"], json!({}));
         assert_eq!(json(&plan(None, vec![])), None);
+    }
+
+    #[test]
+    fn the_loads_of_very_many_brokers_fit_into_a_config_map() {
+        let many = || (0..1_500).map(|id| broker(id, 1_000, 123_456.789)).collect::<Vec<_>>();
+        assert!(json(&plan(Some(many()), many())).unwrap().len() < 1_000_000);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! What people read: conditions that say what is so, and what to do next.
 
+use std::time::Duration;
+
 use evenkeel_api::annotations::{Ask, MAX_DATA_MB, REBALANCE, REBALANCE_AUTO_APPROVAL};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_rest::body::Summary;
 
 pub(super) const NO_EXECUTOR_STATE: &str = "Cruise Control's state has no ExecutorState";
 pub(super) const STILL_THINKING: &str = "Cruise Control has not finished its answer";
-pub(super) const MISSING_BROKER: &str = "Some or all of the brokers in spec.brokers do not exist";
+pub(super) const MISSING_BROKER: &str =
+    "Some or all of the brokers that spec.brokers or spec.moveReplicasOffVolumes names do not exist";
 pub(super) const PENDING: &str = "Cruise Control is making a proposal";
 pub(super) const REBALANCING: &str =
     "Cruise Control carries the proposal out; annotate strimzi.io/rebalance=stop to stop it";
@@ -17,6 +20,14 @@ pub(super) const STOPPED_BY_DELETION: &str = "Deleted before anything was carrie
 pub(super) const PAUSED: &str =
     "Paused by strimzi.io/pause-reconciliation; what runs in Cruise Control goes on unobserved";
 pub(super) const STOPPING: &str = "Cruise Control was told to stop; waiting until nothing of it runs any more";
+/// Longer than any plan takes: whoever computes for so long has most likely got stuck.
+pub(super) const SLOW: Duration = Duration::from_secs(600);
+pub(super) const SLOW_PROPOSAL: &str = "Cruise Control has been making this proposal for more than ten minutes: look at its log, \
+     and annotate strimzi.io/rebalance=refresh to ask again, or =stop to give up";
+pub(super) const SLOW_EXECUTION: &str = "Cruise Control has been planning the execution for more than ten minutes, and nothing moves \
+     yet: look at its log, or restart it";
+pub(super) const NAMELESS_TASK: &str = "Cruise Control makes a proposal, but does not say under which User-Task-ID, so nobody can fetch \
+     it; it is asked again. Look for something on the way to it that removes headers";
 pub(super) const UNREADABLE_PLAN: &str = "Cruise Control finished the proposal, but its answer cannot be read; annotate strimzi.io/rebalance=refresh to ask again";
 pub(super) const MUTE_PROPOSAL: &str = "Cruise Control could not make a proposal, and no longer says why; annotate \
      strimzi.io/rebalance=refresh to ask again";
@@ -49,6 +60,41 @@ pub(super) fn trimmed(text: &str) -> String {
 
 pub(super) fn bare_status(status: u16) -> String {
     format!("Cruise Control answered with status {status} and nothing else")
+}
+
+/// An answer that is none of Cruise Control's. What answers is perhaps something else.
+pub(super) fn garbled(what: &str) -> String {
+    format!(
+        "Cruise Control's answer makes no sense: {what}. Look at its log, and at what else may answer in its place (a \
+         proxy, another image in spec.cruiseControl); then annotate {REBALANCE}=refresh to ask again"
+    )
+}
+
+/// Nobody was reached, and if the certificate is why, what to compare.
+pub(super) fn unreachable(what: String) -> String {
+    // As rustls says it, whatever is wrong with the certificate.
+    match what.contains("invalid peer certificate") {
+        true => format!(
+            "{what}. Cruise Control's certificate is not of the authority in the Secret <cluster>-cluster-ca-cert: \
+             compare the two; the operator makes both anew if they are deleted"
+        ),
+        false => what,
+    }
+}
+
+/// A proposal that is refused for good: in terms of the resource, and with the way on.
+pub(super) fn refused(why: &str) -> String {
+    let words = [
+        ("Add skip_hard_goal_check=true parameter", "Set spec.skipHardGoalCheck: true"),
+        ("skip_hard_goal_check=true", "spec.skipHardGoalCheck: true"),
+        ("use_ready_default_goals", "goals that are ready"),
+    ];
+    let why = words.iter().fold(why.trim_end_matches('.').to_owned(), |why, (theirs, ours)| why.replace(theirs, ours));
+    let needs = match why.contains("not known one by one") {
+        true => ": spec.rebalanceDisk and mode remove-disks need JBOD storage, with more than one volume a broker",
+        false => "",
+    };
+    format!("{why}{needs}. Edit the spec, or mend what it names and annotate {REBALANCE}=refresh")
 }
 
 pub(super) fn denied(status: u16) -> String {
@@ -88,11 +134,13 @@ pub(super) fn proposal(summary: &Summary) -> String {
 }
 
 /// The commands that a state understands.
-pub(super) fn valid_asks(state: RebalanceState, deleting: bool) -> &'static [&'static str] {
+pub(super) fn valid_asks(state: RebalanceState, deleting: bool, auto_approved: bool) -> &'static [&'static str] {
     match state {
         RebalanceState::PendingProposal | RebalanceState::Rebalancing if deleting => &["stop"],
         _ if deleting => &[],
         RebalanceState::PendingProposal | RebalanceState::Rebalancing => &["stop", "refresh"],
+        // What would go on by itself can also be stopped.
+        RebalanceState::ProposalReady if auto_approved => &["approve", "refresh", "stop"],
         RebalanceState::ProposalReady => &["approve", "refresh"],
         RebalanceState::Stopped | RebalanceState::NotReady | RebalanceState::Ready => &["refresh"],
         RebalanceState::New | RebalanceState::ReconciliationPaused => &[],
@@ -109,8 +157,8 @@ pub(super) fn written(ask: &Ask) -> &str {
     }
 }
 
-pub(super) fn invalid_ask(ask: &Ask, state: RebalanceState, deleting: bool) -> String {
-    let valid = valid_asks(state, deleting).join(", ");
+pub(super) fn invalid_ask(ask: &Ask, state: RebalanceState, deleting: bool, auto_approved: bool) -> String {
+    let valid = valid_asks(state, deleting, auto_approved).join(", ");
     let being_deleted = if deleting { " that is being deleted" } else { "" };
     let supported =
         if valid.is_empty() { "there are none; remove it".to_owned() } else { format!("valid are: {valid}") };
@@ -121,10 +169,12 @@ pub(super) fn outdated(why: &str) -> String {
     format!("The approved proposal was not carried out: {why}. Look at the new one and approve it")
 }
 
-pub(super) fn not_enough_data(why: &str) -> String {
+pub(super) fn not_enough_data(why: &str, first_window: Duration) -> String {
+    let seconds = first_window.as_secs();
+    let window = if seconds < 120 { format!("{seconds} seconds") } else { format!("{} minutes", seconds.div_ceil(60)) };
     format!(
         "Cruise Control has not measured enough yet, and is asked again by itself: {why}. Its first window is full \
-         after partition.metrics.window.ms, five minutes unless configured otherwise"
+         {window} (partition.metrics.window.ms) after it began to measure"
     )
 }
 
@@ -177,13 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_speaks_of_the_spec_and_says_how_to_go_on() {
+        let why = "Missing hard goals [A] in the provided goals: [B]. Add skip_hard_goal_check=true parameter to ignore this sanity check.";
+        assert_eq!(
+            refused(why),
+            "Missing hard goals [A] in the provided goals: [B]. Set spec.skipHardGoalCheck: true to ignore this \
+             sanity check. Edit the spec, or mend what it names and annotate strimzi.io/rebalance=refresh"
+        );
+    }
+
+    #[test]
     fn an_invalid_command_says_what_is_valid() {
         assert_eq!(
-            invalid_ask(&Ask::Unknown("aprove".into()), RebalanceState::ProposalReady, false),
+            invalid_ask(&Ask::Unknown("aprove".into()), RebalanceState::ProposalReady, false, false),
             "Annotation strimzi.io/rebalance=aprove has no effect in state ProposalReady; valid are: approve, refresh"
         );
         assert_eq!(
-            invalid_ask(&Ask::Refresh, RebalanceState::Rebalancing, true),
+            invalid_ask(&Ask::Refresh, RebalanceState::Rebalancing, true, false),
             "Annotation strimzi.io/rebalance=refresh has no effect in state Rebalancing that is being deleted; \
              valid are: stop"
         );

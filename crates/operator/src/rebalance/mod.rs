@@ -46,4 +46,5 @@ pub use observe::{Blocked, Cluster, Engine, FoundKafka, Observation};
 pub use queue::Other;
 pub use request::Planning;
 pub(crate) use result::megabytes;
+pub(crate) use state::before_any_pause;
 pub use template::Template;

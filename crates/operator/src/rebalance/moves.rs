@@ -13,7 +13,8 @@ const SHOWN: usize = 20;
 pub(super) fn json(result: &OptimizationResult) -> Option<String> {
     let mut sized: Vec<(u64, &Proposal)> =
         result.proposals.iter().flatten().filter_map(|proposal| Some((proposal.bytes?, proposal))).collect();
-    if sized.is_empty() {
+    // A plan in which nothing moves has none, which is not the same as not knowing.
+    if sized.is_empty() && !result.proposals.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     let name = |proposal: &Proposal| (proposal.topic_partition.topic.clone(), proposal.topic_partition.partition);
@@ -130,6 +131,6 @@ mod tests {
         assert_eq!(shown_many.as_array().unwrap().len(), SHOWN);
         assert_eq!(shown_many[0]["partition"], 0, "of equal ones the first by name");
         assert_eq!(shown(vec![proposal(0, [0, 1], [2, 1], "RackAwareGoal", None)]), None);
-        assert_eq!(shown(vec![]), None);
+        assert_eq!(shown(vec![]), Some(json!([])), "nothing moves, and that is known");
     }
 }

@@ -1,5 +1,7 @@
 //! Everything that a decision may depend on, read once.
 
+use std::time::Duration;
+
 use evenkeel_api::{KafkaRebalance, Reason};
 use jiff::Timestamp;
 
@@ -63,6 +65,8 @@ pub struct Engine {
     pub is_ours: bool,
     /// A Secret without which it cannot be asked, if one is missing or has not what it should have.
     pub missing_secret: Option<String>,
+    /// How long it measures before it first plans.
+    pub first_window: Duration,
 }
 
 /// Why something cannot be done now, though nothing is wrong with the resource's spec.
@@ -87,6 +91,11 @@ impl Observation {
             FoundKafka::There(cluster) => cluster.engine.as_ref(),
             _ => None,
         }
+    }
+
+    /// How long the engine measures before it first plans.
+    pub(super) fn first_window(&self) -> Duration {
+        self.engine().map(|engine| engine.first_window).unwrap_or_default()
     }
 
     /// Why the engine cannot be asked how something stands.

@@ -42,14 +42,17 @@ impl Other {
         let none = Default::default();
         let notes = resource.metadata.annotations.as_ref().unwrap_or(&none);
         let proposal_ready = standing.state == RebalanceState::ProposalReady;
+        // Nobody looks at a paused one, so its run may be over long ago; what really runs is met at the engine.
+        let paused = annotations::is_paused(notes) && resource.metadata.deletion_timestamp.is_none();
         // Whoever cannot move on must not hold up those behind.
         let moves_on = resource.metadata.deletion_timestamp.is_none()
-            && !annotations::is_paused(notes)
+            && !paused
             && (annotations::is_auto_approved(notes) || annotations::ask(notes) == Some(annotations::Ask::Approve));
         let warning = standing.warning(Reason::WaitingForOtherRebalance).filter(|_| proposal_ready && moves_on);
         Self {
             name: resource.metadata.name.clone().unwrap_or_default(),
-            runs: standing.state == RebalanceState::Rebalancing || (proposal_ready && finalizer::is_on(resource)),
+            runs: !paused
+                && (standing.state == RebalanceState::Rebalancing || (proposal_ready && finalizer::is_on(resource))),
             // A time that cannot be read is taken for an old one.
             waits_since: warning.map(|warning| warning.since().unwrap_or(Timestamp::UNIX_EPOCH)),
         }
@@ -117,6 +120,7 @@ mod tests {
         assert!(!waits(resource("a", "c", "ProposalReady", None, &approve)));
         let paused = [approve[0], ("strimzi.io/pause-reconciliation", "true")];
         assert!(!waits(resource("a", "c", "ProposalReady", since, &paused)), "a paused one holds nobody up");
+        assert!(!Other::of(&resource("a", "c", "Rebalancing", None, &paused)).runs, "nor does what it began");
         let mut submitting = resource("a", "c", "ProposalReady", None, &approve);
         submitting.metadata.finalizers = Some(vec![annotations::REBALANCE_FINALIZER.to_owned()]);
         assert!(Other::of(&submitting).runs, "perhaps submitted counts as running");

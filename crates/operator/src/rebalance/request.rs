@@ -164,6 +164,12 @@ fn log_dirs(volumes: &[BrokerVolumes]) -> Result<LogDirs, String> {
         );
     }
     let ids: Vec<i32> = volumes.iter().map(|entry| entry.broker_id).collect();
+    if ids.iter().any(|id| *id < 0) {
+        return Err(
+            "spec.moveReplicasOffVolumes has an entry without a brokerId, or with a negative one: mend or remove it"
+                .to_owned(),
+        );
+    }
     distinct("spec.moveReplicasOffVolumes", &ids)?;
     let mut dirs = LogDirs::new();
     for BrokerVolumes { broker_id, volume_ids, .. } in volumes {

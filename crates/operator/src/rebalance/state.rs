@@ -5,10 +5,18 @@
 
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, KafkaRebalance, KafkaRebalanceStatus, Reason};
+use jiff::Timestamp;
 use uuid::Uuid;
 
 const TRUE: &str = "True";
 const UNKNOWN: &str = "Unknown";
+
+/// The state of a resource, that before the pause if it is paused, and since when.
+pub(crate) fn before_any_pause(resource: &KafkaRebalance) -> (RebalanceState, Option<Timestamp>) {
+    let standing = Standing::of(resource);
+    let since = standing.condition().and_then(Condition::since);
+    (standing.state, since)
+}
 
 /// Where a rebalance stands.
 #[derive(Clone, Debug)]

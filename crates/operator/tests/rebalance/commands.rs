@@ -16,7 +16,7 @@ const NAME: &str = "my-rebalance";
 
 /// The ConfigMap of a rebalance that moves data.
 async fn of_a_run() -> ConfigMap {
-    let stage = Stage::new().await;
+    let stage = Stage::embedded().await;
     let _operator = stage.operator();
     stage.run(NAME).await;
     let has_estimate = || async { stage.data(NAME, "estimatedTimeToCompletionInMinutes").await.is_some() };

@@ -1,7 +1,5 @@
 //! A KafkaRebalance that is deleted while something of it runs waits for it, and nothing ever waits for ever.
 
-use std::time::Duration;
-
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, Reason, annotations};
 use k8s_openapi::api::core::v1::Namespace;
@@ -9,13 +7,11 @@ use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::stage::{CLUSTER, NAMESPACE, Stage, finalizers, warning};
+use crate::stage::{CLUSTER, Stage, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
 
-#[tokio::test(start_paused = true)]
-async fn a_deletion_waits_for_the_end_and_goes_on_reporting() {
-    let stage = Stage::new().await;
+pub async fn a_deletion_waits_for_the_end_and_goes_on_reporting(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.delete(NAME).await;
@@ -32,9 +28,7 @@ async fn a_deletion_waits_for_the_end_and_goes_on_reporting() {
     assert_eq!(stage.brokers.holders().len(), 4, "the run came to its end");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_run_can_still_be_stopped() {
-    let stage = Stage::new().await;
+pub async fn a_deleted_run_can_still_be_stopped(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.delete(NAME).await;
@@ -44,9 +38,7 @@ async fn a_deleted_run_can_still_be_stopped() {
     assert!(told.contains(&"Stopped".to_owned()) && !told.contains(&"Ready".to_owned()), "{told:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_proposal_holds_nothing() {
-    let stage = Stage::new().await;
+pub async fn a_proposal_holds_nothing(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
@@ -55,9 +47,7 @@ async fn a_proposal_holds_nothing() {
     assert!(stage.is_gone(NAME).await, "nothing holds it");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone() {
-    let mut stage = Stage::new().await;
+pub async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone(mut stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.stop_engine();
@@ -66,41 +56,35 @@ async fn a_deletion_does_not_wait_for_a_kafka_that_is_gone() {
     stage.until("it is gone", || stage.is_gone(NAME)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kafka_that_goes_after_the_deletion_lets_go_too() {
-    let mut stage = Stage::new().await;
+pub async fn a_kafka_that_goes_after_the_deletion_lets_go_too(mut stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.delete(NAME).await;
     stage.stop_engine();
     stage.until_warned(NAME, Reason::CruiseControlRestException).await;
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.linger(600).await;
     assert!(!stage.is_gone(NAME).await, "an engine that is away may come back");
     stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
     stage.until("it is gone", || stage.is_gone(NAME)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_namespace_that_goes_takes_it_along() {
-    let mut stage = Stage::new().await;
+pub async fn a_namespace_that_goes_takes_it_along(mut stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.stop_engine();
-    Api::<Namespace>::all(stage.client.clone()).delete(NAMESPACE, &DeleteParams::default()).await.unwrap();
+    Api::<Namespace>::all(stage.client.clone()).delete(&stage.namespace, &DeleteParams::default()).await.unwrap();
     // What a cluster's own controller does.
     stage.delete(NAME).await;
     stage.until("it is gone", || stage.is_gone(NAME)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_generated_one_that_has_not_begun_is_stopped_and_left_to_its_maker() {
-    let stage = Stage::new().await;
+pub async fn a_generated_one_that_has_not_begun_is_stopped_and_left_to_its_maker(stage: Stage) {
     stage.create(NAME, |it| it["metadata"]["finalizers"] = json!([annotations::AUTO_REBALANCING_FINALIZER])).await;
     let _operator = stage.operator();
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
     stage.delete(NAME).await;
     stage.until_state(NAME, RebalanceState::Stopped).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    stage.linger(60).await;
     let left = stage.get(NAME).await;
     assert_eq!(finalizers(&left), [annotations::AUTO_REBALANCING_FINALIZER]);
 }

@@ -3,13 +3,30 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+mod authority;
 mod cluster;
 mod commands;
 mod crashes;
 mod deletion;
+mod misbehaviour;
 #[path = "../clusters/rights.rs"]
 mod rights;
 mod seams;
 mod stage;
 mod stories;
+mod suite;
 mod trouble;
+
+mod arm {
+    use crate::stage::Stage;
+
+    pub async fn embedded(_: &str) -> Stage {
+        Stage::embedded().await
+    }
+}
+
+/// What is told here on an embedded server, in paused time, is told on a real one by the suite
+/// `rebalances_on_a_real_server` of `testkit`.
+mod embedded_arm {
+    crate::suite::suite!([#[tokio::test(start_paused = true)]] embedded);
+}

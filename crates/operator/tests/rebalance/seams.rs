@@ -12,7 +12,7 @@ use futures::StreamExt;
 use futures::future::pending;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tower::{BoxError, ServiceExt, service_fn};
 
@@ -109,7 +109,7 @@ impl Fate {
 
     /// A client of the API server whose every write passes here. Looking changes nothing, so to die before it is to die
     /// after whatever came before it.
-    pub fn kube(&self, server: Router) -> kube::Client {
+    pub fn kube(&self, server: Server) -> kube::Client {
         let fate = self.clone();
         let service = service_fn(move |request: Request<kube::client::Body>| {
             let (fate, server) = (fate.clone(), server.clone());
@@ -119,12 +119,15 @@ impl Fate {
                 fate.lock().rights.extend(asks);
                 let writes = request.method() != Method::GET;
                 let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-                let call = writes.then(|| format!("{} {}", request.method(), request.uri().path()));
+                let (request, call) = match writes {
+                    true => named(request).await,
+                    false => (request, None),
+                };
                 if writes && fate.once_in(6) {
                     return Ok(conflict());
                 }
                 let lost = fate.once_in(if writes { 12 } else { 40 });
-                let Ok(answer) = fate.let_happen(call, server.oneshot(request)).await;
+                let answer = fate.let_happen(call, server.ask(request)).await?;
                 match lost {
                     true => Err(BoxError::from("connection reset")),
                     false if watches => Ok(answer.map(|body| fate.breaking_off(body))),
@@ -134,6 +137,43 @@ impl Fate {
         });
         kube::Client::new(service, "default")
     }
+}
+
+/// An API server: ours, without a socket, or any other.
+#[derive(Clone)]
+pub enum Server {
+    Embedded(Router),
+    #[allow(dead_code, reason = "only where there is such a server")]
+    Elsewhere(kube::Client),
+}
+
+impl Server {
+    async fn ask(self, request: Request<kube::client::Body>) -> Result<Response<Body>, BoxError> {
+        match self {
+            Self::Embedded(router) => match router.oneshot(request).await {
+                Ok(answer) => Ok(answer),
+                Err(never) => match never {},
+            },
+            Self::Elsewhere(client) => Ok(client.send(request).await?.map(Body::new)),
+        }
+    }
+}
+
+/// A write, and what to call it: by what is written where, and by what of it decides how the story goes on. Two that
+/// are called the same, one after the same other, leave the same behind.
+async fn named(request: Request<kube::client::Body>) -> (Request<kube::client::Body>, Option<String>) {
+    let (head, body) = request.into_parts();
+    let bytes = body.collect_bytes().await.unwrap_or_default();
+    let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let metadata = &sent["metadata"];
+    let what = match (&head.method, &sent["status"]) {
+        (&Method::PUT, status) => status["conditions"][0]["type"].to_string(),
+        (&Method::PATCH, _) if metadata["finalizers"].is_array() => format!("finalizers {}", metadata["finalizers"]),
+        (&Method::PATCH, _) if metadata["annotations"].is_object() => "annotations".to_owned(),
+        _ => String::new(),
+    };
+    let call = format!("{} {} {what}", head.method, head.uri.path()).trim_end().to_owned();
+    (Request::from_parts(head, kube::client::Body::from(bytes.to_vec())), Some(call))
 }
 
 impl Fate {
@@ -183,7 +223,9 @@ impl Routed {
     }
 
     async fn ask(self, request: Request<Full<bytes::Bytes>>) -> Result<Response<Body>, EngineError> {
-        let call = Some(format!("engine {} {}", request.method(), request.uri().path()));
+        let executes = request.uri().query().is_some_and(|query| query.contains("dryrun=false"));
+        let what = if executes { " executes" } else { "" };
+        let call = Some(format!("engine {} {}{what}", request.method(), request.uri().path()));
         let lost = self.fate.once_in(10);
         let answering = async {
             let Some(router) = self.router.lock().unwrap().clone() else {

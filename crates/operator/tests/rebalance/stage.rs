@@ -11,7 +11,7 @@ use evenkeel_apiserver::http::{Options, Shared, router};
 use evenkeel_engine::engine::Running;
 use evenkeel_operator::figures::Figures;
 use evenkeel_operator::rebalance::controller;
-use evenkeel_operator::seams::{Clock, Context};
+use evenkeel_operator::seams::{Clock, Context, Engines};
 use evenkeel_operator::settings::Settings;
 use evenkeel_rest::Answer;
 use evenkeel_rest::body::UserTask;
@@ -30,15 +30,20 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cluster::Brokers;
-use crate::seams::{Fate, Routed};
+use crate::seams::{Fate, Routed, Server};
 
-pub const NAMESPACE: &str = "kafka";
 pub const CLUSTER: &str = "my-cluster";
 const PATIENCE: Duration = Duration::from_secs(900);
+/// As long as anybody waits in real time to see that nothing happens.
+const LINGER: Duration = Duration::from_secs(10);
 
 pub struct Stage {
     pub brokers: Brokers,
-    server: Router,
+    /// A namespace of its own: a real server has only one life for all stories.
+    pub namespace: String,
+    server: Server,
+    /// What the operator looks after: everything, unless it has to share the server.
+    settings: Settings,
     /// A client that is not the operator's.
     pub client: Client,
     clock: Clock,
@@ -68,37 +73,62 @@ impl Operator {
 }
 
 impl Stage {
-    /// Everything there, and the Kafka is ready.
-    pub async fn new() -> Self {
+    /// Everything there, and the Kafka is ready: on an embedded API server, for paused time.
+    pub async fn embedded() -> Self {
         let brokers = Brokers::new();
         let start = Timestamp::from_millisecond(brokers.wall_clock()).unwrap();
         let moments = Box::new(Simulated::new(start, 7));
         let server = router(Shared::new(Options { moments, ..Options::default() }));
         let client = Client::new(server.clone(), "default");
+        for crd in crds() {
+            let api = Api::<CustomResourceDefinition>::all(client.clone());
+            api.create(&PostParams::default(), &crd).await.unwrap();
+        }
+        Self::on(brokers, Server::Embedded(server), client, "kafka", Settings::default()).await
+    }
+
+    /// The same on any server that knows our kinds, in a namespace that nobody else has. Time passes there.
+    #[allow(dead_code, reason = "only where there is such a server")]
+    pub async fn elsewhere(client: Client, namespace: &str) -> Self {
+        let settings = Settings { namespaces: vec![namespace.to_owned()], ..Settings::default() };
+        Self::on(Brokers::new(), Server::Elsewhere(client.clone()), client, namespace, settings).await
+    }
+
+    async fn on(brokers: Brokers, server: Server, client: Client, namespace: &str, settings: Settings) -> Self {
         let (engine, running) = brokers.engine();
+        let start = Timestamp::from_millisecond(brokers.wall_clock()).unwrap();
         let stage = Self {
-            brokers,
-            server,
-            client,
             clock: Clock::simulated(start),
+            brokers,
+            namespace: namespace.to_owned(),
+            server,
+            settings,
+            client,
             engine: Arc::new(Mutex::new(Some(engine))),
             running: Some(running),
         };
-        for crd in crds() {
-            let api = Api::<CustomResourceDefinition>::all(stage.client.clone());
-            api.create(&PostParams::default(), &crd).await.unwrap();
-        }
         let namespaces = Api::<Namespace>::all(stage.client.clone());
-        create(&namespaces, json!({"metadata": {"name": NAMESPACE}})).await;
+        create(&namespaces, json!({"metadata": {"name": namespace}})).await;
         stage.create_kafka().await;
         stage
+    }
+
+    /// Whether time passes only as fast as something happens.
+    pub fn is_paused(&self) -> bool {
+        matches!(self.server, Server::Embedded(_))
+    }
+
+    /// Lets seconds pass in which nothing is to happen; where they really pass, fewer.
+    pub async fn linger(&self, seconds: u64) {
+        let asked = Duration::from_secs(seconds);
+        tokio::time::sleep(if self.is_paused() { asked } else { asked.min(LINGER) }).await;
     }
 
     pub fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
-        Api::namespaced(self.client.clone(), NAMESPACE)
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
     pub async fn create_kafka(&self) {
@@ -122,8 +152,14 @@ impl Stage {
     }
 
     pub fn operator_with(&self, fate: Fate) -> Operator {
-        let mut context = Context::new(fate.kube(self.server.clone()), Settings::default());
-        context.engines = Arc::new(Routed::new(&self.engine, &fate));
+        let engines = Arc::new(Routed::new(&self.engine, &fate));
+        self.operator_over(fate, engines)
+    }
+
+    /// One that reaches engines in another way.
+    pub fn operator_over(&self, fate: Fate, engines: Arc<dyn Engines>) -> Operator {
+        let mut context = Context::new(fate.kube(self.server.clone()), self.settings.clone());
+        context.engines = engines;
         context.clock = self.clock;
         let figures = Arc::clone(&context.figures);
         let task = tokio::spawn(controller::run(context));
@@ -134,6 +170,11 @@ impl Stage {
     pub fn stop_engine(&mut self) {
         *self.engine.lock().unwrap() = None;
         self.running = None;
+    }
+
+    /// Something else answers in the engine's place, which goes on.
+    pub fn replace_engine(&self, other: Router) -> Router {
+        self.engine.lock().unwrap().replace(other).expect("it was there")
     }
 
     /// It is unreachable, and goes on.

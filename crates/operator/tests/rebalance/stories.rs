@@ -1,11 +1,11 @@
 //! What a user does with a KafkaRebalance, and what comes of it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{KafkaRebalance, Reason, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rights;
@@ -18,9 +18,7 @@ fn number(resource: &KafkaRebalance, key: &str) -> Option<u64> {
     resource.status.as_ref()?.optimization_result.as_ref()?.get(key)?.as_u64()
 }
 
-#[tokio::test(start_paused = true)]
-async fn ask_look_approve_follow() {
-    let stage = Stage::new().await;
+pub async fn ask_look_approve_follow(stage: Stage) {
     let operator = stage.operator();
     stage.create(NAME, |_| {}).await;
 
@@ -52,7 +50,7 @@ async fn ask_look_approve_follow() {
     assert!(!moves.is_empty() && moves.len() <= 20);
     assert!(moves[0]["bytes"].as_u64() >= moves[1]["bytes"].as_u64() && moves[0]["bytes"].as_u64() > Some(0));
     assert!(moves[0]["reason"].as_str().unwrap().contains("Goal"), "{}", moves[0]);
-    tokio::time::sleep(Duration::from_secs(300)).await;
+    stage.linger(300).await;
     assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1]), "nothing moves before it is approved");
 
     // Approved: data moves, and the ConfigMap says how far it is.
@@ -84,14 +82,15 @@ async fn ask_look_approve_follow() {
     // It stays done, and nothing is written any more.
     let version = stage.get(NAME).await.metadata.resource_version;
     let calls = operator.fate.made().len();
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    stage.linger(3600).await;
     assert_eq!(stage.get(NAME).await.metadata.resource_version, version);
     assert_eq!(operator.fate.made().len(), calls, "nobody asks or writes while nothing happens");
     rights::check(&operator.fate.rights());
     let page = operator.figures.render();
+    let namespace = &stage.namespace;
     for line in [
-        "strimzi_resources{kind=\"KafkaRebalance\",namespace=\"kafka\",selector=\"\"} 1",
-        "evenkeel_rebalances{namespace=\"kafka\",state=\"Ready\"} 1",
+        &format!("strimzi_resources{{kind=\"KafkaRebalance\",namespace=\"{namespace}\",selector=\"\"}} 1"),
+        &format!("evenkeel_rebalances{{namespace=\"{namespace}\",state=\"Ready\"}} 1"),
         "evenkeel_rebalance_seconds_count{mode=\"full\",outcome=\"Ready\",trigger=\"manual\"} 1",
         "evenkeel_engine_requests_total{answer=\"ready\",call=\"submit\"} 1",
     ] {
@@ -99,29 +98,29 @@ async fn ask_look_approve_follow() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn progress_is_never_older_than_five_seconds() {
-    let stage = Stage::new().await;
+pub async fn progress_is_never_older_than_five_seconds(stage: Stage) {
     let operator = stage.operator();
     stage
-        .create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"}))
+        .create(NAME, |it| {
+            it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
+            // Slow enough to be looked at several times.
+            it["spec"]["replicationThrottle"] = json!(1_000_000);
+        })
         .await;
     stage.until_moving(NAME).await;
     let looks = |made: &[String]| made.iter().filter(|call| call.ends_with("/state")).count();
     for _ in 0..3 {
-        let before = looks(&operator.fate.made());
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        if stage.get(NAME).await.state() != RebalanceState::Rebalancing {
-            break;
-        }
-        let new = looks(&operator.fate.made()) - before;
+        let before = (stage.data(NAME, "executorState").await, looks(&operator.fate.made()));
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        assert_eq!(stage.get(NAME).await.state(), RebalanceState::Rebalancing, "it is slow");
+        let now = stage.data(NAME, "executorState").await;
+        assert!(now.is_some() && now != before.0, "five megabytes later the ConfigMap says the same: {now:?}");
+        let new = looks(&operator.fate.made()) - before.1;
         assert!((1..=3).contains(&new), "{new} looks in five seconds");
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn auto_approval_goes_through_without_a_word() {
-    let stage = Stage::new().await;
+pub async fn auto_approval_goes_through_without_a_word(stage: Stage) {
     let _operator = stage.operator();
     stage
         .create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"}))
@@ -136,9 +135,7 @@ async fn auto_approval_goes_through_without_a_word() {
     assert_eq!(number(&again, "numReplicaMovements"), Some(0), "nothing is left to do");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stop_ends_the_run_and_keeps_what_was_known() {
-    let stage = Stage::new().await;
+pub async fn a_stop_ends_the_run_and_keeps_what_was_known(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.ask(NAME, "stop").await;
@@ -154,19 +151,20 @@ async fn a_stop_ends_the_run_and_keeps_what_was_known() {
     assert!(stage.data(NAME, "executorState").await.is_some());
     assert_eq!(stage.data(NAME, "estimatedTimeToCompletionInMinutes").await, None);
     // Never by itself.
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    stage.linger(3600).await;
     assert_eq!(stage.get(NAME).await.state(), RebalanceState::Stopped);
     // Asked again, it goes on from where it stands.
     stage.ask(NAME, "refresh").await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_refresh_brings_a_new_proposal_with_new_loads() {
-    let stage = Stage::new().await;
+pub async fn a_refresh_brings_a_new_proposal_with_new_loads(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     let first = stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.until("the finalizer is off", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
+    let old = Patch::Merge(json!({"data": {"brokerLoad.json": "of another time"}}));
+    stage.api::<ConfigMap>().patch(NAME, &PatchParams::default(), &old).await.unwrap();
     stage.ask(NAME, "refresh").await;
     let anew = || async {
         let now = stage.get(NAME).await;
@@ -174,12 +172,12 @@ async fn a_refresh_brings_a_new_proposal_with_new_loads() {
         now.state() == RebalanceState::ProposalReady && session(&now) != session(&first) && asked(&now).is_none()
     };
     stage.until("there is a new proposal", anew).await;
-    assert!(stage.data(NAME, "brokerLoad.json").await.is_some());
+    let load = stage.data(NAME, "brokerLoad.json").await.expect("loads");
+    let load: Value = serde_json::from_str(&load).expect("the loads of the new one");
+    assert!(load["2"]["replicas"]["diff"].as_i64() > Some(0), "{load}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_refresh_of_a_run_stops_it_first() {
-    let stage = Stage::new().await;
+pub async fn a_refresh_of_a_run_stops_it_first(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.ask(NAME, "refresh").await;
@@ -192,9 +190,7 @@ async fn a_refresh_of_a_run_stops_it_first() {
     assert_eq!(stage.executions().await.len(), 2, "one for each approval");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_edit_is_a_refresh() {
-    let stage = Stage::new().await;
+pub async fn an_edit_is_a_refresh(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
@@ -207,9 +203,7 @@ async fn an_edit_is_a_refresh() {
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_at_once_run_one_after_the_other() {
-    let stage = Stage::new().await;
+pub async fn two_at_once_run_one_after_the_other(stage: Stage) {
     let _operator = stage.operator();
     for name in ["first", "second"] {
         stage.create(name, |_| {}).await;
@@ -234,25 +228,21 @@ async fn two_at_once_run_one_after_the_other() {
     stage.until_state("second", RebalanceState::Ready).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_pause_loses_nothing() {
-    let stage = Stage::new().await;
+pub async fn a_pause_loses_nothing(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     let session = stage.get(NAME).await.status.unwrap().session_id;
     stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "true").await;
     let paused = stage.until_state(NAME, RebalanceState::ReconciliationPaused).await;
     assert_eq!(paused.status.unwrap().session_id, session);
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.linger(600).await;
     assert_eq!(stage.get(NAME).await.state(), RebalanceState::ReconciliationPaused);
     stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "false").await;
     stage.until_state(NAME, RebalanceState::Ready).await;
     assert_eq!(stage.executions().await.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_template_is_left_alone_and_lends_its_settings() {
-    let stage = Stage::new().await;
+pub async fn a_template_is_left_alone_and_lends_its_settings(stage: Stage) {
     let _operator = stage.operator();
     stage
         .create("template", |it| it["metadata"]["annotations"] = json!({annotations::REBALANCE_TEMPLATE: "true"}))
@@ -263,9 +253,7 @@ async fn a_template_is_left_alone_and_lends_its_settings() {
     assert!(stage.api::<ConfigMap>().get_opt("template").await.unwrap().is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn brokers_are_emptied_by_name() {
-    let stage = Stage::new().await;
+pub async fn brokers_are_emptied_by_name(stage: Stage) {
     let _operator = stage.operator();
     stage
         .create(NAME, |it| {
@@ -276,4 +264,36 @@ async fn brokers_are_emptied_by_name() {
         .await;
     stage.until_state(NAME, RebalanceState::Ready).await;
     assert!(!stage.brokers.holders().contains(&0));
+}
+
+pub async fn new_brokers_are_filled_by_name(stage: Stage) {
+    let _operator = stage.operator();
+    stage
+        .create(NAME, |it| {
+            it["spec"]["mode"] = json!("add-brokers");
+            it["spec"]["brokers"] = json!([2]);
+            it["metadata"]["annotations"] = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
+        })
+        .await;
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert!(number(&done, "numReplicaMovements") > Some(0));
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2]), "nothing goes to who was not named");
+}
+
+pub async fn no_more_is_moved_than_the_limit_says(stage: Stage) {
+    let _operator = stage.operator();
+    let notes = json!({annotations::REBALANCE_AUTO_APPROVAL: "true", annotations::MAX_DATA_MB: "45"});
+    stage.create(NAME, |it| it["metadata"]["annotations"] = notes).await;
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    let moved = number(&done, "dataToMoveMB").unwrap();
+    assert!((1..=45).contains(&moved), "{moved} MB");
+    let result = done.status.unwrap().optimization_result.unwrap();
+    assert!(result["leftUndone"]["dataToMoveMB"].as_u64() > Some(0), "{result:?}");
+}
+
+pub async fn a_limit_that_nobody_can_read_is_not_taken_for_none(stage: Stage) {
+    let _operator = stage.operator();
+    stage.create(NAME, |it| it["metadata"]["annotations"] = json!({annotations::MAX_DATA_MB: "5Gi"})).await;
+    let warned = stage.until_warned(NAME, Reason::InvalidAnnotation).await;
+    assert!(warning(&warned, Reason::InvalidAnnotation).unwrap().contains("whole number of megabytes"));
 }

@@ -1,7 +1,6 @@
 //! What is wrong with the resource or around it: said with a reason, and mended where it mends itself.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaRebalance, Reason, annotations};
@@ -25,9 +24,7 @@ async fn failed(stage: &Stage, reason: Reason) -> String {
     condition(&now).message.unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_bad_spec_is_refused_with_what_would_mend_it() {
-    let stage = Stage::new().await;
+pub async fn a_bad_spec_is_refused_with_what_would_mend_it(stage: Stage) {
     let operator = stage.operator();
     stage.create(NAME, |it| it["spec"] = json!({"mode": "add-brokers"})).await;
     assert!(failed(&stage, Reason::IllegalArgumentException).await.contains("spec.brokers"));
@@ -52,16 +49,14 @@ async fn a_bad_spec_is_refused_with_what_would_mend_it() {
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_wrong_word_is_warned_of_and_kept() {
-    let stage = Stage::new().await;
+pub async fn a_wrong_word_is_warned_of_and_kept(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
     stage.ask(NAME, "aprove").await;
     let warned = stage.until_warned(NAME, Reason::InvalidAnnotation).await;
     assert!(warning(&warned, Reason::InvalidAnnotation).unwrap().contains("valid are: approve, refresh"));
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.linger(600).await;
     let now = stage.get(NAME).await;
     assert_eq!((now.state(), asked(&now).as_deref()), (RebalanceState::ProposalReady, Some("aprove")));
     stage.ask(NAME, "approve").await;
@@ -69,9 +64,7 @@ async fn a_wrong_word_is_warned_of_and_kept() {
     assert_eq!(warning(&done, Reason::InvalidAnnotation), None);
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_cannot_begin_yet_begins_once_it_can() {
-    let stage = Stage::new().await;
+pub async fn what_cannot_begin_yet_begins_once_it_can(stage: Stage) {
     let _operator = stage.operator();
     // No label, no such Kafka, not ready, no engine, no Secret: one after the other.
     stage.create(NAME, |it| it["metadata"]["labels"] = json!({})).await;
@@ -99,9 +92,7 @@ async fn what_cannot_begin_yet_begins_once_it_can() {
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning() {
-    let stage = Stage::new().await;
+pub async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     let before = stage.get(NAME).await;
@@ -122,9 +113,7 @@ async fn an_engine_out_of_reach_mid_run_changes_nothing_but_a_warning() {
     assert_eq!(stage.executions().await.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_engine_that_restarts_mid_run_is_followed_on() {
-    let mut stage = Stage::new().await;
+pub async fn an_engine_that_restarts_mid_run_is_followed_on(mut stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.restart_engine();
@@ -133,9 +122,7 @@ async fn an_engine_that_restarts_mid_run_is_followed_on() {
     assert_eq!(stage.executions().await.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_kafka_that_is_not_ready_does_not_end_a_run() {
-    let stage = Stage::new().await;
+pub async fn a_kafka_that_is_not_ready_does_not_end_a_run(stage: Stage) {
     let _operator = stage.operator();
     stage.run(NAME).await;
     stage.set_kafka("NotReady").await;
@@ -144,9 +131,7 @@ async fn a_kafka_that_is_not_ready_does_not_end_a_run() {
     stage.until_state(NAME, RebalanceState::Ready).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_foreign_config_map_is_not_touched() {
-    let stage = Stage::new().await;
+pub async fn a_foreign_config_map_is_not_touched(stage: Stage) {
     let _operator = stage.operator();
     let foreign = json!({"metadata": {"name": NAME}, "data": {"mine": "yes"}});
     let config_maps = stage.api::<ConfigMap>();
@@ -161,13 +146,38 @@ async fn a_foreign_config_map_is_not_touched() {
     assert_eq!(done.status.unwrap().progress, None);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_config_map_that_somebody_removed_comes_back() {
-    let stage = Stage::new().await;
+pub async fn a_config_map_that_somebody_removed_comes_back(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
     stage.api::<ConfigMap>().delete(NAME, &DeleteParams::default()).await.unwrap();
     let back = || async { stage.data(NAME, "completedByteMovementPercentage").await.as_deref() == Some("0") };
     stage.until("it is there again", back).await;
+    let load = stage.data(NAME, "brokerLoad.json").await.expect("with the loads that the status points at");
+    assert!(load.contains("replicas") && stage.data(NAME, "biggestMoves.json").await.is_some());
+}
+
+pub async fn who_comes_after_one_of_the_same_name_has_its_own_load(stage: Stage) {
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.until("the finalizer is off", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
+    let mine = Patch::Merge(json!({"data": {"brokerLoad.json": "of the one before"}}));
+    stage.api::<ConfigMap>().patch(NAME, &PatchParams::default(), &mine).await.unwrap();
+    // Nobody collects garbage here, so the ConfigMap stays.
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    stage.create(NAME, |_| {}).await;
+    let second = stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    assert_eq!(warning(&second, Reason::InvalidResourceException), None, "it is not somebody else's");
+    assert!(stage.data(NAME, "brokerLoad.json").await.unwrap().contains("replicas"));
+    let owners = stage.api::<ConfigMap>().get(NAME).await.unwrap().metadata.owner_references.unwrap();
+    assert_eq!(owners.iter().map(|it| Some(it.uid.clone())).collect::<Vec<_>>(), [second.metadata.uid]);
+}
+
+pub async fn disks_that_are_not_there_cannot_be_balanced(stage: Stage) {
+    let _operator = stage.operator();
+    stage.create(NAME, |it| it["spec"] = json!({"rebalanceDisk": true})).await;
+    let why = failed(&stage, Reason::CruiseControlRestException).await;
+    assert!(why.contains("JBOD") && why.contains("refresh"), "{why}");
 }

@@ -131,9 +131,10 @@ struct WithMessage {
 /// Says what an answer means. The content type is only mentioned when the body cannot be read: servers and what stands
 /// before them get it wrong too often to believe it.
 pub fn classify<T: DeserializeOwned>(status: u16, content_type: &str, body: &[u8]) -> Answer<T> {
-    if let Ok(error) = json::from_slice::<WithMessage>(body) {
-        return Answer::failed(status, error.error_message);
-    }
+    let no_message = match json::from_slice::<WithMessage>(body) {
+        Ok(error) => return Answer::failed(status, error.error_message),
+        Err(why) => why,
+    };
     let unreadable =
         |source| Answer::Unintelligible(Error::Unreadable { status, content_type: content_type.to_owned(), source });
     match status {
@@ -142,7 +143,11 @@ pub fn classify<T: DeserializeOwned>(status: u16, content_type: &str, body: &[u8
         // Without an error body it is the web server that speaks, not the application.
         401 | 403 => Answer::Unauthorised { status },
         502..=504 => Answer::Unreachable(Error::Gateway { status }),
-        _ => Answer::failed(status, beginning(body)),
+        _ => match Answer::failed(status, beginning(body)) {
+            // Nor does anybody know whether the application did what it was asked before something failed.
+            Answer::Refused { status: 500.., .. } => unreadable(no_message),
+            answer => answer,
+        },
     }
 }
 

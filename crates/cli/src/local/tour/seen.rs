@@ -84,9 +84,13 @@ impl<W: Write> Guide<W> {
 
     /// How far a rebalance has come, in its own words and in percent of the data.
     pub(crate) async fn progress(&self, name: &str) -> anyhow::Result<Option<u8>> {
-        let map = self.api::<ConfigMap>().get_opt(name).await.context("could not read the progress")?;
-        let percent = map.and_then(|map| map.data?.get(PERCENT_DONE)?.parse::<u8>().ok());
-        Ok(percent)
+        Ok(self.told_beside(name, PERCENT_DONE).await?.and_then(|text| text.parse().ok()))
+    }
+
+    /// What the ConfigMap beside a rebalance says under a key.
+    pub(crate) async fn told_beside(&self, name: &str, key: &str) -> anyhow::Result<Option<String>> {
+        let map = self.api::<ConfigMap>().get_opt(name).await.context("could not read the ConfigMap of a rebalance")?;
+        Ok(map.and_then(|map| map.data?.remove(key)))
     }
 
     /// From which state to which automatic rebalancing went, in order, as the events of the Kafka tell it.

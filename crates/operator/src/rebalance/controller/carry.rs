@@ -107,11 +107,14 @@ impl<'a> Hand<'a> {
     async fn write_config_map(&mut self, wanted: &ConfigMap) -> Result<(), Error> {
         let failed = Error::writing("the ConfigMap");
         let written = match &self.sight.seen.config_map {
-            FoundConfigMap::Ours(found) => {
+            FoundConfigMap::Ours(found) | FoundConfigMap::Inherited(found) => {
                 let mut data: Map<String, Value> = found.keys().map(|key| (key.clone(), Value::Null)).collect();
                 data.extend(wanted.data.iter().flatten().map(|(key, value)| (key.clone(), json!(value))));
                 let version = &self.sight.versions.config_map;
-                let metadata = json!({ "resourceVersion": version, "labels": wanted.metadata.labels });
+                let mut metadata = json!({ "resourceVersion": version, "labels": wanted.metadata.labels });
+                if matches!(self.sight.seen.config_map, FoundConfigMap::Inherited(_)) {
+                    metadata["ownerReferences"] = json!(wanted.metadata.owner_references);
+                }
                 let patch = Patch::Merge(json!({ "metadata": metadata, "data": data }));
                 self.config_maps.patch(&self.name, &params(), &patch).await
             }

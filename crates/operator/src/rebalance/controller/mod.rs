@@ -90,8 +90,13 @@ async fn look_after(context: Context, namespace: Option<String>) {
     controller
         .run(reconcile, pause, shell)
         .for_each(|ended| async move {
-            if let Err(error) = ended {
-                tracing::debug!(error = told(&error), "a reconciliation of a KafkaRebalance failed");
+            match ended {
+                Ok(_) => {}
+                // As long as they cannot be watched nobody is looked after.
+                Err(error @ controller::Error::QueueError(_)) => {
+                    tracing::warn!(error = told(&error), "KafkaRebalances, or what is around them, cannot be watched");
+                }
+                Err(error) => tracing::debug!(error = told(&error), "a reconciliation of a KafkaRebalance failed"),
             }
         })
         .await;

@@ -122,7 +122,11 @@ async fn surroundings(context: &Context, namespace: &str, resource: &KafkaRebala
         get::<Secret>(context, namespace, Some(&ca_name), "the Secret with the cluster's authority"),
     )?;
     let access = access::read(&names, spec, api.as_ref(), ca.as_ref());
-    let engine = Engine { is_ours: access::is_ours(spec), missing_secret: access.as_ref().err().cloned() };
+    let engine = Engine {
+        is_ours: access::is_ours(spec),
+        missing_secret: access.as_ref().err().cloned(),
+        first_window: access::first_window(spec),
+    };
     let version = |secret: Option<Secret>| secret.and_then(|it| it.metadata.resource_version);
     Ok(Surroundings {
         kafka: FoundKafka::There(cluster(Some(engine))),

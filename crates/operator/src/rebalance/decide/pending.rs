@@ -1,8 +1,8 @@
 //! A proposal is being made. Asking for one changes nothing, so whatever is lost is simply asked for again.
 
-use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Condition, Reason};
 use evenkeel_rest::body::{OptimizationResult, UserTask};
 use evenkeel_rest::parameter::TaskStatus;
 use uuid::Uuid;
@@ -55,8 +55,11 @@ fn propose(round: &Round<'_>) -> Decision {
 fn proposed(round: &Round<'_>, said: &Said<Plan>) -> Decision {
     match said {
         Ok(Plan { task, result: Some(result) }) => ready(round, *task, result),
-        // Without an id nobody can follow it: it is asked for again.
-        Ok(Plan { task, result: None }) => stay(round).session(*task).after(FOLLOW),
+        Ok(Plan { task: Some(task), result: None }) => stay(round).session(Some(*task)).after(FOLLOW),
+        // Without an id nobody can follow it: it is asked for again, but each time is a task more for the engine.
+        Ok(Plan { task: None, result: None }) => {
+            stay(round).session(None).warn(Reason::CruiseControlRestException, messages::NAMELESS_TASK).back_off()
+        }
         Err(trouble) => not_proposed(round, trouble),
     }
 }
@@ -64,10 +67,13 @@ fn proposed(round: &Round<'_>, said: &Said<Plan>) -> Decision {
 fn not_proposed(round: &Round<'_>, trouble: &Trouble) -> Decision {
     match trouble.sort {
         Sort::NotEnoughData => {
-            let text = messages::not_enough_data(&trouble.text);
+            let text = messages::not_enough_data(&trouble.text, round.seen.first_window());
             stay(round).session(None).warn(Reason::NotEnoughData, text).after(RETRY)
         }
         sort if sort.passes() => stay(round).session(None).warn_trouble(trouble).back_off(),
+        Sort::Refused => Draft::fail(round, Reason::CruiseControlRestException, messages::refused(&trouble.text))
+            .session(None)
+            .rest(),
         _ => Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest(),
     }
 }
@@ -92,6 +98,9 @@ fn follow(round: &Round<'_>, task: Uuid) -> Decision {
 
 fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
     match task.status {
+        TaskStatus::Active if is_slow(round) => {
+            stay(round).warn(Reason::CruiseControlRestException, messages::SLOW_PROPOSAL).after(RETRY)
+        }
         TaskStatus::Active => stay(round).after(FOLLOW),
         TaskStatus::Completed | TaskStatus::InExecution => match task.optimization_result() {
             Some(result) => ready(round, Some(id), &result),
@@ -101,6 +110,12 @@ fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
         },
         TaskStatus::CompletedWithError => failed(round, id),
     }
+}
+
+/// Whether there should have been a proposal long ago.
+fn is_slow(round: &Round<'_>) -> bool {
+    let since = round.standing.condition().and_then(Condition::since);
+    since.is_some_and(|since| round.seen.now.duration_since(since).unsigned_abs() > messages::SLOW)
 }
 
 /// The list of tasks does not say why one failed. Its own request, with its id, does.
@@ -118,7 +133,9 @@ fn failed(round: &Round<'_>, task: Uuid) -> Decision {
         }
         // Nothing new is begun for what is to go.
         Some(Err(trouble)) if round.deleting => {
-            Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest()
+            Draft::fail(round, Reason::CruiseControlRestException, messages::refused(&trouble.text))
+                .session(None)
+                .rest()
         }
         Some(Err(trouble)) => not_proposed(round, trouble),
     }

@@ -43,10 +43,24 @@ pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
         // It would go on by itself, so there is something to stop.
         return Draft::go(round, RebalanceState::Stopped, messages::STOPPED).forget().rest();
     }
-    match approval(round) {
-        Approval::Given => execute(round),
-        Approval::Missing => stay(round).rest(),
-        Approval::Withheld(reason, message) => stay(round).warn(reason, message).rest(),
+    let draft = match approval(round) {
+        Approval::Given => return execute(round),
+        Approval::Missing => stay(round),
+        Approval::Withheld(reason, message) => stay(round).warn(reason, message),
+    };
+    // Somebody removed the ConfigMap. What it said of the proposal is with the engine, for a while.
+    match (round.standing.session, &round.seen.heard.task) {
+        (Some(task), None) if round.seen.config_map.is_lost() && round.seen.cannot_ask().is_none() => {
+            Decision::ask(Call::Follow { task, in_full: true })
+        }
+        (Some(task), Some(Ok(tasks))) => {
+            let found = tasks.iter().find(|found| found.user_task_id == task.to_string());
+            match found.and_then(UserTask::optimization_result) {
+                Some(plan) => draft.loads(&plan).rest(),
+                None => draft.rest(),
+            }
+        }
+        _ => draft.rest(),
     }
 }
 
@@ -78,7 +92,12 @@ fn approval(round: &Round<'_>) -> Approval {
 fn execute(round: &Round<'_>) -> Decision {
     let seen = round.seen;
     if let Some(blocked) = seen.cannot_start() {
-        return stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_blocked(blocked).back_off();
+        // What only this one lacks is no reason to hold up those behind it: it gives up its place.
+        let draft = match seen.template.blocked() {
+            Some(_) => stay(round),
+            None => stay(round).keep_warning(Reason::WaitingForOtherRebalance),
+        };
+        return draft.warn_blocked(blocked).back_off();
     }
     if let Some(message) = queue::wait(seen, &round.standing) {
         return wait(round, message);
@@ -137,7 +156,7 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
         }
         Sort::Outdated => void(round, trouble).again(),
         Sort::NotEnoughData => {
-            let text = messages::not_enough_data(&trouble.text);
+            let text = messages::not_enough_data(&trouble.text, round.seen.first_window());
             void(round, trouble).warn(Reason::NotEnoughData, text).after(RETRY)
         }
         _ => {

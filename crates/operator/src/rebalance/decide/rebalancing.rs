@@ -64,7 +64,7 @@ fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
         };
     };
     // The whole answer may be large, so only if something of it is missing.
-    let in_full = round.standing.status.optimization_result.is_none();
+    let in_full = round.standing.status.optimization_result.is_none() || round.seen.config_map.is_lost();
     match &heard.task {
         None => Err(Box::new(Call::Follow { task, in_full })),
         Some(Err(trouble)) => Ok(News::Unanswered(trouble)),
@@ -145,6 +145,10 @@ fn go_on(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) -> 
             && let Some(plan) = task.optimization_result()
         {
             draft = draft.plan(&plan);
+        } else if round.seen.config_map.is_lost()
+            && let Some(plan) = task.optimization_result()
+        {
+            draft = draft.loads(&plan);
         }
     }
     if round.edited
@@ -155,6 +159,9 @@ fn go_on(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) -> 
     match (news, executor) {
         (News::Unanswered(trouble), _) => draft.warn_trouble(trouble).back_off(),
         (_, Err(trouble)) => draft.warn_trouble(trouble).back_off(),
+        (News::Task(task), _) if is_slow(round, task) => {
+            draft.warn(Reason::CruiseControlRestException, messages::SLOW_EXECUTION).after(FOLLOW)
+        }
         _ => draft.after(FOLLOW),
     }
 }
@@ -190,6 +197,12 @@ fn report(round: &Round<'_>, executor: Result<&ExecutorState, &Trouble>, news: &
 
 fn is_ours(round: &Round<'_>, executor: &ExecutorState) -> bool {
     tag::runs(executor, round.seen.uid(), round.standing.session)
+}
+
+/// Whether the execution should have been planned long ago.
+fn is_slow(round: &Round<'_>, task: &UserTask) -> bool {
+    let began = Timestamp::from_millisecond(task.start_ms).unwrap_or(round.seen.now);
+    task.status == TaskStatus::Active && round.seen.now.duration_since(began).unsigned_abs() > messages::SLOW
 }
 
 fn is_unfinished(task: &UserTask) -> bool {

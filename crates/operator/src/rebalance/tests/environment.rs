@@ -9,7 +9,7 @@ use evenkeel_rest::parameter::TaskStatus;
 use serde_json::json;
 
 use super::super::{Decision, FoundConfigMap, FoundKafka, Next, Other, Sort, Template, Trouble};
-use super::scene::{Engineer, Scene, executing, execution, task, trouble};
+use super::scene::{Engineer, NOW, Scene, executing, execution, task, trouble};
 
 type Harm = Box<dyn Fn(&mut Scene)>;
 
@@ -447,4 +447,49 @@ fn the_answers_of_the_client_are_understood() {
     assert_eq!(all.executor, Some(Ok(ExecutorState::default())));
     all.stopped(Reply { task: None, answer: Answer::Ready(Message::execution_stopped()) });
     assert_eq!(all.stop, Some(Ok(())));
+}
+
+#[test]
+fn a_proposal_that_takes_too_long_is_warned_of_and_may_be_renewed() {
+    let mut scene = Scene::pending();
+    let active = Engineer::with(&[task(1, TaskStatus::Active, "x")]);
+    scene.run(&active);
+    assert_eq!(scene.warnings().len(), 0);
+    scene.seen.now = jiff::Timestamp::from_second(NOW + 601).unwrap();
+    scene.run(&active);
+    assert_eq!((scene.state(), scene.warnings()), (PendingProposal, vec!["CruiseControlRestException"]));
+    assert_eq!(scene.run(&active).status, None, "said once");
+    assert_eq!(scene.called().iter().filter(|call| **call == "propose").count(), 0);
+    scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
+    assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+}
+
+#[test]
+fn an_execution_that_is_planned_for_too_long_is_warned_of() {
+    let mut scene = Scene::rebalancing();
+    scene.seen.now = jiff::Timestamp::from_second(NOW + 700).unwrap();
+    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+    assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["CruiseControlRestException"]));
+}
+
+#[test]
+fn the_end_of_a_pause_is_told() {
+    let mut scene = Scene::rebalancing();
+    scene.annotate("strimzi.io/pause-reconciliation", "true");
+    scene.run(&Engineer::default());
+    scene.events.clear();
+    scene.annotate("strimzi.io/pause-reconciliation", "false");
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.events), (Ready, vec!["Ready".to_owned()]));
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_explained() {
+    let source: Box<dyn std::error::Error + Send + Sync> = "invalid peer certificate: UnknownIssuer".into();
+    let mut heard = super::super::Heard::default();
+    let answer = evenkeel_rest::client::Answer::Unreachable(evenkeel_rest::client::Error::Connect { source });
+    heard.looked(evenkeel_rest::client::Reply { task: None, answer });
+    let trouble = heard.executor.unwrap().unwrap_err();
+    assert_eq!(trouble.sort, Sort::Unreachable);
+    assert!(trouble.text.contains("<cluster>-cluster-ca-cert"), "{}", trouble.text);
 }

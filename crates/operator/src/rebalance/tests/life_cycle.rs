@@ -90,7 +90,8 @@ fn not_enough_data_is_waited_out() {
     scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
     assert_eq!((scene.state(), scene.session()), (PendingProposal, None));
     assert_eq!(scene.status().optimization_result, None);
-    assert!(scene.warning(Reason::NotEnoughData).unwrap().contains("0 of 1 windows"));
+    let why = scene.warning(Reason::NotEnoughData).unwrap();
+    assert!(why.contains("0 of 1 windows") && why.contains("90 seconds"), "{why}");
     scene.run(&Engineer::proposes(Engineer::ready(1)));
     assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
 }
@@ -100,7 +101,11 @@ fn a_refusal_is_final_and_says_why() {
     let mut scene = Scene::new();
     scene.run(&Engineer::proposes(trouble(Sort::Refused, "Missing hard goals [RackAwareGoal]")));
     assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
-    assert_eq!(scene.message(), "Missing hard goals [RackAwareGoal]");
+    assert_eq!(
+        scene.message(),
+        "Missing hard goals [RackAwareGoal]. Edit the spec, or mend what it names and annotate \
+         strimzi.io/rebalance=refresh"
+    );
     assert!(!scene.has_finalizer());
     let last = scene.run(&Engineer::default());
     assert_eq!((last.status, last.next), (None, Next::Rest));

@@ -8,4 +8,5 @@ mod life_cycle;
 mod pair;
 mod requests;
 pub(super) mod scene;
+mod table;
 mod world;

@@ -5,7 +5,7 @@ use evenkeel_api::rebalance::{BrokerVolumes, RebalanceMode};
 use evenkeel_rest::Request;
 
 use super::super::request;
-use super::scene::Scene;
+use super::scene::{Engineer, Scene};
 
 fn with(change: impl FnOnce(&mut KafkaRebalanceSpec)) -> Scene {
     let mut scene = Scene::new();
@@ -128,4 +128,20 @@ fn fields_of_other_modes_are_ignored() {
         spec.move_replicas_off_volumes = Some(vec![volumes(0, &[1])]);
     });
     assert_eq!(query(&scene), format!("rebalance?verbose=true&{TAG}"));
+}
+
+/// Strimzi's own definitions admit it.
+#[test]
+fn what_only_our_definitions_require_is_read_and_refused_in_words() {
+    let resource: evenkeel_api::KafkaRebalance = serde_json::from_value(serde_json::json!({
+        "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance", "metadata": {"name": "r"},
+        "spec": {"mode": "remove-disks", "moveReplicasOffVolumes": [{}]},
+        "status": {"conditions": [{}]},
+    }))
+    .expect("readable");
+    let mut scene = Scene::new();
+    scene.seen.resource.spec = resource.spec;
+    scene.run(&Engineer::default());
+    assert_eq!(scene.state(), evenkeel_api::rebalance::RebalanceState::NotReady);
+    assert!(scene.message().contains("without a brokerId"), "{}", scene.message());
 }

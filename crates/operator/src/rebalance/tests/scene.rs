@@ -1,6 +1,8 @@
 //! One KafkaRebalance and what is around it, for tests: decisions are carried out on it as a controller
 //! would, and the engine says what the test wants.
 
+use std::time::Duration;
+
 use evenkeel_api::annotations;
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason, labels};
@@ -180,7 +182,7 @@ impl Scene {
         resource.metadata.uid = Some(UID.to_owned());
         resource.metadata.generation = Some(1);
         resource.metadata.labels = Some([(labels::CLUSTER.to_owned(), "my-cluster".to_owned())].into());
-        let engine = Engine { is_ours: true, missing_secret: None };
+        let engine = Engine { is_ours: true, missing_secret: None, first_window: Duration::from_secs(90) };
         let seen = Observation {
             resource,
             namespace_terminating: false,

@@ -265,6 +265,7 @@ impl World {
     fn submit(&self, request: &Request) -> Vec<(World, Answer)> {
         assert!(!self.deleting(), "an execution was submitted after the deletion");
         assert!(request.executes());
+        assert!(self.auto || self.scene.asked() == Some("approve"), "submitted without an approval in force");
         let run = request.run().expect("a run");
         let refused = |sort| (self.clone(), Answer::Plan(trouble(sort, "no")));
         if self.engine.executor != Executor::Idle

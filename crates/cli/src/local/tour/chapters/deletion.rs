@@ -8,7 +8,7 @@ use evenkeel_api::{KafkaNodePool, KafkaRebalance, annotations};
 
 use super::super::brokers::Placement;
 use super::super::guide::{Guide, Standing};
-use super::super::seen::told;
+use super::super::seen::told as told_of;
 use super::rebalance::reach;
 use super::{POOL, gone, manifests};
 
@@ -19,6 +19,8 @@ const SLOW_SPEC: &str = "
   brokers: [3]
   replicationThrottle: 1000000
 ";
+/// The key of its ConfigMap under which the engine's own words about the run stand.
+const EXECUTOR: &str = "executorState";
 /// The one after it.
 const NAME: &str = "empty-broker-3";
 const SPEC: &str = "
@@ -33,11 +35,25 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.annotate::<KafkaRebalance>(SLOW, annotations::REBALANCE, "approve").await?;
     reach(guide, SLOW, RebalanceState::Rebalancing, "data moves").await?;
     guide.delete::<KafkaRebalance>(SLOW).await?;
+    let told = guide.told_beside(SLOW, EXECUTOR).await?;
     guide
         .throughout("it is deleted, and yet it stays, and says where it stands", async |guide| {
             let Some(found) = guide.rebalance(SLOW).await? else { return Ok(false) };
             let goes = found.metadata.deletion_timestamp.is_some();
             Ok(goes && found.state() == RebalanceState::Rebalancing)
+        })
+        .await?;
+    guide
+        .until("its progress is still told", async |guide| {
+            let percent = guide.progress(SLOW).await?;
+            let now = guide.told_beside(SLOW, EXECUTOR).await?;
+            if now.is_some() && now != told {
+                return Ok(Standing::Reached);
+            }
+            Ok(match guide.rebalance(SLOW).await? {
+                Some(found) => Standing::Not(told_of(&found), percent),
+                None => Standing::Never(format!("{SLOW} is gone")),
+            })
         })
         .await?;
 
@@ -46,7 +62,7 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide
         .until("it was stopped, and is gone", async |guide| {
             let found = guide.rebalance(SLOW).await?;
-            Ok(Standing::reached_if(found.is_none(), found.as_ref().map(told).unwrap_or_default()))
+            Ok(Standing::reached_if(found.is_none(), found.as_ref().map(told_of).unwrap_or_default()))
         })
         .await?;
     guide.until_whole().await?;

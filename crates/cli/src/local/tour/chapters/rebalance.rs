@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{KafkaRebalance, annotations};
 use serde_json::Value;
@@ -28,6 +28,12 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     reach(guide, NAME, RebalanceState::ProposalReady, "a proposal is there").await?;
     let proposal = proposal(guide).await?;
     guide.print(&proposal)?;
+    let moves =
+        guide.told_beside(NAME, "biggestMoves.json").await?.context("it does not say which moves are the biggest")?;
+    guide.tell("Its biggest moves, and why each is made:")?;
+    for line in reasons(&moves)? {
+        guide.print(&line)?;
+    }
     guide
         .throughout("nothing moves before it is approved", async |guide| {
             Ok(Placement::look(&guide.kafka).await?.moved_since(&before) == 0)
@@ -73,6 +79,21 @@ pub(super) async fn reach<W: Write>(
         .await
 }
 
+/// The biggest moves of a proposal with their reasons, a line each. One without a reason is none that a person could
+/// approve.
+fn reasons(moves: &str) -> anyhow::Result<Vec<String>> {
+    const SHOWN: usize = 3;
+    let moves: Vec<Value> = serde_json::from_str(moves).context("the biggest moves cannot be read")?;
+    ensure!(!moves.is_empty(), "there are no biggest moves");
+    let line = |it: &Value| {
+        let reason = it["reason"].as_str().filter(|reason| !reason.is_empty()).context("a move without a reason")?;
+        let topic = it["topic"].as_str().unwrap_or_default();
+        let megabytes = it["bytes"].as_f64().unwrap_or_default() / 1e6;
+        Ok(format!("  {topic}-{}, {megabytes:.0} MB: {reason}", it["partition"]))
+    };
+    moves.iter().take(SHOWN).map(line).collect()
+}
+
 /// What would move, as the resource tells it.
 async fn proposal<W: Write>(guide: &Guide<W>) -> anyhow::Result<String> {
     let found = guide.rebalance(NAME).await?.context("it is gone")?;
@@ -87,4 +108,18 @@ async fn proposal<W: Write>(guide: &Guide<W>) -> anyhow::Result<String> {
         number("onDemandBalancednessScoreBefore"),
         number("onDemandBalancednessScoreAfter"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_moves_are_told_with_their_reasons_and_one_without_is_not_passed_over() {
+        let one = r#"{"topic":"orders","partition":3,"bytes":20000000,"reason":"RackAwareGoal: so"}"#;
+        let told = reasons(&format!("[{one},{one},{one},{one}]")).unwrap();
+        assert_eq!(told, ["  orders-3, 20 MB: RackAwareGoal: so"; 3]);
+        assert!(reasons("[]").is_err() && reasons("no").is_err());
+        assert!(reasons(r#"[{"topic":"orders","partition":3,"bytes":1,"reason":""}]"#).is_err());
+    }
 }

@@ -1,0 +1,77 @@
+//! An engine behind TLS whose certificate is not of the cluster's authority: on sockets, so in real time.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use evenkeel_api::Reason;
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_kafka::Address;
+use evenkeel_operator::seams::{BoxFuture, HttpsEngines, Services};
+use evenkeel_testkit::certificates::Certificates;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Patch, PatchParams};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ServerConfig, ServerConnection};
+use serde_json::json;
+
+use crate::seams::Fate;
+use crate::stage::{CLUSTER, Stage, warning};
+
+const NAME: &str = "my-rebalance";
+
+/// Every service is at this port.
+#[derive(Debug)]
+struct At(u16);
+
+impl Services for At {
+    fn find<'a>(&'a self, _: &'a str, _: &'a str, _: u16) -> BoxFuture<'a, Result<Vec<Address>, kube::Error>> {
+        Box::pin(async move { Ok(vec![Address { host: "127.0.0.1".to_owned(), port: self.0 }]) })
+    }
+
+    fn find_pod<'a>(
+        &'a self,
+        namespace: &'a str,
+        service: &'a str,
+        _: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<Address>, kube::Error>> {
+        self.find(namespace, service, port)
+    }
+}
+
+/// Shakes hands with whoever comes. It lives as long as the tests.
+fn serve(config: ServerConfig) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = Arc::new(config);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(mut stream), Ok(mut connection)) = (stream, ServerConnection::new(Arc::clone(&config))) else {
+                return;
+            };
+            // Whoever does not trust it hangs up.
+            while connection.complete_io(&mut stream).is_ok() {}
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_explained() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path()).unwrap();
+    let port = serve(certificates.server(WebPkiClientVerifier::no_client_auth()).unwrap());
+    let stage = Stage::embedded().await;
+    // What the cluster trusts has not signed what the engine shows.
+    let other = std::fs::read_to_string(certificates.other_authority()).unwrap();
+    let patch = Patch::Merge(json!({"stringData": {"ca.crt": other}}));
+    let name = format!("{CLUSTER}-cluster-ca-cert");
+    stage.api::<Secret>().patch(&name, &PatchParams::default(), &patch).await.unwrap();
+    let _operator = stage.operator_over(Fate::default(), Arc::new(HttpsEngines::new(Arc::new(At(port)))));
+    stage.create(NAME, |_| {}).await;
+    let warned = stage.until_warned(NAME, Reason::CruiseControlRestException).await;
+    let why = warning(&warned, Reason::CruiseControlRestException).unwrap();
+    assert!(why.contains("<cluster>-cluster-ca-cert") && why.contains("UnknownIssuer"), "{why}");
+    assert_eq!(warned.state(), RebalanceState::PendingProposal, "it goes on once the two fit");
+}
