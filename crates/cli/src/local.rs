@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// [default: a temporary one]
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Begin with nothing. Every run does, so this only says it
+    #[arg(long)]
+    #[expect(dead_code, reason = "there is nothing that a run could go on with")]
+    fresh: bool,
 }
 
 /// What brokers are.

@@ -147,7 +147,7 @@ fn kubeconfig(line: &str) -> PathBuf {
 
 #[test]
 fn it_says_how_to_look_in_comes_up_and_leaves_nothing_behind() {
-    let mut run = Run::start(&[]);
+    let mut run = Run::start(&["--fresh"]);
     let first = run.until("");
     let kubeconfig = kubeconfig(&first);
     assert!(fs::read_to_string(&kubeconfig).expect("it is there").contains("https://127.0.0.1:"));

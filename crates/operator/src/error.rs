@@ -58,6 +58,9 @@ pub enum Error {
         /// Whose it should be.
         cluster: String,
     },
+    /// What automatic rebalancing wanted to do could not be done.
+    #[error(transparent)]
+    Act(Box<Self>),
     /// It took so long that somebody must have stopped answering.
     #[error("not done within {0:?}")]
     Late(Duration),
@@ -93,6 +96,7 @@ impl Error {
         let source = match self {
             Self::Read { source, .. } | Self::Write { source, .. } => source,
             Self::Reconfigure(_) | Self::Unregister { .. } | Self::Late(_) => return Remedy::Retry,
+            Self::Act(error) => return error.remedy(),
             Self::Refused(_) => return Remedy::LookAgain,
             Self::Foreign { .. } | Self::Reach(_) | Self::Endless { .. } => return Remedy::AskUser,
         };

@@ -1,6 +1,6 @@
 //! How the operator was started: Strimzi's environment variables.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use evenkeel_api::Kafka;
 
@@ -84,8 +84,17 @@ impl Settings {
         if let Some(image) = text("STRIMZI_DEFAULT_CRUISE_CONTROL_IMAGE") {
             clusters.engine_image = image;
         }
-        let images = text("STRIMZI_KAFKA_IMAGES").map(|all| crate::kafka::settings::Settings::read_images(&all));
-        clusters.kafka_images = images.unwrap_or_else(BTreeMap::new);
+        if let Some(all) = text("STRIMZI_KAFKA_IMAGES") {
+            let advice = "write `version=image` pairs, one a line, such as `4.1.0=quay.io/me/kafka:1`";
+            let images = crate::kafka::settings::Settings::read_images(&all);
+            let invalid = InvalidSetting { variable: "STRIMZI_KAFKA_IMAGES", value: all, advice };
+            clusters.kafka_images = images.ok_or(invalid)?;
+        }
+        let selector = text("STRIMZI_CUSTOM_RESOURCE_SELECTOR");
+        if let Some(value) = selector.clone().filter(|selector| pairs(selector).any(|pair| pair.is_none())) {
+            let advice = "write `name=value` pairs with commas between them: a Kafka must have all of these labels";
+            return Err(InvalidSetting { variable: "STRIMZI_CUSTOM_RESOURCE_SELECTOR", value, advice });
+        }
         clusters.operator_namespace = here.map(str::to_owned);
         let identity = text("STRIMZI_LEADER_ELECTION_IDENTITY").or_else(|| text("HOSTNAME")).unwrap_or(usual.identity);
         let elects = match text("STRIMZI_LEADER_ELECTION_ENABLED").as_deref() {
@@ -104,7 +113,7 @@ impl Settings {
             namespaces: namespaces.split(',').map(|name| name.trim().to_owned()).filter(|it| !it.is_empty()).collect(),
             reconciliation_interval: millis("STRIMZI_FULL_RECONCILIATION_INTERVAL_MS", usual.reconciliation_interval)?,
             operation_timeout: millis("STRIMZI_OPERATION_TIMEOUT_MS", usual.operation_timeout)?,
-            selector: text("STRIMZI_CUSTOM_RESOURCE_SELECTOR"),
+            selector,
             // Outside of a cluster nobody knows where a Lease would be, and nobody else runs.
             lease: lease_namespace.filter(|_| elects).map(|namespace| LeaseName { namespace, name: lease_name }),
             clusters,
@@ -115,14 +124,22 @@ impl Settings {
 
     /// Whether this Kafka is one to look after.
     pub fn selects(&self, kafka: &Kafka) -> bool {
-        let selector = self.selector.as_deref().unwrap_or_default();
         let labels = kafka.metadata.labels.as_ref();
-        selector.split(',').map(str::trim).filter(|pair| !pair.is_empty()).all(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = value.trim_start_matches('=').trim();
-            labels.and_then(|labels| labels.get(name.trim())).is_some_and(|found| found == value)
+        pairs(self.selector.as_deref().unwrap_or_default()).all(|pair| {
+            let found = pair.and_then(|(name, value)| Some((labels?.get(name)?, value)));
+            found.is_some_and(|(found, value)| found == value)
         })
     }
+}
+
+/// The labels of a selector, by name and value. None for what is no such pair: `!=`, sets and bare names are not understood.
+fn pairs(selector: &str) -> impl Iterator<Item = Option<(&str, &str)>> {
+    selector.split(',').map(str::trim).filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        let (name, value) = (name.trim(), value.strip_prefix('=').unwrap_or(value).trim());
+        let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+        (!name.is_empty() && is_plain(name) && is_plain(value)).then_some((name, value))
+    })
 }
 
 #[cfg(test)]
@@ -165,6 +182,18 @@ mod tests {
         let error = read(&[("STRIMZI_OPERATION_TIMEOUT_MS", "5s")], None).unwrap_err();
         assert_eq!(error.to_string(), "STRIMZI_OPERATION_TIMEOUT_MS is `5s`: write a whole number of milliseconds");
         assert!(read(&[("STRIMZI_LEADER_ELECTION_ENABLED", "yes")], None).is_err());
+        for (variable, value) in [
+            ("STRIMZI_KAFKA_IMAGES", "4.0.0=a\nnonsense"),
+            ("STRIMZI_KAFKA_IMAGES", "4.0.0="),
+            ("STRIMZI_CUSTOM_RESOURCE_SELECTOR", "team!=a"),
+            ("STRIMZI_CUSTOM_RESOURCE_SELECTOR", "team"),
+            ("STRIMZI_CUSTOM_RESOURCE_SELECTOR", "team in (a,b)"),
+            ("STRIMZI_CUSTOM_RESOURCE_SELECTOR", "a=b,=c"),
+        ] {
+            let error = read(&[(variable, value)], None).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{variable} is `{value}`: write ")), "{error}");
+        }
+        assert!(read(&[("STRIMZI_CUSTOM_RESOURCE_SELECTOR", "team=a, example.com/tier==1")], None).is_ok());
     }
 
     #[test]

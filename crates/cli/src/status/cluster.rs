@@ -135,7 +135,8 @@ mod tests {
         });
         let drain: KafkaRebalance = serde_json::from_value(json!({
             "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance",
-            "metadata": {"name": "c-auto-rebalancing-remove-brokers"}, "spec": {"brokers": [3, 4]},
+            "metadata": {"name": "c-auto-rebalancing-remove-brokers", "finalizers": ["strimzi.io/auto-rebalancing"]},
+            "spec": {"brokers": [3, 4]},
             "status": {"conditions": [{"type": "Rebalancing", "status": "True"}]},
         }))
         .unwrap();

@@ -174,15 +174,17 @@ async fn the_map_is_created_filled_and_cleared_of_what_is_over() {
     assert_eq!(shown(&client).await, data(&[(FIXABLE, ONE)]));
     map.record(id(2), &[], &[Goal::CpuCapacity]).await.unwrap();
     assert_eq!(shown(&client).await, data(&[(FIXABLE, ONE), (UNFIXABLE, TWO)]));
-    map.record(Uuid::nil(), &[], &[]).await.unwrap();
+    map.record(id(3), &[Goal::RackAware], &[]).await.unwrap();
     assert_eq!(shown(&client).await, data(&[(FIXABLE, ONE)]));
 
     let made = Api::<ConfigMap>::default_namespaced(client.clone()).get(map.name()).await.unwrap();
     assert_eq!(made.metadata.labels.unwrap()["strimzi.io/cluster"], "my");
     let version = made.metadata.resource_version;
     map.record(id(3), &[Goal::RackAware], &[]).await.unwrap();
-    let again = Api::<ConfigMap>::default_namespaced(client).get(map.name()).await.unwrap();
+    let again = Api::<ConfigMap>::default_namespaced(client.clone()).get(map.name()).await.unwrap();
     assert_eq!(again.metadata.resource_version, version, "what is there already is not written again");
+    map.record(Uuid::nil(), &[], &[]).await.unwrap();
+    assert_eq!(shown(&client).await, data(&[(FIXABLE, "")]), "it healed");
 }
 
 #[tokio::test]

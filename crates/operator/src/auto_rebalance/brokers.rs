@@ -29,6 +29,8 @@ pub struct BrokersSeen {
     pub leaving: Brokers,
     /// Whether brokers of W hold data.
     pub check: Check,
+    /// Which, in words, if they do.
+    pub left: Option<String>,
 }
 
 /// Whether brokers that are to be removed hold data.
@@ -41,6 +43,9 @@ pub enum Check {
     HasData,
     /// Kafka could not be asked. This keeps them, but is no reason to move anything.
     Unknown,
+    /// At least one does, and it has nowhere to go: those that stay are fewer than its replicas. Whoever asks for this
+    /// has to ask for something else first.
+    Stuck,
 }
 
 /// What there is to do for brokers that come and go.
@@ -67,7 +72,7 @@ pub(super) fn queue(
         None if !configured(AutoRebalanceMode::RemoveBrokers) => Brokers::new(),
         None => match seen.check {
             Check::HasData => seen.leaving.clone(),
-            Check::Clear => Brokers::new(),
+            Check::Clear | Check::Stuck => Brokers::new(),
             // Neither forgotten nor begun.
             Check::Unknown => &seen.leaving & &recorded.removals,
         },
@@ -132,6 +137,7 @@ mod tests {
         for (leaving, check, drain, configured, expected) in [
             (&[3, 4][..], Check::HasData, None, true, &[3, 4][..]),
             (&[3, 4], Check::Clear, None, true, &[]),
+            (&[3, 4], Check::Stuck, None, true, &[]),
             (&[4], Check::Unknown, None, true, &[4]),
             (&[5], Check::Unknown, None, true, &[]),
             (&[3, 4], Check::HasData, None, false, &[]),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{
-    Kafka, KafkaRebalance,
+    Kafka, KafkaRebalance, Reason,
     kafka::{AutoRebalanceMode, AutoRebalanceState},
 };
 use jiff::Timestamp;
@@ -89,7 +89,7 @@ pub fn explain(
         removals: recorded.removals,
         additions: recorded.additions,
         generated: sort_rebalances(rebalances, cluster).0,
-        modes: configured.modes.keys().map(|mode| verdict(*mode, &configured, &there)).collect(),
+        modes: configured.modes.keys().map(|mode| verdict(*mode, kafka, &configured, &there)).collect(),
         guards: guards(kafka, &configured, &tracker, &violations, now),
         failures: tracker.failures.iter().map(|(mode, failure)| (*mode, failure.message.clone())).collect(),
         last_end: tracker.last_completion,
@@ -97,9 +97,25 @@ pub fn explain(
     }
 }
 
-fn verdict(mode: AutoRebalanceMode, configured: &Configured, there: &BTreeMap<String, KafkaRebalance>) -> Mode {
+fn verdict(
+    mode: AutoRebalanceMode,
+    kafka: &Kafka,
+    configured: &Configured,
+    there: &BTreeMap<String, KafkaRebalance>,
+) -> Mode {
     let template = Template::of(mode, configured, there);
-    let goals = || template::goals_trouble(template, configured).filter(|_| mode == AutoRebalanceMode::Imbalance);
+    // What the engine really watches only the operator knows, and it has said what is wrong with that.
+    let looked = kafka.status.as_ref().filter(|status| {
+        status.observed_generation.is_some() && status.observed_generation == kafka.metadata.generation
+    });
+    let goals = || match looked {
+        _ if mode != AutoRebalanceMode::Imbalance => None,
+        None => template::goals_trouble(template, configured),
+        Some(status) => {
+            let mut said = status.conditions.iter();
+            said.find(|it| it.has_reason(Reason::InvalidRebalanceTemplateGoals)).cloned()
+        }
+    };
     Mode {
         mode,
         template: configured.modes.get(&mode).cloned().flatten(),
@@ -147,7 +163,7 @@ fn guards(
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_api::KafkaRebalanceSpec;
+    use evenkeel_api::{KafkaRebalanceSpec, annotations};
     use serde_json::{Value, json};
 
     use super::*;
@@ -183,7 +199,8 @@ mod tests {
         let failure = LastFailure { message: "it failed".into(), ..LastFailure::default() };
         tracker.failures.insert(AutoRebalanceMode::Imbalance, failure);
         let map = BTreeMap::from([("fixableAnomalies".to_owned(), "- a1: [RackAwareGoal]".to_owned())]);
-        let own = KafkaRebalance::new("c-auto-rebalancing-remove-brokers", KafkaRebalanceSpec::default());
+        let mut own = KafkaRebalance::new("c-auto-rebalancing-remove-brokers", KafkaRebalanceSpec::default());
+        own.metadata.finalizers = Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]);
         let found = explain(&kafka, &[own], Some(&map), Some(&tracker.written()), now());
         assert_eq!((found.state, found.removals.len()), (AutoRebalanceState::RebalanceOnScaleDown, 2));
         assert_eq!((found.additions.len(), found.generated.len()), (1, 1));

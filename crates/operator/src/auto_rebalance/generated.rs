@@ -1,11 +1,13 @@
 //! KafkaRebalances that automatic rebalancing makes: their names, what goes into them, and what is
 //! read from them.
 //!
-//! One is found by its name, not by its label or finalizer: a user can take those off, and a crash
-//! between taking the finalizer off and deleting leaves one without.
+//! One is found by its name, which nobody can change, and not by its label, which a user can take off.
+//! That it is ours, and not a user's of the same name, its finalizer or its owner tells: a crash between
+//! taking the finalizer off and deleting leaves one with its owner alone. A mark that would make a template
+//! of it counts for nothing while the finalizer is on: somebody waits for its end.
 
 use evenkeel_api::{
-    Condition, Kafka, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason,
+    Condition, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason,
     annotations::{self, Ask, STOPPED_FOR},
     kafka::AutoRebalanceMode,
     labels,
@@ -18,6 +20,9 @@ use super::state::Brokers;
 
 /// The longest name that Kubernetes takes.
 const LONGEST_NAME: usize = 253;
+
+/// What stands in a name between the cluster and the mode.
+const MIDDLE: &str = "-auto-rebalancing-";
 
 /// The cluster that a rebalance is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,6 +92,8 @@ pub struct Generated {
     pub stopped_for: Option<StopReason>,
     /// Whether it is to be deleted.
     pub deleting: bool,
+    /// Whether somebody has marked it as a template, which it cannot be.
+    pub marked: bool,
     /// Whether we have let go of it: it is to be deleted, and our finalizer is off. It only lingers.
     pub released: bool,
 }
@@ -116,7 +123,11 @@ impl Generated {
         let mode = mode_of_name(name, cluster)?;
         let empty = Default::default();
         let notes = metadata.annotations.as_ref().unwrap_or(&empty);
-        if annotations::is_template(notes) {
+        let held = is_held(rebalance);
+        let marked = annotations::is_template(notes);
+        let mut owners = metadata.owner_references.iter().flatten();
+        let owned = owners.any(|owner| owner.kind == "Kafka" && owner.name == cluster);
+        if !held && (marked || !owned) {
             return None;
         }
         let state = rebalance.state();
@@ -140,8 +151,8 @@ impl Generated {
             stopped_for: stopped_for
                 .and_then(|text| StopReason::ALL.into_iter().find(|reason| reason.as_str() == text)),
             deleting: metadata.deletion_timestamp.is_some(),
-            released: metadata.deletion_timestamp.is_some()
-                && !metadata.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER),
+            marked,
+            released: metadata.deletion_timestamp.is_some() && !held,
         })
     }
 
@@ -179,14 +190,21 @@ impl Generated {
     }
 }
 
-/// Whether a KafkaRebalance waits for us although the Kafka that it was made for is gone, or going: then nobody else
-/// takes our finalizer off it. What has none of ours is left alone, whatever it is called.
-pub(crate) fn is_orphaned(rebalance: &KafkaRebalance, cluster: &str, kafka: Option<&Kafka>) -> bool {
-    let waits = |name: &String| name == annotations::AUTO_REBALANCING_FINALIZER;
-    let lives_on = kafka.is_some_and(|kafka| kafka.metadata.deletion_timestamp.is_none());
-    !lives_on
-        && Generated::read(rebalance, cluster).is_some()
-        && rebalance.metadata.finalizers.iter().flatten().any(waits)
+/// The cluster that a KafkaRebalance was made for which waits for us: our finalizer is on it. Its name tells, whatever has
+/// become of its labels.
+pub(crate) fn held_for(rebalance: &KafkaRebalance) -> Option<&str> {
+    let name = rebalance.metadata.name.as_deref().filter(|_| is_held(rebalance))?;
+    let mut clusters = name.match_indices(MIDDLE).map(|(end, _)| &name[..end]);
+    clusters.find(|cluster| mode_of_name(name, cluster).is_some())
+}
+
+/// Whether a KafkaRebalance of this name would stand in the way of one that is generated for this cluster.
+pub(crate) fn is_named_like_ours(name: &str, cluster: &str) -> bool {
+    mode_of_name(name, cluster).is_some()
+}
+
+fn is_held(rebalance: &KafkaRebalance) -> bool {
+    rebalance.metadata.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER)
 }
 
 /// Why the proposal of a generated rebalance was not approved by itself: it moves too much, or nobody can read how much
@@ -217,6 +235,7 @@ impl Default for Generated {
             edited: false,
             stopped_for: None,
             deleting: false,
+            marked: false,
             released: false,
         }
     }
@@ -281,7 +300,7 @@ pub(super) fn make(recipe: &Recipe<'_>) -> KafkaRebalance {
 }
 
 fn prefix(cluster: &str) -> String {
-    format!("{cluster}-auto-rebalancing-")
+    format!("{cluster}{MIDDLE}")
 }
 
 /// The name of a generated rebalance.
@@ -362,18 +381,21 @@ mod tests {
     }
 
     #[test]
-    fn only_what_waits_for_us_is_released_when_its_kafka_goes() {
+    fn whom_it_was_made_for_is_told_by_the_name_of_what_waits_for_us() {
         let (cluster, brokers) = (cluster(), Brokers::from([3]));
         let made = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
-        let mut kafka = Kafka::new("c", Default::default());
-        assert!(is_orphaned(&made, "c", None) && !is_orphaned(&made, "c", Some(&kafka)));
-        kafka.metadata.deletion_timestamp =
-            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
-        assert!(is_orphaned(&made, "c", Some(&kafka)), "going is as good as gone");
+        assert_eq!(held_for(&made), Some("c"));
+        let mut meddled = made.clone();
+        meddled.metadata.labels = Some([(labels::CLUSTER.to_owned(), "other".to_owned())].into());
+        meddled.metadata.owner_references = None;
+        meddled.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.into(), "true".into())].into());
+        assert_eq!(held_for(&meddled), Some("c"), "whatever was done to the rest of it");
         let mut users = made.clone();
         users.metadata.finalizers = None;
-        assert!(!is_orphaned(&users, "c", None), "a user may call one so");
-        assert!(!is_orphaned(&made, "other", None));
+        assert_eq!(held_for(&users), None, "it waits for nobody");
+        let odd = Cluster { name: "a-auto-rebalancing-b".into(), ..cluster };
+        let odd = make(&recipe(&odd, AutoRebalanceMode::Imbalance, &brokers));
+        assert_eq!(held_for(&odd), Some("a-auto-rebalancing-b"));
     }
 
     #[test]
@@ -414,10 +436,26 @@ mod tests {
         for foreign in ["c-auto-rebalancing-other", "my-rebalance", "d-auto-rebalancing-add-brokers", "c"] {
             assert_eq!(ours(foreign), None, "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_user_s_of_the_same_name_is_not_ours_and_a_mark_does_not_make_it_so() {
         let (cluster, none) = (cluster(), Brokers::new());
-        let mut template = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &none));
-        template.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.into(), "true".into())].into());
+        let made = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &none));
+        let mut marked = made.clone();
+        marked.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.into(), "true".into())].into());
+        assert!(Generated::read(&marked, "c").is_some_and(|own| own.marked), "somebody waits for its end");
+        let mut let_go = made.clone();
+        let_go.metadata.finalizers = None;
+        assert!(Generated::read(&let_go, "c").is_some(), "its owner tells");
+        let mut template = marked;
+        template.metadata.finalizers = None;
         assert_eq!(Generated::read(&template, "c"), None);
+        let mut users = let_go;
+        users.metadata.owner_references = None;
+        assert_eq!(Generated::read(&users, "c"), None);
+        users.metadata.finalizers = made.metadata.finalizers;
+        assert!(Generated::read(&users, "c").is_some(), "its finalizer tells");
     }
 
     #[test]

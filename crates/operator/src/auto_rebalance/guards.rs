@@ -22,7 +22,7 @@ pub(super) const GOALS_REMEMBERED_FOR: SignedDuration = SignedDuration::from_hou
 /// The pause after a first failed attempt to empty brokers.
 const BACKOFF: SignedDuration = SignedDuration::from_secs(30);
 /// The longest such pause.
-const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(10);
 
 /// A guard that does not let a rebalance begin now.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Everything that the decision may depend on, read once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_api::{
     KafkaRebalance,
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::{
     brokers::BrokersSeen,
-    generated::{Cluster, Generated},
+    generated::{Cluster, Generated, is_named_like_ours},
     settings::Configured,
 };
 
@@ -44,6 +44,8 @@ pub struct Observation {
     pub generated: Vec<Generated>,
     /// Those that users made for it.
     pub manual: Vec<Manual>,
+    /// KafkaRebalances of others that stand under names of ours: where one of them is, none can be made.
+    pub strangers: BTreeSet<String>,
     /// The violated goals that the engine tells of, if it was asked, or why it did not tell.
     pub polled: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
     /// Data of the ConfigMap with violated goals, if it is there.
@@ -129,6 +131,13 @@ pub fn sort_rebalances<'a>(
     (generated, manual)
 }
 
+/// Those of a namespace that are named like ones of this cluster and are not: a user's, or a template.
+pub fn strangers<'a>(rebalances: impl IntoIterator<Item = &'a KafkaRebalance>, cluster: &str) -> BTreeSet<String> {
+    let foreign = rebalances.into_iter().filter(|it| Generated::read(it, cluster).is_none());
+    let names = foreign.filter_map(|it| it.metadata.name.clone());
+    names.filter(|name| is_named_like_ours(name, cluster)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use evenkeel_api::KafkaRebalanceSpec;
@@ -143,19 +152,27 @@ mod tests {
         rebalance
     }
 
+    fn ours(name: &str, cluster: Option<&str>) -> KafkaRebalance {
+        let mut rebalance = rebalance(name, cluster, None);
+        rebalance.metadata.finalizers = Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]);
+        rebalance
+    }
+
     #[test]
     fn rebalances_are_sorted_by_whose_they_are() {
         let all = [
             rebalance("mine", Some("c"), None),
             rebalance("other", Some("d"), None),
             rebalance("template", Some("c"), Some(("strimzi.io/rebalance", "template"))),
-            rebalance("c-auto-rebalancing-remove-brokers", None, None),
-            rebalance("c-auto-rebalancing-add-brokers", Some("c"), None),
+            ours("c-auto-rebalancing-remove-brokers", None),
+            ours("c-auto-rebalancing-add-brokers", Some("c")),
+            rebalance("c-auto-rebalancing-imbalance-x", Some("d"), None),
         ];
         let (generated, manual) = sort_rebalances(&all, "c");
         let names: Vec<_> = generated.iter().map(|own| own.name.as_str()).collect();
         assert_eq!(names, ["c-auto-rebalancing-add-brokers", "c-auto-rebalancing-remove-brokers"]);
         assert_eq!(manual, [Manual { name: "mine".into(), state: RebalanceState::New, since: None }]);
+        assert_eq!(strangers(&all, "c"), ["c-auto-rebalancing-imbalance-x".to_owned()].into());
     }
 
     #[test]

@@ -47,7 +47,10 @@ pub fn noted(
                 next.insert(FIXABLE.to_owned(), written(&anomaly.anomaly_id, goals));
             }
         }
-        None => drop(next.remove(UNFIXABLE)),
+        None => {
+            next.remove(UNFIXABLE);
+            next.insert(FIXABLE.to_owned(), String::new());
+        }
     }
     (Some(&next) != data).then_some(next)
 }
@@ -113,6 +116,9 @@ mod tests {
         let unfixable = noted(None, &[anomaly("b", 20, &[], &["A"])], None, MINUTE, at(30)).unwrap();
         let later = noted(Some(&unfixable), &[], None, MINUTE, at(500)).unwrap();
         assert_eq!(read(&later), (vec![], vec![]));
+        let fixable = noted(None, &[anomaly("c", 20, &["A"], &[])], None, MINUTE, at(30)).unwrap();
+        let later = noted(Some(&fixable), &[], None, MINUTE, at(500)).unwrap();
+        assert_eq!(read(&later), (vec![], vec![]), "it healed while nobody was allowed to mend it");
         let odd = [anomaly("odd", i64::MAX / 1_000, &["A"], &[])];
         assert_eq!(read(&noted(None, &odd, None, MINUTE, at(30)).unwrap()), (vec![], vec![]));
     }

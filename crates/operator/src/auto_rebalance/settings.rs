@@ -50,7 +50,7 @@ pub struct Configured {
     pub most_data_mb: Option<u64>,
     /// How often a failed scale-up is tried again.
     pub scale_up_retries: u32,
-    /// The goals that are watched.
+    /// The goals that are watched, as far as the spec alone tells; whoever knows the engine's settings knows better.
     pub detection_goals: Vec<String>,
     /// How often they are looked at, if the engine cannot write down itself which of them are violated. None: it can, or
     /// nobody wants to know.
@@ -86,7 +86,9 @@ impl Configured {
         }
         let empty = FreeForm::new();
         let config = engine.config.as_ref().unwrap_or(&empty);
+        // Another Cruise Control keeps the notifier that the user gave it: the operator asks it instead.
         if modes.contains_key(&AutoRebalanceMode::Imbalance)
+            && access::is_ours(engine)
             && text_of(config, NOTIFIER).is_some_and(|class| short_name(&class) != OUR_NOTIFIER)
         {
             let text =
@@ -284,5 +286,9 @@ mod tests {
         );
         assert!(with("imbalance", "io.strimzi.StrimziCruiseControlNotifier").remarks.is_empty());
         assert!(with("add-brokers", "com.x.SlackSelfHealingNotifier").remarks.is_empty());
+        let theirs =
+            configured(json!({"cruiseControl": {"image": "linkedin", "autoRebalance": [{"mode": "imbalance"}],
+            "config": {"anomaly.notifier.class": "com.x.SlackSelfHealingNotifier"}}}));
+        assert!(theirs.remarks.is_empty(), "there it is not overridden");
     }
 }

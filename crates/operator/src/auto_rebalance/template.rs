@@ -97,7 +97,10 @@ pub(super) fn goals_trouble(template: Template<'_>, configured: &Configured) -> 
     if named.is_disjoint(&watched) {
         text.push_str(". None of the template's goals can ever be found violated");
     }
-    text.push_str(". Set anomaly.detection.goals in spec.cruiseControl.config to the goals of the template");
+    text.push_str(
+        ". Set anomaly.detection.goals in spec.cruiseControl.config to the goals of the template, which must be default goals \
+         that can be measured with the capacities stated",
+    );
     Some(Condition::warning(Reason::InvalidRebalanceTemplateGoals, text))
 }
 

@@ -62,6 +62,8 @@ pub struct Attempts {
     pub failed: u32,
     /// Of how many nobody knows how they ended.
     pub unknown: u32,
+    /// When the last one failed.
+    pub failed_at: Option<Timestamp>,
     /// Not to be tried again before.
     pub not_before: Option<Timestamp>,
     /// Uid of the resource that was counted last.
@@ -129,11 +131,15 @@ impl Tracker {
             if attempts.spec_version != spec_version {
                 *attempts = Attempts::under(spec_version);
             }
+            // A time that has not come yet was written by a clock that was wrong, or by a user.
+            let latest = now.saturating_add(guards::LONGEST_BACKOFF).unwrap_or(Timestamp::MAX);
+            attempts.not_before = attempts.not_before.map(|time| time.min(latest));
+            attempts.failed_at = attempts.failed_at.map(|time| time.min(now));
         }
         self.failures.retain(|_, failure| failure.spec_version == spec_version);
-        // A time that has not come yet was written by a clock that was wrong, or by a user.
         self.imbalance.starts.retain(|start| now.duration_since(*start).abs() < STARTS_COUNT_FOR);
         self.imbalance.ended = self.imbalance.ended.map(|ended| ended.min(now));
+        self.last_completion = self.last_completion.map(|completion| completion.min(now));
     }
 }
 
@@ -148,6 +154,7 @@ impl Attempts {
         if self.counted.as_deref() != Some(uid) {
             self.counted = Some(uid.to_owned());
             self.failed = self.failed.saturating_add(1);
+            self.failed_at = Some(now);
             self.not_before = Some(now.saturating_add(guards::backoff(self.failed)).unwrap_or(Timestamp::MAX));
         }
     }
@@ -157,6 +164,14 @@ impl Attempts {
         if self.counted.as_deref() != Some(uid) {
             self.counted = Some(uid.to_owned());
             self.unknown = self.unknown.saturating_add(1);
+        }
+    }
+
+    /// There is another engine since then: what failed may be tried at once. How often it failed still counts, or one that
+    /// dies of it would be asked again and again without a pause.
+    pub(super) fn renew(&mut self, since: Timestamp) {
+        if self.failed_at.is_some_and(|failed| failed < since) {
+            self.not_before = None;
         }
     }
 
@@ -241,6 +256,33 @@ mod tests {
         assert_eq!(attempts.unknown, 0);
         attempts.count_unknown("u3");
         assert_eq!(attempts.unknown, 1);
+    }
+
+    #[test]
+    fn a_time_that_has_not_come_yet_holds_nothing_up_for_long() {
+        let wrong = Some("2099-01-01T00:00:00Z".parse().unwrap());
+        let mut tracker = Tracker { last_completion: wrong, ..Tracker::default() };
+        tracker.removal.not_before = wrong;
+        tracker.addition.not_before = wrong;
+        tracker.refresh("", at(0));
+        let latest = Some(at(600));
+        assert_eq!((tracker.removal.not_before, tracker.addition.not_before), (latest, latest));
+        assert_eq!(tracker.last_completion, Some(at(0)));
+        let before = tracker.clone();
+        tracker.refresh("", at(60));
+        assert_eq!(tracker, before, "once is enough");
+    }
+
+    #[test]
+    fn another_engine_is_another_chance() {
+        let mut attempts = Attempts::default();
+        attempts.count_failure("u1", at(10));
+        attempts.renew(at(9));
+        assert!(!attempts.is_due(at(11)), "it is the one that failed");
+        attempts.renew(at(11));
+        assert!(attempts.is_due(at(11)));
+        attempts.count_failure("u2", at(12));
+        assert_eq!((attempts.failed, attempts.not_before), (2, Some(at(72))), "pauses grow all the same");
     }
 
     #[test]

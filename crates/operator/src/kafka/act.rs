@@ -65,6 +65,8 @@ pub(super) struct Hands<'a> {
     pub(super) names: Names,
     /// How often it failed in a row.
     pub(super) failures: u32,
+    /// What automatic rebalancing could not do the last time, in words.
+    pub(super) unacted: Option<String>,
 }
 
 impl Hands<'_> {
@@ -91,15 +93,26 @@ impl Hands<'_> {
         }
         self.remember(&decision.tracker).await?;
         let to_tell = failed.iter().filter(|(_, error)| error.is_to_be_told(self.failures));
-        let to_tell: Vec<String> = to_tell.map(|(_, error)| told(error)).collect();
+        let mut to_tell: Vec<String> = to_tell.map(|(_, error)| told(error)).collect();
+        let others = to_tell.clone();
+        // What could not be done before is not taken back until it was tried again, or it would come and go for ever.
+        to_tell.extend(self.unacted.clone().filter(|_| !decision.acts.is_empty()));
         let (status, news) = confess(&decision.status, &to_tell, self.seen);
         self.record(&mut kafka, &status).await?;
         for event in decision.told.iter().chain(&news) {
             self.context.tell(&kafka, event).await;
         }
-        for act in &decision.acts {
-            self.rebalance(act).await?;
+        let acted = self.rebalance_all(&decision.acts).await;
+        let refused = acted.as_ref().err().filter(|error| error.is_to_be_told(self.failures)).map(|error| told(error));
+        if refused != self.unacted && !decision.acts.is_empty() {
+            let to_tell: Vec<String> = others.into_iter().chain(refused).collect();
+            let (status, news) = confess(&decision.status, &to_tell, self.seen);
+            self.record(&mut kafka, &status).await?;
+            for event in &news {
+                self.context.tell(&kafka, event).await;
+            }
         }
+        acted.map_err(|error| Error::Act(Box::new(error)))?;
         failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
@@ -261,6 +274,14 @@ impl Hands<'_> {
                 unless_gone(deleted.map(drop), format!("the end of ConfigMap {name}"))
             }
         }
+    }
+
+    /// One after another; whoever fails at one leaves out the rest.
+    async fn rebalance_all(&self, acts: &[Act]) -> Result<(), Error> {
+        for act in acts {
+            self.rebalance(act).await?;
+        }
+        Ok(())
     }
 
     async fn rebalance(&self, act: &Act) -> Result<(), Error> {

@@ -3,6 +3,9 @@
 //!
 //! The pod sets are the memory of all this, so they go last. Claims stay unless `deleteClaim` says otherwise, and the node
 //! pools remember the cluster's id: a Kafka that is made again finds its data.
+//!
+//! Only what we wrote ourselves is cleared up. Another operator beside ours keeps pod sets of the same form, and what it
+//! does with them when a Kafka is gone is its own affair; the Kafka could not be asked any more whose it was.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -26,7 +29,7 @@ use kube::{
 
 use super::{
     act::unless_gone,
-    desired::goes_with_its_node,
+    desired::{APPLIED, goes_with_its_node},
     names::Names,
     pools::{finds_racks, pods_of_pod_set},
     seen::Live,
@@ -74,11 +77,12 @@ async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Erro
     let (Some(cluster), Some(namespace)) = (set.labels().get(labels::CLUSTER), set.namespace()) else {
         return Ok(Action::await_change());
     };
-    // A set of the user's own has no node pool behind it.
-    let of_pool = set.owner_references().iter().any(|owner| owner.kind == "KafkaNodePool");
+    if !is_ours(set) {
+        return Ok(Action::await_change());
+    }
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
-    if there.is_some() || !of_pool {
+    if there.is_some() {
         return Ok(Action::await_change());
     }
     let of_cluster = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
@@ -99,6 +103,13 @@ async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Erro
         unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))?;
     }
     Ok(Action::await_change())
+}
+
+/// Whether the operator made this set for a node pool. A set of the user's own has no pool behind it, and one of another
+/// operator does not say that we applied it.
+fn is_ours(set: &StrimziPodSet) -> bool {
+    let of_pool = set.owner_references().iter().any(|owner| owner.kind == "KafkaNodePool");
+    of_pool && set.annotations().contains_key(APPLIED)
 }
 
 fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
@@ -135,6 +146,20 @@ mod tests {
         let mut all = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata});
         all["metadata"]["name"] = json!(name);
         serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn only_sets_that_were_applied_for_a_pool_are_ours() {
+        let set = |owner: &str, notes: Value| -> StrimziPodSet {
+            let owner = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": owner, "name": "b", "uid": "u"});
+            serde_json::from_value(json!({"apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
+                "metadata": {"name": "c-b", "namespace": "ns", "ownerReferences": [owner], "annotations": notes},
+                "spec": {"selector": {}, "pods": []}}))
+            .unwrap()
+        };
+        assert!(is_ours(&set("KafkaNodePool", json!({APPLIED: "hash"}))));
+        assert!(!is_ours(&set("Kafka", json!({APPLIED: "hash"}))), "it goes with its owner");
+        assert!(!is_ours(&set("KafkaNodePool", json!({}))), "another operator's");
     }
 
     #[test]

@@ -41,8 +41,9 @@ use super::{
 use crate::{
     alarms::Alarms,
     auto_rebalance::{
+        held_for,
         imbalance::{Violations, map_name},
-        is_orphaned,
+        is_named_like_ours,
         tracker::tracker_name,
     },
     error::{Error, told},
@@ -81,6 +82,8 @@ struct Kept {
     refused_at: Option<Timestamp>,
     /// Brokers that were struck off Kafka's list, as the last decision left it.
     struck_off: BTreeMap<i32, Timestamp>,
+    /// What automatic rebalancing could not do, in words, if a person was told.
+    unacted: Option<String>,
 }
 
 impl Kept {
@@ -188,13 +191,16 @@ fn of_config_map(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
     of(metadata).filter(|_| is_shared || is_ours)
 }
 
-/// The Kafkas that a rebalance matters to: its own, or, for a template, all that may name it.
+/// The Kafkas that a rebalance matters to: its own, by label or by name, or, for a template, all that may name it.
 fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<Kafka>> {
-    if let Some(own) = of(metadata) {
-        return vec![own];
-    }
+    let own = of(metadata);
+    let name = metadata.name.as_deref().unwrap_or_default();
     let neighbours = kafkas.state().into_iter().filter(|kafka| kafka.metadata.namespace == metadata.namespace);
-    neighbours.map(|kafka| ObjectRef::from_obj(kafka.as_ref())).collect()
+    let concerned = neighbours.filter(|kafka| match &own {
+        None => true,
+        Some(own) => own.name == kafka.name_any() || is_named_like_ours(name, &kafka.name_any()),
+    });
+    concerned.map(|kafka| ObjectRef::from_obj(kafka.as_ref())).collect()
 }
 
 async fn counted(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
@@ -241,17 +247,24 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     shell.keep(&cluster, |kept| kept.empty_since = decision.found_empty.clone());
     let violations = seen.live.data(&map_name(&names.cluster));
     context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
-    let hands = Hands { context, memory: &shell.memory, seen: &seen, names, failures: kept.failures };
+    let unacted = kept.unacted.clone();
+    let hands = Hands { context, memory: &shell.memory, seen: &seen, names, failures: kept.failures, unacted };
     match hands.carry_out(&decision).await {
         // Now that it is known, the rest is decided without it.
         Err(Error::Refused(refused)) => {
             shell.keep(&cluster, |kept| kept.remember_refused(refused, seen.now));
             Ok(Some(DEBOUNCE))
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            if let Error::Act(act) = &error {
+                shell.keep(&cluster, |of| of.unacted = act.is_to_be_told(kept.failures).then(|| told(act)));
+            }
+            Err(error)
+        }
         Ok(()) => {
             shell.keep(&cluster, |kept| {
                 kept.failures = 0;
+                kept.unacted = None;
                 kept.struck_off = decision.struck_off.clone();
             });
             Ok(Some(back(context, &seen, &decision)))
@@ -315,15 +328,18 @@ fn pause(kafka: Arc<Kafka>, error: &Error, shell: Arc<Shell>) -> Action {
     Action::requeue(pause)
 }
 
-/// Generated rebalances whose Kafka is gone: nobody else takes our finalizer off them.
+/// Generated rebalances whose Kafka is gone: nobody else takes our finalizer off them. All are looked at: a user may have
+/// taken their label off.
 async fn release_orphans(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
-    let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(context.api::<KafkaRebalance>(namespace), of_clusters);
+    let controller = Controller::new(context.api::<KafkaRebalance>(namespace), watcher::Config::default());
     let rebalances = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
-            bereft::labelled_for(&kafka, &rebalances)
+            let waiting = rebalances.state().into_iter().filter(|it| {
+                it.metadata.namespace == kafka.metadata.namespace && held_for(it) == kafka.metadata.name.as_deref()
+            });
+            waiting.map(|it| ObjectRef::from_obj(it.as_ref())).collect::<Vec<_>>()
         })
         .run(
             |rebalance, context| async move { release_orphan(&rebalance, &context).await },
@@ -335,12 +351,13 @@ async fn release_orphans(context: Context, namespace: Option<String>) {
 }
 
 async fn release_orphan(rebalance: &KafkaRebalance, context: &Context) -> Result<Action, Error> {
-    let (Some(cluster), Some(namespace)) = (rebalance.labels().get(labels::CLUSTER), rebalance.namespace()) else {
+    let (Some(cluster), Some(namespace)) = (held_for(rebalance), rebalance.namespace()) else {
         return Ok(Action::await_change());
     };
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
-    if is_orphaned(rebalance, cluster, there.as_ref()) {
+    // Going is as good as gone.
+    if there.is_none_or(|kafka| kafka.metadata.deletion_timestamp.is_some()) {
         release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
     }
     Ok(Action::await_change())

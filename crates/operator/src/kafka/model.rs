@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{
-    Kafka, KafkaNodePool,
+    Kafka, KafkaNodePool, Reason,
     kafka::{CertificateAuthority, KafkaClusterSpec},
     workload::Resources,
 };
@@ -130,6 +130,7 @@ impl Model {
             let text = format!("`{version}` is not supported: take 4.0.0 or a later one");
             problems.push(Problem::of_kafka("spec.kafka.version", text));
         }
+        let metadata_version = metadata_version(kafka, spec.metadata_version.clone(), &mut remarks);
         let nodes = assignment.pools.iter().flat_map(|(pool, nodes)| {
             let node = |id: &i32| Node { id: *id, pool: pool.clone(), pod: names.pod(pool, *id), roles: nodes.roles };
             nodes.desired.iter().map(node).map(|node| (node.id, node)).collect::<Vec<_>>()
@@ -147,7 +148,7 @@ impl Model {
             rack: rack(&spec),
             image: spec.image.clone().unwrap_or_else(|| settings.kafka_image(&version)),
             version,
-            metadata_version: spec.metadata_version,
+            metadata_version,
             engine,
             cluster_ca: kafka.spec.cluster_ca.clone().unwrap_or_default(),
             clients_ca: kafka.spec.clients_ca.clone().unwrap_or_default(),
@@ -169,6 +170,19 @@ impl Model {
     pub fn nodes_of<'a>(&'a self, pool: &'a str) -> impl Iterator<Item = &'a Node> {
         self.nodes.values().filter(move |node| node.pool == pool)
     }
+}
+
+/// The metadata version to format with. A cluster that is made keeps the one that it was made with: nodes that join it later
+/// must not be formatted with another, and nobody raises it.
+fn metadata_version(kafka: &Kafka, wanted: Option<String>, remarks: &mut Vec<Remark>) -> Option<String> {
+    let Some(made) = kafka.status.as_ref().filter(|status| status.cluster_id.is_some()) else { return wanted };
+    let kept = made.kafka_metadata_version.clone();
+    if let Some(wanted) = wanted.filter(|wanted| kept.as_ref() != Some(wanted)) {
+        let with = kept.as_deref().unwrap_or("the one of its version of Kafka");
+        let text = format!("spec.kafka.metadataVersion {wanted} is not honoured: the cluster was made with {with}");
+        remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));
+    }
+    kept
 }
 
 fn rack(spec: &KafkaClusterSpec) -> Option<String> {

@@ -1,7 +1,8 @@
 //! Which ids stay, come and go.
 //!
-//! An id that goes in this reconciliation is not given to a new node in the same one: its pod may still run. A pool
-//! never adds and removes at once; different pools may.
+//! An id that goes in this reconciliation is not given to a new node in the same one, and later not to one of another pool
+//! while its pod still runs: two nodes of one id would be taken for each other. Its own pool may have it back at once: the
+//! new pod has the name of the old one, and so waits for its end. A pool never adds and removes at once; different pools may.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,11 +49,15 @@ pub struct Assignment {
 /// Chooses who stays, comes and goes.
 pub fn assign(pools: &Pools) -> Assignment {
     let mut used: Ids = pools.all.values().flat_map(|pool| &pool.current).chain(&pools.taken).copied().collect();
-    let assigned = pools.all.iter().map(|(name, pool)| (name.clone(), of_pool(pool, &mut used)));
+    let assigned = pools.all.iter().map(|(name, pool)| {
+        let elsewhere = pools.running.iter().filter(|(_, of)| *of != name).map(|(id, _)| *id).collect();
+        (name.clone(), of_pool(pool, &mut used, &elsewhere))
+    });
     Assignment { pools: assigned.collect() }
 }
 
-fn of_pool(pool: &Pool, used: &mut Ids) -> PoolNodes {
+/// `elsewhere`: ids of pods that run in other pools.
+fn of_pool(pool: &Pool, used: &mut Ids, elsewhere: &Ids) -> PoolNodes {
     let mut desired = pool.current.clone();
     while desired.len() > pool.replicas {
         let chosen = pool.remove_ids.first_used(&desired).or_else(|| desired.last().copied());
@@ -60,7 +65,8 @@ fn of_pool(pool: &Pool, used: &mut Ids) -> PoolNodes {
         desired.remove(&id);
     }
     while desired.len() < pool.replicas {
-        let Some(id) = pool.next_ids.first_unused(used).or_else(|| lowest_unused(used)) else { break };
+        let busy = &*used | elsewhere;
+        let Some(id) = pool.next_ids.first_unused(&busy).or_else(|| lowest_unused(&busy)) else { break };
         used.insert(id);
         desired.insert(id);
     }

@@ -13,6 +13,7 @@ use evenkeel_api::{
     storage::Storage,
     workload::{JvmOptions, Resources},
 };
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 
@@ -27,7 +28,7 @@ mod memory;
 mod refusals;
 
 pub use implicit::{BROKERS as IMPLICIT_BROKERS, CONTROLLERS as IMPLICIT_CONTROLLERS};
-pub use memory::{finds_racks, ids_of_pod_set, pods_of_pod_set};
+pub use memory::{finds_racks, ids_of_pod_set, pods_of_pod_set, pool_of_pod};
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,6 +134,9 @@ pub struct Pools {
     pub all: BTreeMap<String, Pool>,
     /// Ids that belong to none of these pools and are not free yet: their pool is going.
     pub taken: BTreeSet<i32>,
+    /// Ids of pods that are there, and whose they are: also of such that are listed nowhere any more and only take their
+    /// time to end.
+    pub running: BTreeMap<i32, String>,
     /// Whether there are controllers already, so that the quorum can no longer change.
     pub quorum_runs: bool,
     /// What is worth saying about them.
@@ -177,17 +181,23 @@ impl Pools {
         // The quorum stands with the first record of the cluster, even should somebody delete the controllers' list.
         let quorum_runs = kafka.status.as_ref().is_some_and(|status| status.cluster_id.is_some())
             || pod_sets.iter().any(|set| memory::roles_of_pod_set(set).is_some_and(|roles| roles.controller));
-        let pools = Self { all, taken, quorum_runs, remarks: reading.remarks };
+        let pools = Self { all, taken, running: BTreeMap::new(), quorum_runs, remarks: reading.remarks };
 
         let mut problems = reading.problems;
         refusals::of_pools(kafka, &pools, &mut problems);
         for pool in pools.all.values() {
             let set = pod_sets.iter().find(|set| set.name_any() == names.pod_set(&pool.name));
-            refusals::of_storage(pool, set.copied(), &mut problems);
+            refusals::of_storage(kafka, pool, set.copied(), &mut problems);
         }
         problems.sort();
         problems.dedup();
         if problems.is_empty() { Ok(pools) } else { Err(problems) }
+    }
+
+    /// The same, knowing who runs.
+    #[must_use]
+    pub fn beside(self, pods: &[Pod]) -> Self {
+        Self { running: pods.iter().filter_map(memory::pool_of_pod).collect(), ..self }
     }
 
     /// The pools with as many nodes as there are wherever brokers were to go, and what to say about it. Nothing of

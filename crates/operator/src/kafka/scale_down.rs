@@ -5,7 +5,10 @@
 //! holding data, but that is no reason to move any.
 //!
 //! What a broker knows of the cluster lags behind: a topic that was made a moment ago may not be seen yet. So a broker
-//! goes only if it was seen empty twice, some seconds apart, since somebody wants it gone.
+//! goes only if it was seen empty twice, two seconds apart, since somebody wants it gone.
+//!
+//! Data that has more replicas than there would be brokers has nowhere to go: nothing is emptied for a wish that can never
+//! come true, and it is said whose data it is.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +20,9 @@ use super::{
 };
 use crate::auto_rebalance::{Check, Generated, removal_is_held};
 
-/// How far the two looks are apart at least; brokers learn of changes within a second, usually.
-pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(5);
+/// How far the two looks are apart at least. Brokers learn of changes within half a second, usually, and whoever waits for a
+/// drained pod to go waits for this; a broker that is cut off for longer than that is not helped by a longer pause either.
+pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(2);
 
 /// How many partitions that are left are named.
 const MOST_NAMED: usize = 3;
@@ -45,8 +49,8 @@ pub struct Look<'a> {
     pub now: Timestamp,
 }
 
-/// Whether these may go. `unchecked`: the user wants no check.
-pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: bool) -> Verdict {
+/// Whether these may go, so that so many brokers stay. `unchecked`: the user wants no check.
+pub fn judge(leaving: &Ids, staying: usize, look: Look<'_>, generated: &[Generated], unchecked: bool) -> Verdict {
     let metadata = look.metadata;
     let (check, mut kept_because) = match (leaving.is_empty() || unchecked, metadata.partitions()) {
         (true, _) => (Check::Clear, None),
@@ -61,10 +65,11 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
             };
             (Check::Unknown, Some(why))
         }
-        (false, Some(partitions)) => {
-            let left = data_on(leaving, partitions);
-            (if left.is_some() { Check::HasData } else { Check::Clear }, left)
-        }
+        (false, Some(partitions)) => match (stuck(leaving, staying, partitions), data_on(leaving, partitions)) {
+            (Some(why), _) => (Check::Stuck, Some(why)),
+            (None, Some(left)) => (Check::HasData, Some(left)),
+            (None, None) => (Check::Clear, None),
+        },
     };
     if kept_because.is_none() && !unchecked && removal_is_held(generated, leaving) {
         kept_because = Some("the rebalance that empties them has not come to its end".to_owned());
@@ -79,6 +84,19 @@ pub fn judge(leaving: &Ids, look: Look<'_>, generated: &[Generated], unchecked: 
         kept_because = Some("they were seen to be empty only just now, and are looked at once more".to_owned());
     }
     Verdict { check, kept_because, empty_since }
+}
+
+/// Why what these hold can go nowhere, if it cannot.
+fn stuck(leaving: &Ids, staying: usize, partitions: &[Partition]) -> Option<String> {
+    let held = partitions.iter().filter(|partition| !partition.replicas.is_disjoint(leaving));
+    let widest = held.max_by_key(|partition| partition.replicas.len())?;
+    let copies = widest.replicas.len();
+    (copies > staying).then(|| {
+        format!(
+            "{} has {copies} replicas, and there would be {staying} brokers: give it fewer replicas, or ask for more brokers",
+            widest.name
+        )
+    })
 }
 
 /// Who of these holds how much, and some of what it is: a drain that ends with data left is understood by that alone. None
@@ -116,7 +134,7 @@ mod tests {
     fn judged(leaving: &Ids, metadata: &Metadata, generated: &[Generated], unchecked: bool) -> Verdict {
         let now = Timestamp::UNIX_EPOCH + LOOKS_APART;
         let empty_since = BTreeMap::from([3, 5].map(|id| (id, Timestamp::UNIX_EPOCH)));
-        judge(leaving, Look { metadata, empty_since: &empty_since, now }, generated, unchecked)
+        judge(leaving, 3, Look { metadata, empty_since: &empty_since, now }, generated, unchecked)
     }
 
     #[test]
@@ -124,18 +142,18 @@ mod tests {
         let (metadata, leaving) = (known(&[&[0, 1]]), [3, 4].into());
         let second = |n: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(n);
         let mut empty_since = BTreeMap::new();
-        for (now, goes) in [(0, false), (4, false), (5, true), (9, true)] {
+        for (now, goes) in [(0, false), (1, false), (2, true), (9, true)] {
             let look = Look { metadata: &metadata, empty_since: &empty_since, now: second(now) };
-            let verdict = judge(&leaving, look, &[], false);
+            let verdict = judge(&leaving, 3, look, &[], false);
             assert_eq!((verdict.check, verdict.kept_because.is_none()), (Check::Clear, goes), "at {now} s");
             assert_eq!(verdict.empty_since, Some(second(0)));
             empty_since.extend([3, 4].map(|id| (id, second(0))));
         }
         // One that joins the others is looked at anew, and one that holds data is not known to be empty.
         let look = Look { metadata: &metadata, empty_since: &empty_since, now: second(9) };
-        assert!(judge(&[3, 5].into(), look, &[], false).kept_because.is_some());
+        assert!(judge(&[3, 5].into(), 3, look, &[], false).kept_because.is_some());
         let filled = known(&[&[0, 3]]);
-        assert_eq!(judge(&leaving, Look { metadata: &filled, ..look }, &[], false).empty_since, None);
+        assert_eq!(judge(&leaving, 3, Look { metadata: &filled, ..look }, &[], false).empty_since, None);
     }
 
     #[test]
@@ -149,6 +167,16 @@ mod tests {
         let many = judged(&[3].into(), &known(&[&[3][..]; 5]), &[], false).kept_because;
         assert_eq!(many.as_deref(), Some("broker 3 holds data of 5 partitions (t-0, t-1, t-2 and 2 more)"));
         assert_eq!(judged(&[3].into(), &metadata, &[], true), Verdict::default(), "nobody wanted to know");
+    }
+
+    #[test]
+    fn data_that_has_nowhere_to_go_is_no_reason_to_move_any() {
+        let metadata = known(&[&[0, 1], &[0, 1, 2, 3], &[3, 4]]);
+        let verdict = judged(&[3].into(), &metadata, &[], false);
+        let why = "t-1 has 4 replicas, and there would be 3 brokers: give it fewer replicas, or ask for more brokers";
+        assert_eq!((verdict.check, verdict.kept_because.as_deref()), (Check::Stuck, Some(why)));
+        assert_eq!(judged(&[4].into(), &metadata, &[], false).check, Check::HasData, "others have it");
+        assert_eq!(judged(&[5].into(), &metadata, &[], false).check, Check::Clear);
     }
 
     #[test]

@@ -45,10 +45,13 @@ impl Settings {
     }
 
     /// Reads images by version as Strimzi's operator takes them: `4.1.0=image` pairs, one a line or with blanks
-    /// between them.
-    pub fn read_images(text: &str) -> BTreeMap<String, String> {
-        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
-        pairs.map(|(version, image)| (version.trim().to_owned(), image.trim().to_owned())).collect()
+    /// between them. None if something in it is no such pair.
+    pub fn read_images(text: &str) -> Option<BTreeMap<String, String>> {
+        let pairs = text.split_whitespace().map(|pair| {
+            let (version, image) = pair.split_once('=')?;
+            (!version.is_empty() && !image.is_empty()).then(|| (version.to_owned(), image.to_owned()))
+        });
+        pairs.collect()
     }
 }
 
@@ -64,10 +67,11 @@ mod tests {
 
     #[test]
     fn images_are_read_by_version() {
-        let images = Settings::read_images("4.0.0=a/b:1\n  4.1.0=c:5000/d:2\n\nnonsense");
+        let images = Settings::read_images("4.0.0=a/b:1\n  4.1.0=c:5000/d:2\n\n").unwrap();
         let settings = Settings { kafka_images: images, ..Settings::default() };
         assert_eq!(settings.kafka_image("4.1.0"), "c:5000/d:2");
         assert_eq!(settings.kafka_image("4.2.0"), "apache/kafka:4.2.0");
+        assert_eq!(Settings::read_images("4.0.0=a nonsense"), None);
     }
 
     #[test]

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_api::storage::{KraftMetadata, Storage, StorageType, Volume, VolumeType};
+use evenkeel_api::{
+    annotations,
+    storage::{KraftMetadata, Storage, StorageType, Volume, VolumeType},
+};
 
 use super::quantity;
 
@@ -109,14 +112,32 @@ impl Disks {
         format!("{}-{pod}", self.volume(disk))
     }
 
-    /// What makes it impossible to come here from what was before.
-    pub fn refused_after(&self, before: &Self) -> Vec<Wrong> {
+    /// What makes it impossible to come here from what was before. `unchecked`: the user says that what goes is empty.
+    pub fn refused_after(&self, before: &Self, unchecked: bool) -> Vec<Wrong> {
         if self.jbod != before.jbod {
             let text =
                 "a storage cannot become `jbod` or cease to be: its directories would be others. Make a new pool";
             return vec![("type".to_owned(), text.to_owned())];
         }
         let mut wrong = Vec::new();
+        for gone in before.disks.iter().filter(|old| !self.disks.iter().any(|disk| disk.id == old.id)) {
+            if !unchecked {
+                let text = format!(
+                    "a volume cannot be taken away: what is on it would be lost. Empty it with a KafkaRebalance in mode \
+                     remove-disks, and then annotate the Kafka with {}: \"true\"",
+                    annotations::SKIP_BROKER_SCALE_DOWN_CHECK
+                );
+                wrong.push((format!("volumes[id={}]", gone.id), text));
+            }
+        }
+        let (old, new) = (before.metadata_disk().id, self.metadata_disk().id);
+        if old != new {
+            let text = format!(
+                "the metadata log is on volume {old} and cannot move to volume {new}: a node that finds it elsewhere does not \
+                 start. Write `kraftMetadata: shared` at volume {old}"
+            );
+            wrong.push(("volumes".to_owned(), text));
+        }
         for disk in &self.disks {
             let Some(old) = before.disks.iter().find(|old| old.id == disk.id) else { continue };
             let at =
@@ -215,7 +236,8 @@ mod tests {
     }
 
     fn refused(before: Value, after: Value) -> Vec<String> {
-        read(after).unwrap().refused_after(&read(before).unwrap()).into_iter().map(|(field, _)| field).collect()
+        let wrong = read(after).unwrap().refused_after(&read(before).unwrap(), false);
+        wrong.into_iter().map(|(field, _)| field).collect()
     }
 
     #[test]
@@ -275,5 +297,27 @@ mod tests {
         };
         assert_eq!(refused(jbod("2Gi"), jbod("1Gi")), ["volumes[id=4].size"]);
         assert_eq!(refused(claim("1Gi"), jbod("1Gi")), ["type"]);
+    }
+
+    #[test]
+    fn a_volume_stays_and_so_does_the_metadata_log_on_it() {
+        let jbod = |ids: &[i32], metadata: Option<i32>| {
+            let volume = |id: &i32| {
+                let mut volume = json!({"id": id, "type": "ephemeral"});
+                if Some(*id) == metadata {
+                    volume["kraftMetadata"] = json!("shared");
+                }
+                volume
+            };
+            json!({"type": "jbod", "volumes": ids.iter().map(volume).collect::<Vec<_>>()})
+        };
+        assert_eq!(refused(jbod(&[1, 2], None), jbod(&[1], None)), ["volumes[id=2]"]);
+        assert_eq!(refused(jbod(&[1, 2], None), jbod(&[1, 2, 3], None)), [""; 0]);
+        let (before, after) = (read(jbod(&[1, 2], None)).unwrap(), read(jbod(&[1], None)).unwrap());
+        assert_eq!(after.refused_after(&before, true), [], "the user knows that it is empty");
+        assert_eq!(refused(jbod(&[1, 2], None), jbod(&[1, 2], Some(2))), ["volumes"]);
+        assert_eq!(refused(jbod(&[1], None), jbod(&[0, 1], None)), ["volumes"], "the first one would be another");
+        assert_eq!(refused(jbod(&[1], None), jbod(&[0, 1], Some(1))), [""; 0]);
+        assert_eq!(refused(jbod(&[1, 2], Some(1)), jbod(&[1, 2], None)), [""; 0]);
     }
 }

@@ -32,7 +32,10 @@ impl Other {
             .filter(|other| other.metadata.namespace == resource.metadata.namespace)
             .filter(|other| other.metadata.name != resource.metadata.name)
             .filter(|other| mine.is_some() && cluster(other) == mine)
-            .filter(|other| !other.metadata.annotations.as_ref().is_some_and(annotations::is_template))
+            .filter(|other| {
+                let marked = other.metadata.annotations.as_ref().is_some_and(annotations::is_template);
+                !marked || finalizer::is_generated(other)
+            })
             .map(Self::of)
             .collect()
     }

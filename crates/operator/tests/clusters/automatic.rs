@@ -1,189 +1,20 @@
 //! Automatic rebalancing from beginning to end: all controllers, the real engine and simulated brokers, in paused time.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_api::kafka::{AutoRebalanceState, KafkaStatus};
-use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
-use evenkeel_operator::seams::Context;
-use evenkeel_sim::cluster::NewTopic;
-use evenkeel_sim::{BrokerId, Cluster, TopicPartition};
+use evenkeel_sim::{BrokerId, Cluster};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use k8s_openapi::api::events::v1::Event;
 use kube::api::DeleteParams;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::engine_room::EngineRoom;
-use crate::machines::Machines;
+use crate::play::{ADD, Play, REMOVE, mode, scaling, violations, watching};
 use crate::rights;
 use crate::scene::pool;
-use crate::stage::{CLUSTER, Death, NAMESPACE, Stage, a_while, create, patch, until};
-
-pub(crate) const ADD: &str = "my-cluster-auto-rebalancing-add-brokers";
-pub(crate) const REMOVE: &str = "my-cluster-auto-rebalancing-remove-brokers";
-const MAP: &str = "my-cluster-goal-violation-map";
-const PARTITIONS: i32 = 12;
-
-pub(crate) struct Play {
-    pub(crate) stage: Stage,
-    pub(crate) machines: Machines,
-    pub(crate) room: EngineRoom,
-    pub(crate) operator: JoinHandle<()>,
-}
-
-/// All controllers, until dropped.
-pub(crate) async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
-    context.kafkas = Arc::new(machines);
-    context.engines = Arc::new(room);
-    tokio::join!(
-        evenkeel_operator::pod_set::run(context.clone()),
-        evenkeel_operator::kafka::run(context.clone()),
-        evenkeel_operator::rebalance::controller::run(context),
-    );
-}
-
-/// A mode that only counts replicas, so that every run is the same.
-pub(crate) fn mode(name: &str) -> Value {
-    json!({"mode": name, "template": {"name": "even"}})
-}
-
-/// Modes for brokers that come and go.
-pub(crate) fn scaling() -> Value {
-    json!({"autoRebalance": [mode("add-brokers"), mode("remove-brokers")]})
-}
-
-impl Play {
-    /// A cluster with so many brokers, a topic spread over the first three of them, and an engine that knows its load.
-    pub(crate) async fn with(replicas: i32, engine: Value) -> Self {
-        Self::placed(replicas, engine, &[0, 1, 2]).await
-    }
-
-    pub(crate) async fn placed(replicas: i32, engine: Value, on: &[i32]) -> Self {
-        Self::stored(pool("brokers", replicas, &["broker"], json!({})), engine, on).await
-    }
-
-    async fn stored(brokers: Value, engine: Value, on: &[i32]) -> Self {
-        Self::staged(Stage::new().await, brokers, engine, on).await
-    }
-
-    pub(crate) async fn staged(stage: Stage, brokers: Value, engine: Value, on: &[i32]) -> Self {
-        let machines = Machines::new();
-        let clock = stage.context.clock;
-        let room = EngineRoom::new(machines.clone(), stage.client.clone(), move || clock.now());
-        let (running, client) = (machines.clone(), stage.client.clone());
-        tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-        tokio::spawn(room.clone().run());
-        let operator = tokio::spawn(operator(stage.context.clone(), machines.clone(), room.clone()));
-        let pools = stage.api::<KafkaNodePool>();
-        create(&pools, pool("controllers", 1, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
-        create(&pools, brokers).await;
-        let template = json!({
-            "metadata": {"name": "even", "annotations": {"strimzi.io/rebalance-template": "true"}},
-            "spec": {"goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true},
-        });
-        create(&stage.api::<KafkaRebalance>(), template).await;
-        let listeners = json!([{"name": "plain", "port": 9092, "type": "internal", "tls": false}]);
-        let spec = json!({"kafka": {"listeners": listeners}, "cruiseControl": engine});
-        create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
-        let play = Self { stage, machines, room, operator };
-        play.until("it is ready", async |play| play.status().await.conditions.iter().any(|it| it.type_ == "Ready"))
-            .await;
-        play.machines.world.with(|cluster| {
-            let lists: Vec<Vec<i32>> = (0..PARTITIONS as usize)
-                .map(|number| (0..2).map(|further| on[(number + further) % on.len()]).collect())
-                .collect();
-            let lists: Vec<&[i32]> = lists.iter().map(Vec::as_slice).collect();
-            cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
-            for number in 0..PARTITIONS {
-                cluster.fill(&TopicPartition::new("orders", number), 20_000_000);
-            }
-        });
-        // The engine has seen it.
-        sleep(Duration::from_secs(40)).await;
-        play
-    }
-
-    pub(crate) async fn until(&self, what: &str, holds: impl AsyncFn(&Self) -> bool) {
-        let begun = tokio::time::Instant::now();
-        while !holds(self).await {
-            if begun.elapsed() > Duration::from_secs(1_200) {
-                let all = self.stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items;
-                let all: Vec<_> = all.iter().map(|it| (&it.metadata.name, &it.status)).collect();
-                panic!("never: {what}\n{:#?}\n{all:#?}\n{:#?}", self.status().await, self.told().await);
-            }
-            sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    pub(crate) async fn status(&self) -> KafkaStatus {
-        self.stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap_or_default()
-    }
-
-    async fn state(&self) -> Option<AutoRebalanceState> {
-        self.status().await.auto_rebalance.map(|auto| auto.state)
-    }
-
-    async fn warning(&self, reason: &str) -> Option<String> {
-        let found = self.status().await.conditions.into_iter().find(|it| it.reason.as_deref() == Some(reason));
-        found.and_then(|it| it.message)
-    }
-
-    pub(crate) async fn rebalance(&self, name: &str) -> Option<KafkaRebalance> {
-        self.stage.api().get_opt(name).await.unwrap()
-    }
-
-    pub(crate) async fn is_moving(&self, name: &str) -> bool {
-        self.rebalance(name).await.is_some_and(|it| it.state() == RebalanceState::Rebalancing)
-    }
-
-    pub(crate) async fn scale(&self, replicas: i32) {
-        patch(&self.stage.api::<KafkaNodePool>(), "brokers", json!({"spec": {"replicas": replicas}})).await;
-    }
-
-    /// Pods of brokers.
-    pub(crate) async fn brokers(&self) -> BTreeSet<String> {
-        self.stage.pods().await.into_iter().filter(|pod| !pod.contains("contro") && !pod.contains("cruise")).collect()
-    }
-
-    /// Brokers that hold something of `orders`.
-    pub(crate) fn holders(&self) -> BTreeSet<i32> {
-        self.machines.world.look(|cluster| {
-            let records = (0..PARTITIONS).map(|number| cluster.registration("orders", number).unwrap());
-            records.flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
-        })
-    }
-
-    /// From which state to which it went, in order.
-    pub(crate) async fn told(&self) -> Vec<String> {
-        let found = self.stage.api::<Event>().list(&Default::default()).await.unwrap().items;
-        let mut found: Vec<Event> =
-            found.into_iter().filter(|event| event.reason.as_deref() == Some("AutoRebalance")).collect();
-        found.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
-        found.into_iter().filter_map(|event| event.note).collect()
-    }
-
-    /// Nothing runs, nothing is queued, and nothing of it is left.
-    async fn is_settled(&self) -> bool {
-        let rebalances = self.stage.api::<KafkaRebalance>().list(&Default::default()).await.unwrap().items;
-        let generated = rebalances.iter().any(|it| it.metadata.name.as_ref().is_some_and(|it| it.contains("-auto-")));
-        let auto = self.status().await.auto_rebalance.unwrap();
-        let maps = self.stage.api::<ConfigMap>();
-        let left = futures::future::join(maps.get_opt(ADD), maps.get_opt(REMOVE)).await;
-        auto.state == AutoRebalanceState::Idle
-            && auto.modes.is_empty()
-            && !generated
-            && left.0.unwrap().is_none()
-            && left.1.unwrap().is_none()
-    }
-
-    pub(crate) async fn until_settled(&self) {
-        self.until("all is done, and nothing is left", async |play| play.is_settled().await).await;
-    }
-}
+use crate::stage::{CLUSTER, NAMESPACE, a_while, create, patch, until};
 
 #[tokio::test(start_paused = true)]
 async fn brokers_that_come_get_data() {
@@ -266,23 +97,6 @@ async fn what_was_refused_is_not_looked_at_again_and_again() {
     sleep(Duration::from_secs(600)).await;
     let looks = play.stage.looks() - looks;
     assert!(looks <= 10, "{looks} looks in ten minutes");
-}
-
-/// Goals that drifting load violates, watched and mended.
-async fn watching(image: Option<&str>, config: Value) -> Play {
-    let mut config = config;
-    config["anomaly.detection.goals"] = json!("ReplicaDistributionGoal");
-    let mut engine = json!({"autoRebalance": [mode("imbalance"), mode("add-brokers")]});
-    if let Some(image) = image {
-        engine["image"] = json!(image);
-    }
-    engine["config"] = config;
-    Play::placed(3, engine, &[0, 1]).await
-}
-
-async fn violations(play: &Play) -> String {
-    let map = play.stage.api::<ConfigMap>().get_opt(MAP).await.unwrap();
-    map.and_then(|map| map.data?.remove("fixableAnomalies")).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -402,65 +216,4 @@ async fn the_role_lists_what_is_used_and_nothing_else() {
     a_while().await;
     rights::check(&play.stage.calls());
     rights::check_all_are_used(&play.stage.calls());
-}
-
-/// What a user asks for while the operator dies.
-#[derive(Clone, Copy, Debug)]
-enum Story {
-    Grow,
-    Shrink,
-}
-
-/// Plays a story in which the operator dies at one of its writes, and the next one takes over. Whether it died.
-async fn although(story: Story, death: Death) -> bool {
-    let mut play = match story {
-        Story::Grow => Play::with(3, scaling()).await,
-        Story::Shrink => Play::placed(4, scaling(), &[0, 1, 2, 3]).await,
-    };
-    play.operator.abort();
-    let (client, died) = play.stage.mortal(death);
-    let mut context = play.stage.context.clone();
-    context.client = client;
-    let mortal = tokio::spawn(operator(context, play.machines.clone(), play.room.clone()));
-    let (replicas, holders) = match story {
-        Story::Grow => (4, BTreeSet::from([0, 1, 2, 3])),
-        Story::Shrink => (3, BTreeSet::from([0, 1, 2])),
-    };
-    play.scale(replicas).await;
-    let has_died = tokio::time::timeout(Duration::from_secs(300), died.notified()).await.is_ok();
-    mortal.abort();
-    let _ = mortal.await;
-    play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
-    play.until("its end", async |play| {
-        play.brokers().await.len() == replicas as usize && play.holders() == holders && play.is_settled().await
-    })
-    .await;
-    a_while().await;
-    assert!(play.is_settled().await, "{story:?} {death:?}");
-    has_died
-}
-
-/// How far apart the writes are at which the operator dies: all of them, if a soak asks for that.
-fn stride() -> usize {
-    if std::env::var_os("EVENKEEL_SEEDS").is_some() { 1 } else { 11 }
-}
-
-async fn dies_everywhere(story: Story) {
-    let mut number = 0;
-    while although(story, Death(number)).await {
-        number += stride();
-    }
-    assert!(number > stride(), "it writes more often than {number} times");
-}
-
-#[tokio::test(start_paused = true)]
-#[ignore = "takes minutes: `cargo xtask soak` runs it"]
-async fn a_scale_up_comes_to_the_same_end_whenever_the_operator_dies() {
-    dies_everywhere(Story::Grow).await;
-}
-
-#[tokio::test(start_paused = true)]
-#[ignore = "takes minutes: `cargo xtask soak` runs it"]
-async fn a_drain_comes_to_the_same_end_whenever_the_operator_dies() {
-    dies_everywhere(Story::Shrink).await;
 }

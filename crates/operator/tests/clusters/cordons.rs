@@ -3,10 +3,9 @@
 use evenkeel_api::KafkaRebalance;
 use evenkeel_sim::cluster::{NewTopic, Resource};
 use evenkeel_sim::{BrokerId, Cluster};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use crate::scene::{brokers, cluster, is_ready, is_registered, scale, usual};
+use crate::scene::{brokers, cluster, is_ready, is_registered, scale, tell_of, usual};
 use crate::stage::{Stage, a_while, until};
 
 const DRAIN: &str = "my-cluster-auto-rebalancing-remove-brokers";
@@ -16,15 +15,6 @@ const KEY: &str = "cordoned.log.dirs";
 fn cordon(cluster: &mut Cluster, id: i32) -> Option<String> {
     let told = cluster.describe_configs(BrokerId(id), &Resource::Broker(BrokerId(id))).unwrap();
     told.into_iter().find(|entry| entry.name == KEY && entry.source.number() == 2)?.value
-}
-
-/// Says of a rebalance what its controller would.
-async fn tell_of(stage: &Stage, rebalance: &str, state: &str) {
-    let now = stage.context.clock.now().to_string();
-    let condition = json!({"type": state, "status": "True", "lastTransitionTime": now});
-    let status = json!({"status": {"conditions": [condition], "observedGeneration": 1}});
-    let api = stage.api::<KafkaRebalance>();
-    api.patch_status(rebalance, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,11 +41,11 @@ async fn a_cordon_holds_from_the_wish_to_the_end_and_no_longer() {
             stage.api::<KafkaRebalance>().get_opt(DRAIN).await.unwrap().is_some()
         })
         .await;
-        tell_of(&stage, DRAIN, "Rebalancing").await;
+        tell_of(&stage, DRAIN, "Rebalancing", None).await;
         a_while().await;
         assert_eq!(cordons(3).as_deref(), Some("*"));
         machines.world.with(|cluster| cluster.delete_topic("wide").unwrap());
-        tell_of(&stage, DRAIN, "Ready").await;
+        tell_of(&stage, DRAIN, "Ready", None).await;
         until("it goes", || async {
             assert_eq!(cordons(3).as_deref(), Some("*"), "nothing may come while it is looked at once more");
             brokers(&stage).await.len() == 3

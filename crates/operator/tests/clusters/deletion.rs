@@ -90,6 +90,50 @@ async fn everything_goes_with_the_kafka_but_pools_and_claims_that_are_to_stay() 
     assert_eq!(stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap().cluster_id, known);
 }
 
+/// Another operator beside ours keeps its pod sets in the same form. Its Kafka is gone, its node pool is not.
+#[tokio::test(start_paused = true)]
+async fn what_another_operator_left_of_its_cluster_stays_as_it_is() {
+    let stage = Stage::new().await;
+    cluster(&stage, usual()).await;
+    until("it is ready", || is_ready(&stage)).await;
+    let labels =
+        json!({"strimzi.io/cluster": "theirs", "strimzi.io/pool-name": "p", "strimzi.io/pod-name": "theirs-p-0"});
+    let spec = json!({"replicas": 1, "roles": ["broker"], "storage": {"type": "ephemeral"}});
+    let pool = json!({"metadata": {"name": "p", "labels": labels}, "spec": spec});
+    let pool = create(&stage.api::<KafkaNodePool>(), pool).await;
+    let owner = json!({
+        "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool", "name": "p", "uid": pool.uid(), "controller": false,
+    });
+    let metadata = |name: &str| json!({"name": name, "labels": labels, "ownerReferences": [owner]});
+    for kind in ["ConfigMap", "Secret"] {
+        let object = json!({"metadata": metadata("theirs-p-0")});
+        match kind {
+            "ConfigMap" => drop(create(&stage.api::<ConfigMap>(), object).await),
+            _ => drop(create(&stage.api::<Secret>(), object).await),
+        }
+    }
+    let mut claim = json!({"metadata": metadata("data-theirs-p-0"), "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    claim["metadata"]["annotations"] = json!({"strimzi.io/delete-claim": "true"});
+    create(&stage.api::<PersistentVolumeClaim>(), claim).await;
+    let container = json!({"name": "kafka", "image": "theirs"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "theirs-p-0", "labels": labels},
+        "spec": {"containers": [container]}});
+    let set = json!({"metadata": metadata("theirs-p"),
+        "spec": {"selector": {"matchLabels": {"strimzi.io/pool-name": "p"}}, "pods": [pod]}});
+    create(&stage.api::<StrimziPodSet>(), set).await;
+    let theirs =
+        async || -> Vec<String> { everything(&stage).await.into_iter().filter(|it| it.contains("theirs")).collect() };
+    a_while().await;
+    let before = theirs().await;
+    assert!(before.len() >= 4, "{before:?}");
+    // Ours goes, which is cleared up.
+    stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();
+    until("ours is gone", || async { !stage.pods().await.iter().any(|pod| pod.starts_with(CLUSTER)) }).await;
+    a_while().await;
+    assert_eq!(theirs().await, before);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_right_to_see_racks_goes_with_the_wish_for_them() {
     let stage = Stage::new().await;

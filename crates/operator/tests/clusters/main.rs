@@ -3,15 +3,24 @@
 
 mod automatic;
 mod cordons;
+mod deaths;
 mod deletion;
+mod ends;
 mod engine_room;
+mod imbalance;
 mod life;
 mod machines;
+mod meddling;
+mod play;
 mod pod_sets;
 mod processes;
+mod refusals;
+mod resizing;
 mod rights;
 mod scene;
 mod stage;
 mod strimzis_definitions;
+mod templates;
 mod trouble;
 mod upgrade;
+mod wholes;

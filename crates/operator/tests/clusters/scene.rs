@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use evenkeel_api::kafka::KafkaStatus;
-use evenkeel_api::{Kafka, KafkaNodePool};
+use evenkeel_api::kafka::{AutoRebalanceState, AutoRebalanceStatus, KafkaStatus};
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
 use evenkeel_operator::seams::Context;
 use evenkeel_sim::BrokerId;
 use k8s_openapi::api::events::v1::Event;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -49,11 +50,21 @@ pub(crate) async fn cluster_with(stage: &Stage, spec: Value) -> (Machines, JoinH
 }
 
 pub(crate) async fn begun(stage: &Stage, spec: Value, pools: Vec<Value>) -> (Machines, JoinHandle<()>) {
+    begun_by(stage, stage.context.clone(), spec, pools).await
+}
+
+/// The same, by an operator that has this at hand.
+pub(crate) async fn begun_by(
+    stage: &Stage,
+    context: Context,
+    spec: Value,
+    pools: Vec<Value>,
+) -> (Machines, JoinHandle<()>) {
     let machines = Machines::new();
     let clock = stage.context.clock;
     let (running, client) = (machines.clone(), stage.client.clone());
     tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-    let operator = tokio::spawn(operator(stage.context.clone(), machines.clone()));
+    let operator = tokio::spawn(operator(context, machines.clone()));
     for pool in pools {
         create(&stage.api::<KafkaNodePool>(), pool).await;
     }
@@ -101,4 +112,39 @@ pub(crate) async fn events(stage: &Stage, reason: &str) -> Vec<String> {
 /// Whether Kafka has a broker on its list.
 pub(crate) fn is_registered(machines: &Machines, id: i32) -> bool {
     machines.world.look(|cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(id)))
+}
+
+/// Says of a rebalance what its controller would, where there is none: a state, and perhaps why.
+pub(crate) async fn tell_of(stage: &Stage, rebalance: &str, state: &str, why: Option<(&str, &str)>) {
+    let api = stage.api::<KafkaRebalance>();
+    let now = stage.context.clock.now().to_string();
+    let mut condition = json!({"type": state, "status": "True", "lastTransitionTime": now});
+    if let Some((reason, message)) = why {
+        condition["reason"] = json!(reason);
+        condition["message"] = json!(message);
+    }
+    let generation = api.get(rebalance).await.unwrap().metadata.generation;
+    let status = json!({"status": {"conditions": [condition], "observedGeneration": generation}});
+    // What was asked of it is dealt with.
+    patch(&api, rebalance, json!({"metadata": {"annotations": {"strimzi.io/rebalance": null}}})).await;
+    api.patch_status(rebalance, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
+
+pub(crate) async fn rebalance(stage: &Stage, name: &str) -> Option<KafkaRebalance> {
+    stage.api().get_opt(name).await.unwrap()
+}
+
+/// The state of automatic rebalancing.
+pub(crate) async fn auto(stage: &Stage) -> AutoRebalanceStatus {
+    status(stage).await.auto_rebalance.unwrap_or_default()
+}
+
+/// Whether nothing runs and nothing is queued.
+pub(crate) async fn is_idle(stage: &Stage) -> bool {
+    let auto = auto(stage).await;
+    auto.state == AutoRebalanceState::Idle && auto.modes.is_empty()
+}
+
+pub(crate) async fn change(stage: &Stage, of_kafka: Value) {
+    patch(&stage.api::<Kafka>(), CLUSTER, of_kafka).await;
 }

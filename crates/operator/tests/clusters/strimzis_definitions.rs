@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::automatic::{Play, scaling};
+use crate::play::{Play, scaling};
 use crate::rights::Call;
 use crate::scene::pool;
 use crate::stage::Stage;

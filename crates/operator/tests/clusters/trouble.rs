@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::scene::{
-    brokers, cluster, cluster_of, cluster_with, events, is_ready, is_registered, only_kafkas, operator, pool, scale,
-    status, usual, warning,
+    brokers, cluster, cluster_of, cluster_with, events, is_ready, is_registered, node_ids, only_kafkas, operator, pool,
+    scale, status, usual, warning,
 };
 use crate::stage::{CLUSTER, Stage, a_while, create, patch, until};
 
@@ -225,6 +225,37 @@ async fn whoever_cannot_be_asked_about_its_data_stays() {
     blind.abort();
     let _next = tokio::spawn(operator(stage.context.clone(), machines));
     until("it goes once it can be asked", || async { brokers(&stage).await.len() == 3 }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_given_to_no_other_pool_while_its_pod_ends() {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, json!({"kafka": {}})).await;
+    until("it is ready", || is_ready(&stage)).await;
+    let pools = stage.api::<KafkaNodePool>();
+    create(&pools, pool("more", 1, &["broker"], json!({}))).await;
+    until("it is there", || async { is_registered(&machines, 3) && is_ready(&stage).await }).await;
+    let old = "my-cluster-more-3".to_owned();
+    machines.lingering.lock().unwrap().push(old.clone());
+    // Once by itself, once with its pool.
+    patch(&pools, "more", json!({"spec": {"replicas": 0}})).await;
+    until("it is listed no more", || async {
+        stage.api::<StrimziPodSet>().get("my-cluster-more").await.unwrap().spec.pods.is_empty()
+    })
+    .await;
+    scale(&stage, 4).await;
+    until("another one comes", || async { brokers(&stage).await.len() == 4 }).await;
+    assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2, 4], "the pod of the other 3 still runs");
+    assert!(stage.pods().await.contains(&old));
+    pools.delete("more", &DeleteParams::default()).await.unwrap();
+    a_while().await;
+    scale(&stage, 5).await;
+    until("yet another comes", || async { brokers(&stage).await.len() == 5 }).await;
+    assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2, 4, 5]);
+    machines.lingering.lock().unwrap().clear();
+    until("it has ended", || async { !stage.pods().await.contains(&old) }).await;
+    scale(&stage, 6).await;
+    until("now it is free", || async { node_ids(&stage, "brokers").await == [0, 1, 2, 3, 4, 5] }).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::automatic::{ADD, Play, REMOVE, operator, scaling};
+use crate::play::{ADD, Play, REMOVE, operator, scaling};
 
 const NEXT: &str = "registry.example/evenkeel:next";
 

@@ -50,6 +50,12 @@ impl<'a> Draft<'a> {
         if seen.brokers.leaving.is_empty() {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);
+            tracker.failures.remove(&AutoRebalanceMode::RemoveBrokers);
+        }
+        if let Engine::Current { since, .. } = seen.engine {
+            // The engine that failed at it is not the one that is there now.
+            tracker.removal.renew(since);
+            tracker.addition.renew(since);
         }
         tracker.last_completion = last_end(seen).into_iter().chain(tracker.last_completion).max();
         Self {
@@ -234,6 +240,21 @@ impl<'a> Draft<'a> {
             warnings.extend(self.goals_trouble());
             warnings.extend(self.violations.warnings(&self.seen.cluster.name));
         }
+        for name in &self.seen.strangers {
+            let text = format!(
+                "KafkaRebalance {name} was not made by automatic rebalancing and has the name of one that is: none can be \
+                 made while it is there. Give it another name"
+            );
+            warnings.push(Condition::warning(Reason::InvalidResourceException, text));
+        }
+        for own in self.seen.generated.iter().filter(|own| own.marked) {
+            let text = format!(
+                "KafkaRebalance {} is marked as a template, but automatic rebalancing has made it and waits for its end: \
+                 the mark is ignored",
+                own.name
+            );
+            warnings.push(Condition::warning(Reason::InvalidAnnotation, text));
+        }
         if let Brake::Unreadable(invalid) = &self.seen.brake {
             warnings.push(Condition::warning(Reason::InvalidAnnotation, invalid.to_string()));
         }
@@ -300,7 +321,9 @@ fn last_end(seen: &Observation) -> Option<Timestamp> {
     let is_end = |state| matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
     let ours = seen.generated.iter().map(|own| (own.state, own.since));
     let theirs = seen.manual.iter().map(|manual| (manual.state, manual.since));
-    ours.chain(theirs).filter(|(state, _)| is_end(*state)).filter_map(|(_, since)| since).max()
+    // One that is still to come was written by a clock that is wrong, and would make old news of all that is found.
+    let ends = ours.chain(theirs).filter(|(state, _)| is_end(*state)).filter_map(|(_, since)| since);
+    ends.filter(|since| *since <= seen.now).max()
 }
 
 /// A memory in which there is nothing worth writing down.

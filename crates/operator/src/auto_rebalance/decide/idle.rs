@@ -9,7 +9,7 @@ use evenkeel_api::{
 use super::{Act, draft::Draft};
 use crate::auto_rebalance::{
     brokers::Check,
-    generated::{Generated, Recipe, StopReason, make},
+    generated::{Generated, Recipe, StopReason, make, name_for},
     guards,
     observe::{Brake, Engine},
     state::{Brokers, listed, state_of},
@@ -53,16 +53,16 @@ impl Draft<'_> {
                 self.note(text.0, text.1);
                 return None;
             }
-            if removal && self.removal_is_due() {
+            if removal && self.removal_is_due() && self.name_is_free(AutoRebalanceMode::RemoveBrokers) {
                 return Some(AutoRebalanceMode::RemoveBrokers);
             }
-            if addition && self.addition_is_due() {
+            if addition && self.addition_is_due() && self.name_is_free(AutoRebalanceMode::AddBrokers) {
                 return Some(AutoRebalanceMode::AddBrokers);
             }
         }
         // Who leaves counts, also while it is only looked at once more: a rebalance would put data on it again.
         let scaling = !self.seen.brokers.leaving.is_empty() || !self.queue.additions.is_empty();
-        if imbalance_too && !scaling && self.imbalance_is_due() {
+        if imbalance_too && !scaling && self.imbalance_is_due() && self.name_is_free(AutoRebalanceMode::Imbalance) {
             return Some(AutoRebalanceMode::Imbalance);
         }
         None
@@ -96,6 +96,13 @@ impl Draft<'_> {
         Some((Reason::AutoRebalanceWaiting, text))
     }
 
+    /// Whether a rebalance of this mode can be made at all: a user's of the same name is not taken over. That it stands there
+    /// is said with the other warnings.
+    fn name_is_free(&self, mode: AutoRebalanceMode) -> bool {
+        let anomaly = self.violations.fixable.first().map(|anomaly| anomaly.id.as_str()).unwrap_or_default();
+        !self.seen.strangers.contains(&name_for(&self.seen.cluster.name, mode, anomaly))
+    }
+
     /// Whether brokers that are to be emptied may be now.
     fn removal_is_due(&mut self) -> bool {
         if self.seen.brokers.check != Check::HasData {
@@ -119,6 +126,7 @@ impl Draft<'_> {
         self.removal_is_wanted()
             && self.tracker.removal.failed == 0
             && self.obstacle().is_none()
+            && self.name_is_free(AutoRebalanceMode::RemoveBrokers)
             && self.removal_is_due()
     }
 
@@ -131,7 +139,7 @@ impl Draft<'_> {
             return false;
         }
         let leaving = &self.seen.brokers.leaving;
-        if !leaving.is_empty() && self.seen.brokers.check != Check::HasData {
+        if !leaving.is_empty() && !matches!(self.seen.brokers.check, Check::HasData | Check::Stuck) {
             // They are about to go, and the engine rolls with them: what begins now would be cut.
             let text = format!(
                 "the rebalance after scaling up waits until it is settled whether brokers {} go",

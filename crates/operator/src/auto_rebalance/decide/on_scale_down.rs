@@ -67,6 +67,10 @@ fn done(draft: &mut Draft<'_>, own: &Generated) {
         // It is done, and yet there is data: topics it was told to leave alone, or new ones. Perhaps
         // the check is only older than the end of it. Either way not again at once.
         draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+        let left = draft.seen.brokers.left.as_deref().unwrap_or("nobody could say what");
+        let text =
+            format!("the rebalance that empties brokers {} has ended, and data is left: {left}", listed(&own.brokers));
+        draft.failed(MODE, false, text);
     } else if !own.deleting && draft.obstacle().is_none() {
         draft.tracker.removal = Attempts::under(&draft.seen.spec_version);
         draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });

@@ -239,6 +239,7 @@ impl World {
                 added: set(added),
                 leaving: set(leaving),
                 check,
+                left: None,
             },
             engine,
             generated: self.run.iter().map(Run::seen).collect(),

@@ -23,6 +23,9 @@ const SYNC_TAKES: SignedDuration = SignedDuration::from_secs(3);
 /// When to look again at brokers that are gone and were not empty: all partitions have to be read for it.
 const LINGERS: SignedDuration = SignedDuration::from_secs(30);
 
+/// When to look again at brokers that stay because of their data: all partitions have to be read for it.
+const MOVED_BY_HAND: SignedDuration = SignedDuration::from_secs(5);
+
 /// Nothing calls when a broker registers, or is missed by the others.
 const SOON: SignedDuration = SignedDuration::from_secs(2);
 
@@ -40,7 +43,7 @@ pub(super) fn look_again(
     let waits = [
         (matches!(nodes.roll, Roll::Wait { .. }), SYNC_TAKES),
         // A person may move the data away.
-        (!plan.kept.is_empty() && !drains, LOOKS_APART),
+        (!plan.kept.is_empty() && !drains, MOVED_BY_HAND),
         (!nodes.gone.lingering.is_empty(), LINGERS),
         (!is_ready || !is_settled(&seen.metadata, ready_brokers(seen), &nodes.gone.lingering), SOON),
     ];

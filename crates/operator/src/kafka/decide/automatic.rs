@@ -9,7 +9,7 @@ use super::{super::seen::Seen, plan::Plan};
 use crate::{
     auto_rebalance::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
-        tracker::tracker_name,
+        strangers, tracker::tracker_name,
     },
     pod_set::decide::{is_ready, ready_since},
 };
@@ -51,10 +51,12 @@ pub(super) fn observe(
             added: plan.added.clone(),
             leaving: plan.leaving.clone(),
             check: plan.check,
+            left: plan.left.clone(),
         },
         polled: seen.engine.violated.clone(),
         violations: seen.live.data(&map_name(seen.cluster())),
         tracker: seen.live.data(&tracker_name(seen.cluster())),
+        strangers: strangers(&seen.rebalances, seen.cluster()),
         configured,
         templates,
         recorded,

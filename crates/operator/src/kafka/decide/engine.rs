@@ -12,7 +12,7 @@ use kube::{Resource, core::ApiResource};
 use super::{
     super::{
         desired::Desired,
-        engine::{Facts, Wanted, api_secret, capacities, objects},
+        engine::{Facts, Wanted, api_secret, capacities, objects, properties, watched},
         model::Model,
         problem::{Problem, Remark},
         seen::Seen,
@@ -30,6 +30,8 @@ pub(super) struct EnginePart {
     pub(super) state: Engine,
     pub(super) deeds: Vec<Deed>,
     pub(super) remarks: Vec<Remark>,
+    /// The goals that it watches. None: there is none that could.
+    pub(super) watched: Option<Vec<String>>,
 }
 
 /// What is to be done for the engine.
@@ -41,7 +43,7 @@ pub(super) fn engine(
 ) -> Result<EnginePart, Vec<Problem>> {
     match &model.engine {
         Some(wanted) => there(seen, model, wanted, issued, given),
-        None => Ok(EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new() }),
+        None => Ok(EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new(), watched: None }),
     }
 }
 
@@ -56,6 +58,7 @@ fn there(
     let existing = secret(seen, &model.names.engine_api());
     let api = api_secret(existing.as_ref(), seen.further_users.as_deref(), given.random)?;
     let remarks = capacities.remarks.clone();
+    let watched = Some(watched(&properties(model, wanted, &capacities)));
     let facts = Facts {
         capacities,
         api,
@@ -78,7 +81,7 @@ fn there(
         deeds.extend(absent::<RoleBinding>(seen, &model.names.engine()));
         deeds.extend(absent::<Role>(seen, &model.names.engine()));
     }
-    Ok(EnginePart { state: automatic::engine(seen, &model.names.engine(), as_wanted), deeds, remarks })
+    Ok(EnginePart { state: automatic::engine(seen, &model.names.engine(), as_wanted), deeds, remarks, watched })
 }
 
 /// Everything that was there for an engine which is no longer wanted.

@@ -8,14 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_api::{Reason, annotations, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
-use kube::ResourceExt;
 
 use super::{
     super::{
         desired::goes_with_its_node,
         model::Model,
         nodes::Ids,
-        pools::{ids_of_pod_set, pods_of_pod_set},
+        pools::{ids_of_pod_set, pods_of_pod_set, pool_of_pod},
         problem::Remark,
         scale_down,
         seen::Seen,
@@ -81,10 +80,7 @@ fn missed(seen: &Seen, plan: &Plan) -> Ids {
     let registered = seen.metadata.known().into_iter().flat_map(|known| &known.registered);
     let listed: Ids = seen.pod_sets.iter().flat_map(ids_of_pod_set).collect();
     let may_return = |id: i32| {
-        // The engine's pods may end in any number.
-        let nodes = seen.pods.iter().filter(|pod| pod.labels().contains_key(labels::POOL_NAME));
-        let names = nodes.filter_map(|pod| pod.metadata.name.as_deref());
-        let has_pod = names.filter_map(|name| name.rsplit_once('-')).any(|(_, number)| number.parse() == Ok(id));
+        let has_pod = seen.pods.iter().filter_map(pool_of_pod).any(|(of, _)| of == id);
         has_pod || listed.contains(&id)
     };
     // One that only lost its role runs on, without a broker in it.

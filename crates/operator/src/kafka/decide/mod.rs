@@ -110,7 +110,12 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let engine = engine::engine(seen, &plan.model, &issued, given).map_err(Trouble::Spec)?;
     let (generated, manual) = sort_rebalances(&seen.rebalances, seen.cluster());
     let drains = generated.iter().any(|own| own.mode == AutoRebalanceMode::RemoveBrokers);
-    let configured = auto_rebalance::Configured::of(&seen.kafka.spec);
+    let mut configured = auto_rebalance::Configured::of(&seen.kafka.spec);
+    if let Some(watched) = &engine.watched {
+        // What the engine really watches: with few capacities stated, or goals that are none of its defaults, that is
+        // something else than what the user named.
+        configured.detection_goals = watched.clone();
+    }
     let mut decision = Decision::default();
 
     // Added brokers are remembered before anything else is written: later nothing tells that they are new.

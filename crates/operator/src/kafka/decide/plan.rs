@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) leaving: Ids,
     /// Whether they hold data.
     pub(super) check: Check,
+    /// What they hold, if they do and it can go elsewhere.
+    pub(super) left: Option<String>,
     /// Why they stay, by pool.
     pub(super) kept: Vec<Remark>,
     /// Those that somebody wants gone and that hold nothing, and since when that is known.
@@ -35,7 +37,7 @@ pub(super) struct Plan {
 
 /// What the spec asks for, as far as it may be done now.
 pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem>> {
-    let asked = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets)?;
+    let asked = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets)?.beside(&seen.pods);
     let assignment = assign(&asked);
     // What could never be is refused before anything is emptied for it.
     let model = Model::build(&seen.kafka, &seen.node_pools, &asked, &assignment, settings)?;
@@ -43,7 +45,8 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
     let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
     let look = Look { metadata: &seen.metadata, empty_since: &seen.empty_since, now: seen.now };
-    let judged = |ids: &Ids| scale_down::judge(ids, look, &generated, unchecked);
+    let staying = assignment.desired_brokers().len();
+    let judged = |ids: &Ids| scale_down::judge(ids, staying, look, &generated, unchecked);
     let (going, role) = (judged(&leaving), judged(&losing));
     let mut kept = Vec::new();
     let mut pools = asked;
@@ -68,7 +71,8 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let found_empty = [(&leaving, going.empty_since), (&losing, role.empty_since)].into_iter();
     let found_empty = found_empty.filter_map(|(ids, since)| Some((ids, since?)));
     let found_empty = found_empty.flat_map(|(ids, since)| ids.iter().map(move |id| (*id, since))).collect();
-    Ok(Plan { model, assignment, added, leaving, check: going.check, kept, found_empty })
+    let left = going.kept_because.filter(|_| going.check == Check::HasData);
+    Ok(Plan { model, assignment, added, leaving, check: going.check, left, kept, found_empty })
 }
 
 /// Nodes about whose data Kafka has to be asked.

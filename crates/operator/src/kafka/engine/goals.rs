@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::capacity::{Capacities, Capacity};
+use super::{
+    capacity::{Capacities, Capacity},
+    settings::ZERO_TOUCH,
+};
 use crate::kafka::properties::Properties;
 
 const PACKAGE: &str = "com.linkedin.kafka.cruisecontrol.analyzer.goals.";
@@ -40,6 +43,15 @@ const HARD: [&str; 6] = [
 /// What is watched where nobody said.
 const WATCHED: [&str; 4] = ["RackAwareGoal", "MinTopicLeadersPerBrokerGoal", "ReplicaCapacityGoal", "DiskCapacityGoal"];
 
+/// What nobody measures without a reporter in the brokers: a goal about it is never found violated.
+const UNMEASURED: [&str; 5] = [
+    "NetworkOutboundCapacityGoal",
+    "CpuCapacityGoal",
+    "PotentialNwOutGoal",
+    "NetworkOutboundUsageDistributionGoal",
+    "CpuUsageDistributionGoal",
+];
+
 const INBOUND: [&str; 3] =
     ["NetworkInboundUsageDistributionGoal", "NetworkInboundCapacityGoal", "LeaderBytesInDistributionGoal"];
 const OUTBOUND: [&str; 3] =
@@ -66,6 +78,15 @@ pub(super) fn add(settings: &mut Properties, capacities: &Capacities) {
     if !names(&watched).is_subset(&names(&default)) {
         settings.insert("anomaly.detection.goals".to_owned(), default);
     }
+}
+
+/// The goals that an engine with these settings watches and can ever find violated, by their short names.
+pub fn watched(settings: &Properties) -> Vec<String> {
+    let named = settings.get("anomaly.detection.goals").filter(|list| !names(list).is_empty());
+    let list = named.cloned().unwrap_or_else(|| WATCHED.join(","));
+    let sampler = settings.get("metric.sampler.class").map(|class| short(class));
+    let is_measured = |goal: &&str| sampler != Some(ZERO_TOUCH) || !UNMEASURED.contains(goal);
+    list.split(',').map(short).filter(|goal| !goal.is_empty()).filter(is_measured).map(str::to_owned).collect()
 }
 
 /// The goals of a list that are also in another, as they are written there.

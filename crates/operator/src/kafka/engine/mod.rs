@@ -19,6 +19,7 @@ mod users;
 mod wanted;
 
 pub use capacity::{Capacities, capacities};
+pub use goals::watched;
 pub use objects::{EngineObjects, Facts, objects};
 pub use settings::properties;
 pub(crate) use users::OPERATOR;

@@ -5,6 +5,8 @@ use super::{
 };
 use crate::kafka::{config::METRICS_TOPIC, listeners::REPLICATION, model::Model, properties::Properties};
 
+/// Learns of load without a reporter in the brokers.
+pub(super) const ZERO_TOUCH: &str = "ZeroTouchSampler";
 const NOTIFIER: &str = "anomaly.notifier.class";
 /// Writes violated goals into a ConfigMap.
 const OUR_NOTIFIER: &str = "io.strimzi.kafka.cruisecontrol.StrimziCruiseControlNotifier";
@@ -56,7 +58,7 @@ pub fn properties(model: &Model, wanted: &Wanted, capacities: &Capacities) -> Pr
             set("evenkeel.cluster.namespace", model.names.namespace.clone());
         }
         if !wanted.reporter && !wanted.config.contains_key("metric.sampler.class") {
-            set("metric.sampler.class", "ZeroTouchSampler".to_owned());
+            set("metric.sampler.class", ZERO_TOUCH.to_owned());
         }
     }
     settings

@@ -27,7 +27,7 @@ fn pool(name: &str, roles: Roles, current: &[i32], replicas: usize) -> Pool {
 
 fn pools(all: impl IntoIterator<Item = Pool>) -> Pools {
     let all = all.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
-    Pools { all, taken: Ids::new(), quorum_runs: false, remarks: Vec::new() }
+    Pools { all, taken: Ids::new(), running: Default::default(), quorum_runs: false, remarks: Vec::new() }
 }
 
 fn ranges(text: &str) -> NodeIdRanges {
@@ -53,6 +53,20 @@ fn gaps_are_filled_and_a_new_pool_is_a_scale_up() {
     ]));
     assert_eq!((found.pools["b"].added.clone(), found.added_brokers()), ([1, 4].into(), [1, 4].into()));
     assert_eq!(found.pools["c"].added, [5].into());
+}
+
+#[test]
+fn an_id_whose_pod_still_runs_is_given_to_its_own_pool_or_to_nobody() {
+    let grown = [pool("a", Roles::BROKER, &[0, 1, 2], 4), pool("b", Roles::BROKER, &[4], 2)];
+    let mut seen = pools(grown);
+    seen.running = [(3, "a"), (4, "b"), (5, "gone")].map(|(id, of)| (id, of.to_owned())).into();
+    let found = assign(&seen);
+    assert_eq!(found.pools["a"].added, [3].into(), "its pod has the same name, and waits for the end of the other");
+    assert_eq!(found.pools["b"].added, [6].into());
+    let mut chosen = pool("b", Roles::BROKER, &[4], 2);
+    chosen.next_ids = ranges("[3, 5, 9]");
+    seen.all = [("b".to_owned(), chosen)].into();
+    assert_eq!(assign(&seen).pools["b"].added, [9].into(), "also where somebody chose");
 }
 
 #[test]

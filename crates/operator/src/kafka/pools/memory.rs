@@ -1,8 +1,9 @@
-//! What a StrimziPodSet tells of the nodes that it was made for.
+//! What a StrimziPodSet tells of the nodes that it was made for, and a pod of its own.
 
 use std::collections::BTreeSet;
 
 use evenkeel_api::{FreeForm, StrimziPodSet, annotations, labels, storage::Storage};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::Value;
 
@@ -17,6 +18,13 @@ pub fn pods_of_pod_set(set: &StrimziPodSet) -> impl Iterator<Item = &str> {
 /// Ids of the nodes that it lists. A pod whose name does not end in a number is none of ours.
 pub fn ids_of_pod_set(set: &StrimziPodSet) -> BTreeSet<i32> {
     pods_of_pod_set(set).filter_map(|name| name.rsplit_once('-')?.1.parse().ok()).collect()
+}
+
+/// The id of a node by its pod, and its pool. The engine's pods may end in any number, but belong to no pool.
+pub fn pool_of_pod(pod: &Pod) -> Option<(i32, String)> {
+    let pool = pod.labels().get(labels::POOL_NAME)?;
+    let id = pod.metadata.name.as_deref()?.rsplit_once('-')?.1.parse().ok()?;
+    Some((id, pool.clone()))
 }
 
 /// Whether it looks for the rack of its nodes, and so needs a right that stands in no namespace.

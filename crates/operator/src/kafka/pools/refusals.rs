@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_api::{Kafka, KafkaNodePool, StrimziPodSet};
+use evenkeel_api::{Kafka, KafkaNodePool, StrimziPodSet, annotations};
 use kube::ResourceExt;
 
 use super::{Pool, Pools, memory};
@@ -116,12 +116,13 @@ fn of_quorum(pool: &Pool, problems: &mut Vec<Problem>) {
     }
 }
 
-pub(super) fn of_storage(pool: &Pool, set: Option<&StrimziPodSet>, problems: &mut Vec<Problem>) {
+pub(super) fn of_storage(kafka: &Kafka, pool: &Pool, set: Option<&StrimziPodSet>, problems: &mut Vec<Problem>) {
     let Some(before) = set.and_then(memory::disks_of_pod_set) else { return };
     // What was written is compared, not what a pool takes of it.
     if pool.origin == super::Origin::Kafka && !pool.roles.broker {
         return;
     }
-    let wrong = pool.disks.refused_after(&before);
+    let unchecked = annotations::skips_scale_down_check(kafka.annotations());
+    let wrong = pool.disks.refused_after(&before, unchecked);
     problems.extend(wrong.into_iter().map(|(field, text)| pool.problem(&format!("storage.{field}"), text)));
 }

@@ -47,7 +47,9 @@ pub fn decide(seen: &Observation) -> Decision {
         // Whatever is on the resource, finalizers included, may be another operator's.
         return Decision::nothing();
     }
-    if annotations::is_template(notes) || (deleting && seen.is_hopeless()) {
+    // Automatic rebalancing waits for the end of what it made: a mark that somebody puts on it counts for nothing.
+    let is_template = annotations::is_template(notes) && !finalizer::is_generated(resource);
+    if is_template || (deleting && seen.is_hopeless()) {
         return release(seen);
     }
     let standing = Standing::of(resource);

@@ -50,6 +50,45 @@ fn what_an_earlier_engine_refused_is_asked_again() {
 }
 
 #[test]
+fn a_drain_that_leaves_data_behind_says_which_until_the_brokers_are_gone() {
+    let ended = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(own(REMOVE, Ready, &[4]));
+    let ended = ended.change(|seen| seen.brokers.left = Some("broker 4 holds data of 1 partition (t-0)".to_owned()));
+    let found = check("data is left", &ended, "Idle R[4]; remove remove");
+    assert_eq!(warned(&found), ["AutoRebalanceWaiting", "AutoRebalanceFailed"]);
+    let said = found.warnings[1].message.clone().unwrap();
+    assert!(said.ends_with("data is left: broker 4 holds data of 1 partition (t-0)"), "{said}");
+    assert!(found.events.iter().any(|event| event.is_warning && event.note == said));
+    let after = |leaving: &[i32]| {
+        let mut after = calm().leaving(leaving).change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+        after.brokers.check = Check::Clear;
+        after
+    };
+    assert_eq!(warned(&check("looked at once more", &after(&[4]), "Idle")), ["AutoRebalanceFailed"]);
+    assert_eq!(warned(&check("they are gone", &after(&[]), "Idle")), [""; 0]);
+}
+
+#[test]
+fn what_failed_under_another_engine_is_tried_at_once() {
+    let failed = drain(Reason::IllegalArgumentException);
+    let found = check("it fails", &failed, "Idle R[4]; remove remove");
+    let later = |since: i64| {
+        let seen = calm().leaving(&[4]).change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+        seen.change(|seen| {
+            seen.now = at(3);
+            seen.engine = Engine::Current { since: at(since), executing: Some(false) };
+        })
+    };
+    check("the same engine", &later(-9), "Idle R[4]");
+    check("another one", &later(2), "RebalanceOnScaleDown R[4]; create remove[4]");
+}
+
+#[test]
+fn an_end_that_is_still_to_come_makes_no_old_news() {
+    let seen = calm().manual(Ready).change(|seen| seen.manual[0].since = Some(at(1_000_000)));
+    assert_eq!(memory(&decide(&seen), &seen).last_completion, None);
+}
+
+#[test]
 fn an_unknown_outcome_is_tried_again_three_times_once_the_engine_is_idle() {
     let reason = Reason::ExecutionOutcomeUnknown;
     for executing in [None, Some(true)] {

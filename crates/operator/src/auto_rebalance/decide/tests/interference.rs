@@ -214,3 +214,40 @@ fn transitions_are_told() {
     let reasons: Vec<_> = decide(&failed).events.iter().map(|event| (event.is_warning, event.reason)).collect();
     assert_eq!(reasons, [(true, "AutoRebalanceFailed"), (false, "AutoRebalance")]);
 }
+
+#[test]
+fn a_name_that_somebody_else_has_is_said_and_not_taken() {
+    let strange = |seen: Observation, mode| seen.change(|seen| seen.strangers = [name_for("c", mode, "a1")].into());
+    for (seen, mode, expected) in [
+        (calm().recorded(Idle, &[4]), ADD, "Idle A[4]"),
+        (calm().recorded(ScaleUp, &[4]), ADD, "Idle A[4]"),
+        (calm().leaving(&[4]), REMOVE, "Idle R[4]"),
+        (calm().violated(SOME, ""), IMBALANCE, "Idle"),
+    ] {
+        let found = check("its name is taken", &strange(seen, mode), expected);
+        assert!(warned(&found).contains(&"InvalidResourceException"), "{:?}", found.warnings);
+    }
+    let both = strange(calm().recorded(Idle, &[5]).leaving(&[4]), REMOVE);
+    check("others are not held up", &both, "RebalanceOnScaleUp R[4] A[5]; create add[5]");
+    let filling = strange(calm().recorded(ScaleUp, &[5]).leaving(&[4]).with(own(ADD, Rebalancing, &[5])), REMOVE);
+    check("nor stopped for it", &filling, "RebalanceOnScaleUp R[4] A[5]");
+}
+
+#[test]
+fn a_mark_on_what_runs_is_said_and_ignored() {
+    let marked = Generated { marked: true, ..own(REMOVE, Rebalancing, &[4]) };
+    let found =
+        check("it runs on", &calm().recorded(ScaleDown, &[]).leaving(&[4]).with(marked), "RebalanceOnScaleDown R[4]");
+    assert_eq!(warned(&found), ["InvalidAnnotation"]);
+}
+
+#[test]
+fn what_can_never_be_emptied_holds_up_nobody() {
+    let stuck = |seen: Observation| seen.change(|seen| seen.brokers.check = Check::Stuck);
+    check("nothing is emptied", &stuck(calm().leaving(&[4])), "Idle");
+    check(
+        "whoever came gets its data",
+        &stuck(calm().recorded(Idle, &[5]).leaving(&[4])),
+        "RebalanceOnScaleUp A[5]; create add[5]",
+    );
+}

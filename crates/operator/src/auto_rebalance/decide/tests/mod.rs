@@ -6,7 +6,7 @@ mod imbalance;
 mod interference;
 mod rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_api::{
     KafkaRebalance, Reason,
@@ -62,6 +62,7 @@ pub(in crate::auto_rebalance) fn calm() -> Observation {
         engine: Engine::Current { since: at(-1_000), executing: Some(false) },
         generated: Vec::new(),
         manual: Vec::new(),
+        strangers: BTreeSet::new(),
         polled: None,
         violations: Some([(FIXABLE.to_owned(), String::new())].into()),
         tracker: None,

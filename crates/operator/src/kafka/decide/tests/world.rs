@@ -6,14 +6,14 @@ use evenkeel_api::{
     Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, annotations, kafka::AutoRebalanceMode, labels,
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 use serde_json::{Value, json};
 
 use super::super::{Decision, Deed, Given, Step, decide};
 use crate::{
     auto_rebalance::{Act, TrackerWrite, sort_rebalances, tracker::tracker_name},
     kafka::{
-        pools::ids_of_pod_set,
+        pools::{ids_of_pod_set, pool_of_pod},
         seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
         settings::Settings,
     },
@@ -185,6 +185,10 @@ impl World {
             self.kafka.status = Some(status);
         }
         for act in &acts {
+            // These are two writes.
+            if matches!(act, Act::Remove { .. } | Act::Withdraw { .. }) && lives() {
+                self.begin_act(act);
+            }
             if lives() {
                 self.act(act);
             }
@@ -195,6 +199,14 @@ impl World {
         self.struck_off = if survives { struck_off } else { BTreeMap::new() };
         self.is_quiet = writes == 0 && look_again.is_none();
         writes
+    }
+
+    /// One look of an operator that lives, and what others do then.
+    pub(super) fn round(&mut self) {
+        self.look(None);
+        self.machines();
+        self.rebalances_go_on(&mut Dice::new(self.seed));
+        self.pass(3);
     }
 
     pub(super) fn look_often(&mut self) {
@@ -298,6 +310,24 @@ impl World {
         }
     }
 
+    /// The first of two writes: the finalizer goes, or the command comes.
+    fn begin_act(&mut self, act: &Act) {
+        if let Act::Remove { name } | Act::Withdraw { name, .. } = act
+            && let Some(it) = self.rebalances.get_mut(name)
+        {
+            if matches!(act, Act::Withdraw { .. }) {
+                let notes = it.metadata.annotations.get_or_insert_default();
+                notes.insert(annotations::REBALANCE.to_owned(), "stop".to_owned());
+                notes.insert(annotations::STOPPED_FOR.to_owned(), "cancelled".to_owned());
+                return;
+            }
+            it.metadata.finalizers = None;
+            if it.metadata.deletion_timestamp.is_some() {
+                self.rebalances.remove(name);
+            }
+        }
+    }
+
     fn act(&mut self, act: &Act) {
         let annotated = |it: &mut KafkaRebalance, ask: &str| {
             let notes = it.metadata.annotations.get_or_insert_default();
@@ -316,7 +346,12 @@ impl World {
                 annotated(it, "refresh");
             }
             Act::Refresh { name } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
-            Act::Stop { name, .. } | Act::Withdraw { name, .. } => {
+            Act::Withdraw { name, .. } => {
+                if let Some(it) = self.rebalances.get_mut(name) {
+                    it.metadata.deletion_timestamp = Some(Time(self.now));
+                }
+            }
+            Act::Stop { name, .. } => {
                 let it = self.rebalances.get_mut(name).unwrap();
                 annotated(it, "stop");
                 let notes = it.metadata.annotations.get_or_insert_default();
@@ -366,7 +401,11 @@ impl World {
             pod.metadata.name = Some("w-cruise-control-x".to_owned());
             listed.insert("w-cruise-control-x".to_owned(), pod);
         }
-        self.running.retain(|name, _| listed.contains_key(name));
+        // Whoever is no longer wanted takes its time to end.
+        self.running.retain(|_, pod| pod.metadata.deletion_timestamp.is_none());
+        for (_, pod) in self.running.iter_mut().filter(|(name, _)| !listed.contains_key(*name)) {
+            pod.metadata.deletion_timestamp = Some(Time(self.now));
+        }
         for (name, mut pod) in listed {
             if self.running.contains_key(&name) {
                 continue;
@@ -375,6 +414,10 @@ impl World {
             pod.status = serde_json::from_value(json!({"phase": "Running", "conditions": [{"type": "Ready",
                 "status": "True", "lastTransitionTime": self.now.to_string()}]}))
             .unwrap();
+            if let Some((id, _)) = pool_of_pod(&pod) {
+                let same = self.running.values().filter_map(pool_of_pod).any(|(other, _)| other == id);
+                assert!(!same, "seed {}: {name} starts while another node {id} runs", self.seed);
+            }
             self.running.insert(name, pod);
         }
         let is_broker = |pod: &Pod| {
