@@ -33,7 +33,7 @@ async fn a_cordon_holds_from_the_wish_to_the_end_and_no_longer() {
         .await;
         a_while().await;
         assert_eq!(cordons(3), None, "whatever its predecessor was told");
-        machines.world.with(|cluster| cluster.create_topic(&NewTopic::new("wide", 1, 4), false).unwrap());
+        machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("wide", &[&[3, 0]]), false).unwrap());
         a_while().await;
 
         scale(&stage, 3).await;

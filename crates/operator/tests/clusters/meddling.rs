@@ -15,7 +15,7 @@ use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::sleep;
-use tower::{ServiceExt, service_fn};
+use tower::service_fn;
 
 use crate::play::{ADD, Play, REMOVE, operator, scaling};
 use crate::stage::{CLUSTER, NAMESPACE, a_while, create, patch, until};

@@ -175,9 +175,9 @@ async fn what_cannot_be_is_said_where_it_stands_and_changes_nothing() {
             let text = said_by(&stage, by).await;
             said.iter().all(|word| text.contains(word))
         };
-        until(&format!("the Kafka says {said:?}"), || is_said(None)).await;
+        until(&format!("the Kafka says {said:?}"), || async { is_said(None).await }).await;
         if pool.is_some() {
-            until(&format!("pool {pool:?} says {said:?}"), || is_said(pool)).await;
+            until(&format!("pool {pool:?} says {said:?}"), || async { is_said(pool).await }).await;
         }
         a_while().await;
         assert!(!is_ready(&stage).await, "{said:?}");
