@@ -51,6 +51,12 @@ pub(crate) struct EngineOptions {
     scope: Scope,
 }
 
+#[derive(Args)]
+pub(crate) struct OperatorOptions {
+    #[command(flatten)]
+    scope: Scope,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Server {
     Ours,
@@ -72,6 +78,13 @@ fn beside_program(workspace: &Workspace, name: &str, scope: &Scope) -> Result<Co
     let mut bench = cargo(&["bench", "--locked"]);
     bench.args(["--bench", name, "--"]).args(scope.arguments()?);
     Ok(bench)
+}
+
+/// The operator over the embedded API, simulated brokers and engines. The bench itself is the operator's process, too.
+pub(crate) fn operator(workspace: &Workspace, options: &OperatorOptions) -> Result<()> {
+    let mut bench = process::cargo();
+    bench.args(["bench", "--locked"]).args(PACKAGES).args(["--bench", "operator", "--"]);
+    process::run(bench.args(options.scope.arguments()?).current_dir(workspace.root()))
 }
 
 /// The engine as users run it, over simulated brokers.

@@ -54,6 +54,8 @@ enum Bench {
     Balancer(bench::balancer::Options),
     /// The engine end to end: proposals, approvals, its state under load, memory, start, use of a throttle.
     Engine(bench::EngineOptions),
+    /// The operator: memory and work at rest with many clusters, and how soon it acts.
+    Operator(bench::OperatorOptions),
 }
 
 #[derive(Args)]
@@ -76,6 +78,7 @@ pub(crate) fn run() -> Result<()> {
         Chore::Bench(Bench::Kafka(options)) => bench::kafka(&workspace, &options),
         Chore::Bench(Bench::Balancer(options)) => bench::balancer::run(&workspace, &options),
         Chore::Bench(Bench::Engine(options)) => bench::engine(&workspace, &options),
+        Chore::Bench(Bench::Operator(options)) => bench::operator(&workspace, &options),
         Chore::Soak(options) => soak::run(&workspace, &options),
         Chore::Generate => generate::run(&workspace),
         Chore::Image(options) => image::run(&workspace, &options),

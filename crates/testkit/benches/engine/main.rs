@@ -16,7 +16,7 @@ use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use evenkeel_testkit::measure::{Measurement, Report, cores, load_average};
+use evenkeel_testkit::measure::{Numbers, cores, load_average};
 use serde_json::json;
 
 use sizes::Sizes;
@@ -50,24 +50,6 @@ enum Part {
     Start,
 }
 
-/// What was measured, and what it was to be.
-#[derive(Default)]
-pub(crate) struct Numbers {
-    measured: Vec<Measurement>,
-    aims: Vec<Measurement>,
-}
-
-impl Numbers {
-    pub(crate) fn add(&mut self, measured: Measurement) {
-        self.measured.push(measured);
-    }
-
-    pub(crate) fn aimed(&mut self, measured: Measurement, aim: f64) {
-        self.aims.push(Measurement { value: aim, ..measured.clone() });
-        self.measured.push(measured);
-    }
-}
-
 impl Options {
     fn wants(&self, part: Part) -> bool {
         self.parts.is_empty() || self.parts.contains(&part)
@@ -92,7 +74,7 @@ fn main() -> Result<()> {
     if options.wants(Part::Throttle) {
         throttle::measure(&sizes, &mut numbers).context("throttle")?;
     }
-    let report = Report::beside("aim", &numbers.measured, &numbers.aims);
+    let report = numbers.report();
     let load = [load_before, load_average()];
     println!("\n{report}");
     println!("{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());

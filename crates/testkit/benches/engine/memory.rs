@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use evenkeel_rest::request::{self, Rebalance};
-use evenkeel_testkit::measure::{Measurement, Unit, grouped};
+use evenkeel_testkit::measure::{Measurement, Numbers, Unit, grouped};
 use tokio::time::sleep;
 
-use crate::{Numbers, sizes::Sizes, stand::Stand, step};
+use crate::{sizes::Sizes, stand::Stand, step};
 
 /// Samples of half an hour: five windows, and the one that is being filled.
 const EVERY: i64 = 100_000;

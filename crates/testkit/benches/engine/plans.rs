@@ -7,11 +7,10 @@ use evenkeel_rest::{
     body::state::Phase,
     request::{self, Rebalance, RemoveBroker, StopProposalExecution},
 };
-use evenkeel_testkit::measure::{Measurement, Spread, Unit, grouped};
+use evenkeel_testkit::measure::{Measurement, Numbers, Spread, Unit, grouped};
 use tokio::time::sleep;
 
 use crate::{
-    Numbers,
     sizes::Sizes,
     stand::{Served, Stand},
     step,

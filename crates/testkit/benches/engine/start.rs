@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use evenkeel_rest::request;
-use evenkeel_testkit::measure::{Measurement, Spread, Unit, grouped};
+use evenkeel_testkit::measure::{Measurement, Numbers, Spread, Unit, grouped};
 
-use crate::{Numbers, sizes::Sizes, stand::Stand, step};
+use crate::{sizes::Sizes, stand::Stand, step};
 
 const DAY: i64 = 86_400_000;
 /// Samples every other minute.

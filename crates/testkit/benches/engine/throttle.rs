@@ -19,10 +19,10 @@ use evenkeel_sim::{
     cluster::{BrokerSpec, NewTopic},
     serve::{Pipes, World},
 };
-use evenkeel_testkit::measure::{Measurement, Unit, grouped};
+use evenkeel_testkit::measure::{Measurement, Numbers, Unit, grouped};
 use tokio::time::{Instant, sleep};
 
-use crate::{Numbers, sizes::Sizes, step};
+use crate::{sizes::Sizes, step};
 
 /// Bytes per second on each broker, in and out.
 const ALLOWED: u64 = 50_000_000;

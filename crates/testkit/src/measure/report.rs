@@ -28,6 +28,9 @@ pub enum Unit {
     /// How much of what could be.
     #[serde(rename = "%")]
     Percent,
+    /// How much of one core is used, where less is better.
+    #[serde(rename = "% of a core")]
+    PercentOfCore,
 }
 
 impl Unit {
@@ -43,6 +46,7 @@ impl Unit {
             Self::Microseconds => "µs",
             Self::Mebibytes => "MiB",
             Self::Percent => "%",
+            Self::PercentOfCore => "% of a core",
         }
     }
 }
