@@ -48,7 +48,6 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
     /// Begin with nothing. Every run does, so this only says it
     #[arg(long)]
-    #[expect(dead_code, reason = "there is nothing that a run could go on with")]
     fresh: bool,
 }
 

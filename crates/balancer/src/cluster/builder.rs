@@ -134,7 +134,7 @@ impl ClusterBuilder {
             let value = spec.capacity[resource as usize];
             // What a dead broker could carry does not matter, and often nobody knows it: then it is 0.
             let unknown = spec.state == BrokerState::Dead && value == 0.0;
-            if !unknown && !(value.is_finite() && value > 0.0) {
+            if !(unknown || value.is_finite() && value > 0.0) {
                 return Err(Invalid::Capacity { broker: spec.id, resource, value });
             }
         }

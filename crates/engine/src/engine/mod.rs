@@ -235,9 +235,12 @@ async fn forget_who_left(engine: &Engine, executor: &Executor) {
 /// Makes the plan that a request without goals asks for whenever something new is known, so that it is there when somebody
 /// asks: `isProposalReady` is what scripts wait for.
 async fn plan_ahead(engine: &Engine, executor: &Executor) {
+    if !engine.settings.goals.plans_ahead {
+        return;
+    }
     let (mut known, mut runs) = (engine.monitor.changed(), executor.is_running());
     let plain = Request::Proposals(Default::default());
-    while engine.settings.goals.plans_ahead {
+    loop {
         known.borrow_and_update();
         if !*runs.borrow_and_update()
             && let Err(why) = engine.propose(&plain, &executor.history(), &Steps::default()).await

@@ -25,7 +25,7 @@ fn today() -> Vec<Entry> {
     let mut entries = run.begun();
     let first = execution.step(&sight(&run, 0));
     entries.extend(run.stepped(&execution, &first.changed));
-    execution.rates_were_found(&[BrokerId(1)].into());
+    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &[BrokerId(1)].into());
     execution.throttle_is_set();
     let second = execution.step(&sight(&run, 1));
     entries.extend(run.stepped(&execution, &second.changed));
@@ -49,7 +49,8 @@ fn today() -> Vec<Entry> {
     };
     let listing = Listing([(0, BrokerId(1))].into());
     let left = Throttle { rate: 9, brokers: [BrokerId(1)].into(), topics: [("a".to_owned(), listing)].into() };
-    entries.extend([history.entry(), leftover(&left), Owner { engine: Uuid::from_u128(9) }.entry()]);
+    entries.extend([history.entry(), Owner { engine: Uuid::from_u128(9) }.entry()]);
+    entries.extend(leftover(&Throttle::default(), &left));
     // As compaction leaves it.
     let mut fold = Fold::default();
     entries.into_iter().for_each(|entry| fold.take(entry));
@@ -78,7 +79,7 @@ fn check(form: usize, recovered: &Recovered) {
     assert_eq!((found.id, found.task), (Uuid::from_u128(7), Some(Uuid::from_u128(8))), "form {form}");
     assert_eq!((found.proposal.as_str(), found.order.moves.len()), ("abc", 3), "form {form}");
     assert_eq!((execution.throttling(), execution.is_stopping()), (Throttling::On, false), "form {form}");
-    assert_eq!(execution.rates_of_others(), &[BrokerId(1)].into(), "form {form}");
+    assert_eq!(execution.rates().of_others, [BrokerId(1)].into(), "form {form}");
     let fresh = Execution::new(found.order.clone());
     assert_ne!(execution.tasks(), fresh.tasks(), "form {form}: it stands where it stood, and not at the beginning");
     let task = &recovered.tasks[&Uuid::from_u128(8)];

@@ -525,6 +525,7 @@ impl Run {
             stopped_for: self.stopped_for,
             deleting: self.deleting,
             released: self.released,
+            marked: false,
         }
     }
 }
