@@ -30,8 +30,6 @@ pub(crate) struct Machines {
     running: Arc<Mutex<Running>>,
     /// Pods that do not become ready.
     pub(crate) stuck: Arc<Mutex<Vec<String>>>,
-    /// Pods that take their time to end, once they are told to.
-    pub(crate) lingering: Arc<Mutex<Vec<String>>>,
 }
 
 impl fmt::Debug for Machines {
@@ -44,7 +42,7 @@ impl Machines {
     pub(crate) fn new() -> Self {
         let world = World::new(Cluster::new(Options { session_timeout: 2_000, ..Options::default() }, []));
         let pipes = Pipes::new(world.clone());
-        Self { world, pipes, running: Arc::default(), stuck: Arc::default(), lingering: Arc::default() }
+        Self { world, pipes, running: Arc::default(), stuck: Arc::default() }
     }
 
     /// Runs the pods of a namespace, until dropped.
@@ -63,8 +61,7 @@ impl Machines {
         let gone: Vec<_> = {
             let mut running = self.running.lock().unwrap();
             let lives = |name: &String, uid: &String| {
-                let ends = |pod: &Pod| is_going(pod) && !self.lingers(name);
-                there.iter().any(|pod| pod.name_any() == *name && pod.uid().as_ref() == Some(uid) && !ends(pod))
+                there.iter().any(|pod| pod.name_any() == *name && pod.uid().as_ref() == Some(uid) && !is_going(pod))
             };
             let gone: Vec<_> =
                 running.iter().filter(|(name, (uid, _))| !lives(name, uid)).map(|(n, r)| (n.clone(), r.1)).collect();
@@ -78,9 +75,6 @@ impl Machines {
         }
         for pod in there {
             let name = pod.name_any();
-            if is_going(&pod) && self.lingers(&name) {
-                continue;
-            }
             if is_going(&pod) {
                 let _ = pods.delete(&name, &DeleteParams::default().grace_period(0)).await;
                 continue;
@@ -99,10 +93,6 @@ impl Machines {
             let status = json!({"status": {"phase": "Running", "conditions": [ready]}});
             let _ = pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await;
         }
-    }
-
-    fn lingers(&self, pod: &String) -> bool {
-        self.lingering.lock().unwrap().contains(pod)
     }
 
     fn start(&self, id: i32) {

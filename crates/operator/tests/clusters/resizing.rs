@@ -22,7 +22,8 @@ async fn is_about(play: &Play, name: &str, brokers: &[i32]) -> bool {
 fn is_cordoned(play: &Play, id: i32) -> bool {
     let told = |cluster: &mut Cluster| {
         let told = cluster.describe_configs(BrokerId(id), &Resource::Broker(BrokerId(id))).unwrap();
-        told.into_iter().any(|it| it.name == "cordoned.log.dirs" && it.source.number() == 2 && it.value.is_some())
+        let mut told = told.into_iter().filter(|it| it.name == "cordoned.log.dirs" && it.source.number() == 2);
+        told.any(|it| it.value.is_some_and(|dirs| !dirs.is_empty()))
     };
     play.machines.world.look(told)
 }

@@ -236,8 +236,8 @@ async fn an_id_is_given_to_no_other_pool_while_its_pod_ends() {
     create(&pools, pool("more", 1, &["broker"], json!({}))).await;
     until("it is there", || async { is_registered(&machines, 3) && is_ready(&stage).await }).await;
     let old = "my-cluster-more-3".to_owned();
-    machines.lingering.lock().unwrap().push(old.clone());
-    // Once by itself, once with its pool.
+    // It takes its time to end.
+    patch(&stage.api::<Pod>(), &old, json!({"metadata": {"finalizers": ["example.com/lingers"]}})).await;
     patch(&pools, "more", json!({"spec": {"replicas": 0}})).await;
     until("it is listed no more", || async {
         stage.api::<StrimziPodSet>().get("my-cluster-more").await.unwrap().spec.pods.is_empty()
@@ -252,7 +252,7 @@ async fn an_id_is_given_to_no_other_pool_while_its_pod_ends() {
     scale(&stage, 5).await;
     until("yet another comes", || async { brokers(&stage).await.len() == 5 }).await;
     assert_eq!(node_ids(&stage, "brokers").await, [0, 1, 2, 4, 5]);
-    machines.lingering.lock().unwrap().clear();
+    patch(&stage.api::<Pod>(), &old, json!({"metadata": {"finalizers": null}})).await;
     until("it has ended", || async { !stage.pods().await.contains(&old) }).await;
     scale(&stage, 6).await;
     until("now it is free", || async { node_ids(&stage, "brokers").await == [0, 1, 2, 3, 4, 5] }).await;

@@ -524,6 +524,7 @@ impl Run {
             edited: self.edited,
             stopped_for: self.stopped_for,
             deleting: self.deleting,
+            marked: false,
             released: self.released,
             marked: false,
         }
