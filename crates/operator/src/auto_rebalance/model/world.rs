@@ -526,7 +526,6 @@ impl Run {
             deleting: self.deleting,
             marked: false,
             released: self.released,
-            marked: false,
         }
     }
 }
