@@ -264,10 +264,16 @@ mod tests {
     }
 
     #[test]
-    fn what_set_a_rebalance_off_is_in_its_name() {
+    fn what_set_one_of_ours_off_is_in_its_name() {
+        let ours = |name: &str| {
+            let mut made = rebalance(name, "Ready");
+            made.metadata.finalizers = Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]);
+            made
+        };
         assert_eq!(trigger(&rebalance("mine", "Ready")), "manual");
-        assert_eq!(trigger(&rebalance("c-auto-rebalancing-add-brokers", "Ready")), "add-brokers");
-        assert_eq!(trigger(&rebalance("c-auto-rebalancing-imbalance-x", "Ready")), "imbalance");
+        assert_eq!(trigger(&ours("c-auto-rebalancing-add-brokers")), "add-brokers");
+        assert_eq!(trigger(&ours("c-auto-rebalancing-imbalance-x")), "imbalance");
+        assert_eq!(trigger(&rebalance("c-auto-rebalancing-add-brokers", "Ready")), "manual", "a user's of that name");
     }
 
     #[test]
