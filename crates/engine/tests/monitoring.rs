@@ -294,16 +294,22 @@ async fn a_broker_that_goes_takes_nothing_else_along() {
 
 #[tokio::test(start_paused = true)]
 async fn who_wants_to_know_what_lies_where_does_not_wait_for_sizes() {
-    let stage = Stage::new(None);
-    let monitor = stage.monitor("");
-    until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
-    // Everybody is asked for sizes, and one does not answer.
-    stage.suffer(Fault::CutLink(BrokerId(2)));
-    monitor.resume("at once");
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let began = tokio::time::Instant::now();
-    monitor.look_now().await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    // The client asks any broker what lies where, and may meet the silent one, which takes longer than sizes do. Not every
+    // time, though: whoever waited for sizes would wait every time.
+    let mut soonest = Duration::MAX;
+    for _ in 0..12 {
+        let stage = Stage::new(None);
+        let monitor = stage.monitor("");
+        until(&monitor, "a window", |monitor| monitor.known(ALL).is_ok()).await;
+        // Everybody is asked for sizes, and one does not answer.
+        stage.suffer(Fault::CutLink(BrokerId(2)));
+        monitor.resume("at once");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let began = tokio::time::Instant::now();
+        monitor.look_now().await.unwrap();
+        soonest = soonest.min(began.elapsed());
+    }
+    assert!(soonest < Duration::from_secs(4), "{soonest:?}");
 }
 
 #[tokio::test(start_paused = true)]
