@@ -3,7 +3,11 @@
 //! Clients decide by `code` and `reason`, people read `message`, and tools point at `details.causes[].field`;
 //! so all three are part of the contract and are worded as the original words them.
 
+mod findings;
+
 use serde_json::{Map, Value, json};
+
+pub(crate) use self::findings::{Findings, MAX_FOUND, Told};
 
 /// A refused request. Becomes the body (`kind: Status`) and the HTTP code of the answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -196,9 +200,12 @@ impl Refusal {
 
     /// 422: the object is wrong; one cause per field.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let listed = match errors {
-            [one] => one.to_string(),
-            many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        let mut listed = Findings::default();
+        errors.iter().for_each(|error| listed.tell(|| error.to_string()));
+        let errors = &errors[..listed.told().len()];
+        let listed = match listed.told() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let message = format!("{} {name:?} is invalid: {listed}", qualified(kind, group));
         let mut refusal = Self::new(422, "Invalid", message).about(group, kind, name);

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::claims::Claims;
-use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds};
+use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds, scale};
 use crate::apply;
 use crate::names::{self, NameRule};
 use crate::object::Object;
@@ -32,6 +32,8 @@ pub(super) struct Incoming<'a> {
     pub(super) target: &'a Target,
     pub(super) object: Value,
     pub(super) warnings: Vec<String>,
+    /// A new object before the server decided anything about it, if it decides something.
+    asked: Option<Value>,
     /// What it asks for and somebody else has.
     clashes: Vec<FieldError>,
     /// Where it comes from decides how it is said that it cannot be read.
@@ -69,12 +71,12 @@ impl<'a> Incoming<'a> {
             }
         }
         let warnings = target.version().deprecation.clone().into_iter().collect();
-        Ok(Self { target, object, warnings, clashes: Vec::new(), source })
+        Ok(Self { target, object, warnings, asked: None, clashes: Vec::new(), source })
     }
 
     /// An object that this server put together itself.
     pub(super) fn trusted(target: &'a Target, object: Value) -> Self {
-        Self { target, object, warnings: Vec::new(), clashes: Vec::new(), source: Source::Patch }
+        Self { target, object, warnings: Vec::new(), asked: None, clashes: Vec::new(), source: Source::Patch }
     }
 
     fn unreadable(&self, why: &str) -> Refusal {
@@ -140,18 +142,23 @@ impl<'a> Incoming<'a> {
         self.clashes = api.claims.clashes(resource, &self.object, old);
         let ctx = Context { now: moment.now, cluster_ips, node_ports };
         match old {
-            None => builtin::admission::prepare_create(resource, &mut self.object, &ctx),
+            None => {
+                builtin::admission::complete(resource, &mut self.object);
+                self.asked = builtin::admission::decides(resource).then(|| self.object.clone());
+                builtin::admission::decide(resource, &mut self.object, &ctx);
+            }
             Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old, &ctx),
         }
     }
 
     /// Everything that is wrong with it.
-    pub(super) fn validate(&self, old: Option<&Value>) -> Result<(), Refusal> {
+    pub(super) fn validate(&self, old: Option<&Value>, part: Part) -> Result<(), Refusal> {
         let resource = &self.target.resource;
         let mut errors = names::validate_metadata(&self.object, resource.namespaced, name_rule(resource), old);
         match resource.origin {
             Origin::Custom => {
-                errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old))
+                errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old));
+                errors.extend(scale::check(self.target, &self.object, part));
             }
             Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
             Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
@@ -166,11 +173,20 @@ impl<'a> Incoming<'a> {
         Err(Refusal::invalid(&resource.group, &resource.kind, self.object.name(), &errors))
     }
 
-    /// Records who owns the fields that this write changed.
+    /// Records who owns the fields that this write changed. Of a new object that is what was asked for, not what the
+    /// server made of it.
     pub(super) fn track(&mut self, old: Option<&Value>, part: Part, options: &WriteOptions, moment: Moment) {
         let writer = Writer::new(self.target, part);
         let write = writer.write(&options.manager, moment);
-        apply::track_update(old, &mut self.object, &self.target.version().schema, &write);
+        let schema = &self.target.version().schema;
+        match self.asked.take() {
+            Some(mut asked) => {
+                apply::track_update(old, &mut asked, schema, &write);
+                let record = asked.metadata_mut().remove("managedFields");
+                replace(Some(self.object.metadata_mut()), "managedFields", record);
+            }
+            None => apply::track_update(old, &mut self.object, schema, &write),
+        }
     }
 
     /// Takes over from the old object what no client may change, and the part that this request does not address.
@@ -203,7 +219,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Makes it a new object: a name, an identity, a birthday.
-    pub(super) fn be_born(&mut self, moment: Moment) {
+    pub(super) fn be_born(&mut self, moment: Moment, is_taken: impl Fn(&str) -> bool) {
         if self.target.version().status {
             replace(self.object.as_object_mut(), "status", None);
         }
@@ -216,7 +232,7 @@ impl<'a> Incoming<'a> {
         let base = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
         let named = metadata.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
         if !named && !base.is_empty() {
-            metadata.insert("name".into(), names::generate_name(&base, moment.entropy).into());
+            metadata.insert("name".into(), names::free_name(&base, moment.entropy, is_taken).into());
         }
         metadata.insert("uid".into(), names::uid(moment.entropy).into());
         metadata.insert("creationTimestamp".into(), whole_seconds(moment).into());
@@ -293,7 +309,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-pub(super) fn is_crd(resource: &Resource) -> bool {
+pub(crate) fn is_crd(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError};
 use crate::resource::Resource;
+use crate::resource::builtin::admission::NODE_PORTS;
+use crate::resource::builtin::validation::listed_addresses;
 use crate::store::Key;
 
 /// What all services have.
@@ -56,16 +58,48 @@ impl Claims {
         self.node_ports.retain(|port| !gone.node_ports.contains(port) || kept(port));
     }
 
-    /// A service may ask for an address, but not for one that another service has.
+    /// A service may ask for an address and for ports of nodes, but not for those that another service has.
     pub(super) fn clashes(&self, resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let address = |object: &Value| object.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(str::to_owned);
-        let wanted = address(object).filter(|wanted| Some(wanted) != old.and_then(address).as_ref());
-        let Some(wanted) = wanted.filter(|_| is_service(resource)) else { return Vec::new() };
-        if !wanted.parse().is_ok_and(|ip: Ipv4Addr| self.cluster_ips.contains(&ip)) {
+        if !is_service(resource) {
             return Vec::new();
         }
+        let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+        let listed = listed_addresses(&spec(object), old.map(spec).as_ref());
+        listed.into_iter().chain(self.address_clash(object, old)).chain(self.port_clash(object, old)).collect()
+    }
+
+    fn address_clash(&self, object: &Value, old: Option<&Value>) -> Option<FieldError> {
+        let address = |object: &Value| object.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(str::to_owned);
+        let wanted = address(object).filter(|wanted| Some(wanted) != old.and_then(address).as_ref())?;
+        if !wanted.parse().is_ok_and(|ip: Ipv4Addr| self.cluster_ips.contains(&ip)) {
+            return None;
+        }
         let detail = format!("failed to allocate IP {wanted}: provided IP is already allocated");
-        vec![FieldError::with_value("spec.clusterIPs", Fault::Invalid, &json!([wanted]), detail)]
+        Some(FieldError::with_value("spec.clusterIPs", Fault::Invalid, &json!([wanted]), detail))
+    }
+
+    /// The first port that cannot be had. Services of other types have none to ask for.
+    fn port_clash(&self, object: &Value, old: Option<&Value>) -> Option<FieldError> {
+        let ty = object.at(&["spec", "type"]).and_then(Value::as_str);
+        if !matches!(ty, Some("NodePort" | "LoadBalancer")) {
+            return None;
+        }
+        let had = old.map(Claim::of).unwrap_or_default().node_ports;
+        let ports = object.at(&["spec", "ports"]).and_then(Value::as_array).into_iter().flatten();
+        ports.enumerate().find_map(|(n, port)| {
+            let wanted = port.get("nodePort")?.as_i64().filter(|number| *number != 0)?;
+            let number = u16::try_from(wanted).ok().filter(|number| NODE_PORTS.contains(number));
+            let detail = match number {
+                Some(number) if had.contains(&number) || !self.node_ports.contains(&number) => return None,
+                Some(_) => "provided port is already allocated".to_owned(),
+                None => {
+                    let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+                    format!("provided port is not in the valid range. The range of valid ports is {first}-{last}")
+                }
+            };
+            let at = format!("spec.ports[{n}].nodePort");
+            Some(FieldError::with_value(at, Fault::Invalid, &json!(wanted), detail))
+        })
     }
 }
 

@@ -55,36 +55,47 @@ impl Api {
             incoming.fill_in(None, self, moment);
             return Ok(Written { object: incoming.object, created: true, warnings: incoming.warnings });
         }
-        incoming.be_born(moment);
+        let key_of = |name: &str| Key::new(target.namespace.as_deref(), name);
+        incoming.be_born(moment, |name| self.store.get(&target.storage_id(), &key_of(name)).is_some());
         incoming.fill_in(None, self, moment);
-        incoming.validate(None)?;
-        let key = Key::new(target.namespace.as_deref(), incoming.object.name());
+        incoming.validate(None, Part::Main)?;
+        let key = key_of(incoming.object.name());
         if let Some(there) = self.store.get(&target.storage_id(), &key) {
-            let resource = &target.resource;
-            let mut refusal = Refusal::already_exists(&resource.group, &resource.plural, key.name());
-            if there.parse().is_terminating() {
-                refusal.message = format!("object is being deleted: {}", refusal.message);
-            }
-            return Err(refusal);
+            return Err(taken(&incoming, &there.parse()));
         }
         if ownership == Ownership::Update {
             incoming.track(None, Part::Main, options, moment);
         }
         let Incoming { mut object, warnings, .. } = incoming;
         if !options.dry_run {
-            object = self.keep_new(target, key, object)?;
+            object = self.keep_new(target, key, object, moment)?;
         }
         Ok(Written { object, created: true, warnings })
     }
 
-    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value) -> Result<Value, Refusal> {
+    fn keep_new(&mut self, target: &Target, key: Key, mut object: Value, moment: Moment) -> Result<Value, Refusal> {
         target.to_stored(&mut object);
         let stored = self.put(target, key, &mut object)?;
         if is_crd(&target.resource) {
-            self.serve_definition(&object);
+            self.serve_definition(&object, moment);
         }
         Ok(target.shown_as(&stored, object))
     }
+}
+
+/// There is an object of that name.
+fn taken(incoming: &Incoming<'_>, there: &Value) -> Refusal {
+    let resource = &incoming.target.resource;
+    let mut refusal = Refusal::already_exists(&resource.group, &resource.plural, there.name());
+    if !incoming.object.meta("generateName").is_empty() {
+        // Said also of a name that was given beside it.
+        refusal.message.push_str(", the server was not able to generate a unique name for the object");
+        refusal.details.get_or_insert_default().retry_after_seconds = 1;
+    }
+    if there.is_terminating() {
+        refusal.message = format!("object is being deleted: {}", refusal.message);
+    }
+    refusal
 }
 
 /// Whether the fields' owners are still to be recorded.

@@ -5,11 +5,14 @@ use serde_json::Value;
 
 use super::admit::{is_crd, is_namespace, whole_seconds};
 use super::update::may_go;
-use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Listed, Moment, Propagation, Query, Target, crds};
+use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Moment, Propagation, Target, crds};
 use crate::object::{Object, child_map};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
 use crate::store::Key;
+
+/// How many objects are deleted before others have their turn: a few milliseconds' worth.
+pub(crate) const DELETED_AT_ONCE: usize = 256;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -46,28 +49,28 @@ impl Api {
             shown = target.shown_as(&stored, marked);
         }
         if is_crd(&target.resource) {
-            self.clear_instances(&shown, moment);
+            self.begin_clearing(&shown, moment);
         }
         Ok(Deleted::Pending(shown))
     }
 
-    /// Deletes everything that a query selects. Answers with what it selected.
-    pub fn delete_collection(
+    /// Deletes some objects of a collection. Those that are gone already are what was asked for.
+    pub fn delete_each(
         &mut self,
         target: &Target,
-        query: &Query,
+        keys: &[Key],
         options: &DeleteOptions,
         moment: Moment,
-    ) -> Result<Listed, Refusal> {
-        let page = self.page(target, query)?;
-        let names: Vec<Key> = page.rows.iter().map(|(key, _)| key.clone()).collect();
-        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
-        for key in names {
+    ) -> Result<(), Refusal> {
+        for key in keys {
             let namespace = target.resource.namespaced.then(|| key.namespace().to_owned());
             let one = Target { namespace, ..target.clone() };
-            self.delete(&one, key.name(), options, moment)?;
+            match self.delete(&one, key.name(), options, moment) {
+                Err(refusal) if refusal.code != 404 => return Err(refusal),
+                _ => {}
+            }
         }
-        Ok(Listed { items, revision: self.revision(), next: None, remaining: None })
+        Ok(())
     }
 
     /// What follows from a removal elsewhere: a definition takes its resource out of service, and the last instance of
@@ -84,6 +87,9 @@ impl Api {
 
 fn check_preconditions(target: &Target, object: &Value, options: &DeleteOptions) -> Result<(), Refusal> {
     let Resource { group, kind, .. } = &*target.resource;
+    if is_namespace(&target.resource) {
+        return check_preconditions_of_namespace(object, options);
+    }
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != object.meta("uid")) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
@@ -103,10 +109,31 @@ fn check_preconditions(target: &Target, object: &Value, options: &DeleteOptions)
     Ok(())
 }
 
+/// Namespaces are deleted by rules of their own, and say so in other words.
+fn check_preconditions_of_namespace(namespace: &Value, options: &DeleteOptions) -> Result<(), Refusal> {
+    for (name, field, wanted) in
+        [("UID", "uid", &options.uid), ("ResourceVersion", "resourceVersion", &options.resource_version)]
+    {
+        let current = namespace.meta(field);
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != current) {
+            let why =
+                format!("Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {current}");
+            return Err(Refusal::conflict("", "namespaces", namespace.name(), why));
+        }
+    }
+    Ok(())
+}
+
 /// The object with the mark of deletion and the finalizers that the propagation policy asks for.
 fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment) -> Value {
     let mut marked = object.clone();
-    let finalizers = finalizers_after(object, options.propagation);
+    let mut finalizers = finalizers_after(object, options.propagation);
+    // Definitions and namespaces are marked by their own rules: no count of it, no grace, and what is in them goes first.
+    let is_definition = is_crd(&target.resource);
+    let is_container = is_definition || is_namespace(&target.resource);
+    if is_definition && !object.is_terminating() {
+        finalizers.push(crds::CLEANUP.to_owned());
+    }
     let metadata = marked.metadata_mut();
     if finalizers.is_empty() {
         metadata.remove("finalizers");
@@ -116,16 +143,19 @@ fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment
     let grace = grace_seconds(target, object, options);
     let before = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64);
     let generation = metadata.get("generation").and_then(Value::as_i64);
-    if let Some(generation) = generation.filter(|_| !object.is_terminating()) {
+    if let Some(generation) = generation.filter(|_| !object.is_terminating() && !is_container) {
         metadata.insert("generation".into(), (generation + 1).into());
     }
-    if before.is_none_or(|before| grace < before) {
+    let is_earlier = if is_container { !object.is_terminating() } else { before.is_none_or(|before| grace < before) };
+    if is_earlier {
         let deadline = moment.now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
         let stamp = whole_seconds(Moment { now: deadline, ..moment });
         metadata.insert("deletionTimestamp".into(), stamp.into());
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if !is_container {
+            metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        }
     }
-    if is_crd(&target.resource) && !object.is_terminating() {
+    if is_definition && !object.is_terminating() {
         crds::terminating(&mut marked, &whole_seconds(moment));
     }
     if is_namespace(&target.resource) {

@@ -15,52 +15,44 @@ use crate::store::{Key, Stored};
 
 impl Api {
     /// One page of the objects that a query selects.
-    pub fn list(&self, target: &Target, query: &Query) -> Result<Listed, Refusal> {
-        let page = self.page(target, query)?;
-        let items = page.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
-        Ok(Listed { items, revision: page.revision, next: page.next, remaining: page.remaining })
-    }
-
-    pub(super) fn page(&self, target: &Target, query: &Query) -> Result<Page, Refusal> {
+    pub fn list(&self, target: &Target, query: &Query) -> Result<Page, Refusal> {
         query.check_fields(target)?;
-        let start = Start::of(query, self.revision())?;
-        let id = target.storage_id();
-        let namespace = target.namespace.as_deref();
-        let wanted = |key: &Key, stored: &Stored| {
-            start.after.as_ref().is_none_or(|after| key > after) && query.selects(target, key, stored)
-        };
-        let (rows, left) = match start.exact {
-            None => first(self.store.iter(&id, namespace).filter(|(k, s)| wanted(k, s)), query.limit),
-            Some(revision) => {
-                let past = self.store.iter_at(&id, namespace, revision);
-                let past = past.map_err(|_| if query.page.is_some() { expired_token() } else { expired_revision() })?;
-                first(past.iter().map(|(k, s)| (k, s)).filter(|(k, s)| wanted(k, s)), query.limit)
-            }
-        };
-        let revision = start.exact.unwrap_or(self.revision());
-        let next = rows.last().filter(|_| left > 0).map(|(key, _)| token(revision, key));
-        // The original does not count what a selector would have to look at.
-        let remaining = (left > 0 && query.selects_everything()).then_some(left);
-        Ok(Page { rows, revision, next, remaining })
+        let Start { exact, after } = Start::of(query, self.revision())?;
+        let revision = exact.unwrap_or(self.revision());
+        let rows = self.store.after(&target.storage_id(), target.namespace.as_deref(), after.as_ref(), revision);
+        let rows = rows.map_err(|_| if query.page.is_some() { expired_token() } else { expired_revision() })?;
+        let mut rows = rows.filter(|(key, stored)| query.selects(target, key, stored));
+        let limit = if query.limit == 0 { usize::MAX } else { query.limit };
+        let page: Vec<_> = rows.by_ref().take(limit).map(|(key, stored)| (key.clone(), stored.clone())).collect();
+        // The original does not count what a selector would have to look at. Then it is enough that there is another.
+        let counts = query.selects_everything();
+        let left = if counts { rows.count() } else { rows.take(1).count() };
+        let next = page.last().filter(|_| left > 0).map(|(key, _)| token(revision, key));
+        let remaining = (left > 0 && counts).then_some(left);
+        Ok(Page { rows: page, revision, next, remaining })
     }
 }
 
-/// The first rows of a list, all of them without a limit, and how many are left.
-fn first<'a>(
-    mut rows: impl Iterator<Item = (&'a Key, &'a Arc<Stored>)>,
-    limit: usize,
-) -> (Vec<(Key, Arc<Stored>)>, usize) {
-    let limit = if limit == 0 { usize::MAX } else { limit };
-    let page = rows.by_ref().take(limit).map(|(key, stored)| (key.clone(), stored.clone())).collect();
-    (page, rows.count())
-}
-
-/// Rows of one page.
-pub(super) struct Page {
-    pub(super) rows: Vec<(Key, Arc<Stored>)>,
-    pub(super) revision: u64,
+/// One page of a list. It shares its objects with the store: their texts can be made when nobody waits for the store.
+#[derive(Debug)]
+pub struct Page {
+    rows: Vec<(Key, Arc<Stored>)>,
+    revision: u64,
     next: Option<String>,
     remaining: Option<usize>,
+}
+
+impl Page {
+    /// The page as it is answered, in the version of the target it was made for.
+    pub fn shown(&self, target: &Target) -> Listed {
+        let items = self.rows.iter().map(|(_, stored)| target.item_text(stored)).collect();
+        Listed { items, revision: self.revision, next: self.next.clone(), remaining: self.remaining }
+    }
+
+    /// Which objects are on it.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.rows.iter().map(|(key, _)| key)
+    }
 }
 
 impl Query {
@@ -81,7 +73,10 @@ impl Query {
         self.fields.matches(|path| match path {
             "metadata.name" => key.name().to_owned(),
             "metadata.namespace" => key.namespace().to_owned(),
-            other => field_text(parsed.get_or_init(|| target.shown(stored)), other),
+            other => match field_text(parsed.get_or_init(|| target.shown(stored)), other) {
+                absent if absent.is_empty() && target.is_flag(other) => "false".to_owned(),
+                text => text,
+            },
         })
     }
 
@@ -94,6 +89,14 @@ impl Query {
             let common = path == "metadata.name" || (path == "metadata.namespace" && target.resource.namespaced);
             common || selectable.iter().any(|s| s.strip_prefix('.').unwrap_or(s) == path)
         })
+    }
+}
+
+impl Target {
+    /// Whether a field of a built-in kind is true or false, and the latter where it is absent. Those of custom resources
+    /// are then neither.
+    fn is_flag(&self, path: &str) -> bool {
+        self.resource.origin == Origin::Builtin && matches!(path, "spec.unschedulable" | "spec.hostNetwork")
     }
 }
 

@@ -24,7 +24,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::admit::is_crd;
 use self::claims::{Claims, is_service};
+pub(crate) use self::delete::DELETED_AT_ONCE;
+pub use self::list::Page;
 pub use self::request::{
     Body, DeleteOptions, Deleted, FieldValidation, Listed, Moment, Part, Patch, Propagation, Query, Target,
     WatchOptions, WriteOptions, Written,

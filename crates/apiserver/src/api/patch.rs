@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, Source, Writer};
+use super::admit::{Incoming, Source, Writer, replace};
 use super::create::Ownership;
 use super::update::{check_name, check_uid, check_version};
 use super::{Api, Moment, Part, Patch, Target, WriteOptions, Written, scale};
@@ -26,6 +26,9 @@ impl Api {
         moment: Moment,
     ) -> Result<Written, Refusal> {
         if let Patch::Apply(config) = patch {
+            if part == Part::Scale {
+                return self.apply_scale(target, name, &config, duplicates, options, moment);
+            }
             return self.apply(target, name, part, config, duplicates, options, moment);
         }
         let (key, stored) = self.find(target, name)?;
@@ -54,7 +57,7 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        check_applied(target, name, &config)?;
+        check_applied(&target.resource.kind, &target.api_version(), name, &config)?;
         let mut incoming = Incoming::new(target, config, Source::Body)?;
         incoming.report_duplicates(duplicates, options)?;
         let found = self.find(target, name);
@@ -77,11 +80,39 @@ impl Api {
             }
         }
     }
+
+    /// Applies a Scale: the object gets its number of replicas, and the manager owns that.
+    fn apply_scale(
+        &mut self,
+        target: &Target,
+        name: &str,
+        config: &Value,
+        duplicates: &[String],
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        check_applied("Scale", "autoscaling/v1", name, config)?;
+        let (key, stored) = self.find(target, name)?;
+        let old = target.shown(&stored);
+        check_applied_version(target, &old, config)?;
+        let writer = Writer::new(target, Part::Scale);
+        let write = writer.write(&options.manager, moment);
+        let shown = scale::read(target, &old)?;
+        let replicas = scale::replicas(target)?;
+        let (wanted, record) = apply::apply_scale(&old, shown, config, &replicas, &write, options.force)?;
+        let mut object = scale::write(target, &old, &wanted)?;
+        replace(Some(object.metadata_mut()), "managedFields", record);
+        let mut incoming = Incoming::trusted(target, object);
+        incoming.report_duplicates(duplicates, options)?;
+        let mut written = self.change(incoming, &key, &old, Part::Scale, Ownership::Applied, options, moment)?;
+        written.object = scale::read(target, &written.object)?;
+        Ok(written)
+    }
 }
 
 /// An applied configuration must say which object it is for, in full.
-fn check_applied(target: &Target, name: &str, config: &Value) -> Result<(), Refusal> {
-    if config.kind() != target.resource.kind || config.api_version() != target.api_version() {
+fn check_applied(kind: &str, api_version: &str, name: &str, config: &Value) -> Result<(), Refusal> {
+    if config.kind() != kind || config.api_version() != api_version {
         let (group, version) = config.api_version().split_once('/').unwrap_or(("", config.api_version()));
         return Err(Refusal::bad_request(format!("invalid object type: {group}/{version}, Kind={}", config.kind())));
     }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Target;
+use super::{Part, Target};
 use crate::object::Object;
+use crate::patch::{as_go_prints, go_type};
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::resource::{ScalePaths, builtin};
 
@@ -55,6 +56,66 @@ pub(super) fn write(target: &Target, object: &Value, wanted: &Value) -> Result<V
     let mut scaled = object.clone();
     set(&mut scaled, &steps(&paths.spec_replicas), replicas.into());
     Ok(scaled)
+}
+
+/// Where an object has the replicas that its scale is about.
+pub(super) fn replicas(target: &Target) -> Result<Vec<&str>, Refusal> {
+    paths(target).map(|paths| steps(&paths.spec_replicas))
+}
+
+/// What keeps an object from being seen as a scale. A write to its status answers for that part only.
+pub(super) fn check(target: &Target, object: &Value, part: Part) -> Vec<FieldError> {
+    let Some(paths) = &target.version().scale else { return Vec::new() };
+    let wanted = (part != Part::Status).then(|| check_count(&paths.spec_replicas, object)).flatten();
+    let selector = paths.label_selector.as_deref().filter(|path| !path.is_empty());
+    let selector = selector.and_then(|path| {
+        let why = match found(object, path) {
+            Ok(Some(value)) if !value.is_string() => accessor(path, value, "string"),
+            Ok(_) => return None,
+            Err(why) => why,
+        };
+        Some(FieldError::with_value(path, Fault::Invalid, &"".into(), why))
+    });
+    wanted.into_iter().chain(check_count(&paths.status_replicas, object)).chain(selector).collect()
+}
+
+fn check_count(path: &str, object: &Value) -> Option<FieldError> {
+    let (shown, why) = match found(object, path) {
+        Ok(None) => return None,
+        Ok(Some(value)) => match value.as_i64() {
+            Some(count) if count < 0 => (count, "should be a non-negative integer".to_owned()),
+            Some(count) if count > i64::from(i32::MAX) => {
+                (count, format!("should be less than or equal to {}", i32::MAX))
+            }
+            Some(_) => return None,
+            None => (0, accessor(path, value, "int64")),
+        },
+        Err(why) => (0, why),
+    };
+    Some(FieldError::with_value(path, Fault::Invalid, &shown.into(), why))
+}
+
+/// The value at a path, nothing if it or something above it is absent, or why there can be none.
+fn found<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
+    let (mut value, mut walked) = (object, String::new());
+    for step in steps(path) {
+        walked = format!("{walked}.{step}");
+        value = match value {
+            Value::Null => return Ok(None),
+            Value::Object(map) => match map.get(step) {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            other => return Err(accessor(&walked, other, "map[string]interface{}")),
+        };
+    }
+    Ok(Some(value))
+}
+
+fn accessor(path: &str, found: &Value, wanted: &str) -> String {
+    let ty = if found.is_null() { "<nil>" } else { go_type(found) };
+    let dot = if path.starts_with('.') { "" } else { "." };
+    format!("{dot}{path} accessor error: {} is of the type {ty}, expected {wanted}", as_go_prints(found))
 }
 
 fn set(object: &mut Value, steps: &[&str], value: Value) {

@@ -86,7 +86,7 @@ fn the_same_requests_at_the_same_moments_give_the_same_bytes() {
         let all: Vec<_> = world.api.registry().iter().cloned().collect();
         let texts = all.iter().flat_map(|resource| {
             let target = Target { resource: resource.clone(), version: 0, namespace: None };
-            world.api.list(&target, &Query::default()).unwrap().items
+            world.api.list(&target, &Query::default()).unwrap().shown(&target).items
         });
         texts.collect::<Vec<_>>()
     };
@@ -206,12 +206,12 @@ fn pages_show_one_moment_whatever_happens_between_them() {
         world.config_map(name, "red");
     }
     let target = world.target("configmaps");
-    let first = world.api.list(&target, &Query { limit: 2, ..Query::default() }).unwrap();
+    let first = world.api.list(&target, &Query { limit: 2, ..Query::default() }).unwrap().shown(&target);
     assert_eq!((first.items.len(), first.remaining), (2, Some(1)));
     world.delete("configmaps", "c");
     world.config_map("d", "red");
     let query = Query { limit: 2, page: first.next, ..Query::default() };
-    let second = world.api.list(&target, &query).unwrap();
+    let second = world.api.list(&target, &query).unwrap().shown(&target);
     let shown: Vec<Value> = second.items.iter().map(|i| serde_json::from_slice(i).unwrap()).collect();
     assert_eq!(shown.iter().map(Object::name).collect::<Vec<_>>(), ["c"]);
     assert_eq!((second.revision, second.next), (first.revision, None));
@@ -254,4 +254,42 @@ fn a_dry_run_leaves_no_trace() {
     assert_eq!(written.object.name(), "a");
     assert_eq!(world.api.revision(), before);
     assert_eq!(world.api.get(&target, "a", Part::Main).unwrap_err().code, 404);
+}
+
+#[test]
+fn a_generated_name_that_is_taken_is_generated_again() {
+    let mut world = World::new();
+    let target = world.target("configmaps");
+    let chance = Moment { entropy: 0x0123_4567_89ab_cdef_fedc_ba98_7654_3210, ..moment(1) };
+    let mut made = BTreeSet::new();
+    let generate = |api: &mut Api| {
+        let body = Body { value: json!({"metadata": {"generateName": "run-"}}), duplicates: vec![] };
+        api.create(&target, body, &options(), chance)
+    };
+    for _ in 0..8 {
+        let written = generate(&mut world.api).unwrap();
+        assert!(made.insert(written.object.name().to_owned()), "{made:?}");
+    }
+    let refusal = generate(&mut world.api).unwrap_err();
+    assert_eq!((refusal.code, refusal.reason), (409, "AlreadyExists"));
+    assert!(refusal.message.ends_with("the server was not able to generate a unique name for the object"));
+}
+
+#[test]
+fn one_write_deletes_some_instances_of_a_definition_and_others_go_on_from_there() {
+    let mut world = World::new();
+    world.create("customresourcedefinitions", widgets());
+    for n in 0..2 * DELETED_AT_ONCE + 1 {
+        let metadata = json!({"name": format!("w{n:05}")});
+        world.create("widgets", json!({"apiVersion": "t.io/v1", "kind": "Widget", "metadata": metadata}));
+    }
+    let id = ResourceId::new("t.io", "widgets");
+    assert!(matches!(world.delete("customresourcedefinitions", "widgets.t.io"), Deleted::Pending(_)));
+    assert_eq!(world.api.store.count(&id), DELETED_AT_ONCE + 1);
+    let moment = world.moment();
+    let last = world.api.clear_instances("widgets.t.io", None, moment);
+    assert_eq!(last.as_ref().map(Key::name), Some(format!("w{:05}", 2 * DELETED_AT_ONCE - 1).as_str()));
+    assert_eq!(world.api.clear_instances("widgets.t.io", last.as_ref(), moment), None);
+    assert!(world.api.registry().get(&id).is_none(), "the definition went with the last of them");
+    assert_eq!(world.api.clear_instances("widgets.t.io", None, moment), None, "nothing is left to do");
 }

@@ -78,7 +78,7 @@ impl Api {
             incoming.carry_over(old, part);
             incoming.fill_in(Some(old), self, moment);
         }
-        incoming.validate(Some(old))?;
+        incoming.validate(Some(old), part)?;
         count_generation(target, old, &mut incoming.object, part);
         if ownership == Ownership::Update {
             incoming.track(Some(old), part, options, moment);
@@ -107,7 +107,7 @@ impl Api {
         }
         let stored = self.put(target, key.clone(), &mut object)?;
         if is_crd(&target.resource) {
-            self.serve_definition(&object);
+            self.serve_definition(&object, moment);
         }
         Ok(target.shown_as(&stored, object))
     }

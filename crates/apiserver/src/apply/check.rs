@@ -9,16 +9,18 @@ use super::fields::MAX_DEPTH;
 use super::path::PathElement;
 use super::shape::{self, declared, item_name};
 use crate::object::Object;
+use crate::refusal::Findings;
 use crate::schema::{ListKind, Schema, Type};
 
 /// Everything wrong with an applied configuration, as one message.
 pub(super) fn check(config: &Value, schema: &Schema) -> Result<(), String> {
     let mut faults = Faults::default();
     faults.visit(config, schema, false);
-    let found = match faults.found.as_slice() {
+    let more = if faults.found.has_more() { "\n  and more" } else { "" };
+    let found = match faults.found.told() {
         [] => return Ok(()),
-        [one] => one.clone(),
-        many => format!("errors:\n  {}", many.join("\n  ")),
+        [one] if more.is_empty() => one.clone(),
+        many => format!("errors:\n  {}{more}", many.join("\n  ")),
     };
     Err(format!("failed to create typed patch object ({}): {found}", identity(config)))
 }
@@ -33,7 +35,7 @@ fn identity(object: &Value) -> String {
 #[derive(Default)]
 struct Faults {
     path: Vec<PathElement>,
-    found: Vec<String>,
+    found: Findings<String>,
 }
 
 impl Faults {
@@ -55,26 +57,26 @@ impl Faults {
                     match declared(schema, name, self.path.len() - 1) {
                         Some(child) => self.visit(value, child.schema, free),
                         None if free => {}
-                        None => self.fault("field not declared in schema"),
+                        None => self.fault(|| "field not declared in schema".to_owned()),
                     }
                     self.path.pop();
                 }
             }
             (Type::Array, Value::Array(list)) => self.visit_items(list, schema, free),
-            (Type::Object, other) => self.fault(&format!("expected map, got &{{{}}}", shown(other))),
-            (Type::Array, other) => self.fault(&format!("expected list, got &{{{}}}", shown(other))),
+            (Type::Object, other) => self.fault(|| format!("expected map, got &{{{}}}", shown(other))),
+            (Type::Array, other) => self.fault(|| format!("expected list, got &{{{}}}", shown(other))),
             (Type::Integer | Type::Number, other) if !other.is_number() => {
-                self.fault(&format!("expected numeric (int or float), got {}", go_type(other)));
+                self.fault(|| format!("expected numeric (int or float), got {}", go_type(other)));
             }
             // Text with a format is not looked at here; validation does that.
             (Type::String, other) if !other.is_string() && schema.checks.format.is_none() => {
-                self.fault(&format!("expected string, got &value.valueUnstructured{{Value:{}}}", shown(other)));
+                self.fault(|| format!("expected string, got &value.valueUnstructured{{Value:{}}}", shown(other)));
             }
             (Type::Boolean, other) if !other.is_boolean() => {
-                self.fault(&format!("expected boolean, got &{{{}}}", shown(other)));
+                self.fault(|| format!("expected boolean, got &{{{}}}", shown(other)));
             }
             (Type::String | Type::IntOrString, other @ (Value::Object(_) | Value::Array(_))) => {
-                self.fault(&format!("expected any scalar, got &{{{}}}", shown(other)));
+                self.fault(|| format!("expected any scalar, got &{{{}}}", shown(other)));
             }
             _ => {}
         }
@@ -87,12 +89,12 @@ impl Faults {
                 ListKind::Atomic => PathElement::Index(i64::try_from(n).unwrap_or(i64::MAX)),
                 _ => match item_name(schema, item) {
                     Ok(name) if seen.contains(&name) => {
-                        self.fault(&format!("duplicate entries for key {name}"));
+                        self.fault(|| format!("duplicate entries for key {name}"));
                         name
                     }
                     Ok(name) => name,
                     // An item without a name ends the look at the list.
-                    Err(why) => return self.fault(&format!("element {n}: {why}")),
+                    Err(why) => return self.fault(|| format!("element {n}: {why}")),
                 },
             };
             self.path.push(name.clone());
@@ -102,9 +104,12 @@ impl Faults {
         }
     }
 
-    fn fault(&mut self, what: &str) {
-        let path = super::path::show(&self.path);
-        self.found.push(if path.is_empty() { what.to_owned() } else { format!("{path}: {what}") });
+    fn fault(&mut self, what: impl FnOnce() -> String) {
+        let path = &self.path;
+        self.found.tell(|| match super::path::show(path) {
+            path if path.is_empty() => what(),
+            path => format!("{path}: {}", what()),
+        });
     }
 }
 

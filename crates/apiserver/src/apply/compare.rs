@@ -53,11 +53,21 @@ struct Delta {
 }
 
 impl Delta {
-    fn put(&mut self, element: &PathElement, below: Self) {
-        for (mine, theirs) in
-            [(&mut self.added, below.added), (&mut self.modified, below.modified), (&mut self.removed, below.removed)]
-        {
-            mine.below.put(element.clone(), theirs);
+    /// Takes in what changed below, in whatever order it was found.
+    fn absorb(&mut self, below: Vec<(PathElement, Self)>) {
+        let (mut added, mut modified, mut removed) = (Vec::new(), Vec::new(), Vec::new());
+        for (element, delta) in below {
+            for (nodes, node) in
+                [(&mut added, delta.added), (&mut modified, delta.modified), (&mut removed, delta.removed)]
+            {
+                if !node.is_empty() {
+                    nodes.push((element.clone(), node));
+                }
+            }
+        }
+        for (mine, nodes) in [(&mut self.added, added), (&mut self.modified, modified), (&mut self.removed, removed)] {
+            let found = FieldSet::of_nodes(nodes);
+            mine.below = if mine.below.is_empty() { found } else { mine.below.union(&found) };
         }
     }
 
@@ -95,12 +105,14 @@ fn difference_as(
             let (before, after) = (before.unwrap_or(&empty), after.unwrap_or(&empty));
             let all = before.iter().map(|(name, value)| (name, Some(value), after.get(name)));
             let fresh = after.iter().filter(|(name, _)| !before.contains_key(*name));
+            let mut changed = Vec::new();
             for (name, old, new) in all.chain(fresh.map(|(name, value)| (name, None, Some(value)))) {
                 let below = difference(old, new, field(schema, name, depth).schema, depth + 1);
                 if !below.is_empty() {
-                    delta.put(&PathElement::field(name), below);
+                    changed.push((PathElement::field(name), below));
                 }
             }
+            delta.absorb(changed);
         }
         Form::Items => {
             let (before, after) = (items_of(old), items_of(new));
@@ -151,6 +163,7 @@ fn items(before: Named<'_>, mut after: Named<'_>, schema: &Schema, depth: usize,
         pairs.push((name, old, new));
     }
     pairs.extend(after.into_iter().map(|(name, new)| (name, Vec::new(), new)));
+    let mut changed = Vec::new();
     for (name, old, new) in pairs {
         let one = |old: Option<&&Value>, new: Option<&&Value>| {
             difference(old.copied(), new.copied(), shape::items(schema), depth + 1)
@@ -169,6 +182,9 @@ fn items(before: Named<'_>, mut after: Named<'_>, schema: &Schema, depth: usize,
             (false, true) => below.added.member = true,
             (false, false) => {}
         }
-        delta.put(&name, below);
+        if !below.is_empty() {
+            changed.push((name, below));
+        }
     }
+    delta.absorb(changed);
 }

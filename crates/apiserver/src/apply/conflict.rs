@@ -1,17 +1,19 @@
 //! Why a configuration was not applied.
 
+use std::ops::ControlFlow;
+
 use super::fields::FieldSet;
 use super::managers::{Manager, Managers};
-use super::path::{Path, show};
-use crate::refusal::{Cause, Refusal};
+use super::path::show;
+use crate::refusal::{Cause, Findings, Refusal, Told};
 
-/// A field that somebody else owns and wants to be different.
+/// Fields that somebody else owns and wants to be different.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// Who.
     pub manager: Manager,
-    /// Which field.
-    pub path: Path,
+    /// Which fields.
+    pub fields: FieldSet,
 }
 
 /// Why a configuration was not applied.
@@ -36,12 +38,12 @@ impl From<ApplyError> for Refusal {
             // The original has no words for this but the message.
             ApplyError::Unreadable(_) => Self::new(500, "", message),
             ApplyError::Conflicts(conflicts) => {
-                let cause = |conflict: &Conflict| Cause {
+                let cause = |disputed: Disputed<'_>| Cause {
                     reason: "FieldManagerConflict".to_owned(),
-                    message: format!("conflict with {}", conflict.manager),
-                    field: show(&conflict.path),
+                    message: format!("conflict with {}", disputed.manager),
+                    field: disputed.field,
                 };
-                Self::new(409, "Conflict", message).because(conflicts.iter().map(cause).collect())
+                Self::new(409, "Conflict", message).because(disputed(&conflicts).into_iter().map(cause).collect())
             }
         }
     }
@@ -51,25 +53,54 @@ impl From<ApplyError> for Refusal {
 pub(super) fn between(managers: &Managers, taken: &FieldSet) -> Vec<Conflict> {
     let mut entries: Vec<_> = managers.iter().collect();
     entries.sort_by(|a, b| a.manager.order().cmp(&b.manager.order()));
-    let of = |(manager, set): (&Manager, FieldSet)| {
-        let manager = manager.clone();
-        set.paths().into_iter().map(move |path| Conflict { manager: manager.clone(), path })
+    let of = |(manager, fields): (&Manager, FieldSet)| {
+        (!fields.is_empty()).then(|| Conflict { manager: manager.clone(), fields })
     };
-    entries.into_iter().map(|e| (&e.manager, e.set.intersection(taken))).flat_map(of).collect()
+    entries.into_iter().map(|e| (&e.manager, e.set.intersection(taken))).filter_map(of).collect()
+}
+
+/// One field in dispute, as it is told.
+struct Disputed<'c> {
+    manager: &'c Manager,
+    field: String,
+}
+
+impl Told for Disputed<'_> {
+    fn length(&self) -> usize {
+        let Manager { name, api_version, subresource, .. } = self.manager;
+        self.field.len() + name.len() + api_version.len() + subresource.len()
+    }
+}
+
+/// The fields in dispute one by one, as many as are told.
+fn disputed(conflicts: &[Conflict]) -> Vec<Disputed<'_>> {
+    let mut told = Findings::default();
+    for Conflict { manager, fields } in conflicts {
+        _ = fields.visit(|path| {
+            told.tell(|| Disputed { manager, field: show(path.iter().copied()) });
+            if told.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    told.into_told()
 }
 
 fn message(conflicts: &[Conflict]) -> String {
-    if let [one] = conflicts {
-        return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, show(&one.path));
+    let told = disputed(conflicts);
+    let all: usize = conflicts.iter().map(|conflict| conflict.fields.len()).sum();
+    if let ([one], 1) = (told.as_slice(), all) {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
     }
     let mut lines = Vec::new();
     let mut last = None;
-    for conflict in conflicts {
-        if last != Some(&conflict.manager) {
-            lines.push(format!("conflicts with {}:", conflict.manager));
-            last = Some(&conflict.manager);
+    for Disputed { manager, field } in &told {
+        if last != Some(manager) {
+            lines.push(format!("conflicts with {manager}:"));
+            last = Some(manager);
         }
-        lines.push(format!("- {}", show(&conflict.path)));
+        lines.push(format!("- {field}"));
     }
-    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+    if told.len() < all {
+        lines.push("and more".to_owned());
+    }
+    format!("Apply failed with {all} conflicts: {}", lines.join("\n"))
 }

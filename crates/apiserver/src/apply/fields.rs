@@ -5,6 +5,7 @@
 //! `{"f:spec":{"f:replicas":{},"f:tags":{".":{},"v:\"x\"":{}}}}`.
 
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
@@ -74,34 +75,61 @@ impl FieldSet {
 
     /// Members of either set.
     pub fn union(&self, other: &Self) -> Self {
-        self.join(other, |mine, theirs| match (mine, theirs) {
-            (Some(a), Some(b)) => Node { member: a.member || b.member, below: a.below.union(&b.below) },
-            (a, b) => a.or(b).cloned().unwrap_or_default(),
-        })
+        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
+        let (mut mine, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
+        loop {
+            let order = match (mine.peek(), theirs.peek()) {
+                (None, None) => return Self { nodes },
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((a, _)), Some((b, _))) => a.cmp(b),
+            };
+            let a = if order.is_le() { mine.next() } else { None };
+            let b = if order.is_ge() { theirs.next() } else { None };
+            match (a, b) {
+                (Some((element, a)), Some((_, b))) => {
+                    let both = Node { member: a.member || b.member, below: a.below.union(&b.below) };
+                    nodes.push((element.clone(), both));
+                }
+                (one, other) => nodes.extend(one.or(other).cloned()),
+            }
+        }
+    }
+
+    /// Members of any of the sets. Taken together in pairs, so that no set is copied once for every other.
+    pub fn union_of(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let pairs = sets.chunks(2).map(|pair| match pair {
+                [a, b] => a.union(b),
+                rest => rest.first().cloned().unwrap_or_default(),
+            });
+            sets = pairs.collect();
+        }
+        sets.pop().unwrap_or_default()
     }
 
     /// Members of both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        self.join(other, |mine, theirs| match (mine, theirs) {
-            (Some(a), Some(b)) => Node { member: a.member && b.member, below: a.below.intersection(&b.below) },
-            _ => Node::default(),
+        self.beside(other, |a, b| match b {
+            Some(b) => Node { member: a.member && b.member, below: a.below.intersection(&b.below) },
+            None => Node::default(),
         })
     }
 
     /// Members of this set that are not members of the other. A member below a member of the other stays.
     pub fn difference(&self, other: &Self) -> Self {
-        self.join(other, |mine, theirs| match (mine, theirs) {
-            (Some(a), Some(b)) => Node { member: a.member && !b.member, below: a.below.difference(&b.below) },
-            (a, _) => a.cloned().unwrap_or_default(),
+        self.beside(other, |a, b| match b {
+            Some(b) => Node { member: a.member && !b.member, below: a.below.difference(&b.below) },
+            None => a.clone(),
         })
     }
 
     /// Members of this set that neither are members of the other nor lie below one.
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.join(other, |mine, theirs| match (mine, theirs) {
-            (Some(_), Some(b)) if b.member => Node::default(),
-            (Some(a), Some(b)) => Node { member: a.member, below: a.below.recursive_difference(&b.below) },
-            (a, _) => a.cloned().unwrap_or_default(),
+        self.beside(other, |a, b| match b {
+            Some(b) if b.member => Node::default(),
+            Some(b) => Node { member: a.member, below: a.below.recursive_difference(&b.below) },
+            None => a.clone(),
         })
     }
 
@@ -110,22 +138,42 @@ impl FieldSet {
         self.map(|_, node| Node { member: node.member && node.below.is_empty(), below: node.below.leaves() })
     }
 
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.nodes.iter().map(|(_, node)| usize::from(node.member) + node.below.len()).sum()
+    }
+
     /// All members: those of a level first, then those below them, as the original lists conflicts.
     pub fn paths(&self) -> Vec<Path> {
         let mut paths = Vec::new();
-        self.collect_paths(&mut Path::new(), &mut paths);
+        _ = self.visit(|path| {
+            paths.push(path.iter().copied().cloned().collect());
+            ControlFlow::Continue(())
+        });
         paths
     }
 
-    fn collect_paths(&self, prefix: &mut Path, paths: &mut Vec<Path>) {
+    /// Shows all members in the order of [`Self::paths`], until somebody has seen enough.
+    pub(super) fn visit<'s>(&'s self, mut see: impl FnMut(&[&'s PathElement]) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.visit_below(&mut Vec::new(), &mut see)
+    }
+
+    fn visit_below<'s>(
+        &'s self,
+        path: &mut Vec<&'s PathElement>,
+        see: &mut dyn FnMut(&[&'s PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         for (element, _) in self.nodes.iter().filter(|(_, node)| node.member) {
-            paths.push(prefix.iter().chain([element]).cloned().collect());
+            path.push(element);
+            see(path)?;
+            path.pop();
         }
         for (element, node) in &self.nodes {
-            prefix.push(element.clone());
-            node.below.collect_paths(prefix, paths);
-            prefix.pop();
+            path.push(element);
+            node.below.visit_below(path, see)?;
+            path.pop();
         }
+        ControlFlow::Continue(())
     }
 
     /// Reads `fieldsV1`.
@@ -164,11 +212,19 @@ impl FieldSet {
         self.nodes.binary_search_by(order).ok().map(|at| &self.nodes[at].1)
     }
 
-    /// Puts a node in its place, unless it is empty.
-    pub(super) fn put(&mut self, element: PathElement, node: Node) {
-        if !node.is_empty() {
-            *self.node_mut(&element) = node;
-        }
+    /// The set of these nodes, in whatever order they come; empty ones are left out, and of several for one element
+    /// the last counts. Sorted once: putting nodes in one by one moves all that are behind them, every time.
+    pub(super) fn of_nodes(mut nodes: Vec<(PathElement, Node)>) -> Self {
+        nodes.retain(|(_, node)| !node.is_empty());
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        nodes.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(later, kept);
+            }
+            same
+        });
+        Self { nodes }
     }
 
     /// The set made of its nodes, changed one by one; nodes that come back empty are left out.
@@ -193,26 +249,33 @@ impl FieldSet {
         &mut self.nodes[at].1
     }
 
-    /// Walks both sets side by side; nodes that come back empty are left out.
-    fn join(&self, other: &Self, combine: impl Fn(Option<&Node>, Option<&Node>) -> Node) -> Self {
-        let mut nodes = Vec::new();
-        let (mut mine, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
-        loop {
-            let order = match (mine.peek(), theirs.peek()) {
-                (None, None) => return Self { nodes },
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((a, _)), Some((b, _))) => a.cmp(b),
-            };
-            let a = if order.is_le() { mine.next() } else { None };
-            let b = if order.is_ge() { theirs.next() } else { None };
-            let Some((element, _)) = a.or(b) else { return Self { nodes } };
-            let node = combine(a.map(|(_, n)| n), b.map(|(_, n)| n));
+    /// Walks this set beside the other; nodes that come back empty are left out. What only the other has is skipped in
+    /// strides, so that many small sets can be held against a large one.
+    fn beside(&self, other: &Self, combine: impl Fn(&Node, Option<&Node>) -> Node) -> Self {
+        let (mut nodes, mut ahead) = (Vec::new(), other.nodes.as_slice());
+        for (element, node) in &self.nodes {
+            ahead = skip_to(ahead, element);
+            let theirs = ahead.first().filter(|(e, _)| e == element).map(|(_, node)| node);
+            let node = combine(node, theirs);
             if !node.is_empty() {
                 nodes.push((element.clone(), node));
             }
         }
+        Self { nodes }
     }
+}
+
+/// The nodes from this element on. Costs little where they are few steps away, and the logarithm of the steps where
+/// they are many.
+fn skip_to<'n>(nodes: &'n [(PathElement, Node)], element: &PathElement) -> &'n [(PathElement, Node)] {
+    let mut stride = 1;
+    while nodes.get(stride - 1).is_some_and(|(e, _)| e < element) {
+        stride *= 2;
+    }
+    // All up to half of the stride are before it; the one at its end is not, or is not there.
+    let (start, end) = (stride / 2, (stride - 1).min(nodes.len()));
+    let found = nodes[start..end].partition_point(|(e, _)| e < element);
+    &nodes[start + found..]
 }
 
 /// A node of `fieldsV1`: a member if it says so by `.`, or if there is nothing else in it.
@@ -225,18 +288,19 @@ fn read(value: &Value, depth: usize) -> Result<Node, String> {
         Value::Null => return Ok(Node::leaf()),
         other => return Err(format!("fieldsV1 holds objects only, got {other}")),
     };
-    let mut node = Node::default();
+    let (mut member, mut nodes) = (false, Vec::with_capacity(map.len()));
     for (key, child) in map {
         if key == "." {
-            node.member = true;
+            member = true;
             continue;
         }
         match PathElement::parse(key) {
-            Ok(element) => node.below.put(element, read(child, depth + 1)?),
+            Ok(element) => nodes.push((element, read(child, depth + 1)?)),
             Err(ElementError::UnknownKind) => {}
             Err(ElementError::Malformed(why)) => return Err(why),
         }
     }
-    node.member |= node.below.is_empty();
-    Ok(node)
+    // The keys come in the order of their text, which for numbers is another than theirs.
+    let below = FieldSet::of_nodes(nodes);
+    Ok(Node { member: member || below.is_empty(), below })
 }

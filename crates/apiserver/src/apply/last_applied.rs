@@ -29,7 +29,8 @@ pub(super) fn open_conflicts(
     conflicts: Vec<Conflict>,
 ) -> Vec<Conflict> {
     let Some(own) = last_applied_fields(live, schema, api_version) else { return conflicts };
-    conflicts.into_iter().filter(|conflict| !own.contains(&conflict.path)).collect()
+    let open = conflicts.into_iter().map(|conflict| Conflict { fields: conflict.fields.difference(&own), ..conflict });
+    open.filter(|conflict| !conflict.fields.is_empty()).collect()
 }
 
 fn last_applied_fields(live: &Value, schema: &Schema, api_version: &str) -> Option<FieldSet> {

@@ -1,5 +1,8 @@
 //! The entries of `metadata.managedFields`: who owns which fields, and since when.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
+
 use jiff::{Timestamp, Unit};
 use serde_json::{Map, Value};
 
@@ -49,6 +52,15 @@ impl Manager {
         same_version && a.operation == b.operation && a.name == b.name && a.subresource == b.subresource
     }
 
+    /// What tells managers apart, as something that can be looked up.
+    fn identity(&self) -> (String, Operation, String, String) {
+        let version = match self.operation {
+            Operation::Apply => String::new(),
+            Operation::Update => self.api_version.clone(),
+        };
+        (self.name.clone(), self.operation, version, self.subresource.clone())
+    }
+
     /// The order in which the original lists conflicts.
     pub(super) fn order(&self) -> (&str, Operation, &str, &str) {
         (&self.name, self.operation, &self.api_version, &self.subresource)
@@ -94,13 +106,15 @@ impl Managers {
             Value::Null => &[],
             _ => return Err("managedFields must be a list".to_owned()),
         };
-        let mut managers = Self::default();
+        let mut last = BTreeMap::new();
         for (n, value) in list.iter().enumerate() {
             let entry = parse_entry(value, n)?;
-            managers.entries.retain(|e| !e.manager.is(&entry.manager));
-            managers.entries.push(entry);
+            last.insert(entry.manager.identity(), (n, entry));
         }
-        Ok(managers)
+        // Of a manager that is named twice the last entry counts, where it stands.
+        let mut entries: Vec<(usize, Entry)> = last.into_values().collect();
+        entries.sort_by_key(|(n, _)| *n);
+        Ok(Self { entries: entries.into_iter().map(|(_, entry)| entry).collect() })
     }
 
     /// Writes `metadata.managedFields`, in the original's order: appliers first, then by time and name.
@@ -165,19 +179,28 @@ impl Managers {
         });
         // The first updater of a version becomes the bucket only once a second one is folded into it.
         let mut kept: Vec<Entry> = Vec::with_capacity(updaters.len());
+        let mut buckets: BTreeMap<String, usize> = BTreeMap::new();
+        let mut folded: BTreeMap<usize, Vec<FieldSet>> = BTreeMap::new();
         for updater in updaters {
-            let first = kept.iter().position(|e| e.manager.api_version == updater.manager.api_version);
-            match first.filter(|_| surplus > 0) {
-                Some(first) => {
+            match buckets.entry(updater.manager.api_version.clone()) {
+                Slot::Occupied(first) if surplus > 0 => {
                     surplus -= 1;
-                    let bucket = &mut kept[first];
+                    let bucket = &mut kept[*first.get()];
                     bucket.manager.name = ANCIENT.to_owned();
                     bucket.manager.subresource.clear();
-                    bucket.set = bucket.set.union(&updater.set);
                     bucket.time = updater.time;
+                    folded.entry(*first.get()).or_default().push(updater.set);
                 }
-                None => kept.push(updater),
+                slot => {
+                    slot.or_insert(kept.len());
+                    kept.push(updater);
+                }
             }
+        }
+        for (bucket, mut sets) in folded {
+            let bucket = &mut kept[bucket].set;
+            sets.push(std::mem::take(bucket));
+            *bucket = FieldSet::union_of(sets);
         }
         self.entries.extend(kept);
     }

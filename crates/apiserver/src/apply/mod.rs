@@ -15,6 +15,7 @@ mod last_applied;
 mod managers;
 mod merge;
 mod path;
+mod scale;
 mod shape;
 mod typed;
 
@@ -32,6 +33,7 @@ pub use fields::FieldSet;
 pub use managers::{Entry, Manager, Managers, Operation};
 pub use merge::merge;
 pub use path::{ElementError, Literal, Path, PathElement, show};
+pub use scale::apply_scale;
 pub use typed::{extract, remove, set_of};
 
 use crate::api::Part;
@@ -208,7 +210,7 @@ fn prune(merged: Value, last: &FieldSet, now: &FieldSet, others: &Managers, sche
     let last = whole(last);
     let all = whole(&set_of(&merged, schema));
     let without_last = whole(&set_of(&remove(merged.clone(), &last, schema), schema));
-    let owned = others.iter().fold(now.clone(), |owned, entry| owned.union(&entry.set));
+    let owned = FieldSet::union_of(others.iter().map(|entry| entry.set.clone()).chain([now.clone()]).collect());
     let kept = without_last.union(&whole(&owned));
     let gone = all.difference(&kept);
     let pruned = whole(&set_of(&remove(merged.clone(), &gone, schema), schema));

@@ -95,8 +95,8 @@ impl fmt::Display for PathElement {
 pub type Path = Vec<PathElement>;
 
 /// A path as messages show it, e.g. `.spec.containers[name="x"].image`.
-pub fn show(path: &[PathElement]) -> String {
-    path.iter().map(ToString::to_string).collect()
+pub fn show<'p>(path: impl IntoIterator<Item = &'p PathElement>) -> String {
+    path.into_iter().map(ToString::to_string).collect()
 }
 
 /// A JSON value with the order that path elements need. Numbers are compared as numbers, so `1` equals `1.0`.

@@ -18,15 +18,14 @@ pub fn set_of(value: &Value, schema: &Schema) -> FieldSet {
 fn node_of(value: &Value, schema: &Schema, depth: usize) -> Node {
     match (form(schema, value, depth), value) {
         (Form::Fields, Value::Object(map)) => {
-            let mut node = Node::default();
-            for (name, value) in map {
+            let fields = map.iter().map(|(name, value)| {
                 let child = field(schema, name, depth);
                 let mut below = node_of(value, child.schema, depth + 1);
                 let holds_nothing = value.is_null() || value.as_object().is_some_and(Map::is_empty);
                 below.member |= holds_nothing || !child.named;
-                node.below.put(PathElement::field(name), below);
-            }
-            node
+                (PathElement::field(name), below)
+            });
+            Node { member: false, below: FieldSet::of_nodes(fields.collect()) }
         }
         (Form::Items, Value::Array(list)) => match item_names(schema, list) {
             Ok(names) => items_node(names, list, schema, depth),
@@ -43,12 +42,11 @@ fn items_node(names: Vec<PathElement>, list: &[Value], schema: &Schema, depth: u
     for (name, item) in names.into_iter().zip(list) {
         unique.entry(name).and_modify(|item| *item = None).or_insert(Some(item));
     }
-    let mut node = Node::default();
-    for (name, item) in unique {
+    let nodes = unique.into_iter().map(|(name, item)| {
         let below = item.map(|item| node_of(item, shape::items(schema), depth + 1).below).unwrap_or_default();
-        node.below.put(name, Node { member: true, below });
-    }
-    node
+        (name, Node { member: true, below })
+    });
+    Node { member: false, below: FieldSet::of_nodes(nodes.collect()) }
 }
 
 /// The value without the fields of a set. A map or list that loses all it has leaves `null` behind, as in the original,

@@ -5,12 +5,13 @@ use serde_json::{Map, Number, Value};
 
 use super::{MAX_DEPTH, MAX_DUPLICATES};
 use crate::api::Body;
+use crate::refusal::Findings;
 
 /// Reads one JSON value and nothing after it. Of doubled fields the last counts.
 pub(super) fn read(bytes: &[u8]) -> Result<Body, String> {
-    let mut reader = Reader { bytes, at: 0, open: Vec::new(), duplicates: Vec::new() };
+    let mut reader = Reader { bytes, at: 0, open: Vec::new(), duplicates: Findings::default() };
     let value = reader.document()?;
-    Ok(Body { value, duplicates: reader.duplicates })
+    Ok(Body { value, duplicates: reader.duplicates.into_told() })
 }
 
 struct Reader<'a> {
@@ -18,7 +19,7 @@ struct Reader<'a> {
     at: usize,
     /// Objects and lists that are not closed yet, the outermost first.
     open: Vec<Open>,
-    duplicates: Vec<String>,
+    duplicates: Findings<String>,
 }
 
 enum Open {
@@ -103,27 +104,12 @@ impl Reader<'_> {
             b':' => {}
             other => return Err(unexpected(other, "after object key")),
         }
-        if map.contains_key(&key) && self.duplicates.len() < MAX_DUPLICATES {
-            let path = self.path(&key);
-            if !self.duplicates.contains(&path) {
-                self.duplicates.push(path);
-            }
+        if map.contains_key(&key) && self.duplicates.told().len() < MAX_DUPLICATES {
+            let open = &self.open;
+            self.duplicates.tell_once(|| path(open, &key));
         }
         self.open.push(Open::Object(map, key));
         Ok(())
-    }
-
-    /// The path of a field of the object that is about to be opened again.
-    fn path(&self, key: &str) -> String {
-        let mut path = String::new();
-        for open in &self.open {
-            match open {
-                Open::Object(_, key) if path.is_empty() => path.push_str(key),
-                Open::Object(_, key) => path.extend([".", key]),
-                Open::Array(items) => path.push_str(&format!("[{}]", items.len())),
-            }
-        }
-        if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
     }
 
     /// The next byte that is not white space.
@@ -264,6 +250,19 @@ impl Reader<'_> {
         }
         Ok(code)
     }
+}
+
+/// The path of a field of the object that is about to be opened again.
+fn path(open: &[Open], key: &str) -> String {
+    let mut path = String::new();
+    for open in open {
+        match open {
+            Open::Object(_, key) if path.is_empty() => path.push_str(key),
+            Open::Object(_, key) => path.extend([".", key]),
+            Open::Array(items) => path.push_str(&format!("[{}]", items.len())),
+        }
+    }
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// A float as the original shows it: without a fraction it is a whole number. `None` if it is no number.

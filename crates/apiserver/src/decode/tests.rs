@@ -67,6 +67,16 @@ fn the_last_of_doubled_fields_counts_and_all_are_reported() {
 }
 
 #[test]
+fn doubled_fields_below_a_long_name_are_told_as_far_as_there_is_room() {
+    let name = "x".repeat(64 << 10);
+    let doubled: String = (0..5_000).map(|n| format!("\"k{n}\":1,\"k{n}\":1,\"k\":1,")).collect();
+    let text = format!("{{\"{name}\":{{{doubled}\"k\":1}}}}");
+    let duplicates = json(text.as_bytes()).unwrap().duplicates;
+    let told: usize = duplicates.iter().map(String::len).sum();
+    assert!(!duplicates.is_empty() && told < 2 << 20, "{told} bytes");
+}
+
+#[test]
 fn what_is_no_json_is_refused_in_the_originals_words() {
     for (text, message) in [
         ("", "unexpected end of JSON input"),

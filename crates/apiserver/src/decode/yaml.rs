@@ -9,6 +9,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{MAX_DEPTH, MAX_DUPLICATES, reader};
 use crate::api::Body;
+use crate::refusal::Findings;
 
 /// How many values and how many bytes of text a document may unfold to. The largest bodies without aliases stay below.
 const MAX_VALUES: usize = 2_000_000;
@@ -43,7 +44,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Body, String> {
     match (read, first) {
         // Of several documents the first counts.
         (Ok(()) | Err(serde_saphyr::Error::MultipleDocuments { .. }), Some(value)) => {
-            Ok(Body { value, duplicates: state.duplicates })
+            Ok(Body { value, duplicates: state.duplicates.into_told() })
         }
         (Ok(()), None) => Ok(Body { value: Value::Null, duplicates: Vec::new() }),
         (Err(_), _) if state.unfolded_too_far => Err(TOO_MANY_ALIASES.to_owned()),
@@ -71,7 +72,7 @@ fn complaint(error: &serde_saphyr::Error) -> String {
 struct State {
     /// Where we are: names of fields, and `None` with the index of a list's item.
     path: Vec<(Option<String>, usize)>,
-    duplicates: Vec<String>,
+    duplicates: Findings<String>,
     values: usize,
     text: usize,
     unfolded_too_far: bool,
@@ -86,21 +87,23 @@ impl State {
     }
 
     fn report_duplicate(&mut self) {
-        if self.duplicates.len() == MAX_DUPLICATES {
-            return;
-        }
-        let mut path = String::new();
-        for (name, index) in &self.path {
-            match name {
-                Some(name) if path.is_empty() => path.push_str(name),
-                Some(name) => path.extend([".", name]),
-                None => path.push_str(&format!("[{index}]")),
-            }
-        }
-        if !self.duplicates.contains(&path) {
-            self.duplicates.push(path);
+        if self.duplicates.told().len() < MAX_DUPLICATES {
+            let place = &self.path;
+            self.duplicates.tell_once(|| written(place));
         }
     }
+}
+
+fn written(place: &[(Option<String>, usize)]) -> String {
+    let mut path = String::new();
+    for (name, index) in place {
+        match name {
+            Some(name) if path.is_empty() => path.push_str(name),
+            Some(name) => path.extend([".", name]),
+            None => path.push_str(&format!("[{index}]")),
+        }
+    }
+    path
 }
 
 /// Reads any value. Recursion is bounded by the parser's own limit on nesting.

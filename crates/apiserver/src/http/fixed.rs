@@ -37,6 +37,7 @@ impl Fixed<'_> {
             Route::CoreVersions | Route::Groups => return self.discovery(*route == Route::CoreVersions).map(Some),
             Route::Group(name) => self.shared.read(|api| discovery::group(api.registry(), name)),
             Route::GroupVersion(at) => self.shared.read(|api| discovery::resource_list(api.registry(), at)),
+            Route::OpenApiV2 => return Ok(Some(self.openapi_v2())),
             Route::OpenApiIndex => Some(self.openapi_index()),
             Route::OpenApi(at) => return Ok(self.openapi(at)),
             Route::Resource(_) | Route::Unknown => None,
@@ -45,10 +46,8 @@ impl Fixed<'_> {
     }
 
     fn index(&self) -> Value {
-        let mut paths: Vec<String> = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let fixed = ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"];
+        let mut paths: Vec<String> = fixed.iter().map(ToString::to_string).collect();
         for (at, _) in self.shared.read(|api| discovery::group_versions(api.registry())) {
             paths.push(at.path());
             if !at.group.is_empty() {
@@ -100,6 +99,19 @@ impl Fixed<'_> {
         response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
         tagged(&mut response, &tag);
         Ok(response)
+    }
+
+    /// kubectl looks here for a kind that v3 does not tell of, and takes the answer for the last word: nothing is told
+    /// here either, so it says that there is no such kind.
+    fn openapi_v2(&self) -> Response<Body> {
+        let version = self.shared.version().as_str();
+        let accept = header(self.headers, ACCEPT).unwrap_or_default();
+        if accept.contains(openapi::V2_PROTOBUF) || accept.contains(openapi::V2_PROTOBUF_ASKED) {
+            let content_type = HeaderValue::from_static(openapi::V2_PROTOBUF);
+            return answer::with_type(200, content_type, openapi::empty_v2_protobuf(version));
+        }
+        let document = openapi::empty_v2(version).to_string();
+        answer::with_type(200, HeaderValue::from_static("application/json"), document)
     }
 
     fn openapi_index(&self) -> Value {

@@ -16,10 +16,11 @@ use super::render::{Renderer, RowObject, recoded};
 use super::resolve::Resolved;
 use super::shared::Shared;
 use super::{body, pods, watching};
-use crate::api::{Deleted, Part, Target, Written};
+use crate::api::{DELETED_AT_ONCE, Deleted, Listed, Part, Target, Written, is_crd};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::resource::{Origin, builtin};
+use crate::store::Key;
 
 /// A request about objects, with everything but its body.
 pub(super) struct Request<'a> {
@@ -141,8 +142,8 @@ impl Request<'_> {
         }
         let accepted = self.accepted()?;
         let renderer = self.renderer(target, accepted.form)?;
-        let listed = self.shared.read(|api| api.list(target, &request.query))?;
-        let list = renderer.list(&listed, self.shared.now())?;
+        let page = self.shared.read(|api| api.list(target, &request.query))?;
+        let list = renderer.list(&page.shown(target), self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }
 
@@ -232,6 +233,9 @@ impl Request<'_> {
         let deleted = self
             .shared
             .write(|api, moment| api.delete(&resolved.again(self.path, api)?, self.name(), &options, moment))?;
+        if is_crd(&target.resource) {
+            self.clear_instances(self.name());
+        }
         match deleted {
             Deleted::Pending(object) => self.object(target, Part::Main, 200, accepted, object),
             Deleted::Gone(object) if builtin::habits::is_shown_when_deleted(&target.resource) => {
@@ -251,14 +255,36 @@ impl Request<'_> {
         }
     }
 
+    /// Deletes what is left of the instances of a definition that is being deleted.
+    fn clear_instances(&self, definition: &str) {
+        let mut after = None;
+        loop {
+            after = self.shared.write(|api, moment| api.clear_instances(definition, after.as_ref(), moment));
+            if after.is_none() {
+                return;
+            }
+        }
+    }
+
     fn delete_collection(&self, resolved: &Resolved, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
         let accepted = self.accepted()?;
         let request = params::list_request(self.params)?;
         let options = self.delete_options(bytes)?;
         let renderer = self.renderer(&resolved.target, accepted.form)?;
-        let deleted = self.shared.write(|api, moment| {
-            api.delete_collection(&resolved.again(self.path, api)?, &request.query, &options, moment)
+        let (target, page) = self.shared.read(|api| {
+            let target = resolved.again(self.path, api)?;
+            let page = api.list(&target, &request.query)?;
+            Ok::<_, Refusal>((target, page))
         })?;
+        let keys: Vec<Key> = page.keys().cloned().collect();
+        // Not all at once: others have their turn in between, as with the original.
+        let definitions = is_crd(&target.resource);
+        for keys in keys.chunks(if definitions { 1 } else { DELETED_AT_ONCE }) {
+            self.shared
+                .write(|api, moment| api.delete_each(&resolved.again(self.path, api)?, keys, &options, moment))?;
+            keys.iter().filter(|_| definitions).for_each(|key| self.clear_instances(key.name()));
+        }
+        let deleted = Listed { next: None, remaining: None, ..page.shown(&target) };
         let list = renderer.list(&deleted, self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }

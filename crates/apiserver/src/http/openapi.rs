@@ -75,6 +75,38 @@ pub(super) fn hash(text: &[u8]) -> String {
     format!("{:016X}", hasher.finish())
 }
 
+/// What OpenAPI v2 in protobuf is called.
+pub(super) const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// What clients ask for it by. Nothing may be answered under this name: it is none that they could read.
+pub(super) const V2_PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// A document of OpenAPI v2 that tells of no kinds.
+pub(super) fn empty_v2(git_version: &str) -> Value {
+    json!({
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": git_version}, "paths": {}, "definitions": {},
+    })
+}
+
+/// The same in protobuf: fields 1 (`swagger`) and 2 (`info`, of title and version) of a document.
+pub(super) fn empty_v2_protobuf(git_version: &str) -> Vec<u8> {
+    let info = [text_field(1, b"Kubernetes"), text_field(2, git_version.as_bytes())].concat();
+    [text_field(1, b"2.0"), text_field(2, &info)].concat()
+}
+
+/// A field of protobuf that has a length, which is written seven bits at a time, the lowest first.
+fn text_field(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut field = vec![(number << 3) | 2];
+    let mut length = content.len();
+    while length > 0x7f {
+        field.push((length & 0x7f) as u8 | 0x80);
+        length >>= 7;
+    }
+    field.push(length as u8);
+    field.extend(content);
+    field
+}
+
 fn document(at: &GroupVersion, resources: &[Arc<Resource>], git_version: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();

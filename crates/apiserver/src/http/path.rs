@@ -17,6 +17,8 @@ pub enum Route {
     Group(String),
     /// `/api/v1`, `/apis/<group>/<version>`.
     GroupVersion(GroupVersion),
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3`.
     OpenApiIndex,
     /// `/openapi/v3/api/v1`, `/openapi/v3/apis/<group>/<version>`.
@@ -67,6 +69,7 @@ impl Route {
             ["api", version] => Self::GroupVersion(GroupVersion::new("", version)),
             ["apis", group] => Self::Group((*group).to_owned()),
             ["apis", group, version] => Self::GroupVersion(GroupVersion::new(group, version)),
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", "api", version] => Self::OpenApi(GroupVersion::new("", version)),
             ["openapi", "v3", "apis", group, version] => Self::OpenApi(GroupVersion::new(group, version)),
@@ -183,7 +186,7 @@ mod tests {
             objects("kafka.strimzi.io", "v1", [None, Some("kafkas"), None, None])
         );
         assert_eq!(Route::parse("/openapi/v3/apis/apps/v1"), Route::OpenApi(GroupVersion::new("apps", "v1")));
-        assert_eq!(Route::parse("/openapi/v2"), Route::Unknown);
+        assert_eq!(Route::parse("/openapi/v2"), Route::OpenApiV2);
         assert_eq!(Route::parse("/livez/ping"), Route::Health("livez".into()));
     }
 

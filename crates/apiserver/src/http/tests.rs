@@ -89,6 +89,61 @@ impl Lines {
     }
 }
 
+#[tokio::test]
+async fn a_large_collection_is_deleted_in_pieces_and_to_the_last() {
+    let shared = server();
+    for n in 0..600 {
+        create(&shared, &format!("m{n}")).await;
+    }
+    let (status, _, body) = taken(send(&shared, Request::delete(CONFIG_MAPS), "").await).await;
+    assert_eq!(status, 200, "{body}");
+    let deleted: Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(deleted["items"].as_array().map(Vec::len), Some(600));
+    assert_eq!(get(&shared, CONFIG_MAPS).await.1["items"], json!([]));
+}
+
+/// Defines widgets and makes so many of them; the first two are held by a finalizer.
+async fn widgets(shared: &Arc<Shared>, count: usize) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+    let spec = json!({"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                      "versions": [version]});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                            "metadata": {"name": "widgets.example.com"}, "spec": spec});
+    let (status, _, body) = taken(send(shared, Request::post(DEFINITIONS), definition.to_string()).await).await;
+    assert_eq!(status, 201, "{body}");
+    for n in 0..count {
+        let finalizers = if n < 2 { json!(["example.com/hold"]) } else { json!([]) };
+        let metadata = json!({"name": format!("w{n:05}"), "finalizers": finalizers});
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata});
+        let (status, _, body) = taken(send(shared, Request::post(WIDGETS), widget.to_string()).await).await;
+        assert_eq!(status, 201, "{body}");
+    }
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+#[tokio::test]
+async fn the_instances_of_a_definition_are_deleted_in_pieces_and_to_the_last() {
+    for path in [DEFINITIONS.to_owned(), format!("{DEFINITIONS}/widgets.example.com")] {
+        let shared = server();
+        widgets(&shared, 600).await;
+        let (status, _, body) = taken(send(&shared, Request::delete(&path), "").await).await;
+        assert_eq!(status, 200, "{body}");
+        // When it is answered, only what is held is left.
+        let (_, left) = get(&shared, WIDGETS).await;
+        let names: Vec<_> = left["items"].as_array().into_iter().flatten().map(|w| &w["metadata"]["name"]).collect();
+        assert_eq!(names, ["w00000", "w00001"]);
+        for name in ["w00000", "w00001"] {
+            let free = Request::patch(format!("{WIDGETS}/{name}")).header(CONTENT_TYPE, "application/merge-patch+json");
+            let (status, ..) = taken(send(&shared, free, r#"{"metadata":{"finalizers":null}}"#).await).await;
+            assert_eq!(status, 200);
+        }
+        assert_eq!(get(&shared, &format!("{DEFINITIONS}/widgets.example.com")).await.0, 404, "gone with the last");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kube_client_works_over_the_router() {
     let client = kube::Client::new(router(server()), "default");
@@ -216,10 +271,30 @@ async fn both_groups_of_events_wake_on_a_write_to_either() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn openapi_v2_is_served_and_tells_of_no_kinds() {
+    let shared = server();
+    let (status, document) = get(&shared, "/openapi/v2").await;
+    assert_eq!((status, &document["swagger"]), (StatusCode::OK, &json!("2.0")));
+    assert_eq!(document["definitions"], json!({}));
+    // The name that kubectl asks by is none that it can read in an answer.
+    let asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let response = send(&shared, Request::get("/openapi/v2").header("accept", asked), "").await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let answered = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    assert_eq!(response.headers()["content-type"], answered);
+    let body = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
+    let version = shared.version().as_str();
+    // swagger: "2.0", info: {title: "Kubernetes", version}
+    let head =
+        [&b"\x0a\x032.0\x12"[..], &[14 + version.len() as u8], b"\x0a\x0aKubernetes\x12", &[version.len() as u8]];
+    assert_eq!(body, [&head.concat()[..], version.as_bytes()].concat());
+}
+
+#[tokio::test(start_paused = true)]
 async fn paths_behind_which_nothing_is() {
     let shared = server();
     let page = Value::String("404 page not found\n".into());
-    for path in ["/nothing", "/openapi/v2", "/apis/nobody.io/v1", "/apis/nobody.io/v1/things", "/apis/nobody.io"] {
+    for path in ["/nothing", "/openapi/v1", "/apis/nobody.io/v1", "/apis/nobody.io/v1/things", "/apis/nobody.io"] {
         assert_eq!(get(&shared, path).await, (StatusCode::NOT_FOUND, page.clone()), "{path}");
     }
     for path in [

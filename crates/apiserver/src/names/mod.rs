@@ -231,6 +231,22 @@ pub fn generate_name(base: &str, entropy: u128) -> String {
     name
 }
 
+/// How many names are tried before a `generateName` is given up.
+const NAMES_TRIED: u32 = 8;
+
+/// A name made of `base` that is not taken; the last one tried if all of them are.
+pub fn free_name(base: &str, entropy: u128, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut name = String::new();
+    for n in 0..NAMES_TRIED {
+        // Every turn is another number, and the same one for the same chance.
+        name = generate_name(base, entropy.rotate_right(16 * n));
+        if !is_taken(&name) {
+            break;
+        }
+    }
+    name
+}
+
 /// A uid made of `entropy`: the form of a random (version 4) UUID.
 pub fn uid(entropy: u128) -> String {
     let random = (entropy & !(0xF << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);

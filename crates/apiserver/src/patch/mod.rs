@@ -11,6 +11,7 @@ mod strategic;
 pub use json::json_patch;
 pub use merge::merge_patch;
 pub use strategic::strategic_merge_patch;
+pub(crate) use strategic::{as_go_prints, go_type};
 
 use crate::refusal::Refusal;
 

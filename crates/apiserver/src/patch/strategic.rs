@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use self::order::{Identity, arranged};
+pub(crate) use self::order::{as_go_prints, go_type};
 use super::not_applicable;
 use crate::names::json_type;
 use crate::refusal::Refusal;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::object::{Object, child_map};
 use crate::refusal::{Fault, FieldError};
-use crate::schema::Schema;
+use crate::schema::{Schema, patterns_are_affordable};
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
@@ -41,6 +41,11 @@ pub fn defaulted(crd: &mut Value) {
 
 /// Everything wrong with a definition, after [`defaulted`]. With an old one, also what must not have changed.
 pub fn admit(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    // Everything below compiles them, so this comes before all of it.
+    if !crd.at(&["spec", "versions"]).is_none_or(patterns_are_affordable) {
+        let detail = "the patterns of all schemas together are too large (try fewer, or smaller counts in them)";
+        return vec![FieldError::new("spec.versions", Fault::Forbidden, detail)];
+    }
     let mut errors = Vec::new();
     identity(crd, &mut errors);
     versions::check(crd, &mut errors);
@@ -50,7 +55,9 @@ pub fn admit(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if let Some(old) = old {
         unchanged(crd, old, &mut errors);
     }
-    names::check(crd.at(&["status", "acceptedNames"]), "status.acceptedNames", false, &mut errors);
+    // Those that it asks for are told about once.
+    let accepted = crd.at(&["status", "acceptedNames"]).filter(|names| crd.at(&["spec", "names"]) != Some(names));
+    names::check(accepted, "status.acceptedNames", false, &mut errors);
     stored_versions(crd, &mut errors);
     approval(crd, old, &mut errors);
     if crd.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {

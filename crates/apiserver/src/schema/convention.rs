@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, MAX_FOUND};
 use crate::schema::gotext::supported;
 use crate::schema::raw::{Additional, Raw};
 
@@ -30,6 +30,9 @@ struct Place {
 }
 
 fn node(s: Raw<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     keywords(s, path, place, errors);
     let inner = Place { root: false, ..place.clone() };
     if let Some(additional) = s.additional() {

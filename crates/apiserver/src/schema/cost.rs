@@ -1,7 +1,7 @@
 //! Whether the CEL rules of a CRD make sense, and whether they can be afforded on the largest object that fits a
 //! request. This is what keeps hostile rules out: once admitted, a rule runs on every write.
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, MAX_FOUND};
 use crate::schema::cel::{Estimate, Kind};
 use crate::schema::rules::CompiledRule;
 use crate::schema::{ListKind, Rule, Schema, Type, fieldpath};
@@ -42,6 +42,9 @@ impl Admission {
     /// `times`: how often the node can occur in an object, where every list and map around it is bounded.
     /// `uncorrelated`: the nearest list around it whose items have no past.
     fn node(&mut self, schema: &Schema, path: &str, times: Option<u64>, uncorrelated: Option<&str>) {
+        if self.errors.len() >= MAX_FOUND {
+            return;
+        }
         let below = |max: Option<u64>| times.zip(max).map(|(times, max)| times.saturating_mul(max));
         if let Some(values) = &schema.additional {
             let times = below(schema.checks.max_properties);

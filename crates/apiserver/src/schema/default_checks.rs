@@ -1,6 +1,6 @@
 //! Defaults in a CRD must themselves be what the schema asks for, or every defaulted object would be refused.
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, Findings, MAX_FOUND};
 use crate::schema::path::Path;
 use crate::schema::{Schema, embedded, prune, rules, validate};
 
@@ -12,13 +12,18 @@ pub(crate) fn violations(schema: &Schema, path: &str) -> Vec<FieldError> {
 }
 
 fn node(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     if let Some(default) = &schema.default {
         let at = format!("{path}.default");
         let before = errors.len();
         if !prune::prune_part(schema, &mut default.clone()).is_empty() {
             errors.push(FieldError::with_value(&at, Fault::Invalid, default, "must not have unknown fields"));
         }
-        embedded::check(schema, default, &Path::root(&at), errors);
+        let mut found = Findings::default();
+        embedded::check(schema, default, &Path::root(&at), &mut found);
+        errors.extend(found.into_told());
         if errors.len() == before {
             errors.extend(validate::structure(schema, default, None, &at));
         }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::Schema;
 use crate::schema::path::Path;
 
 /// What is wrong with the embedded resources in a value. The value itself counts as one only if its schema says so.
-pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mut Findings<FieldError>) {
     match value {
         Value::Object(map) => {
             if schema.embedded_resource {
@@ -32,27 +32,26 @@ pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mu
     }
 }
 
-fn identity(resource: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn identity(resource: &Value, path: &Path<'_>, errors: &mut Findings<FieldError>) {
     for name in ["apiVersion", "kind"] {
-        let at = path.field(name).bracketed();
+        let at = || path.field(name).bracketed();
         match resource.get(name) {
-            None => errors.push(FieldError::new(at, Fault::Required, "")),
+            None => errors.tell(|| FieldError::new(at(), Fault::Required, "")),
             Some(Value::String(text)) => {
-                let why = if text.is_empty() {
-                    Some("must not be empty".to_owned())
+                let shown = Value::from(text.as_str());
+                if text.is_empty() {
+                    errors.tell(|| FieldError::with_value(at(), Fault::Invalid, &shown, "must not be empty"));
                 } else if name == "apiVersion" && text.matches('/').count() > 1 {
-                    Some(format!("unexpected GroupVersion string: {text}"))
-                } else {
-                    None
-                };
-                errors.extend(why.map(|why| FieldError::with_value(at, Fault::Invalid, &text.as_str().into(), why)));
+                    let why = format!("unexpected GroupVersion string: {text}");
+                    errors.tell(|| FieldError::with_value(at(), Fault::Invalid, &shown, why));
+                }
             }
-            Some(other) => errors.push(FieldError::with_value(at, Fault::Invalid, other, "must be a string")),
+            Some(other) => errors.tell(|| FieldError::with_value(at(), Fault::Invalid, other, "must be a string")),
         }
     }
     if let Some(metadata) = resource.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
-        let detail = "must be an object";
-        errors.push(FieldError::with_value(path.field("metadata").bracketed(), Fault::Invalid, metadata, detail));
+        let at = || path.field("metadata").bracketed();
+        errors.tell(|| FieldError::with_value(at(), Fault::Invalid, metadata, "must be an object"));
     }
 }
 
@@ -70,9 +69,9 @@ mod tests {
             "s",
         )
         .expect("valid");
-        let mut errors = Vec::new();
+        let mut errors = Findings::default();
         check(&schema, &json!({"t": {"apiVersion": "a/b/c"}}), &Path::root(""), &mut errors);
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = errors.told().iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
             ["t.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c", "t.kind: Required value"]

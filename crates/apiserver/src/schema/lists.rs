@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::path::Path;
 use crate::schema::{ListKind, Schema};
 
 /// All duplicates in a value and below it.
-pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mut Findings<FieldError>) {
     match value {
         Value::Object(map) => {
             for (name, value) in map {
@@ -36,10 +36,10 @@ pub(crate) fn check(schema: &Schema, value: &Value, path: &Path<'_>, errors: &mu
     }
 }
 
-fn keyed(keys: &[String], items: &[Value], path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn keyed(keys: &[String], items: &[Value], path: &Path<'_>, errors: &mut Findings<FieldError>) {
     if let Some((index, item)) = items.iter().enumerate().find(|(_, item)| !item.is_null() && !item.is_object()) {
         let detail = "must be an object for an array of list-type map";
-        errors.push(FieldError::with_value(path.index(index).bracketed(), Fault::Invalid, item, detail));
+        errors.tell(|| FieldError::with_value(path.index(index).bracketed(), Fault::Invalid, item, detail));
         return;
     }
     let key_of = |item: &Value| {
@@ -51,16 +51,18 @@ fn keyed(keys: &[String], items: &[Value], path: &Path<'_>, errors: &mut Vec<Fie
 }
 
 /// Reports each repeated value once, where it stands for the second time.
-fn duplicates(values: impl Iterator<Item = String>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn duplicates(values: impl Iterator<Item = String>, path: &Path<'_>, errors: &mut Findings<FieldError>) {
     let mut seen: BTreeMap<String, bool> = BTreeMap::new();
     for (index, text) in values.enumerate() {
         match seen.get_mut(&text) {
             None => _ = seen.insert(text, false),
             Some(reported) => {
                 if !std::mem::replace(reported, true) {
-                    let mut error = FieldError::new(path.index(index).bracketed(), Fault::Duplicate, "");
-                    error.value = text;
-                    errors.push(error);
+                    errors.tell(|| {
+                        let mut error = FieldError::new(path.index(index).bracketed(), Fault::Duplicate, "");
+                        error.value = text;
+                        error
+                    });
                 }
             }
         }
@@ -86,9 +88,9 @@ mod tests {
         .expect("valid");
         let object = json!({"set": ["x", "y", "x", "x"],
             "map": [{"a": "1", "b": 1}, {"a": "1", "b": 2}, {"a": "1", "b": 1, "c": 1}]});
-        let mut errors = Vec::new();
+        let mut errors = Findings::default();
         check(&schema, &object, &Path::root(""), &mut errors);
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = errors.told().iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["map[2]: Duplicate value: {\"a\":\"1\",\"b\":1}", "set[2]: Duplicate value: \"x\""]);
     }
 }

@@ -38,6 +38,7 @@ mod properties;
 mod recorded;
 
 pub use fieldpath::{FieldPathError, resolve_path};
+pub(crate) use pattern::are_affordable as patterns_are_affordable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,18 +3,60 @@
 //! Both engines come from RE2 and run in linear time, but the original's `\d`, `\w`, `\s` and `\b` know only ASCII, and
 //! inside brackets it knows no set operations. The text is rewritten so that both match the same strings.
 
-use regex::{Regex, RegexBuilder};
+use regex::{Error, Regex, RegexBuilder};
+use serde_json::Value;
 
 /// Compiled programs larger than this are refused: a pattern such as `(a{1000}){1000}` is a way to eat memory.
 const SIZE_LIMIT: usize = 1 << 20;
 
+/// What a pattern is taken to need: the first of these that its program fits in.
+const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SIZE_LIMIT];
+
+/// What all patterns of one definition may need. A few hundred ordinary ones take a tenth of it.
+const TOTAL_LIMIT: usize = 64 << 20;
+
+/// How much a pattern that is in use may remember of the texts it has seen.
+const MEMORY_LIMIT: usize = 256 << 10;
+
 /// Compiles a pattern; the error is for people.
 pub(crate) fn compile(source: &str) -> Result<Regex, String> {
-    RegexBuilder::new(&translated(source)).size_limit(SIZE_LIMIT).build().map_err(|error| {
+    let built = RegexBuilder::new(&translated(source)).size_limit(SIZE_LIMIT).dfa_size_limit(MEMORY_LIMIT).build();
+    built.map_err(|error| {
         // The engine's own text draws the pattern over several lines; its last line says what is wrong.
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
     })
+}
+
+/// Whether all patterns below a value are no more together than one definition may have. Everything called `pattern` is
+/// taken for one: where it is none, too much is counted, and only a little.
+pub(crate) fn are_affordable(value: &Value) -> bool {
+    let mut room = TOTAL_LIMIT;
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::String(source)) = map.get("pattern") {
+                    let Some(rest) = room.checked_sub(size(source)) else { return false };
+                    room = rest;
+                }
+                pending.extend(map.values());
+            }
+            Value::Array(items) => pending.extend(items),
+            _ => {}
+        }
+    }
+    true
+}
+
+/// The least of [`SIZES`] that will do. One that cannot be read needs next to nothing, and is refused elsewhere.
+fn size(source: &str) -> usize {
+    let text = translated(source);
+    let fits = |limit: &usize| {
+        let built = RegexBuilder::new(&text).size_limit(*limit).build();
+        !matches!(built, Err(Error::CompiledTooBig(_)))
+    };
+    SIZES.into_iter().find(fits).unwrap_or(SIZE_LIMIT)
 }
 
 fn translated(source: &str) -> String {
@@ -122,5 +164,22 @@ mod tests {
         for bad in ["(", "[a", "a{2,1}", "(?=a)", "(((a{1000}){1000}){1000})", "\\"] {
             assert!(compile(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn ordinary_patterns_are_affordable_and_bombs_are_not() {
+        let schema = |pattern: &str, count: usize| {
+            let strings =
+                (0..count).map(|n| (format!("p{n}"), serde_json::json!({"type": "string", "pattern": pattern})));
+            serde_json::json!([{"schema": {"properties": strings.collect::<serde_json::Map<_, _>>()}}])
+        };
+        let quantity = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$";
+        for (pattern, count) in [("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 2000), (quantity, 1000), ("^.{1,253}$", 20)] {
+            assert!(are_affordable(&schema(pattern, count)), "{pattern}");
+        }
+        for (pattern, count) in [("((a{100}){90}){1}", 1000), ("a", 50_000)] {
+            assert!(!are_affordable(&schema(pattern, count)), "{pattern}");
+        }
+        assert!(are_affordable(&schema("(", 1000)), "what is wrong with them is said elsewhere");
     }
 }

@@ -149,3 +149,67 @@ fn rules_that_our_interpreter_makes_quadratic_run_out_of_budget_instead_of_time(
     // And what is small is not bothered.
     assert_eq!(validate(&schema, &json!({"l": vec![1; 200]}), None), vec![]);
 }
+
+/// A long name near the root stands in every path below it: here all of them together are hundreds of megabytes.
+#[test]
+fn an_object_with_very_much_wrong_is_refused_in_few_words() {
+    const LONG: usize = 64 << 10;
+    const BELOW: usize = 5_000;
+    const LONGEST_ANSWER: usize = 4 << 20;
+    let strict = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                          "x-kubernetes-preserve-unknown-fields": true});
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    let ruled = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]});
+    let map_of = |value: &Value| json!({"type": "object", "additionalProperties": value});
+    let cases = [
+        (json!({"type": "integer"}), json!("x"), true),
+        (strict, json!({"n": "x"}), true),
+        (embedded, json!({}), false),
+        (set, json!([1, 1]), true),
+        (ruled, json!(1), true),
+    ];
+    for (schema, wrong, is_forgiven) in cases {
+        let openapi = json!({"type": "object", "properties": {"spec": map_of(&map_of(&schema))}});
+        let schema = Schema::parse(&openapi, "s").expect("valid");
+        let below: Value = (0..BELOW).map(|n| (format!("a{n}"), wrong.clone())).collect();
+        let object = json!({"spec": {"x".repeat(LONG): below}});
+        let errors = validate(&schema, &object, None);
+        let told: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert!(!errors.is_empty() && told < LONGEST_ANSWER, "{} faults in {told} bytes: {openapi}", errors.len());
+        // However much it is, what was so before is forgiven.
+        assert_eq!(validate(&schema, &object, Some(&object)).is_empty(), is_forgiven, "{openapi}");
+        let refusal = crate::refusal::Refusal::invalid("g", "K", "n", &errors);
+        assert!(refusal.to_status().to_string().len() < 2 * LONGEST_ANSWER);
+    }
+    let openapi = json!({"type": "object", "properties": {"spec": map_of(&json!({"type": "object"}))}});
+    let schema = Schema::parse(&openapi, "s").expect("valid");
+    let below: Value = (0..BELOW).map(|n| (format!("a{n}"), json!(1))).collect();
+    let mut object = json!({"spec": {"x".repeat(LONG): below}});
+    let told: usize = prune(&schema, &mut object).iter().map(String::len).sum();
+    assert!(told > 0 && told < LONGEST_ANSWER, "{told} bytes");
+    assert_eq!(object["spec"]["x".repeat(LONG)], json!({}), "all of it is dropped, told or not");
+}
+
+#[test]
+fn a_schema_with_very_much_wrong_is_refused_in_few_words() {
+    for (long, nested) in [(64 << 10, json!({})), (3 << 10, json!({})), (3 << 10, json!(1))] {
+        let below: Value = (0..5_000).map(|n| (format!("a{n}"), nested.clone())).collect();
+        let inner = json!({"type": "object", "properties": below});
+        let openapi = json!({"type": "object", "properties": {"x".repeat(long): inner}});
+        let errors = Schema::parse(&openapi, "s").expect_err("nothing below says what it is");
+        let told: usize = errors.iter().map(|error| error.to_string().len()).sum();
+        assert!(told < 4 << 20, "{} faults in {told} bytes", errors.len());
+    }
+}
+
+/// Who looked at the whole list for each of its items would take minutes.
+#[test]
+fn a_long_list_that_breaks_a_newer_rule_is_forgiven_at_once() {
+    let ruled = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]});
+    let list = json!({"type": "array", "maxItems": 200_000, "items": ruled});
+    let schema = Schema::parse(&json!({"type": "object", "properties": {"l": list}}), "s").expect("an affordable rule");
+    let object = json!({"l": vec![1; 200_000]});
+    assert_eq!(validate(&schema, &object, Some(&object)), vec![]);
+    assert!(!validate(&schema, &object, Some(&json!({"l": [1]}))).is_empty());
+}

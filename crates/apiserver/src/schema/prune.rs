@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::refusal::Findings;
 use crate::schema::Schema;
 
 const RESOURCE_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -30,27 +31,28 @@ const MANAGED_FIELDS: &[&str] =
     &["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
 
 /// Drops what the schema of a whole object does not know, and returns the paths of it (`spec.foo`,
-/// `spec.list[0].bar`), sorted. The object keeps its `apiVersion`, `kind` and `metadata`; metadata, here and in
+/// `spec.list[0].bar`), sorted, of as many as are told. The object keeps its `apiVersion`, `kind` and `metadata`; metadata, here and in
 /// embedded resources, keeps the fields that every Kubernetes object has.
 pub fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.value(Some(schema), true, object);
-    pruner.dropped.sort();
-    pruner.dropped
+    let mut dropped = pruner.dropped.into_told();
+    dropped.sort();
+    dropped
 }
 
 /// [`prune`] for a value that is not a whole object, such as a default.
 pub(crate) fn prune_part(schema: &Schema, value: &mut Value) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.value(Some(schema), schema.embedded_resource, value);
-    pruner.dropped
+    pruner.dropped.into_told()
 }
 
 #[derive(Default)]
 struct Pruner {
     /// The path of the value at hand.
     path: String,
-    dropped: Vec<String>,
+    dropped: Findings<String>,
 }
 
 impl Pruner {
@@ -87,7 +89,7 @@ impl Pruner {
             }
             let keep = schema.is_some_and(|s| s.preserve_unknown || s.closed);
             if !keep {
-                self.at_field(name, |p| p.dropped.push(p.path.clone()));
+                self.at_field(name, |p| p.drop_here());
             }
             keep
         });
@@ -108,10 +110,15 @@ impl Pruner {
         map.retain(|name, _| {
             let keep = known.contains(&name.as_str());
             if !keep {
-                self.at_field(name, |p| p.dropped.push(p.path.clone()));
+                self.at_field(name, |p| p.drop_here());
             }
             keep
         });
+    }
+
+    fn drop_here(&mut self) {
+        let path = &self.path;
+        self.dropped.tell(|| path.clone());
     }
 
     fn at_field(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {

@@ -2,11 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, MAX_FOUND};
 
 /// How deep a schema may nest. Ours to choose: the original only has the limit of its JSON reader, but recursion over
 /// a schema must fit a small stack here.
 pub(crate) const MAX_DEPTH: usize = 64;
+
+/// How long the path to a node may be. Every step that looks at a schema writes it out for every node.
+const MAX_PATH: usize = 4 << 10;
 
 /// One node of a schema as written.
 #[derive(Clone, Copy)]
@@ -153,12 +156,20 @@ pub(crate) fn misshapen(value: &Value, path: &str) -> Vec<FieldError> {
 }
 
 fn check_node(value: &Value, path: &str, depth: usize, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     let Value::Object(map) = value else {
         errors.push(wrong(path, value, "a schema object"));
         return;
     };
     if depth > MAX_DEPTH {
         let detail = format!("must not be nested deeper than {MAX_DEPTH} levels");
+        errors.push(FieldError::new(path, Fault::Forbidden, detail));
+        return;
+    }
+    if path.len() > MAX_PATH {
+        let detail = format!("must not have a path longer than {MAX_PATH} bytes");
         errors.push(FieldError::new(path, Fault::Forbidden, detail));
         return;
     }

@@ -1,11 +1,12 @@
 //! Running the CEL rules of a schema on an object.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use kube_cel::cel::objects::Value as Cel;
 use serde_json::Value;
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::cel::{self, Decl, Expression, values};
 use crate::schema::path::Path;
 use crate::schema::{Rule, Schema, Type, correlate, fieldpath};
@@ -76,11 +77,12 @@ pub(crate) fn evaluate(
     prefix: &str,
     ratchet: bool,
 ) -> Vec<FieldError> {
-    let mut run = Run { budget: BUDGET, ratchet, errors: Vec::new() };
-    let forgives = ratchet.then_some(Forgiving { schema, value, old });
-    // Running out of budget ends the walk; the error for it is already among the others.
+    let mut run = Run { budget: BUDGET, ratchet, errors: Findings::default() };
+    let known = Cell::new(None);
+    let forgives = ratchet.then_some(Forgiving { schema, value, old, known: &known });
+    // Running out of budget or of room for faults ends the walk; the error for the first is already among the others.
     _ = run.node(schema, prefix.is_empty(), value, old, forgives, &Path::root(prefix));
-    run.errors
+    run.errors.into_told()
 }
 
 /// The nearest value with a past: if it is what it was, faults in it are forgiven.
@@ -89,21 +91,26 @@ struct Forgiving<'a> {
     schema: &'a Schema,
     value: &'a Value,
     old: Option<&'a Value>,
+    /// Whether it does, once somebody has asked: all items of a long list ask the same.
+    known: &'a Cell<Option<bool>>,
 }
 
 impl Forgiving<'_> {
     fn forgives(self) -> bool {
-        self.old.is_some_and(|old| correlate::unchanged(self.schema, self.value, old))
+        let look = || self.old.is_some_and(|old| correlate::unchanged(self.schema, self.value, old));
+        let forgives = self.known.get().unwrap_or_else(look);
+        self.known.set(Some(forgives));
+        forgives
     }
 }
 
-/// The budget is used up.
+/// The budget is used up, or as many faults were found as are told.
 struct Exhausted;
 
 struct Run {
     budget: u64,
     ratchet: bool,
-    errors: Vec<FieldError>,
+    errors: Findings<FieldError>,
 }
 
 impl Run {
@@ -122,23 +129,16 @@ impl Run {
         let old = old.filter(|old| !old.is_null());
         self.rules(schema, is_root || schema.embedded_resource, value, old, forgiving, path)?;
         // A child with a past is forgiven by itself, one without by the nearest value that has one.
-        let child_forgiving = |child: &'a Schema, value: &'a Value, old: Option<&'a Value>| {
-            let own = self.ratchet && old.is_some();
-            if own { Some(Forgiving { schema: child, value, old }) } else { forgiving }
-        };
+        let ratchet = self.ratchet;
         match value {
             Value::Object(map) => {
-                let steps: Vec<_> = map
-                    .iter()
-                    .filter_map(|(name, value)| {
-                        let named = schema.properties.get(name);
-                        let child = named.or(schema.additional.as_ref())?;
-                        let old = correlate::field(old, name);
-                        Some((name, named.is_some(), child, value, old, child_forgiving(child, value, old)))
-                    })
-                    .collect();
-                for (name, named, child, value, old, forgiving) in steps {
-                    let path = if named { path.field(name) } else { path.key(name) };
+                for (name, value) in map {
+                    let named = schema.properties.get(name);
+                    let Some(child) = named.or(schema.additional.as_ref()) else { continue };
+                    let (old, known) = (correlate::field(old, name), Cell::new(None));
+                    let own = Forgiving { schema: child, value, old, known: &known };
+                    let forgiving = if ratchet && old.is_some() { Some(own) } else { forgiving };
+                    let path = if named.is_some() { path.field(name) } else { path.key(name) };
                     self.node(child, false, value, old, forgiving, &path)?;
                 }
             }
@@ -147,14 +147,10 @@ impl Run {
                     return Ok(());
                 };
                 let old_items = correlate::OldItems::new(schema, old);
-                let steps: Vec<_> = items
-                    .iter()
-                    .map(|item| {
-                        let old = old_items.get(item);
-                        (item, old, child_forgiving(child, item, old))
-                    })
-                    .collect();
-                for (index, (item, old, forgiving)) in steps.into_iter().enumerate() {
+                for (index, item) in items.iter().enumerate() {
+                    let (old, known) = (old_items.get(item), Cell::new(None));
+                    let own = Forgiving { schema: child, value: item, old, known: &known };
+                    let forgiving = if ratchet && old.is_some() { Some(own) } else { forgiving };
                     self.node(child, false, item, old, forgiving, &path.index(index))?;
                 }
             }
@@ -173,6 +169,9 @@ impl Run {
         path: &Path<'_>,
     ) -> Result<(), Exhausted> {
         let Some(node) = &schema.compiled.rules else { return Ok(()) };
+        if self.errors.is_full() {
+            return Err(Exhausted);
+        }
         // Made for the first rule that needs them.
         let (mut scope, mut measured) = (None, None);
         let current = values::convert(schema, is_resource, value);
@@ -192,7 +191,7 @@ impl Run {
                 let detail =
                     "validation failed due to running out of cost budget, no further validation rules will be run";
                 let shown = Value::from(type_name(schema));
-                self.errors.push(FieldError::with_value(path.bracketed(), Fault::Invalid, &shown, detail));
+                self.errors.tell(|| FieldError::with_value(path.bracketed(), Fault::Invalid, &shown, detail));
                 return Err(Exhausted);
             };
             self.budget = rest;
@@ -207,7 +206,7 @@ impl Run {
                 Ok(Cel::Bool(true)) => continue,
                 Ok(_) => {}
                 Err(why) => {
-                    self.errors.push(broken(schema, rule, &why, path));
+                    self.errors.tell(|| broken(schema, rule, &why, path));
                     continue;
                 }
             }
@@ -216,9 +215,8 @@ impl Run {
                 self.budget = self.budget.checked_sub(message.running_cost(measured, rule.optional_old_self))?;
                 computed_message(message, scope)
             });
-            let fault = failed(schema, rule, compiled, value, message, path);
             if expression.uses_old || !forgiving.is_some_and(Forgiving::forgives) {
-                self.errors.push(fault);
+                self.errors.tell(|| failed(schema, rule, compiled, value, message, path));
             }
         }
         Ok(())

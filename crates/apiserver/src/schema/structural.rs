@@ -1,7 +1,7 @@
 //! The rules that make a schema *structural*: every value has one type, told outside of any junctor, so that pruning
 //! and defaulting never have to guess.
 
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, MAX_FOUND};
 use crate::schema::pattern;
 use crate::schema::raw::{Additional, Raw};
 
@@ -22,6 +22,9 @@ pub(crate) fn violations(schema: Raw<'_>, path: &str) -> Vec<FieldError> {
 }
 
 fn invariants(s: Raw<'_>, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     if s.text("type") == "array" && s.get("items").is_none() {
         errors.push(required(format!("{path}.items"), "must be specified"));
     }
@@ -160,6 +163,9 @@ fn value_checks(s: Raw<'_>, skip_any_of: bool, skip_first_all_of: bool, path: &s
 
 /// Inside a junctor only value checks are allowed, nothing that tells the structure.
 fn nested(s: Raw<'_>, skip_any_of: bool, path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     value_checks(s, skip_any_of, false, path, errors);
     if let Some(items) = s.items() {
         nested(items, false, &format!("{path}.items"), errors);
@@ -210,6 +216,9 @@ fn complete(v: Raw<'_>, s: Option<Raw<'_>>, s_path: &str, v_path: &str, errors: 
 }
 
 fn complete_nested(v: Raw<'_>, s: Option<Raw<'_>>, s_path: &str, v_path: &str, errors: &mut Vec<FieldError>) {
+    if errors.len() >= MAX_FOUND {
+        return;
+    }
     let Some(s) = s else {
         errors.push(required(s_path.to_owned(), format!("because it is defined in {v_path}")));
         return;

@@ -1,13 +1,15 @@
 //! Whether an object satisfies its schema, in the original's words.
 
+mod outcome;
+
+use std::cell::Cell;
+
 use serde_json::Value;
 
-use crate::refusal::{Fault, FieldError};
+use self::outcome::{Failed, Outcome};
+use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::path::Path;
 use crate::schema::{Checks, Schema, Type, correlate, embedded, formats, gotext, lists, pattern, rules};
-
-/// More faults than this are not reported: nobody reads them, and collecting them must not cost more than finding them.
-const MAX_FAULTS: usize = 256;
 
 /// Beyond this, a float no longer tells one whole number from the next, and is not taken for one.
 const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
@@ -16,10 +18,11 @@ const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
 /// With an old object, faults of unchanged values are forgiven, and transition rules are evaluated.
 pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let path = Path::root("");
-    let mut errors = structure(schema, object, old, "");
+    let mut errors = Findings::default();
+    errors.extend(structure(schema, object, old, ""));
     embedded::check(schema, object, &path, &mut errors);
     // Duplicates in the old object are forgiven altogether.
-    let mut old_duplicates = Vec::new();
+    let mut old_duplicates = Findings::default();
     if let Some(old) = old {
         lists::check(schema, old, &path, &mut old_duplicates);
     }
@@ -27,15 +30,15 @@ pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<Fie
         lists::check(schema, object, &path, &mut errors);
     }
     if schema.compiled.rules_within {
-        if errors.iter().any(|error| blocks_rules(error.fault)) {
+        if errors.told().iter().any(|error| blocks_rules(error.fault)) {
             let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";
-            errors.push(FieldError::with_value("", Fault::Invalid, &Value::Null, detail));
+            errors.tell(|| FieldError::with_value("", Fault::Invalid, &Value::Null, detail));
         } else {
             errors.extend(rules::evaluate(schema, object, old, "", true));
         }
     }
-    errors
+    errors.into_told()
 }
 
 /// Rules may rely on the types and bounds that the schema promises; on a value without them they would only mislead.
@@ -45,67 +48,39 @@ fn blocks_rules(fault: Fault) -> bool {
 
 /// Types and bounds only, of a value that stands at `prefix`.
 pub(crate) fn structure(schema: &Schema, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
-    let outcome = check(schema, value, old, &Path::root(prefix));
-    outcome.faults.into_iter().map(|fault| fault.error).collect()
-}
-
-/// What checking one value gave.
-#[derive(Default)]
-struct Outcome {
-    faults: Vec<Failed>,
-    /// How many checks applied. Of several failed alternatives, the one with the most is explained.
-    applied: usize,
-}
-
-struct Failed {
-    /// The original reports one text only once.
-    text: String,
-    error: FieldError,
-}
-
-impl Outcome {
-    fn merge(&mut self, other: Outcome) {
-        other.faults.into_iter().for_each(|fault| self.push(fault));
-        self.applied += other.applied;
+    let spent = Cell::new(0);
+    let outcome = check(schema, value, old, &Path::root(prefix), &spent);
+    let mut errors: Vec<FieldError> = outcome.faults.into_told().into_iter().map(|fault| fault.error).collect();
+    if outcome.failed && errors.is_empty() {
+        // All the text went into faults that were forgiven.
+        errors.push(FieldError::new(prefix, Fault::Invalid, "too much is wrong to say what"));
     }
-
-    fn push(&mut self, fault: Failed) {
-        if self.faults.len() < MAX_FAULTS && self.faults.iter().all(|known| known.text != fault.text) {
-            self.faults.push(fault);
-        }
-    }
-
-    fn fail(&mut self, path: &Path<'_>, fault: Fault, value: impl Into<Value>, says: impl std::fmt::Display) {
-        let text = format!("{} in body {says}", path.within());
-        let error = FieldError::with_value(path.dotted(), fault, &value.into(), text.clone());
-        self.push(Failed { text, error });
-    }
-
-    /// A fault of a junctor, which belongs to no field.
-    fn fail_junctor(&mut self, path: &Path<'_>, says: &str) {
-        let text = format!("{} {says}", gotext::quoted(&path.within()));
-        self.push(Failed { error: FieldError::with_value("", Fault::Invalid, &"".into(), text.clone()), text });
-    }
-
-    fn too_many(&mut self, path: &Path<'_>, what: &str, actual: usize, max: u64) {
-        let unit = if max == 1 { "item" } else { "items" };
-        let detail = format!("must have at most {max} {unit}");
-        let error = FieldError::with_value(path.dotted(), Fault::TooMany, &actual.into(), detail);
-        self.push(Failed { text: format!("{} in body should have at most {max} {what}", path.within()), error });
-    }
+    errors
 }
 
 /// Checks a value, and forgives everything if it is what it was.
-fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
-    let mut outcome = check_all(schema, value, old, path);
-    if !outcome.faults.is_empty() && old.is_some_and(|old| correlate::unchanged(schema, value, old)) {
-        outcome.faults.clear();
+fn check<'t>(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    spent: &'t Cell<usize>,
+) -> Outcome<'t> {
+    let outcome = check_all(schema, value, old, path, spent);
+    if outcome.failed && old.is_some_and(|old| correlate::unchanged(schema, value, old)) {
+        return Outcome { applied: outcome.applied, ..Outcome::new(spent) };
     }
     outcome
 }
 
-fn check_all(schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
-    let mut outcome = Outcome::default();
+fn check_all<'t>(
+    schema: &Schema,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    spent: &'t Cell<usize>,
+) -> Outcome<'t> {
+    let mut outcome = Outcome::new(spent);
     let checks = &schema.checks;
     let format = checks.format.as_deref().filter(|format| formats::is_known(format));
     if schema.ty != Type::Any || format.is_some() {
@@ -161,7 +136,7 @@ fn type_names(ty: Type) -> &'static str {
     }
 }
 
-fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     let names = type_names(schema.ty);
     let (name, its_format) = inferred(value);
     if value.is_null() {
@@ -196,27 +171,31 @@ fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<
     }
 }
 
-fn check_enum(allowed: &[Value], value: &Value, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_enum(allowed: &[Value], value: &Value, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     let same = |a: &Value| a == value || a.as_f64().zip(value.as_f64()).is_some_and(|(a, b)| a == b);
     if allowed.iter().any(same) {
         return;
     }
-    let texts: Vec<String> =
-        allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
-    let detail = gotext::supported(texts.iter().map(String::as_str));
-    let error = FieldError::with_value(path.dotted(), Fault::NotSupported, value, detail);
-    outcome.push(Failed { text: format!("{} in body should be one of {texts:?}", path.within()), error });
+    outcome.push(|| {
+        let texts: Vec<String> =
+            allowed.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+        let detail = gotext::supported(texts.iter().map(String::as_str));
+        let error = FieldError::with_value(path.dotted(), Fault::NotSupported, value, detail);
+        Failed { text: format!("{} in body should be one of {texts:?}", path.within()), error }
+    });
 }
 
-fn check_text(schema: &Schema, text: &str, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_text(schema: &Schema, text: &str, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     let checks = &schema.checks;
     if checks.max_length.is_some() || checks.min_length.is_some() {
         let length = text.chars().count() as u64;
         if let Some(max) = checks.max_length.filter(|max| length > *max) {
             let unit = if max == 1 { "byte" } else { "bytes" };
-            let detail = format!("may not be more than {max} {unit}");
-            let error = FieldError::new(path.dotted(), Fault::TooLong, detail);
-            outcome.push(Failed { text: format!("{} in body should be at most {max}", path.within()), error });
+            outcome.push(|| {
+                let detail = format!("may not be more than {max} {unit}");
+                let error = FieldError::new(path.dotted(), Fault::TooLong, detail);
+                Failed { text: format!("{} in body should be at most {max}", path.within()), error }
+            });
             return;
         }
         if let Some(min) = checks.min_length.filter(|min| length < *min) {
@@ -231,11 +210,11 @@ fn check_text(schema: &Schema, text: &str, path: &Path<'_>, outcome: &mut Outcom
         None => pattern::compile(source).is_ok_and(|pattern| pattern.is_match(text)),
     };
     if !matches {
-        outcome.fail(path, Fault::Invalid, text, format!("should match '{source}'"));
+        outcome.fail(path, Fault::Invalid, text, format_args!("should match '{source}'"));
     }
 }
 
-fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     outcome.applied += 1;
     // Whole numbers are compared as such, with the bounds cut to whole numbers.
     let (whole, float) = (number.as_i64(), number.as_f64().unwrap_or_default());
@@ -245,10 +224,12 @@ fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, o
         check_multiple(factor, whole, float, &value, path, outcome);
     }
     let mut fail = |says: String| {
-        let text = format!("{} in body {says}", path.within());
-        let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
-        error.value.clone_from(&value);
-        outcome.push(Failed { text, error });
+        outcome.push(|| {
+            let text = format!("{} in body {says}", path.within());
+            let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+            error.value.clone_from(&value);
+            Failed { text, error }
+        });
     };
     if let Some(min) = checks.minimum {
         let below = whole.map_or(float < min, |value| value < min as i64);
@@ -268,8 +249,14 @@ fn check_number(checks: &Checks, number: &serde_json::Number, path: &Path<'_>, o
     }
 }
 
-fn check_multiple(factor: f64, whole: Option<i64>, float: f64, value: &str, path: &Path<'_>, outcome: &mut Outcome) {
-    let within = path.within();
+fn check_multiple(
+    factor: f64,
+    whole: Option<i64>,
+    float: f64,
+    value: &str,
+    path: &Path<'_>,
+    outcome: &mut Outcome<'_>,
+) {
     let (multiple, positive, shown) = match whole {
         // The factor is cut to a whole number first; what is left of a fraction divides nothing.
         Some(whole) => {
@@ -278,23 +265,27 @@ fn check_multiple(factor: f64, whole: Option<i64>, float: f64, value: &str, path
         }
         None => (factor > 0.0 && (float / factor).fract() == 0.0, factor > 0.0, gotext::float(factor)),
     };
-    let (text, value) = if !positive {
-        (format!("factor MultipleOf declared for {within} must be positive: {shown}"), shown.as_str())
-    } else if !multiple {
-        (format!("{within} in body should be a multiple of {shown}"), value)
-    } else {
+    if positive && multiple {
         return;
-    };
-    let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
-    error.value = value.to_owned();
-    outcome.push(Failed { text, error });
+    }
+    outcome.push(|| {
+        let within = path.within();
+        let (text, value) = if positive {
+            (format!("{within} in body should be a multiple of {shown}"), value)
+        } else {
+            (format!("factor MultipleOf declared for {within} must be positive: {shown}"), shown.as_str())
+        };
+        let mut error = FieldError::new(path.dotted(), Fault::Invalid, text.clone());
+        error.value = value.to_owned();
+        Failed { text, error }
+    });
 }
 
-fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     if let Some(item_schema) = &schema.items {
         let old_items = correlate::OldItems::new(schema, old);
         for (index, item) in items.iter().enumerate() {
-            outcome.merge(check(item_schema, item, old_items.get(item), &path.index(index)));
+            outcome.merge(check(item_schema, item, old_items.get(item), &path.index(index), outcome.spent));
         }
     }
     let checks = &schema.checks;
@@ -312,7 +303,7 @@ fn check_fields(
     map: &serde_json::Map<String, Value>,
     old: Option<&Value>,
     path: &Path<'_>,
-    outcome: &mut Outcome,
+    outcome: &mut Outcome<'_>,
 ) {
     let checks = &schema.checks;
     if let Some(min) = checks.min_properties.filter(|min| (map.len() as u64) < *min) {
@@ -326,29 +317,33 @@ fn check_fields(
         if let Some(property) = schema.properties.get(name) {
             // Both old and new were converted to one version, so that a change of it cannot be seen.
             let old = old.filter(|_| !(path.is_root() && matches!(name.as_str(), "apiVersion" | "kind")));
-            outcome.merge(check(property, value, old, &path.field(name)));
+            outcome.merge(check(property, value, old, &path.field(name), outcome.spent));
         } else if let Some(additional) = &schema.additional {
-            outcome.merge(check(additional, value, old, &path.key(name)));
+            outcome.merge(check(additional, value, old, &path.key(name), outcome.spent));
         } else if schema.closed {
-            let text = format!("{}.{name} in body is a forbidden property", path.within());
-            let error = FieldError::with_value(path.dotted(), Fault::Invalid, &name.as_str().into(), text.clone());
-            outcome.push(Failed { text, error });
+            outcome.push(|| {
+                let text = format!("{}.{name} in body is a forbidden property", path.within());
+                let error = FieldError::with_value(path.dotted(), Fault::Invalid, &name.as_str().into(), text.clone());
+                Failed { text, error }
+            });
         }
     }
     for name in checks.required.iter().filter(|name| !map.contains_key(*name)) {
         let path = path.field(name);
-        let error = FieldError::new(path.dotted(), Fault::Required, "");
-        outcome.push(Failed { text: format!("{} in body is required", path.within()), error });
+        outcome.push(|| {
+            let error = FieldError::new(path.dotted(), Fault::Required, "");
+            Failed { text: format!("{} in body is required", path.within()), error }
+        });
     }
 }
 
-fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     outcome.applied += 2;
     if !checks.any_of.is_empty() {
-        let mut best: Option<Outcome> = None;
+        let mut best: Option<Outcome<'_>> = None;
         for schema in &checks.any_of {
-            let one = check_all(schema, value, old, path);
-            let good = one.faults.is_empty();
+            let one = check_all(schema, value, old, path, outcome.spent);
+            let good = !one.failed;
             if good || best.as_ref().is_none_or(|best| one.applied > best.applied) {
                 best = Some(one);
             }
@@ -356,10 +351,10 @@ fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Pa
                 break;
             }
         }
-        if best.as_ref().is_some_and(|best| !best.faults.is_empty()) {
+        if best.as_ref().is_some_and(|best| best.failed) {
             outcome.fail_junctor(path, "must validate at least one schema (anyOf)");
         }
-        outcome.merge(best.unwrap_or_default());
+        best.into_iter().for_each(|best| outcome.merge(best));
     }
     if !checks.exactly_one_of.is_empty() {
         check_one_of(checks, value, old, path, outcome);
@@ -367,8 +362,8 @@ fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Pa
     if !checks.all_of.is_empty() {
         let mut good = 0;
         for schema in &checks.all_of {
-            let one = check_all(schema, value, old, path);
-            good += usize::from(one.faults.is_empty());
+            let one = check_all(schema, value, old, path, outcome.spent);
+            good += usize::from(!one.failed);
             outcome.merge(one);
         }
         if good < checks.all_of.len() {
@@ -376,17 +371,17 @@ fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Pa
             outcome.fail_junctor(path, &format!("must validate all the schemas (allOf){none}"));
         }
     }
-    if checks.not.as_ref().is_some_and(|schema| check_all(schema, value, old, path).faults.is_empty()) {
+    if checks.not.as_ref().is_some_and(|schema| !check_all(schema, value, old, path, outcome.spent).failed) {
         outcome.fail_junctor(path, "must not validate the schema (not)");
     }
 }
 
-fn check_one_of(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome) {
+fn check_one_of(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     let mut good = Vec::new();
-    let mut best: Option<Outcome> = None;
+    let mut best: Option<Outcome<'_>> = None;
     for schema in &checks.exactly_one_of {
-        let one = check_all(schema, value, old, path);
-        if one.faults.is_empty() {
+        let one = check_all(schema, value, old, path, outcome.spent);
+        if !one.failed {
             good.push(one);
         } else if best.as_ref().is_none_or(|best| one.applied > best.applied) {
             best = Some(one);
@@ -396,7 +391,7 @@ fn check_one_of(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path
         1 => outcome.merge(good.remove(0)),
         0 => {
             outcome.fail_junctor(path, "must validate one and only one schema (oneOf). Found none valid");
-            outcome.merge(best.unwrap_or_default());
+            best.into_iter().for_each(|best| outcome.merge(best));
         }
         many => {
             let says = format!("must validate one and only one schema (oneOf). Found {many} valid alternatives");

@@ -9,11 +9,13 @@ use super::{Key, Stored};
 /// resource that leaves it half a minute.
 const MAX_CHANGES: usize = 16_384;
 
-/// Bytes of object text that the history of one resource may keep alive on its own.
-const MAX_BYTES: usize = 32 << 20;
+/// Bytes of object text that the history of one resource may keep alive on its own. Of every change both states count:
+/// mostly the earlier one is the later one of another change and half of this is enough for both, but objects that have
+/// shrunk are kept alive by nobody else.
+const MAX_BYTES: usize = 64 << 20;
 
 /// The same for a resource that is no longer served.
-const MAX_BYTES_AFTER_THE_END: usize = 1 << 20;
+const MAX_BYTES_AFTER_THE_END: usize = 2 << 20;
 
 /// One write.
 #[derive(Debug, Clone)]
@@ -28,6 +30,12 @@ pub struct Change {
     pub after: Arc<Stored>,
     /// The object is gone.
     pub removed: bool,
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        self.after.text.len() + self.before.as_ref().map_or(0, |before| before.text.len())
+    }
 }
 
 /// The asked-for revision lies before what is remembered.
@@ -52,7 +60,7 @@ impl History {
     }
 
     pub(super) fn push(&mut self, change: Change) {
-        self.bytes += change.after.text.len();
+        self.bytes += change.bytes();
         self.changes.push_back(change);
         self.keep(MAX_CHANGES, MAX_BYTES);
     }
@@ -65,7 +73,7 @@ impl History {
     fn keep(&mut self, changes: usize, bytes: usize) {
         while self.changes.len() > changes || self.bytes > bytes {
             let Some(dropped) = self.changes.pop_front() else { break };
-            self.bytes -= dropped.after.text.len();
+            self.bytes -= dropped.bytes();
             self.forgotten = dropped.revision;
         }
     }

@@ -139,26 +139,6 @@ impl Store {
         rows.take_while(move |(key, _)| key.is_in(namespace))
     }
 
-    /// The same as it was at an earlier revision, as long as that is remembered.
-    pub fn iter_at(
-        &self,
-        id: &ResourceId,
-        namespace: Option<&str>,
-        revision: u64,
-    ) -> Result<Vec<(Key, Arc<Stored>)>, Forgotten> {
-        // What each key held at `revision` is what the first later change found there.
-        let mut then: BTreeMap<&Key, Option<&Arc<Stored>>> = BTreeMap::new();
-        for change in self.changes_since(id, revision)? {
-            then.entry(&change.key).or_insert(change.before.as_ref());
-        }
-        let unchanged = self.iter(id, namespace).filter(|(key, _)| !then.contains_key(key));
-        let mut rows: Vec<_> = unchanged.map(|(key, stored)| (key.clone(), stored.clone())).collect();
-        let undone = then.iter().filter(|(key, _)| key.is_in(namespace));
-        rows.extend(undone.filter_map(|(key, stored)| Some(((*key).clone(), (*stored)?.clone()))));
-        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(rows)
-    }
-
     /// What happened to a resource after a revision, oldest first.
     pub fn changes_since(
         &self,

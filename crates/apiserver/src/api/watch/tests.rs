@@ -140,7 +140,7 @@ proptest! {
             client.take(&events);
         }
         prop_assert!(client.in_sync);
-        let listed = world.api.list(&world.maps, &query).unwrap().items;
+        let listed = world.api.list(&world.maps, &query).unwrap().shown(&world.maps).items;
         let listed: Vec<Value> = listed.iter().map(|text| parsed(text)["metadata"].clone()).collect();
         let seen: Vec<Value> = client.objects.into_values().map(|object| object["metadata"].clone()).collect();
         prop_assert_eq!(seen, listed);

@@ -42,7 +42,7 @@ fn tell(story: &str) -> String {
     let mut end = vec![object["spec"].to_string()];
     for entry in Managers::parse(&object["metadata"]["managedFields"]).expect("a record").iter() {
         let step = entry.time.map_or("-".to_owned(), |time| (time.as_second() - at(0).as_second()).to_string());
-        let paths: Vec<String> = entry.set.paths().iter().map(|path| show(path)).collect();
+        let paths: Vec<String> = entry.set.paths().iter().map(show).collect();
         end.push(format!("{} {:?} at {step}: {}", entry.manager.name, entry.manager.operation, paths.join(" ")));
     }
     end.join("\n")
@@ -120,8 +120,8 @@ fn a_conflict_is_refused_as_the_original_refuses_it() {
         api_version: "v1".into(),
         subresource: "status".into(),
     };
-    let path = vec![PathElement::field("status"), PathElement::field("phase")];
-    let refusal = Refusal::from(ApplyError::Conflicts(vec![Conflict { manager, path }]));
+    let fields = FieldSet::of_fields(&[&["status", "phase"]]);
+    let refusal = Refusal::from(ApplyError::Conflicts(vec![Conflict { manager, fields }]));
     assert_eq!((refusal.code, refusal.reason), (409, "Conflict"));
     let cause = &refusal.details.expect("details").causes[0];
     assert_eq!(cause.reason, "FieldManagerConflict");

@@ -1,6 +1,7 @@
 //! Helpers that let a case be read in a few lines, and the cases.
 
 mod cases;
+mod large;
 mod laws;
 mod observed;
 

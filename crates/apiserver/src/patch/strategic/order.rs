@@ -137,7 +137,7 @@ pub(super) fn without_repetitions(items: impl Iterator<Item = Value>) -> Vec<Val
 const NOTHING: &str = "%!s(<nil>)";
 
 /// The type of a value in the language that the original's complaints speak.
-pub(super) fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => NOTHING,
         Value::Bool(_) => "bool",
@@ -150,7 +150,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as that language prints it.
-pub(super) fn as_go_prints(value: &Value) -> String {
+pub(crate) fn as_go_prints(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),

@@ -15,10 +15,14 @@ const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.met
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// The resource of a definition that was admitted. An error means that it was not, or not by this version of us.
+///
+/// It is served under the names that were accepted, which are not always those that it asks for.
 pub fn resource_of(crd: &Value) -> Result<Resource, Vec<FieldError>> {
-    let names = |key: &str| text(crd, &["spec", "names", key]).to_owned();
-    let list = |key: &str| {
-        let values = crd.at(&["spec", "names", key]).and_then(Value::as_array).into_iter().flatten();
+    let accepted = !text(crd, &["status", "acceptedNames", "plural"]).is_empty();
+    let at = |key| if accepted { ["status", "acceptedNames", key] } else { ["spec", "names", key] };
+    let names = |key| text(crd, &at(key)).to_owned();
+    let list = |key| {
+        let values = crd.at(&at(key)).and_then(Value::as_array).into_iter().flatten();
         values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
     };
     let mut resource = Resource {

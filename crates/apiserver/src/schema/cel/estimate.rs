@@ -7,6 +7,7 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, I
 use super::cost_of_calls::{self, scaled};
 use super::decl::{Decl, Kind};
 use super::{locate, signatures};
+use crate::schema::pattern;
 
 /// How large a value can be: items, entries or characters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,7 +107,10 @@ impl Walk<'_> {
                 let copied = self.copied(&field);
                 Facts { cost: cost.saturating_add(copied), ..field }
             }
-            Expr::Call(call) => self.call(call),
+            Expr::Call(call) => {
+                self.must_be_readable(node, call);
+                self.call(call)
+            }
             Expr::List(list) => {
                 let items: Vec<Facts> = list.elements.iter().map(|element| self.visit(element)).collect();
                 let cost = sum(&items).saturating_add(10);
@@ -253,7 +257,8 @@ impl Walk<'_> {
             }
             (operators::EQUALS | operators::NOT_EQUALS, [a, b]) => {
                 self.must_match(name, args, comparable(a, b));
-                made(Kind::Bool, None, cost.saturating_add(compare_cost(a, b)))
+                let extra = if name == operators::EQUALS { equality_cost(a, b) } else { compare_cost(a, b) };
+                made(Kind::Bool, None, cost.saturating_add(extra))
             }
             (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [a, b]) => {
                 self.must_match(name, args, ordered(a, b));
@@ -313,6 +318,25 @@ impl Walk<'_> {
                 made(kind, Some(size), cost.saturating_add(scaled(size.max, 0.1)))
             }
             kind => made(kind, None, cost.saturating_add(1)),
+        }
+    }
+
+    /// A text that can never be read as what it is given for is found when the rule is admitted.
+    fn must_be_readable(&mut self, node: &IdedExpr, call: &CallExpr) {
+        let name = call.func_name.as_str();
+        let Some(Expr::Literal(LiteralValue::String(text))) = call.args.first().map(|argument| &argument.expr) else {
+            return;
+        };
+        let unreadable = match (name, &call.target) {
+            // When it runs it has been admitted.
+            _ if self.copies => false,
+            ("matches", Some(_)) => pattern::compile(text.inner()).is_err(),
+            ("duration" | "timestamp", None) => super::run_alone(node).is_err(),
+            _ => false,
+        };
+        if unreadable {
+            let offset = locate::of_call(self.source, name) + 1;
+            self.error(offset, &format!("invalid {name} argument"));
         }
     }
 
@@ -428,6 +452,14 @@ fn ordered(a: &Facts, b: &Facts) -> bool {
 /// Comparing walks the smaller of the two.
 fn compare_cost(a: &Facts, b: &Facts) -> u64 {
     scaled(a.size.max.min(b.size.max), 0.1)
+}
+
+/// Types of Kubernetes' own are equal or not at one glance; only for `==`, as with the original.
+fn equality_cost(a: &Facts, b: &Facts) -> u64 {
+    match (a.ty.kind, b.ty.kind) {
+        (Kind::Opaque(name), Kind::Opaque(other)) if name == other && name != "kubernetes.URL" => 1,
+        _ => compare_cost(a, b),
+    }
 }
 
 /// The type of an arithmetic operation; `None` if there is none for these types.

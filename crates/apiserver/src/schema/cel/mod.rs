@@ -3,6 +3,7 @@
 mod cost_of_calls;
 pub(crate) mod decl;
 mod estimate;
+mod functions;
 mod locate;
 mod signatures;
 pub(crate) mod values;
@@ -92,12 +93,18 @@ static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     // A type is represented by its name. Only comparing types is of use in a rule, and names compare alike.
     context.add_function("type", |value: Value| type_name(&value).to_owned());
+    functions::add(&mut context);
     context.add_function("dyn", |value: Value| -> ResolveResult { Ok(value) });
     for name in signatures::TYPE_NAMES {
         context.add_variable_from_value(*name, (*name).to_owned());
     }
     context
 });
+
+/// Runs an expression that speaks of no variables.
+fn run_alone(tree: &IdedExpr) -> Result<Value, ExecutionError> {
+    Value::resolve(tree, &FUNCTIONS)
+}
 
 fn type_name(value: &Value) -> &'static str {
     match value {

@@ -57,7 +57,8 @@ pub(super) fn of(name: &str) -> Option<Yields> {
         | "sets.equivalent"
         | "math.isFinite"
         | "math.isInf"
-        | "math.isNaN" => Yields::Kind(Bool),
+        | "math.isNaN"
+        | "bool" => Yields::Kind(Bool),
         "size" | "int" | "indexOf" | "lastIndexOf" | "asInteger" | "sign" | "compareTo" | "major" | "minor"
         | "patch" | "prefixLength" | "family" | "math.bitAnd" | "math.bitNot" | "math.bitOr" | "math.bitXor"
         | "math.bitShiftLeft" | "math.bitShiftRight" | "getDate" | "getDayOfMonth" | "getDayOfWeek"

@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+pub(crate) use self::services::NODE_PORTS;
 use super::shape::shape;
 use crate::object::{Object, child_map};
 use crate::resource::{Origin, Resource};
@@ -31,17 +32,22 @@ pub struct Context<'a> {
     pub node_ports: &'a BTreeSet<u16>,
 }
 
-/// Completes a new object. Custom resources are left alone.
-pub fn prepare_create(resource: &Resource, object: &mut Value, ctx: &Context<'_>) {
+/// Whether there is something that the server decides about new objects of a kind, beyond what they report: nobody who
+/// creates one comes to own that.
+pub fn decides(resource: &Resource) -> bool {
+    const KINDS: [&str; 6] = ["Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "Service"];
+    resource.origin == Origin::Builtin && KINDS.contains(&resource.kind.as_str())
+}
+
+/// What the server decides about a new object that is complete. Custom resources are left alone.
+pub fn decide(resource: &Resource, object: &mut Value, ctx: &Context<'_>) {
     if resource.origin == Origin::Custom {
         return;
     }
-    complete(resource, object);
     match resource.kind.as_str() {
         "Namespace" => {
             object["status"] = json!({"phase": "Active"});
             add_finalizer(child_map(object, "spec"), "kubernetes");
-            label_namespace(object);
         }
         "Pod" => pods::create(object),
         "Node" => taint_new_node(object),
@@ -85,17 +91,20 @@ pub fn prepare_update(resource: &Resource, object: &mut Value, old: &Value, ctx:
     }
     complete(resource, object);
     match resource.kind.as_str() {
-        "Namespace" => label_namespace(object),
         "Pod" => pods::tolerate_absent_nodes(child(object, "spec")),
         "Service" => services::allocate(object, Some(old), ctx.cluster_ips, ctx.node_ports),
         _ => {}
     }
 }
 
-/// Canonical form and defaults: the same for every write.
-fn complete(resource: &Resource, object: &mut Value) {
+/// Canonical form and defaults: the same for every write. Custom resources are left alone.
+pub fn complete(resource: &Resource, object: &mut Value) {
+    if resource.origin == Origin::Custom {
+        return;
+    }
     shape(object);
     match resource.kind.as_str() {
+        "Namespace" => label_namespace(object),
         "Pod" => pods::defaults(child(object, "spec"), true),
         "Service" => services::defaults(child(object, "spec")),
         "Deployment" => workloads::deployment_defaults(object),

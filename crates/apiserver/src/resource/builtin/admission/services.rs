@@ -1,6 +1,6 @@
 //! Defaults of services, and the addresses and ports that the server hands out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::object::Object;
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 0, 1, 0]);
 const LAST_ADDRESS: u32 = u32::from_be_bytes([10, 0, 255, 254]);
 /// The range of node ports.
-const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
+pub(crate) const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// Defaults of a service's spec.
 pub(super) fn defaults(spec: &mut Value) {
@@ -49,18 +49,18 @@ pub(super) fn allocate(
     node_ports: &BTreeSet<u16>,
 ) {
     let spec = child(service, "spec");
+    let was = old.and_then(|o| o.at(&["spec"]));
+    if let Some(was) = was {
+        leave_type(spec, was);
+    }
     if text(spec, "type") == "ExternalName" {
         release(spec);
         return;
     }
-    let was = old.and_then(|o| o.at(&["spec"]));
     let inherited = was.map(|w| text(w, "clusterIP")).filter(|ip| !ip.is_empty());
-    // `clusterIP` is the first of `clusterIPs`; either may be given.
-    let listed = spec.get("clusterIPs").and_then(|ips| ips.get(0)).and_then(Value::as_str);
+    // `clusterIP` is the first of `clusterIPs`. A list that says anything else is refused.
     let given = Some(text(spec, "clusterIP")).filter(|ip| !ip.is_empty());
-    let changed = given.filter(|ip| Some(*ip) != inherited);
-    let ip = changed.or(listed.filter(|_| given.is_some() || inherited.is_none())).or(given).or(inherited);
-    let ip = ip.map(str::to_owned).or_else(|| free_address(cluster_ips)).unwrap_or_default();
+    let ip = given.or(inherited).map(str::to_owned).or_else(|| free_address(cluster_ips)).unwrap_or_default();
     spec["clusterIP"] = Value::String(ip.clone());
     spec["clusterIPs"] = json!([ip]);
     let headless_without_selector = ip == "None" && spec.get("selector").is_none();
@@ -74,12 +74,46 @@ pub(super) fn allocate(
     allocate_node_ports(spec, was, node_ports);
 }
 
+/// What a service had because of its type goes with the type, unless something new is said of it.
+fn leave_type(spec: &mut Value, was: &Value) {
+    let node_ports = |spec: &Value| -> BTreeSet<u64> {
+        let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+        ports.filter_map(|port| port.get("nodePort")?.as_u64()).collect()
+    };
+    if has_node_ports(was) && !has_node_ports(spec) && node_ports(spec) == node_ports(was) {
+        each(spec, "ports", |port| remove(port, "nodePort"));
+    }
+    let is_external = |spec: &Value| matches!(text(spec, "type"), "NodePort" | "LoadBalancer");
+    let is_balanced = |spec: &Value| text(spec, "type") == "LoadBalancer";
+    for (field, left) in [
+        ("externalTrafficPolicy", is_external(was) && !is_external(spec)),
+        ("allocateLoadBalancerNodePorts", is_balanced(was) && !is_balanced(spec)),
+        ("loadBalancerClass", is_balanced(was) && !is_balanced(spec)),
+    ] {
+        if left && spec.get(field) == was.get(field) {
+            remove(spec, field);
+        }
+    }
+}
+
+fn remove(value: &mut Value, field: &str) {
+    if let Value::Object(map) = value {
+        map.remove(field);
+    }
+}
+
 /// A name for something outside has no address of its own.
 fn release(spec: &mut Value) {
-    if let Value::Object(map) = spec {
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
-            map.remove(field);
-        }
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+        remove(spec, field);
+    }
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
+        _ => false,
     }
 }
 
@@ -89,26 +123,28 @@ fn free_address(taken: &BTreeSet<Ipv4Addr>) -> Option<String> {
 }
 
 fn allocate_node_ports(spec: &mut Value, was: Option<&Value>, taken: &BTreeSet<u16>) {
-    let wants = match text(spec, "type") {
-        "NodePort" => true,
-        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
-        _ => false,
-    };
-    if !wants {
+    if !has_node_ports(spec) {
         return;
     }
-    let same = |a: &Value, b: &Value| a.get("port") == b.get("port") && a.get("protocol") == b.get("protocol");
-    let before: Vec<Value> = was.and_then(|w| w.get("ports")?.as_array().cloned()).unwrap_or_default();
-    let mut taken = taken.clone();
+    let own = |port: &Value| u16::try_from(port.get("nodePort")?.as_u64()?).ok();
+    let number = |port: &Value| port.get("port").and_then(Value::as_i64);
+    let name = |port: &Value| (number(port), text(port, "protocol").to_owned());
+    let ports = |spec: Option<&Value>| spec.and_then(|spec| spec.get("ports")?.as_array().cloned()).unwrap_or_default();
+    let before: BTreeMap<_, u16> = ports(was).iter().filter_map(|port| Some((name(port), own(port)?))).collect();
+    let given = ports(Some(&*spec));
+    let mut by_number: BTreeMap<_, u16> = given.iter().filter_map(|port| Some((number(port), own(port)?))).collect();
+    let given: BTreeSet<u16> = given.iter().filter_map(own).collect();
+    let mut free = NODE_PORTS.filter(|number| !taken.contains(number) && !given.contains(number));
     each(spec, "ports", |port| {
         if port.get("nodePort").is_some() {
             return;
         }
-        let kept = before.iter().find(|old| same(old, port)).and_then(|old| old.get("nodePort")?.as_u64());
-        let kept = kept.and_then(|number| u16::try_from(number).ok());
-        if let Some(number) = kept.or_else(|| NODE_PORTS.into_iter().find(|number| !taken.contains(number))) {
-            taken.insert(number);
-            fill(port, "nodePort", number);
+        // In a new service, one number in two protocols is one port of the nodes.
+        let shared = by_number.get(&number(port)).filter(|_| was.is_none());
+        let found = before.get(&name(port)).or(shared).copied().or_else(|| free.next());
+        if let Some(found) = found {
+            by_number.insert(number(port), found);
+            fill(port, "nodePort", found);
         }
     });
 }

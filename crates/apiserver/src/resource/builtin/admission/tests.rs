@@ -15,7 +15,9 @@ fn resource_of(object: &Value) -> Resource {
 fn created(given: &Value, cluster_ips: &BTreeSet<Ipv4Addr>) -> Value {
     let mut object = given.clone();
     let ctx = Context { now: Timestamp::UNIX_EPOCH, cluster_ips, node_ports: &BTreeSet::new() };
-    prepare_create(&resource_of(given), &mut object, &ctx);
+    let resource = resource_of(given);
+    complete(&resource, &mut object);
+    decide(&resource, &mut object, &ctx);
     object
 }
 

@@ -13,6 +13,7 @@ mod workloads;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::services::listed_addresses;
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError};
 use crate::resource::{Origin, Resource};

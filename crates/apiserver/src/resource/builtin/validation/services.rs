@@ -123,6 +123,53 @@ fn check_address(errors: &mut Errors, spec: &Value, old: Option<&Value>) {
     }
 }
 
+/// What is wrong with the list of addresses that a service asks for beside its one address: the list begins with that
+/// one, and there is no list without it. On an update, what is left out is what was there.
+pub(crate) fn listed_addresses(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    if text(spec, "type") == "ExternalName" {
+        return Vec::new();
+    }
+    let nothing = Value::Null;
+    let before = old.filter(|old| text(old, "type") != "ExternalName").unwrap_or(&nothing);
+    let listed = |spec: &Value| -> Vec<String> {
+        items(spec.get("clusterIPs")).map(|(_, ip)| ip.as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let (ip, list) = (text(spec, "clusterIP"), listed(spec));
+    let first = if ip.is_empty() { text(before, "clusterIP") } else { ip };
+    // A list that only repeats the old one follows the address, and is no word of its own.
+    if list.is_empty() || list == listed(before) {
+        return Vec::new();
+    }
+    let mut errors = Errors::default();
+    let field = "spec.clusterIPs";
+    if first.is_empty() {
+        errors.invalid(field, &json!(list), "must be empty when `clusterIP` is not specified");
+    } else if list[0] != first {
+        errors.invalid(field, &json!(list), "first value must match `clusterIP`");
+    }
+    if list[0] == "None" && list.len() > 1 {
+        errors.invalid(field, &json!(list), "'None' must be the first and only value");
+        return errors.0;
+    }
+    for (at, address) in list.iter().enumerate().skip(1).take(1) {
+        if let Some(why) = names::ip(address) {
+            errors.invalid(&format!("{field}[{at}]"), &json!(address), why);
+        }
+    }
+    if list.len() > 2 {
+        errors.invalid(field, &json!(list), "may only hold up to 2 values");
+    }
+    if let [first, others @ ..] = list.as_slice()
+        && !others.is_empty()
+    {
+        match others.iter().find(|other| other.contains(':') != first.contains(':')) {
+            None => errors.invalid(field, &json!(list), "may specify no more than one IP for each IP family"),
+            Some(_) => errors.invalid(&format!("{field}[1]"), &json!(list), "IPv6 is not configured on this cluster"),
+        }
+    }
+    errors.0
+}
+
 pub(super) fn endpoint_slice(errors: &mut Errors, slice: &Value, old: Option<&Value>) {
     if text(slice, "addressType").is_empty() {
         errors.required("addressType", "");

@@ -18,7 +18,10 @@ fn verdict(given: &Value, old: Option<&Value>) -> Option<String> {
         admission::Context { now: Timestamp::UNIX_EPOCH, cluster_ips: &BTreeSet::new(), node_ports: &BTreeSet::new() };
     let mut object = given.clone();
     match old {
-        None => admission::prepare_create(&resource, &mut object, &ctx),
+        None => {
+            admission::complete(&resource, &mut object);
+            admission::decide(&resource, &mut object, &ctx);
+        }
         Some(old) => admission::prepare_update(&resource, &mut object, old, &ctx),
     }
     let errors = validate(&resource, &object, old);
