@@ -29,6 +29,7 @@ pub(crate) fn left_after(budget: Budget, state: &State<'_>, changes: &[Change]) 
         megabytes: budget.megabytes.unwrap_or(f64::INFINITY) - megabytes(changes),
         changes: budget.moves.unwrap_or(usize::MAX) - changes.len(),
         changed: parts(state, changes),
+        left_out: BTreeSet::new(),
     })
 }
 
@@ -64,13 +65,18 @@ pub(crate) fn cut<'c>(
         }
     }
     let undone = Undone { changes: waiting.iter().map(Vec::len).sum(), megabytes: megabytes(waiting.iter().flatten()) };
-    let left = Allowance { megabytes: megabytes_left, changes: moves_left, changed: parts(&state, &kept) };
+    let left = Allowance {
+        megabytes: megabytes_left,
+        changes: moves_left,
+        changed: parts(&state, &kept),
+        left_out: parts(&state, waiting.iter().flatten()),
+    };
     (Plan { changes: kept, undone }, state, left)
 }
 
 /// Whose changes they are.
-fn parts(state: &State<'_>, changes: &[Change]) -> BTreeSet<Part> {
-    changes.iter().filter_map(|change| state.cluster.find(&change.topic, change.partition)).collect()
+fn parts<'a>(state: &State<'_>, changes: impl IntoIterator<Item = &'a Change>) -> BTreeSet<Part> {
+    changes.into_iter().filter_map(|change| state.cluster.find(&change.topic, change.partition)).collect()
 }
 
 fn megabytes<'a>(changes: impl IntoIterator<Item = &'a Change>) -> f64 {

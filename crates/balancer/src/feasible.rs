@@ -65,7 +65,7 @@ impl Feasibility<'_> {
         }
         // What moves no data is not to blame for what is offline.
         let moving = self.aims.goals.iter().find(|goal| goal.moves_replicas());
-        let stranded = || self.rules.offline().find(|slot| self.rules.must_move(state, *slot));
+        let stranded = || self.rules.stranded(state).find(|slot| self.rules.must_move(state, *slot));
         if let Some(goal) = moving
             && let Some(slot) = stranded()
         {
@@ -165,6 +165,8 @@ impl Feasibility<'_> {
         let (gauge, name) = (Gauge::of(resource) as usize, resource.name());
         let threshold = self.settings.capacity_thresholds[resource as usize];
         let load: f64 = state.all_levels().iter().map(|levels| levels[gauge]).sum();
+        // What is being replaced is promised to another broker already, and would count twice.
+        let load = load - self.rules.relieved(state).map(|slot| state.weight(slot)[gauge]).sum::<f64>();
         let brokers = state.cluster.brokers().iter().zip(&self.rules.counted);
         let allowed: Vec<_> = brokers.filter(|(_, counted)| **counted).map(|(broker, _)| broker).collect();
         let room = allowed.iter().map(|broker| broker.capacity[resource as usize]).sum::<f64>() * threshold;

@@ -91,6 +91,12 @@ pub enum Wrong {
         /// Why it must stay.
         why: Bar,
     },
+    /// A replica leaves of which a copy that makes up for it is on its way to another broker already.
+    #[error("the replica on broker {from} leaves for another broker than the one that a copy is on its way to")]
+    ReplacedTwice {
+        /// Where it is.
+        from: BrokerId,
+    },
     /// An offline replica is left behind although another broker could take it.
     #[error("the offline replica on broker {on} stays, although broker {free} could take it")]
     LeftOffline {
@@ -180,7 +186,9 @@ pub fn inspect(cluster: &Cluster, request: &Request, plan: &Plan) -> Vec<Finding
     let mut inspector = Inspector { cluster, request, has_new: false, findings: Vec::new() };
     // Demotion gives nobody anything to hold, so new brokers have no precedence.
     let demotes = matches!(request.operation, Operation::DemoteBrokers(_));
-    inspector.has_new = !demotes && cluster.brokers().iter().any(|broker| inspector.is_new(broker));
+    // One that can hold nothing is no reason to keep others from getting anything.
+    let takes_all = |broker: &Broker| inspector.is_new(broker) && !inspector.is_dead(broker);
+    inspector.has_new = !demotes && cluster.brokers().iter().any(takes_all);
     let mut seen: BTreeSet<(&str, i32)> = BTreeSet::new();
     for change in &plan.changes {
         let number = cluster.find(&change.topic, change.partition);
@@ -193,6 +201,7 @@ pub fn inspect(cluster: &Cluster, request: &Request, plan: &Plan) -> Vec<Finding
     inspector.budget(plan);
     if request.budget.megabytes.is_none() && request.budget.moves.is_none() {
         inspector.untouched(&seen);
+        inspector.removed_disks(plan);
     }
     inspector.findings
 }
@@ -293,6 +302,8 @@ impl Inspector<'_> {
         let Some(broker) = self.cluster.broker(to) else { return };
         let old_serves = before.iter().any(|replica| replica.broker == change.old_leader && self.serves(replica));
         let offline = before.iter().any(|replica| replica.broker == to && !self.serves(replica));
+        // Whoever is left leads, unless the leader is being replaced already.
+        let stays = old_serves || self.is_relieved(&change.topic, change.partition, before);
         // Whoever follows the last leader may have to be an old broker if that one is gone.
         let only_new = self.has_new && self.request.destinations.is_empty() && old_serves;
         let why = self.bar_to_leadership(broker).or_else(|| {
@@ -302,7 +313,7 @@ impl Inspector<'_> {
                 Some(Bar::NotNew)
             } else if old_serves && self.is_excluded(&change.topic) {
                 Some(Bar::ExcludedTopic)
-            } else if old_serves && self.is_moving(change) {
+            } else if stays && self.is_moving(change) {
                 Some(Bar::BeingReassigned)
             } else {
                 // A leader that serves is in its place.
@@ -327,7 +338,12 @@ impl Inspector<'_> {
 
     fn departures(&mut self, before: &[ReplicaSpec], change: &Change) {
         let gone = before.iter().filter(|replica| !change.new_replicas.contains(&replica.broker));
-        for replica in gone.filter(|replica| self.serves(replica)).collect::<Vec<_>>() {
+        let (stays, must_leave): (Vec<&ReplicaSpec>, Vec<&ReplicaSpec>) =
+            gone.partition(|replica| self.serves(replica));
+        if self.is_relieved(&change.topic, change.partition, before) {
+            must_leave.iter().for_each(|replica| self.find(change, Wrong::ReplacedTwice { from: replica.broker }));
+        }
+        for replica in stays {
             let why = if self.is_excluded(&change.topic) {
                 Bar::ExcludedTopic
             } else if self.is_moving(change) {
@@ -362,6 +378,10 @@ impl Inspector<'_> {
             if self.serves(&replica) || !list.contains(&replica.broker) {
                 continue;
             }
+            let before: Vec<ReplicaSpec> = found.replicas().collect();
+            if self.is_relieved(found.topic(), found.number(), &before) {
+                return;
+            }
             let mut free = self.cluster.brokers().iter().filter(|broker| {
                 // Not even the brokers that lose a replica to a failed disk.
                 !list.contains(&broker.id)
@@ -375,6 +395,31 @@ impl Inspector<'_> {
                 let wrong = Wrong::LeftOffline { on: replica.broker, free: free.id };
                 let partition = Some((found.topic().to_owned(), found.number()));
                 self.findings.push(Finding { partition, wrong });
+            }
+        }
+    }
+
+    /// Replicas in log directories that are to be removed, and that no change takes out of them.
+    fn removed_disks(&mut self, plan: &Plan) {
+        if !matches!(self.request.operation, Operation::RemoveDisks(_)) {
+            return;
+        }
+        let leave: BTreeSet<(&str, i32, BrokerId)> = plan
+            .changes
+            .iter()
+            .flat_map(|change| change.disks.iter().map(|disk| (change.topic.as_str(), change.partition, disk.broker)))
+            .collect();
+        for found in self.cluster.partitions() {
+            for replica in found.replicas() {
+                let broker = self.cluster.broker(replica.broker);
+                let disk = broker.and_then(|broker| broker.disks.get(replica.disk?));
+                let Some(disk) = disk.filter(|disk| self.is_removed(replica.broker, &disk.name)) else { continue };
+                if !leave.contains(&(found.topic(), found.number(), replica.broker)) {
+                    let (broker, disk) = (replica.broker, disk.name.clone());
+                    let wrong = Wrong::Disk { broker, disk, problem: "is to be removed and keeps the replica" };
+                    let partition = Some((found.topic().to_owned(), found.number()));
+                    self.findings.push(Finding { partition, wrong });
+                }
             }
         }
     }
@@ -490,6 +535,15 @@ impl Inspector<'_> {
         let part = self.cluster.find(found.topic(), found.number());
         let awaited = part.zip(self.cluster.seat_of(id));
         awaited.is_some_and(|awaited| self.cluster.pending().binary_search(&awaited).is_ok())
+    }
+
+    /// Whether replicas of the partition must leave, and for each of them a copy is on its way to a broker that lives.
+    fn is_relieved(&self, topic: &str, partition: i32, before: &[ReplicaSpec]) -> bool {
+        let Some(part) = self.cluster.find(topic, partition) else { return false };
+        let brokers = self.cluster.copies(part).map(|seat| &self.cluster.brokers()[usize::from(seat)]);
+        let copies = brokers.filter(|broker| !self.is_dead(broker)).count();
+        let leaving = before.iter().filter(|replica| !self.serves(replica)).count();
+        (1..=copies).contains(&leaving)
     }
 
     fn is_moving(&self, change: &Change) -> bool {

@@ -2,20 +2,30 @@
 //!
 //! Changes come in the order of their importance, and one may need the room that a less important one makes: carried out
 //! as far as the first alone, the plan would break a hard goal. So such a change waits for those that make room for it.
-//! Hardly any plan has one, and that is seen without trying: if no broker could rise above a hard limit even if it got
-//! all that is to come before anything left it, any order will do.
+//! Hardly any change does, and that is seen without trying: what goes to brokers that could not rise above a hard limit
+//! even if they got all that is to come before anything left them may happen at any time. Where the disks of brokers are
+//! to be kept to as well, whatever comes to a disk waits until there is room on it.
 
 use crate::aims::{Aim, Aims};
-use crate::cluster::{Part, Seat};
+use crate::budget::actions;
+use crate::cluster::{Cluster, Part};
 use crate::gauges::{Levels, plus};
+use crate::intra::Filling;
 use crate::net::Net;
 use crate::plan::Change;
 use crate::state::State;
 
 /// The changes from the placement as found, when brokers carried `found`, to `after`, each of them where no hard goal
-/// misses by more for its happening, as far as there is such an order.
-pub(crate) fn safe(found: &[Levels], after: &State<'_>, aims: &Aims, changes: Vec<Change>) -> Ordered {
-    if is_any_safe(found, after, aims) {
+/// misses by more for its happening, as far as there is such an order. `disks` are as found, too, if they matter.
+pub(crate) fn safe(
+    found: &[Levels],
+    after: &State<'_>,
+    aims: &Aims,
+    mut disks: Option<Filling<'_>>,
+    changes: Vec<Change>,
+) -> Ordered {
+    let risk = Risk::of(found, after, aims);
+    if risk.is_none() && disks.is_none() {
         return Ordered { changes, unsafe_changes: 0 };
     }
     let mut state = after.as_found();
@@ -24,8 +34,13 @@ pub(crate) fn safe(found: &[Levels], after: &State<'_>, aims: &Aims, changes: Ve
         let before = ordered.len();
         let mut passed_over = Vec::new();
         for change in waiting {
-            let list = if happens(&mut state, aims, &change) { &mut ordered } else { &mut passed_over };
-            list.push(change);
+            let has_room = disks.as_ref().is_none_or(|disks| disks.has_room_for(&change));
+            if has_room && happens(&mut state, aims, &risk, &change) {
+                disks.iter_mut().for_each(|disks| disks.apply(&change));
+                ordered.push(change);
+            } else {
+                passed_over.push(change);
+            }
         }
         waiting = passed_over;
         if waiting.is_empty() || ordered.len() == before {
@@ -45,9 +60,52 @@ pub(crate) struct Ordered {
     pub(crate) unsafe_changes: usize,
 }
 
-/// Whether no hard goal could be harmed, in whatever order the changes happen. Goals about racks look at partitions one
-/// by one, so no other change matters to them.
-fn is_any_safe(found: &[Levels], after: &State<'_>, aims: &Aims) -> bool {
+/// Whom the order of the changes could harm. Goals about racks look at partitions one by one, so no other change matters
+/// to them.
+struct Risk {
+    /// The brokers that a hard goal keeps below what all that is to come would bring them to.
+    brokers: Vec<bool>,
+    /// Whether topics must have leaders on all brokers.
+    leaders: bool,
+}
+
+impl Risk {
+    fn of(found: &[Levels], after: &State<'_>, aims: &Aims) -> Risk {
+        let most = most(found, after);
+        let mut brokers = vec![false; found.len()];
+        let mut leaders = false;
+        for (_, aim) in aims.goals.iter().zip(&aims.aims).filter(|(goal, _)| goal.is_hard()) {
+            match *aim {
+                Aim::Band { gauge, band, .. } => {
+                    for (seat, is_at_risk) in (0..).zip(&mut brokers) {
+                        let level = |levels: &[Levels]| levels[usize::from(seat)][gauge as usize];
+                        let (level, at_most) = (level(found), level(&most));
+                        let is_safe = at_most <= aims.limit(band, seat).high || at_most <= level;
+                        *is_at_risk |= aims.is_shared(band, seat) || !is_safe;
+                    }
+                }
+                Aim::TopicLeaders => {
+                    leaders |= (0..after.cluster.topics().len() as u32).any(|topic| aims.min_leaders(topic) > 0);
+                }
+                _ => {}
+            }
+        }
+        Risk { brokers, leaders }
+    }
+
+    fn is_none(&self) -> bool {
+        !self.leaders && !self.brokers.contains(&true)
+    }
+
+    /// Whether the change gives anything to somebody who might get too much.
+    fn concerns(&self, cluster: &Cluster, change: &Change) -> bool {
+        let mut takers = change.new_replicas.iter().filter_map(|id| cluster.seat_of(*id));
+        self.leaders || takers.any(|seat| self.brokers[usize::from(seat)])
+    }
+}
+
+/// What brokers would carry that got all that is to come before anything left them.
+fn most(found: &[Levels], after: &State<'_>) -> Vec<Levels> {
     let (cluster, mut most) = (after.cluster, found.to_vec());
     for part in 0..cluster.partition_count() as Part {
         let (was, is) = (after.first_leader(part), after.leader(part));
@@ -62,18 +120,16 @@ fn is_any_safe(found: &[Levels], after: &State<'_>, aims: &Aims) -> bool {
             *row = plus(*row, gain);
         }
     }
-    aims.goals.iter().zip(&aims.aims).filter(|(goal, _)| goal.is_hard()).all(|(_, aim)| match *aim {
-        Aim::Band { gauge, band, .. } => (0..found.len() as Seat).all(|seat| {
-            let (level, at_most) = (found[usize::from(seat)][gauge as usize], most[usize::from(seat)][gauge as usize]);
-            !aims.is_shared(band, seat) && (at_most <= aims.limit(band, seat).high || at_most <= level)
-        }),
-        Aim::TopicLeaders => (0..cluster.topics().len() as u32).all(|topic| aims.min_leaders(topic) == 0),
-        _ => true,
-    })
+    most
 }
 
 /// Makes the change happen, unless a hard goal would miss by more.
-fn happens(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
+fn happens(state: &mut State<'_>, aims: &Aims, risk: &Risk, change: &Change) -> bool {
+    if !risk.concerns(state.cluster, change) {
+        let actions = actions(state, change);
+        actions.iter().flatten().for_each(|(action, _)| state.apply(*action));
+        return actions.is_some();
+    }
     let Some(net) = Net::of(state, aims, std::slice::from_ref(change)) else { return false };
     let breaks = net.breaks;
     if breaks {
@@ -85,8 +141,7 @@ fn happens(state: &mut State<'_>, aims: &Aims, change: &Change) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::actions;
-    use crate::cluster::{BrokerId, Cluster};
+    use crate::cluster::BrokerId;
     use crate::fixture::{Dice, Small, crooked, crooked_with_little_room, planned};
     use crate::goal::Goal;
     use crate::improve::Search;
@@ -128,7 +183,7 @@ mod tests {
         Beginnings {
             misses: all,
             unsafe_changes: outcome.unsafe_changes,
-            any_order: is_any_safe(found.all_levels(), &state, &aims),
+            any_order: Risk::of(found.all_levels(), &state, &aims).is_none(),
             reordered: outcome.plan.undone.changes == 0 && !by_importance.eq(outcome.plan.changes),
         }
     }
@@ -149,7 +204,7 @@ mod tests {
         for change in &changes {
             actions(&state, change).unwrap().into_iter().for_each(|(action, _)| state.apply(action));
         }
-        safe(&found, &state, &aims, changes)
+        safe(&found, &state, &aims, None, changes)
     }
 
     #[test]

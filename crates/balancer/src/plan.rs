@@ -28,19 +28,13 @@ pub struct Undone {
     pub megabytes: f64,
 }
 
-impl Undone {
-    pub(crate) fn and(self, other: Undone) -> Undone {
-        Undone { changes: self.changes + other.changes, megabytes: self.megabytes + other.megabytes }
-    }
-}
-
 impl Plan {
-    /// Names the plan by what it does: equal plans have equal names, on any machine.
+    /// Names the plan by what it does: equal plans have equal names, on any machine. Whatever has no fixed length is told
+    /// with its length first, so that no two plans look the same.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         for change in &self.changes {
-            hash.update(change.topic.as_bytes());
-            hash.update([0]);
+            add_name(&mut hash, &change.topic);
             hash.update(change.partition.to_be_bytes());
             for list in [&change.old_replicas, &change.new_replicas] {
                 hash.update((list.len() as u32).to_be_bytes());
@@ -55,10 +49,8 @@ impl Plan {
             hash.update((change.disks.len() as u32).to_be_bytes());
             for disk in &change.disks {
                 hash.update(disk.broker.0.to_be_bytes());
-                for name in [&disk.from, &disk.to] {
-                    hash.update((name.len() as u32).to_be_bytes());
-                    hash.update(name.as_bytes());
-                }
+                add_name(&mut hash, &disk.from);
+                add_name(&mut hash, &disk.to);
             }
         }
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -69,6 +61,11 @@ impl Plan {
         // Not `sum`: nothing at all would be minus zero, and be printed so.
         self.changes.iter().fold(0.0, |sum, change| sum + change.megabytes)
     }
+}
+
+fn add_name(hash: &mut Sha256, name: &str) {
+    hash.update((name.len() as u32).to_be_bytes());
+    hash.update(name.as_bytes());
 }
 
 /// On which disk of a broker a replica is to lie.
@@ -271,5 +268,22 @@ mod tests {
         assert_ne!(known, name(&[&one]));
         let reason = Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false };
         assert_eq!(known, name(&[&Change { reasons: vec![reason], ..one }, &other]), "why is not what");
+    }
+
+    /// Of two plans one has two changes and the other a single one, of a topic whose name looks like the first of the
+    /// two written down: one number after the other, and all of them zero but the lengths of the lists.
+    #[test]
+    fn no_name_of_a_topic_makes_one_plan_look_like_another() {
+        let mut small = Small::in_racks("a");
+        small.partition("t", 0, &[0], 10.0);
+        let cluster = small.cluster();
+        let change = |topic: &str| Change { topic: topic.to_owned(), ..unmoved(&cluster, 0) };
+        let name = |changes: Vec<Change>| Plan { changes, undone: Undone::default() }.id();
+        let (none, one) = ("\0\0\0\0", "\0\0\0\x01");
+        let (partition, list, moves, leaders, disks) = (none, [one, none].concat(), none, [none, none].concat(), none);
+        for end in ["", "\0"] {
+            let written = ["t", end, partition, &list, &list, moves, &leaders, disks, "u"].concat();
+            assert_ne!(name(vec![change("t"), change("u")]), name(vec![change(&written)]), "{end:?}");
+        }
     }
 }

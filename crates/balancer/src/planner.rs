@@ -10,7 +10,7 @@ use crate::gauges::Gauge;
 use crate::goal::Goal;
 use crate::held::{Rule, held_back};
 use crate::improve::Search;
-use crate::intra::{self, DiskLoad};
+use crate::intra::{self, DiskLoad, Filling};
 use crate::options::{Operation, Request};
 use crate::order;
 use crate::plan::{Change, Plan, Undone, changes};
@@ -90,7 +90,8 @@ pub struct Verdict {
     pub status: Status,
     /// How far it is from being satisfied before and after; 0 means satisfied.
     pub miss: (f64, f64),
-    /// If violated: the goals of higher priority that refused its moves, and how often.
+    /// If violated: the goals that refused its moves, and how often: those of higher priority and, if it is soft, the hard
+    /// ones wherever they come.
     pub refused_by: Vec<(Goal, u64)>,
     /// If violated: the rules that kept it from more, and how many replicas, leaders or brokers they kept.
     pub held_back_by: Vec<(Rule, u64)>,
@@ -135,8 +136,8 @@ pub struct Outcome {
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
-    /// How many changes at the end of the plan break a hard goal for a while, in whatever order they come; nearly always
-    /// none.
+    /// How many changes break a hard goal for a while, in whatever order they come; nearly always none. They are the last
+    /// between brokers, and the last between disks.
     pub unsafe_changes: usize,
     /// Whether replicas had to leave where they were, offline or on brokers that are removed: then soft goals move
     /// nothing else, and once that is done a rebalance may get further.
@@ -186,7 +187,7 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
     let mut unsafe_changes = 0;
     let (mut plan, left) = if budget::affords(request.budget, &changes) {
         let changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
-        let ordered = order::safe(&found, &search.state, &search.aims, changes);
+        let ordered = order::safe(&found, &search.state, &search.aims, None, changes);
         unsafe_changes = ordered.unsafe_changes;
         let left = budget::left_after(request.budget, &search.state, &ordered.changes);
         (Plan { changes: ordered.changes, undone: Undone::default() }, left)
@@ -205,8 +206,17 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
     let means = (search.threads, left);
     let tidied = intra::tidy(&search.state, &rules, &inside, settings, means).map_err(Refused::Infeasible)?;
     verdicts.extend_from_slice(&tidied.verdicts);
-    plan.undone = plan.undone.and(tidied.undone);
+    if let Some(Undone { changes, megabytes }) = tidied.undone {
+        plan.undone = Undone { changes, megabytes: plan.undone.megabytes + megabytes };
+    }
+    unsafe_changes += tidied.unsafe_changes;
     let disks = tidied.add_to(&search.state, &mut plan.changes);
+    // Disks were arranged for what brokers hold in the end. Where replicas come and go meanwhile, one order serves both.
+    let filling = Filling::found(cluster, &inside, settings);
+    if filling.is_some() && plan.changes.iter().any(|change| !change.moves.is_empty()) {
+        let ordered = order::safe(&found, &search.state, &search.aims, filling, plan.changes);
+        (plan.changes, unsafe_changes) = (ordered.changes, ordered.unsafe_changes);
+    }
     // Who lacks what is vital is in no position to give anything away.
     let lacks_a_hard_goal = verdicts.iter().any(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
     let after = loads(&search.state);

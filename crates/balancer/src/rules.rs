@@ -79,6 +79,8 @@ pub(crate) struct Rules {
     topic_excluded: Vec<bool>,
     offline: Vec<bool>,
     frozen: Vec<Part>,
+    /// Those of which as many copies are on their way to brokers that live as replicas must leave, ascending.
+    relieved: Vec<Part>,
     only_immigrants: bool,
 }
 
@@ -147,6 +149,12 @@ impl Rules {
         let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(name));
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();
         frozen.dedup();
+        let is_relieved = |part: &Part| {
+            let copies = cluster.copies(*part).filter(|to| lives[usize::from(*to)]).count();
+            let leaving = cluster.slots(*part).filter(|slot| offline[*slot as usize]).count();
+            (1..=copies).contains(&leaving)
+        };
+        let relieved = if any_offline { frozen.iter().copied().filter(is_relieved).collect() } else { Vec::new() };
         Ok(Rules {
             // A broker that died empty leaves nothing to heal; one that is removed stays so once it is empty.
             healing: any_offline || matches!(request.operation, Operation::RemoveBrokers(_)),
@@ -159,6 +167,7 @@ impl Rules {
             topic_excluded: cluster.topics().iter().map(excluded).collect(),
             offline,
             frozen,
+            relieved,
             only_immigrants: request.only_immigrants,
             states,
         })
@@ -183,6 +192,24 @@ impl Rules {
         self.frozen.binary_search(&part).is_ok()
     }
 
+    /// Whether the copies of the partition that are on their way make up for every replica that must leave it. Which of its
+    /// replicas a copy replaces is not known; but to copy once more would throw away what is copied already, and most often
+    /// it is this very removal or repair that is under way. So the partition is left alone until the copies are there.
+    fn is_relieved(&self, part: Part) -> bool {
+        self.relieved.binary_search(&part).is_ok()
+    }
+
+    /// The replicas that must leave and are being replaced already.
+    pub(crate) fn relieved(&self, state: &State<'_>) -> impl Iterator<Item = Slot> {
+        let slots: Vec<Slot> = self.relieved.iter().flat_map(|part| state.cluster.slots(*part)).collect();
+        slots.into_iter().filter(|slot| self.is_offline(*slot))
+    }
+
+    /// The replicas that must leave and that nobody is replacing, ascending.
+    pub(crate) fn stranded(&self, state: &State<'_>) -> impl Iterator<Item = Slot> {
+        self.offline().filter(|slot| !self.is_relieved(state.cluster.part_of(*slot)))
+    }
+
     /// How many topics are left alone.
     pub(crate) fn excluded_topics(&self) -> usize {
         self.topic_excluded.iter().filter(|excluded| **excluded).count()
@@ -205,10 +232,10 @@ impl Rules {
 
     /// Whether a goal may move the replica; soft ones may do less while the cluster is being healed.
     pub(crate) fn may_move(&self, state: &State<'_>, slot: Slot, hard: bool) -> bool {
-        if self.offline[slot as usize] {
-            return true;
-        }
         let part = state.cluster.part_of(slot);
+        if self.offline[slot as usize] {
+            return !self.is_relieved(part);
+        }
         if self.is_fixed(state, part) {
             return false;
         }
@@ -246,10 +273,7 @@ impl Rules {
         let part = state.cluster.part_of(slot);
         let asked = |seat: Seat| !self.may_receive(state, slot, leads, seat);
         let homes = state.cluster.slots(part).map(|other| state.home(other));
-        let pending = if self.frozen.is_empty() { &[][..] } else { state.cluster.pending() };
-        let first = pending.partition_point(|(moving, _)| *moving < part);
-        let promised = pending[first..].iter().take_while(|(moving, _)| *moving == part).map(|(_, seat)| *seat);
-        let barred = homes.chain(promised).filter(|seat| asked(*seat)).collect();
+        let barred = homes.chain(state.cluster.copies(part)).filter(|seat| asked(*seat)).collect();
         let home = Some(state.home(slot)).filter(|home| !asked(*home));
         Receivers { rules: self, leads, barred, home }
     }
@@ -269,9 +293,9 @@ impl Rules {
         if slot == leader || self.must_move(state, slot) || !self.takes_leaders[usize::from(seat)] {
             return false;
         }
-        // Whoever is left must lead, whatever else is under way.
+        // Whoever is left must lead, whatever else is under way, unless that is what takes the leader away.
         if self.must_move(state, leader) {
-            return true;
+            return !self.is_relieved(part);
         }
         let immigrant = self.is_offline(leader) || state.seat(leader) != state.home(leader);
         !self.is_fixed(state, part)
@@ -293,18 +317,19 @@ impl Rules {
 
     /// The rule that keeps goals from moving the replica, if one does.
     pub(crate) fn bar_to_move(&self, state: &State<'_>, slot: Slot, hard: bool) -> Option<Rule> {
-        let part = state.cluster.part_of(slot);
-        (!self.may_move(state, slot, hard)).then(|| {
-            if self.is_excluded(state.cluster.topic_of(part)) {
-                Rule::ExcludedTopics
-            } else if self.is_moving(part) {
-                Rule::Moving
-            } else if self.only_immigrants {
-                Rule::OnlyImmigrants
-            } else {
-                Rule::Healing
-            }
-        })
+        let bar = || self.bar_to_change(state, state.cluster.part_of(slot)).unwrap_or(Rule::Healing);
+        (!self.may_move(state, slot, hard)).then(bar)
+    }
+
+    /// The rule by which neither replicas nor the leader of the partition may change, if there is one.
+    fn bar_to_change(&self, state: &State<'_>, part: Part) -> Option<Rule> {
+        if self.is_excluded(state.cluster.topic_of(part)) {
+            Some(Rule::ExcludedTopics)
+        } else if self.is_moving(part) {
+            Some(Rule::Moving)
+        } else {
+            self.only_immigrants.then_some(Rule::OnlyImmigrants)
+        }
     }
 
     /// The rule that keeps a broker that is alive from getting replicas that were never on it, if one does.
@@ -325,16 +350,10 @@ impl Rules {
         let part = state.cluster.part_of(slot);
         let could = slot != state.leader(part) && !self.must_move(state, slot);
         (could && !self.may_lead(state, slot)).then(|| {
-            if !self.takes_leaders(state.seat(slot)) {
-                Rule::ExcludedForLeadership
-            } else if self.is_excluded(state.cluster.topic_of(part)) {
-                Rule::ExcludedTopics
-            } else if self.is_moving(part) {
-                Rule::Moving
-            } else if self.only_immigrants {
-                Rule::OnlyImmigrants
+            if self.takes_leaders(state.seat(slot)) {
+                self.bar_to_change(state, part).unwrap_or(Rule::OnlyNewBrokers)
             } else {
-                Rule::OnlyNewBrokers
+                Rule::ExcludedForLeadership
             }
         })
     }

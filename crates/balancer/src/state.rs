@@ -192,6 +192,12 @@ impl<'c> State<'c> {
         replica_levels(self.cluster.slot_load(slot), self.cluster.lead_load(part), self.leader(part) == slot)
     }
 
+    /// What the replica would add to its broker if it followed.
+    pub(crate) fn following(&self, slot: Slot) -> Levels {
+        let lead = self.cluster.lead_load(self.cluster.part_of(slot));
+        replica_levels(self.cluster.slot_load(slot), lead, false)
+    }
+
     /// How much leadership of the replica's partition adds to its broker.
     pub(crate) fn leadership(&self, slot: Slot) -> Levels {
         leadership_levels(self.cluster.slot_load(slot), self.cluster.lead_load(self.cluster.part_of(slot)))

@@ -27,7 +27,8 @@ pub(crate) fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&
 /// The numbers below `count` in as many ranges as there are threads, all about as long; fewer if those would be shorter
 /// than `least`.
 pub(crate) fn split(threads: usize, count: u32, least: u32) -> Vec<Range<u32>> {
-    let length = count.div_ceil(threads.max(1) as u32).max(least);
+    let threads = u32::try_from(threads.max(1)).unwrap_or(u32::MAX);
+    let length = count.div_ceil(threads).max(least);
     (0..count).step_by(length as usize).map(|first| first..(first + length).min(count)).collect()
 }
 
@@ -40,6 +41,8 @@ mod tests {
         assert_eq!(super::split(8, 10, 6), [0..6, 6..10]);
         assert_eq!(super::split(1, 10, 3).len(), 1);
         assert_eq!(super::split(2, 0, 3), []);
+        // More than there are numbers for, however many: not none at all.
+        assert_eq!(super::split(1 << 32, 10, 6), [0..6, 6..10]);
     }
 
     #[test]

@@ -86,6 +86,11 @@ pub(crate) fn encode(name: &str) -> Cow<'_, str> {
     Cow::Owned(word)
 }
 
+/// Whether the name is spelled as it is, which is all that the key of a note may be.
+pub(crate) fn is_plain(name: &str) -> bool {
+    encode(name) == name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +104,10 @@ mod tests {
         assert_eq!(encode("100%"), "100%25");
         assert_eq!(encode(""), "-");
         assert_eq!(encode("-"), "%2D");
+        assert!(is_plain("eu-west-1a") && is_plain("zürich"));
+        for name in ["", "-", "100%", "a b", "a\tb", "a\u{7f}"] {
+            assert!(!is_plain(name), "{name:?}");
+        }
     }
 
     #[test]

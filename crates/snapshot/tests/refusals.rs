@@ -96,6 +96,9 @@ fn each_complaint_names_the_line_and_the_reason() {
         replaced("brokers=3", "brokers=four"),
         replaced("name=small", "name=small name=large"),
         replaced("name=small", "small"),
+        replaced("name=small", "na%6De=small"),
+        replaced("name=small", "-=small"),
+        replaced("name=small", "na\tme=small"),
         replaced("replicas=5", "replicas=6"),
         replaced("topics=2", "topics=3"),
         replaced("unknown cpu", "unknown memory"),
@@ -153,6 +156,9 @@ fn each_complaint_names_the_line_and_the_reason() {
         x:1: a header entry is `brokers=four`, it must be a whole number
         x:1: the header says `name` twice
         x:1: a header entry is `small`, it must be key=value
+        x:1: a header entry is `na%6De=small`, it must be key=value, the key neither `-` nor with % or a control character in it
+        x:1: a header entry is `-=small`, it must be key=value, the key neither `-` nor with % or a control character in it
+        x:1: a header entry is `na\tme=small`, it must be key=value, the key neither `-` nor with % or a control character in it
         x:11: the header announces 6 replicas, there are 5: the file was cut off or edited
         x:11: the header announces 3 topics, there are 2: the file was cut off or edited
         x:2: the resource is `memory`, it must be cpu, networkInbound, networkOutbound or disk

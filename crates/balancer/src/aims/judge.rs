@@ -251,10 +251,7 @@ impl Aims {
     /// Whether a copy of the partition is on its way into the rack. That does not bar others, as nobody knows which of them
     /// it will replace, but it makes any other rack the better place.
     pub(crate) fn is_promised(&self, rack: u16, state: &State<'_>, part: Part) -> bool {
-        let pending = state.cluster.pending();
-        let first = pending.partition_point(|(moving, _)| *moving < part);
-        let mut of_part = pending[first..].iter().take_while(|(moving, _)| *moving == part);
-        of_part.any(|(_, seat)| self.rack(*seat) == rack)
+        state.cluster.copies(part).any(|seat| self.rack(seat) == rack)
     }
 
     fn topic_change(&self, state: &State<'_>, action: Action) -> f64 {

@@ -207,6 +207,12 @@ impl Cluster {
         &self.pending
     }
 
+    /// Where copies of the partition are on their way to, ascending.
+    pub(crate) fn copies(&self, part: Part) -> impl Iterator<Item = Seat> + '_ {
+        let first = self.pending.partition_point(|(moving, _)| *moving < part);
+        self.pending[first..].iter().take_while(move |(moving, _)| *moving == part).map(|(_, seat)| *seat)
+    }
+
     /// Whether the replica cannot serve: its broker is dead, or its disk.
     pub(crate) fn is_offline(&self, slot: Slot) -> bool {
         !self.brokers[usize::from(self.slot_seats[slot as usize])].is_alive()

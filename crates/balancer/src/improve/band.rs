@@ -59,6 +59,11 @@ impl Search<'_, '_> {
             }
             if self.steps.len() == before && self.is_hard(goal) {
                 self.asking_all(|search| search.shed(goal, gauge, band));
+                // An exchange leaves the number of replicas as it is; whatever else is too much, two that go both ways may
+                // mend.
+                if self.steps.len() == before && gauge != Gauge::Replicas {
+                    self.exchange_for_room(goal, gauge, band);
+                }
             }
             if self.steps.len() == before && self.aims.goals[goal] != Goal::LeaderBytesInDistribution {
                 self.fill_from_anybody(goal, gauge, band);

@@ -6,12 +6,12 @@ use crate::cluster::Slot;
 use crate::state::{Action, Effect, State};
 
 impl Search<'_, '_> {
-    /// Moves every offline replica to the broker it strains least, largest first, keeping to the goals
+    /// Moves every offline replica that nobody is replacing yet to the broker it strains least, largest first, keeping to the goals
     /// as long as that can be: all of them, else only the hard ones.
     pub(super) fn evacuate(&mut self) {
         self.replace_offline_leaders();
         let mut offline: Vec<(f64, Slot)> =
-            self.rules.offline().map(|slot| (self.state.cluster.megabytes(slot), slot)).collect();
+            self.rules.stranded(&self.state).map(|slot| (self.state.cluster.megabytes(slot), slot)).collect();
         super::by_worth(&mut offline);
         for (_, slot) in offline {
             let _ = self.evacuate_one(slot, |aims, state, action, effect| {

@@ -45,7 +45,8 @@ impl Search<'_, '_> {
             if self.rack_mates(slot) == 0 || !self.may_move(slot, goal) {
                 continue;
             }
-            let weight = self.state.weight(slot);
+            // Leadership can go by itself and costs no byte: it is no reason to move the replica that has it.
+            let weight = self.state.following(slot);
             let seat = self.state.seat(slot);
             let cost = self.price(slot) / self.a_move * bytes_against_strain;
             candidates.push((self.relief(seat, &weight) - cost, slot));

@@ -7,13 +7,28 @@ use crate::gauges::{Gauge, Levels};
 use crate::goal::Goal;
 use crate::state::Action;
 
-/// Replicas of the broker in need that are tried with each partner, out of so many that were looked up.
-const OFFERED: usize = 48;
-const KEPT: usize = 256;
-/// Replicas of each partner.
-const ANSWERS: usize = 24;
-/// Partners asked for each replica.
-const PARTNERS: usize = 16;
+/// How far exchanges of replicas are looked for.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    /// Brokers asked.
+    partners: usize,
+    /// Replicas of the broker in need that are looked up ...
+    kept: usize,
+    /// ... and of which so many are tried with each partner.
+    offered: usize,
+    /// Replicas of each partner.
+    answers: usize,
+}
+
+impl Reach {
+    const USUAL: Reach = Reach { partners: 16, kept: 256, offered: 48, answers: 24 };
+    /// Before a hard goal counts as infeasible.
+    const LAST_RESORT: Reach = Reach { partners: 64, kept: 256, offered: 256, answers: 256 };
+}
+
+/// Brokers that may find no exchange in vain before none are looked for any more, as the last resort: where the worst ones
+/// cannot be helped, that others can would not save the goal.
+const IN_VAIN: usize = 4;
 
 impl Search<'_, '_> {
     /// Exchanges leadership between brokers outside their band and others; that costs no bytes.
@@ -42,7 +57,23 @@ impl Search<'_, '_> {
         }
         for (seat, over) in self.outside(gauge, band).each() {
             if self.misses(gauge, band, seat) {
-                self.exchange_replicas(goal, gauge, band, seat, over);
+                self.exchange_replicas(goal, gauge, band, (seat, over), Reach::USUAL);
+            }
+        }
+    }
+
+    /// Exchanges replicas for a capacity that no single move can keep: the last resort before it counts as infeasible.
+    pub(super) fn exchange_for_room(&mut self, goal: usize, gauge: Gauge, band: usize) {
+        let mut in_vain = 0;
+        for seat in self.outside(gauge, band).over {
+            if !self.misses(gauge, band, seat) {
+                continue;
+            }
+            let before = self.steps.len();
+            self.exchange_replicas(goal, gauge, band, (seat, true), Reach::LAST_RESORT);
+            in_vain += usize::from(self.steps.len() == before);
+            if in_vain == IN_VAIN {
+                return;
             }
         }
     }
@@ -54,10 +85,10 @@ impl Search<'_, '_> {
     }
 
     /// Exchanges that leave no broker with too many or too few of a topic come first; others only if there are none.
-    fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, seat: Seat, over: bool) {
+    fn exchange_replicas(&mut self, goal: usize, gauge: Gauge, band: usize, outside: (Seat, bool), reach: Reach) {
         let before = self.steps.len();
         for crowds in [false, true] {
-            self.exchange_with_partners(goal, gauge, band, (seat, over), crowds);
+            self.exchange_with_partners(goal, gauge, band, outside, (crowds, reach));
             if self.steps.len() > before {
                 return;
             }
@@ -70,9 +101,9 @@ impl Search<'_, '_> {
         gauge: Gauge,
         band: usize,
         (seat, over): (Seat, bool),
-        crowds: bool,
+        (crowds, reach): (bool, Reach),
     ) {
-        let mut seats = self.partners(gauge, seat, over);
+        let mut seats = self.partners(gauge, seat, over, reach.partners);
         seats.insert(0, seat);
         // What it gives is what relieves it most, what it takes is what does it most good, both for the fewest bytes.
         let worth = |slot: Slot, here: Seat| {
@@ -87,7 +118,7 @@ impl Search<'_, '_> {
                 .then(|| good(&self.state.weight(slot)) / self.price(slot))
         };
         let ends = |here: Seat| if here == seat { (Some(seat), None) } else { (None, Some(seat)) };
-        let mut lists = self.survey(&seats, (KEPT, ANSWERS), ends, worth).into_iter();
+        let mut lists = self.survey(&seats, (reach.kept, reach.answers), ends, worth).into_iter();
         let mut gives = lists.next().unwrap_or_default();
         for takes in lists {
             let takes: Vec<Slot> = takes.into_iter().map(|(_, slot)| slot).collect();
@@ -96,7 +127,7 @@ impl Search<'_, '_> {
                 *worth = self.relief(seat, &self.state.weight(*slot)) / self.price(*slot);
             }
             by_worth(&mut gives);
-            for &(_, one) in gives.iter().take(OFFERED) {
+            for &(_, one) in gives.iter().take(reach.offered) {
                 if !self.misses(gauge, band, seat) {
                     return;
                 }
@@ -142,7 +173,7 @@ impl Search<'_, '_> {
     }
 
     /// Brokers at the other end of the scale.
-    fn partners(&self, gauge: Gauge, seat: Seat, over: bool) -> Vec<Seat> {
+    fn partners(&self, gauge: Gauge, seat: Seat, over: bool, most: usize) -> Vec<Seat> {
         let mut others: Vec<(f64, Slot)> = self
             .seats()
             // Old brokers give to new ones and take back from them, but do not exchange with each other.
@@ -155,6 +186,6 @@ impl Search<'_, '_> {
             })
             .collect();
         by_worth(&mut others);
-        others.into_iter().take(PARTNERS).map(|(_, other)| other as Seat).collect()
+        others.into_iter().take(most).map(|(_, other)| other as Seat).collect()
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Moved {
     /// The first goal that moved it, and by how much less that missed since.
     pub(super) cause: Cause,
     pub(super) gain: f64,
-    /// Its place in the order of things.
+    /// Its place in the order of things: that of the step that moved it first. An exchange is one step.
     pub(super) step: usize,
 }
 
@@ -195,7 +195,7 @@ impl Arrangement {
             };
             self.put(best.pick, best.from, best.to, cause, best.gain);
             if let Some(back) = best.back {
-                self.put(back, best.to, best.from, cause, best.gain);
+                self.put_too(back, best.to, best.from, cause, best.gain);
             }
             (stale[best.from], stale[best.to]) = (true, true);
         }
@@ -318,7 +318,7 @@ impl Arrangement {
         let excess = self.shelves[from].level - bands[from].high;
         let gain = pick.item.size.min(excess) * bands[from].unit;
         self.put(next, via, to, Cause::Capacity, gain);
-        self.put(pick, from, via, Cause::Capacity, gain);
+        self.put_too(pick, from, via, Cause::Capacity, gain);
         gain > NOISE
     }
 
@@ -350,6 +350,12 @@ impl Arrangement {
 
     /// Puts the replica onto another disk.
     fn put(&mut self, pick: Pick, from: usize, to: usize, cause: Cause, gain: f64) {
+        self.steps += 1;
+        self.put_too(pick, from, to, cause, gain);
+    }
+
+    /// The same in one step with the one before, in exchange for it.
+    fn put_too(&mut self, pick: Pick, from: usize, to: usize, cause: Cause, gain: f64) {
         let item = pick.item;
         if from != NOWHERE {
             self.shelves[from].remove(pick.list, item);
@@ -357,7 +363,6 @@ impl Arrangement {
         }
         self.shelves[to].level += item.size;
         let step = self.steps;
-        self.steps += 1;
         let moved =
             self.moved.entry(item.slot).or_insert(Moved { home: from, now: to, size: item.size, cause, gain, step });
         moved.now = to;

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use super::tests::{broker, disks, remove};
 use crate::cluster::{BrokerId, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec};
 use crate::goal::Goal;
-use crate::options::{Operation, Request};
+use crate::options::{Budget, Operation, Request};
+use crate::plan::Plan;
 use crate::planner::{Outcome, Refused};
 use crate::settings::Settings;
 
@@ -50,6 +51,15 @@ fn after(outcome: &Outcome) -> BTreeMap<i32, usize> {
     outcome.plan.changes.iter().map(target).collect()
 }
 
+/// A goal misses by more only if one of higher priority gained.
+fn assert_nothing_is_worse(outcome: &Outcome) {
+    let mut gained = false;
+    for verdict in &outcome.verdicts {
+        assert!(gained || verdict.miss.1 <= verdict.miss.0 + 1e-9, "{verdict:?}");
+        gained |= verdict.miss.1 < verdict.miss.0;
+    }
+}
+
 fn planned(cluster: &Cluster, request: &Request) -> Result<Outcome, Refused> {
     crate::fixture::planned(cluster, request, &Settings::default())
 }
@@ -61,12 +71,7 @@ proptest! {
         let request = Request { goals, ..disks() };
         let cluster = build(&shape, &BTreeMap::new());
         let Ok(outcome) = planned(&cluster, &request) else { return Ok(()) };
-        // A goal misses by more only if one of higher priority gained.
-        let mut gained = false;
-        for verdict in &outcome.verdicts {
-            prop_assert!(gained || verdict.miss.1 <= verdict.miss.0, "{verdict:?}");
-            gained |= verdict.miss.1 < verdict.miss.0;
-        }
+        assert_nothing_is_worse(&outcome);
         let sums = outcome.disks.iter().fold((0.0, 0.0, 0, 0), |sum, load| {
             let ((mb, mb_after), (count, count_after)) = (load.megabytes, load.replicas);
             (sum.0 + mb, sum.1 + mb_after, sum.2 + count, sum.3 + count_after)
@@ -84,6 +89,71 @@ proptest! {
         }
         // Steady: there is nothing left to do.
         prop_assert_eq!(&again.plan.changes, &vec![]);
+    }
+
+    /// Whatever of the moves between disks has happened, no disk is filled beyond its capacity, but for those exchanges
+    /// that the plan says cannot be carried out otherwise.
+    #[test]
+    fn no_beginning_of_a_plan_fills_a_disk(shape in shapes()) {
+        let cluster = build(&shape, &BTreeMap::new());
+        let Ok(outcome) = planned(&cluster, &disks()) else { return Ok(()) };
+        let mut levels: BTreeMap<(BrokerId, &str), f64> =
+            outcome.disks.iter().map(|load| ((load.broker, load.disk.as_str()), load.megabytes.0)).collect();
+        let mut breaks = 0;
+        for change in &outcome.plan.changes {
+            let disk = &change.disks[0];
+            let load = outcome.disks.iter().find(|load| load.broker == disk.broker && load.disk == disk.to).unwrap();
+            *levels.get_mut(&(disk.broker, disk.from.as_str())).unwrap() -= change.disk_megabytes;
+            let level = levels.get_mut(&(disk.broker, disk.to.as_str())).unwrap();
+            *level += change.disk_megabytes;
+            breaks += usize::from(change.disk_megabytes > 0.0 && *level > load.capacity * 0.8 + 1e-6);
+        }
+        prop_assert_eq!(breaks, outcome.unsafe_changes);
+    }
+
+    /// The same where replicas come from other brokers: they need the room when they come, not only in the end.
+    #[test]
+    fn no_beginning_of_a_plan_between_brokers_fills_a_disk(shape in shapes(), moves in 0..12usize, by_count in any::<bool>()) {
+        let cluster = build(&shape, &BTreeMap::new());
+        let first = if by_count { Goal::ReplicaDistribution } else { Goal::DiskUsageDistribution };
+        let goals = [&[Goal::DiskCapacity, first], &Goal::INTRA_BROKER[..]].concat();
+        // From six on there is no budget.
+        let budget = Budget { moves: (moves < 6).then_some(moves), megabytes: None };
+        let Ok(outcome) = planned(&cluster, &Request { goals, budget, ..Request::default() }) else { return Ok(()) };
+        let mut levels: BTreeMap<(BrokerId, &str), f64> =
+            outcome.disks.iter().map(|load| ((load.broker, load.disk.as_str()), load.megabytes.0)).collect();
+        let safe = outcome.plan.changes.len() - outcome.unsafe_changes;
+        for change in &outcome.plan.changes[..safe] {
+            let found = cluster.partition(change.partition as usize).replicas().next().unwrap();
+            let (size, to) = (f64::from(found.load.disk), &change.disks[0]);
+            let from = &cluster.broker(found.broker).unwrap().disks[found.disk.unwrap()].name;
+            *levels.get_mut(&(found.broker, from.as_str())).unwrap() -= size;
+            let level = levels.get_mut(&(to.broker, to.to.as_str())).unwrap();
+            *level += size;
+            let load = outcome.disks.iter().find(|load| load.broker == to.broker && load.disk == to.to).unwrap();
+            prop_assert!(size == 0.0 || *level <= load.capacity * 0.8 + 1e-6, "{change:?} fills {load:?} to {level}");
+        }
+    }
+
+    /// What a budget leaves of it does good by itself, halves of exchanges included.
+    #[test]
+    fn a_part_of_a_plan_makes_no_goal_worse(shape in shapes(), soft in any::<bool>(), moves in 0..5usize) {
+        let goals = if soft { vec![Goal::IntraBrokerDiskUsageDistribution] } else { Goal::INTRA_BROKER.to_vec() };
+        let budget = Budget { moves: Some(moves), megabytes: None };
+        let request = Request { goals, budget, ..disks() };
+        let Ok(outcome) = planned(&build(&shape, &BTreeMap::new()), &request) else { return Ok(()) };
+        assert_nothing_is_worse(&outcome);
+    }
+
+    /// Be it left out between brokers, between disks, or both.
+    #[test]
+    fn a_partition_is_done_or_left_undone_once(shape in shapes(), moves in 0..4usize) {
+        let goals = vec![Goal::ReplicaDistribution, Goal::IntraBrokerDiskUsageDistribution];
+        let budget = Budget { moves: Some(moves), megabytes: None };
+        let cluster = build(&shape, &BTreeMap::new());
+        let outcome = planned(&cluster, &Request { goals, budget, ..Request::default() }).unwrap();
+        let Plan { changes, undone } = &outcome.plan;
+        prop_assert!(changes.len() + undone.changes <= cluster.partition_count(), "{} and {undone:?}", changes.len());
     }
 
     #[test]

@@ -4,18 +4,21 @@
 //! request also has goals between brokers, those come first, and the disks are arranged for what the
 //! brokers hold then: replicas that are new on a broker get the disk that they fill least.
 
-mod afford;
 mod arrange;
+mod filling;
 #[cfg(test)]
 mod laws;
+mod order;
 mod report;
 mod request;
 mod shelf;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use afford::Allowance;
 use arrange::{Arrangement, Cause, Moved, Wishes};
+pub(crate) use filling::Filling;
+pub(crate) use order::Allowance;
+use order::{Desktop, DiskMove, Ordered};
 pub use report::DiskLoad;
 pub(crate) use request::{Inside, split};
 use shelf::{Band, Item, NOWHERE, SETTLED, Shelf, Side};
@@ -35,16 +38,19 @@ use crate::threads;
 #[derive(Debug, Default)]
 pub(crate) struct Tidied {
     pub(crate) verdicts: Vec<Verdict>,
-    /// What a budget left out.
-    pub(crate) undone: Undone,
+    /// What a budget left out: MB between disks, and partitions, be it between brokers or disks; `None` if there are no goals
+    /// inside brokers.
+    pub(crate) undone: Option<Undone>,
+    /// How many changes at the end fill a disk beyond its capacity for a while, in whatever order they come.
+    pub(crate) unsafe_changes: usize,
     disks: Vec<DiskLoad>,
-    moved: Vec<(Slot, Seat, Moved)>,
+    moves: Vec<DiskMove>,
 }
 
 impl Tidied {
     /// Adds the disks to `changes`, what changes nothing but disks at the end, and tells what each holds.
     pub(crate) fn add_to(self, state: &State<'_>, changes: &mut Vec<Change>) -> Vec<DiskLoad> {
-        report::add_to(state, self.moved, changes);
+        report::add_to(state, &self.moves, changes);
         self.disks
     }
 }
@@ -66,23 +72,21 @@ pub(crate) fn tidy(
         .collect();
     let found = report::found(cluster);
     let arranged = threads::map(workers, &seats, |seat| Desk { state, rules, inside, settings, seat: *seat }.arrange());
-    let mut tidied = Tidied::default();
-    let mut desktops: Vec<afford::Desktop> = Vec::with_capacity(seats.len());
+    let mut desktops: Vec<Desktop> = Vec::with_capacity(seats.len());
     for (seat, arranged) in seats.into_iter().zip(arranged) {
-        desktops.push((seat, plans(&cluster.brokers()[usize::from(seat)], seat, inside), arranged?));
+        let plans = plans(&cluster.brokers()[usize::from(seat)], seat, inside);
+        desktops.push(Desktop::new(seat, plans, arranged?, &inside.goals, settings));
     }
-    if let Some(budget) = budget {
-        let keeps_capacity = inside.asks(Goal::IntraBrokerDiskCapacity);
-        tidied.undone = afford::cut(cluster, &mut desktops, settings, keeps_capacity, budget);
-    }
+    let Ordered { moves, undone, unsafe_changes } = order::ordered(cluster, &mut desktops, budget);
+    let mut tidied = Tidied { moves, undone: Some(undone), unsafe_changes, ..Tidied::default() };
     let mut misses: [(f64, f64); 2] = [(0.0, 0.0); 2];
     let mut vetoes = 0;
-    for (seat, plans, arranged) in desktops {
+    for Desktop { seat, plans, arranged, .. } in desktops {
         let broker = &cluster.brokers()[usize::from(seat)];
         let before = &found[usize::from(seat)];
         let levels: Vec<f64> = before.iter().map(|(megabytes, _)| *megabytes).collect();
         let counts: Vec<u64> = before.iter().map(|(_, replicas)| *replicas).collect();
-        let after: Vec<f64> = arranged.shelves.iter().map(|shelf| shelf.level).collect();
+        let after = arranged.levels();
         for (at, (levels, counts)) in [(&levels, &counts), (&after, &arranged.counts)].into_iter().enumerate() {
             for (goal, sum) in inside.goals.iter().zip(&mut misses) {
                 let miss = miss(*goal, &plans, levels, counts, settings);
@@ -91,9 +95,7 @@ pub(crate) fn tidy(
         }
         vetoes += arranged.vetoes;
         tidied.disks.extend(report::loads(broker, &plans, before, &after, &arranged.counts));
-        tidied.moved.extend(arranged.moved.into_iter().map(|(slot, moved)| (slot, seat, moved)));
     }
-    let undone = tidied.undone;
     let verdict = |(goal, miss): (&Goal, (f64, f64))| verdict(*goal, miss, vetoes, undone);
     tidied.verdicts = inside.goals.iter().zip(misses).map(verdict).collect();
     Ok(tidied)
@@ -168,18 +170,26 @@ fn total(plans: &[DiskPlan], levels: &[f64]) -> f64 {
     plans.iter().zip(levels).filter(|(plan, _)| plan.state != DiskState::Dead).map(|(_, level)| level).sum()
 }
 
-/// How far the goal is from being satisfied on one broker. A disk that is to be taken out misses by
-/// every replica on it, however small.
-fn miss(goal: Goal, plans: &[DiskPlan], levels: &[f64], counts: &[u64], settings: &Settings) -> f64 {
-    let bands = match goal {
+/// What the goal asks of disks that hold so much.
+fn bands(goal: Goal, plans: &[DiskPlan], levels: &[f64], settings: &Settings) -> Vec<Band> {
+    match goal {
         Goal::IntraBrokerDiskCapacity => capacity_bands(plans, settings),
         _ => distribution_bands(plans, total(plans, levels), settings),
-    };
-    let each = |disk: usize| match (goal, plans[disk].state) {
-        (Goal::IntraBrokerDiskCapacity, DiskState::Removed) => counts[disk] as f64,
-        _ => bands[disk].miss(levels[disk]),
-    };
-    (0..plans.len()).map(each).sum()
+    }
+}
+
+/// How far the goal is from being satisfied on one broker.
+fn miss(goal: Goal, plans: &[DiskPlan], levels: &[f64], counts: &[u64], settings: &Settings) -> f64 {
+    let bands = bands(goal, plans, levels, settings);
+    (0..plans.len()).map(|disk| miss_of(goal, plans[disk].state, &bands[disk], levels[disk], counts[disk])).sum()
+}
+
+/// The same of one disk. One that is to be taken out misses by every replica on it, however small.
+fn miss_of(goal: Goal, state: DiskState, band: &Band, level: f64, count: u64) -> f64 {
+    match (goal, state) {
+        (Goal::IntraBrokerDiskCapacity, DiskState::Removed) => count as f64,
+        _ => band.miss(level),
+    }
 }
 
 /// One broker's disks as they were left.
@@ -192,6 +202,11 @@ struct Arranged {
 }
 
 impl Arranged {
+    /// What each disk holds, in MB.
+    fn levels(&self) -> Vec<f64> {
+        self.shelves.iter().map(|shelf| shelf.level).collect()
+    }
+
     /// Moves so many MB in one replica from one disk to another.
     fn shift(&mut self, from: usize, to: usize, megabytes: f64) {
         self.shelves[from].level -= megabytes;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::arrange::Moved;
+use super::order::DiskMove;
 use super::shelf::NOWHERE;
 use super::{DiskPlan, Found, disk_of, goal_of};
-use crate::cluster::{Broker, BrokerId, Cluster, Part, Seat, Slot};
+use crate::cluster::{Broker, BrokerId, Cluster, Part, Slot};
 use crate::plan::{Cause, Change, DiskChange, Reason, unmoved};
 use crate::state::State;
 
@@ -53,16 +53,15 @@ pub(super) fn loads(
     broker.disks.iter().enumerate().map(load).collect()
 }
 
-pub(super) fn add_to(state: &State<'_>, mut moved: Vec<(Slot, Seat, Moved)>, changes: &mut Vec<Change>) {
+/// Adds the moves to the changes, in their order: to that of their partition if there is one, else to the end.
+pub(super) fn add_to(state: &State<'_>, moves: &[DiskMove], changes: &mut Vec<Change>) {
     let cluster = state.cluster;
     let mut known: BTreeMap<Part, usize> = changes
         .iter()
         .enumerate()
         .filter_map(|(index, change)| Some((cluster.find(&change.topic, change.partition)?, index)))
         .collect();
-    // The hard goal first; then the brokers take turns, so that every beginning helps all of them.
-    moved.sort_by_key(|(slot, seat, moved)| (moved.cause, moved.step, *seat, *slot));
-    for (slot, seat, moved) in moved {
+    for &DiskMove { seat, slot, moved, exchange, .. } in moves {
         let part = cluster.part_of(slot);
         let index = *known.entry(part).or_insert_with(|| {
             changes.push(unmoved(cluster, part));
@@ -82,7 +81,7 @@ pub(super) fn add_to(state: &State<'_>, mut moved: Vec<(Slot, Seat, Moved)>, cha
             let known = |reason: &Reason| reason.goal() == Some(goal) && reason.to == broker.id;
             if !change.reasons.iter().any(known) {
                 let cause = Cause::Goal { goal, gain: moved.gain };
-                change.reasons.push(Reason { cause, from: broker.id, to: broker.id, exchange: false });
+                change.reasons.push(Reason { cause, from: broker.id, to: broker.id, exchange });
             }
         }
     }

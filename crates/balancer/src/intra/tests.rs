@@ -3,6 +3,7 @@
 //! `a/100: 30 20 | b/100: 10` is a broker with two disks of 100 MB and three replicas, each of a
 //! partition of its own. A disk's `†` is dead, its `!` is to be taken out.
 
+mod order;
 mod requests;
 
 use std::collections::BTreeSet;

@@ -1,18 +1,29 @@
 //! Plans on pictures, compared as text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use evenkeel_balancer::after::after;
-use evenkeel_balancer::cluster::{BrokerId, Cluster};
+use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, DiskState};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::inspect::inspect;
-use evenkeel_balancer::options::Request;
+use evenkeel_balancer::options::{Operation, Request};
 use evenkeel_balancer::plan::{Change, Plan};
 use evenkeel_balancer::planner::{Outcome, Refused, Status, plan};
 use evenkeel_balancer::settings::Settings;
 use expect_test::Expect;
 
 use crate::picture::{Picture, short};
+
+/// These brokers.
+pub(crate) fn ids(ids: &[i32]) -> BTreeSet<BrokerId> {
+    ids.iter().copied().map(BrokerId).collect()
+}
+
+/// Settings with which topics are spread by their threshold alone, without gaps that are allowed whatever it is.
+pub(crate) fn strict_about_topics(topic_replica_count_balance_threshold: f64) -> Settings {
+    Settings { topic_replica_count_balance_threshold, topic_replica_count_balance_min_gap: 0, ..Settings::default() }
+}
 
 /// Rebalances the picture by `goals` and compares what changes.
 pub(crate) fn check(picture: &str, goals: &[Goal], expected: Expect) {
@@ -64,6 +75,13 @@ pub(crate) fn looked_over(cluster: &Cluster, request: &Request, settings: &Setti
     let findings: Vec<String> = inspect(cluster, request, &outcome.plan).iter().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "{}{}", changes(&outcome.plan), findings.join("\n"));
     Ok(outcome)
+}
+
+/// Whether the broker lives, is not to be removed and, if its disks are told apart, has one that serves.
+pub(crate) fn stays(broker: &Broker, request: &Request) -> bool {
+    let is_removed = matches!(&request.operation, Operation::RemoveBrokers(ids) if ids.contains(&broker.id));
+    let has_room = broker.disks.is_empty() || broker.disks.iter().any(|disk| disk.state == DiskState::Alive);
+    broker.is_alive() && !is_removed && has_room
 }
 
 /// The cluster once the plan is carried out.

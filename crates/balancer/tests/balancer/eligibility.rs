@@ -1,17 +1,10 @@
 //! Who may go where, rule by rule.
 
-use std::collections::BTreeSet;
-
-use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use expect_test::expect;
 
-use crate::check::check_request;
-
-fn ids(ids: &[i32]) -> BTreeSet<BrokerId> {
-    ids.iter().copied().map(BrokerId).collect()
-}
+use crate::check::{check_request, ids};
 
 fn counting_replicas() -> Request {
     Request::rebalance(&[Goal::ReplicaDistribution])
@@ -459,14 +452,67 @@ fn only_immigrants_leaves_leaders_where_they_serve() {
 
 #[test]
 fn an_offline_replica_does_not_go_where_a_copy_of_its_partition_is_on_its_way_to() {
-    // b2 has room, and is to get t0 anyway: then t0 would have one replica less than it should.
+    // b2 has room, and is to get t0 anyway: then t0 would have one replica less than it should. One copy does not make up
+    // for two that are lost.
     check_request(
-        "rack a: b0[t0! u0* u1*] b1[t0* u2* u3*] b2[] b3[u4* u5* u6* u7*]\nmoving t0 -> b2",
+        "rack a: b0[t0! u0* u1*] b1[t0* u2* u3*] b2[] b3[u4* u5* u6* u7*] b4[t0! u8* u9*] b5[u10* u11* u12*]\nmoving t0 -> b2",
         &counting_replicas(),
         expect![[r#"
-        t0: b0 -> b3
+        t0: b0 b4 -> b5 b3
         ReplicaDistributionGoal violated
     "#]],
+    );
+}
+
+/// A broker is being removed, and somebody asks again when half of it is done.
+#[test]
+fn what_is_on_its_way_already_is_not_copied_once_more() {
+    let request = |removed: &[i32], goals: &[Goal]| Request {
+        operation: Operation::RemoveBrokers(ids(removed)),
+        ..Request::rebalance(goals)
+    };
+    let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+    // Nobody but b2 is left, who is being filled.
+    let four = "rack a: b0[t0*]\nrack b: b1[t0]\nrack c: b2[]\nrack d: b3[t0]\nmoving t0 -> b2";
+    check_request(
+        four,
+        &request(&[3], &goals),
+        expect![[r#"
+            nothing to do
+        "#]],
+    );
+    // Others could take it, and the copy would be thrown away; whoever leads leads on until it is there.
+    let six = "rack a: b0[t0]\nrack b: b1[t0]\nrack c: b2[]\nrack d: b3[t0*]\nrack e: b4[] b5[]\nmoving t0 -> b2";
+    check_request(
+        six,
+        &request(&[3], &goals),
+        expect![[r#"
+            nothing to do
+        "#]],
+    );
+    // Where the copy goes to a broker that is removed as well it is of no use.
+    check_request(
+        six,
+        &request(&[2, 3], &goals),
+        expect![[r#"
+            t0: b3 -> b4: leader b3 -> b0
+        "#]],
+    );
+    // 750 of 800 MB on each in the end, which is enough: what is on its way counts once.
+    check_request(
+        "rack a: b0[u0*] b1[v0*] b2[w0*] b3[t0*]
+         moving t0 -> b2
+         capacity b0: 100 1000 1000 1000
+         capacity b1: 100 1000 1000 1000
+         capacity b2: 100 1000 1000 1000
+         load u0: 1 1 1 750
+         load v0: 1 1 1 750
+         load w0: 1 1 1 350
+         load t0: 1 1 1 400",
+        &request(&[3], &[Goal::DiskCapacity]),
+        expect![[r#"
+            nothing to do
+        "#]],
     );
 }
 
@@ -546,10 +592,10 @@ fn a_dead_broker_that_holds_nothing_keeps_nobody_from_moving() {
 #[test]
 fn a_live_follower_takes_over_from_an_offline_leader_though_a_move_is_under_way() {
     check_request(
-        "rack a: b0[t0*!] b1[t0] b2[] b3[]\nmoving t0 -> b2",
+        "rack a: b0[t0*!] b1[t0] b2[] b3[] b4[t0!] b5[]\nmoving t0 -> b2",
         &counting_replicas(),
         expect![[r#"
-        t0: b0 -> b3: leader b0 -> b1
+        t0: b0 b4 -> b3 b5: leader b0 -> b1
     "#]],
     );
 }
@@ -559,7 +605,14 @@ fn a_replica_that_is_being_copied_to_the_only_broker_that_is_left_waits_for_that
     let operation = Operation::RemoveBrokers(ids(&[0]));
     check_request(
         "rack a: b0[t0*] b1[]\nmoving t0 -> b1",
-        &Request { operation, ..Request::rebalance(&[Goal::PreferredLeaderElection]) },
+        &Request { operation: operation.clone(), ..Request::rebalance(&[Goal::PreferredLeaderElection]) },
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+    check_request(
+        "rack a: b0[t0*] b1[]\nmoving t0 -> b1",
+        &Request { operation, ..counting_replicas() },
         expect![[r#"
         nothing to do
     "#]],

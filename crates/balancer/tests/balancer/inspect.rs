@@ -9,6 +9,7 @@ use evenkeel_balancer::options::{Budget, Operation, Request, TopicPattern};
 use evenkeel_balancer::plan::{Change, DiskChange, Plan, Undone};
 use expect_test::{Expect, expect};
 
+use crate::check::ids;
 use crate::picture::Picture;
 
 /// Each partition weighs 10 MB.
@@ -16,10 +17,6 @@ const FOUR: &str = "rack a: b0[t0* u0 ] b1[t0 u0*]
                     rack b: b2[] b3[]";
 
 fn brokers(ids: &[i32]) -> Vec<BrokerId> {
-    ids.iter().copied().map(BrokerId).collect()
-}
-
-fn ids(ids: &[i32]) -> BTreeSet<BrokerId> {
     ids.iter().copied().map(BrokerId).collect()
 }
 
@@ -312,6 +309,34 @@ fn nothing_is_left_offline_that_could_be_saved() {
 }
 
 #[test]
+fn what_is_being_replaced_is_not_replaced_once_more() {
+    let moving = "rack a: b0[t0*] dead b1[t0]
+                  rack b: b2[] b3[]
+                  moving t0 -> b3";
+    check(moving, &Request::default(), &[], expect![""]);
+    check(
+        moving,
+        &Request::default(),
+        &[change("t", &[0, 1], &[1, 2])],
+        expect![[r#"
+            t-0: broker 1 gets leadership, but the partition is being reassigned already
+            t-0: the replica on broker 0 leaves for another broker than the one that a copy is on its way to
+        "#]],
+    );
+    // A copy that goes nowhere replaces nothing.
+    let lost = moving.replace("b3[]", "b3[] dead");
+    check(&lost, &Request::default(), &[change("t", &[0, 1], &[1, 2])], expect![""]);
+    check(
+        &lost,
+        &Request::default(),
+        &[],
+        expect![[r#"
+            t-0: the offline replica on broker 0 stays, although broker 2 could take it
+        "#]],
+    );
+}
+
+#[test]
 fn bytes_add_up() {
     let wrong = Change { megabytes: 20.0, disk_megabytes: 1.0, ..change("t", &[0, 1], &[2, 1]) };
     check(
@@ -419,4 +444,21 @@ fn a_replica_changes_disks_once() {
         t-0: disk `d2` of broker 0 is the second one for the same replica
     "#]]
     .assert_eq(&findings(&picture, &request, vec![twice]));
+}
+
+#[test]
+fn removed_disks_end_empty() {
+    let picture = Picture::parse("rack a: b0[t0* u0*]\ndisks b0: 100 100\non t0@b0: 0\non u0@b0: 1");
+    let removal = Operation::RemoveDisks(BTreeSet::from([(BrokerId(0), "d0".to_owned())]));
+    let request = Request { operation: removal, ..Request::default() };
+    let disks = vec![DiskChange { broker: BrokerId(0), from: "d0".to_owned(), to: "d1".to_owned() }];
+    let left = Change { disks, disk_megabytes: 10.0, ..change("t", &[0], &[0]) };
+    assert_eq!(findings(&picture, &request, vec![left]), "");
+    expect![[r#"
+        t-0: disk `d0` of broker 0 is to be removed and keeps the replica
+    "#]]
+    .assert_eq(&findings(&picture, &request, Vec::new()));
+    // A budget may not be enough for it.
+    let budget = Budget { moves: Some(0), megabytes: None };
+    assert_eq!(findings(&picture, &Request { budget, ..request }, Vec::new()), "");
 }

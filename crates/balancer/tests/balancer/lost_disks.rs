@@ -33,6 +33,19 @@ fn what_a_broker_can_carry_is_what_serves_and_is_told_again_as_it_was_told() {
     assert_eq!([0, 1, 2, 3].map(told), [300_000.0; 4]);
 }
 
+/// It is as good as dead, for the plan and for the checker alike.
+#[test]
+fn a_new_broker_that_has_lost_all_its_disks_keeps_nobody_from_getting_replicas() {
+    check(
+        "rack a: b0[t0* t1* t2* t3*] b1[] b2[] new\ndisks b2: 100!",
+        &[Goal::ReplicaDistribution],
+        expect![[r#"
+            t0: b0 -> b1: leader b0 -> b1
+            ReplicaDistributionGoal fixed
+        "#]],
+    );
+}
+
 #[test]
 fn the_disks_that_are_left_are_not_overfilled() {
     check(

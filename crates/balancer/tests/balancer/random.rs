@@ -1,12 +1,13 @@
 //! Small random clusters with random requests, printed as pictures when something fails.
 //!
 //! Brokers hold equal or very unequal numbers of replicas. In half of the clusters all replicas of a partition weigh the
-//! same, as they nearly do in Kafka, in the others each has loads of its own, as in the clusters of the benchmarks.
+//! same, as they nearly do in Kafka, in the others each has loads of its own, as in the clusters of the benchmarks. In a third
+//! of them brokers' disks are told apart.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerState, Load, Resource};
+use evenkeel_balancer::cluster::{BrokerId, BrokerSpec, BrokerState, DiskSpec, DiskState, Load, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
@@ -38,6 +39,16 @@ impl fmt::Debug for Case {
         for (id, broker) in &self.picture.brokers {
             let [cpu, nw_in, nw_out, disk] = broker.capacity;
             writeln!(f, "capacity b{id}: {cpu} {nw_in} {nw_out} {disk}")?;
+            if !broker.disks.is_empty() {
+                let mark = |state| ["", "!", "-"][state as usize];
+                let disk = |disk: &DiskSpec| format!("{}{}", disk.capacity, mark(disk.state));
+                writeln!(f, "disks b{id}: {}", broker.disks.iter().map(disk).collect::<Vec<_>>().join(" "))?;
+            }
+        }
+        for (name, partition) in &self.picture.partitions {
+            for (broker, disk) in &partition.disks {
+                writeln!(f, "on {}@b{broker}: {disk}", short(name))?;
+            }
         }
         for (name, to) in &self.picture.moving {
             writeln!(f, "moving {} -> b{to}", short(name))?;
@@ -163,8 +174,8 @@ fn goals() -> impl Strategy<Value = Vec<Goal>> {
 fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
     // All brokers hold about as much, or some of them most: then there is more to do.
     let popular = prop_oneof![1 => Just(7), 1 => 1..=4i32];
-    let shape = (3..=7i32, 1..=4usize, 1..=3usize, popular, any::<bool>());
-    shape.prop_flat_map(move |(brokers, racks, hosts, popular, differ)| {
+    let shape = (3..=7i32, 1..=4usize, 1..=3usize, popular, any::<bool>(), 0..3u8);
+    shape.prop_flat_map(move |(brokers, racks, hosts, popular, differ, disks)| {
         (
             prop::collection::vec(broker(racks, troubled), brokers as usize),
             prop::collection::vec(partition(brokers, popular, differ, troubled), 1..=20),
@@ -173,15 +184,25 @@ fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
             .prop_map(move |(mut brokers, partitions, moving)| {
                 // Somebody must live.
                 brokers[0].state = BrokerState::Alive;
+                brokers[0].disks[0].state = DiskState::Alive;
                 let mut picture = Picture { weights: WEIGHTS, ..Picture::default() };
                 for (id, mut broker) in brokers.into_iter().enumerate() {
                     broker.id = BrokerId(id as i32);
                     // One time in three brokers of a rack share two hosts.
                     let shares = hosts == 3;
                     broker.host = if shares { format!("{}{}", broker.rack, id % 2) } else { format!("b{id}") };
+                    if disks != 0 {
+                        broker.disks.clear();
+                    }
                     picture.brokers.insert(id as i32, broker);
                 }
-                for (topic, partition) in partitions {
+                for (topic, mut partition) in partitions {
+                    let shelves = |broker: &i32| picture.brokers[broker].disks.len();
+                    // Any disk will do, as long as it is not always the first.
+                    let on = |broker: &i32| {
+                        (shelves(broker) > 0).then(|| (*broker, picture.partitions.len() % shelves(broker)))
+                    };
+                    partition.disks = partition.brokers.iter().filter_map(on).collect();
                     let number = picture.partitions.keys().filter(|(other, _)| other == topic).count() as i32;
                     picture.partitions.insert(Name::from((topic.to_owned(), number)), partition);
                 }
@@ -200,7 +221,7 @@ fn picture(troubled: bool) -> impl Strategy<Value = Picture> {
     })
 }
 
-fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balancer::cluster::BrokerSpec> {
+fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = BrokerSpec> {
     let trouble = prop_oneof![
         6 => Just(BrokerState::Alive),
         1 => Just(BrokerState::New),
@@ -213,14 +234,31 @@ fn broker(racks: usize, troubled: bool) -> impl Strategy<Value = evenkeel_balanc
         [800.0, 2_000.0, 2_000.0, 2_000.0],
         [60.0, 400.0, 400.0, 300.0],
     ]);
-    (0..racks, trouble, capacity).prop_map(move |(rack, state, capacity)| evenkeel_balancer::cluster::BrokerSpec {
-        id: BrokerId(0),
-        rack: ["p", "q", "r", "s"][rack].to_owned(),
-        host: String::new(),
-        state: if troubled { state } else { BrokerState::Alive },
-        capacity,
-        disks: Vec::new(),
+    let disk = prop_oneof![12 => Just(DiskState::Alive), 1 => Just(DiskState::Dead), 1 => Just(DiskState::Removed)];
+    let disks = prop::collection::vec(disk, 1..=3);
+    (0..racks, trouble, capacity, disks).prop_map(move |(rack, state, capacity, disks)| {
+        let share = capacity[Resource::Disk as usize] / disks.len() as f64;
+        let disk = |(place, state): (usize, DiskState)| DiskSpec {
+            name: format!("d{place}"),
+            capacity: share,
+            state: if troubled { state } else { DiskState::Alive },
+        };
+        BrokerSpec {
+            id: BrokerId(0),
+            rack: ["p", "q", "r", "s"][rack].to_owned(),
+            host: String::new(),
+            state: if troubled { state } else { BrokerState::Alive },
+            capacity,
+            disks: disks.into_iter().enumerate().map(disk).collect(),
+        }
     })
+}
+
+/// All disks serve.
+pub(crate) fn mend_disks(picture: &mut Picture) {
+    for disk in picture.brokers.values_mut().flat_map(|broker| &mut broker.disks) {
+        disk.state = DiskState::Alive;
+    }
 }
 
 /// On any of the brokers, three times in four on the `popular` ones first of all.

@@ -1,20 +1,13 @@
 //! Where several restrictions meet, and where one of them meets what is there already.
 
-use std::collections::BTreeSet;
-
-use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request};
 use evenkeel_balancer::planner::Status;
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
 
-use crate::check::{check, check_request, check_with, inspected};
+use crate::check::{check, check_request, check_with, ids, inspected, strict_about_topics};
 use crate::picture::Picture;
-
-fn ids(ids: &[i32]) -> BTreeSet<BrokerId> {
-    ids.iter().copied().map(BrokerId).collect()
-}
 
 /// 0 → 2 is allowed and enough, though rack c takes nothing.
 #[test]
@@ -86,17 +79,12 @@ fn a_broker_that_gets_nothing_gives_what_the_others_lack() {
 /// Three of a topic on each broker; a third of the twelve is four, give or take none.
 #[test]
 fn a_broker_that_gets_nothing_gives_of_each_topic_what_the_others_lack() {
-    let settings = Settings {
-        topic_replica_count_balance_threshold: 1.0,
-        topic_replica_count_balance_min_gap: 0,
-        ..Settings::default()
-    };
     let request =
         Request { excluded_for_replica_moves: ids(&[3]), ..Request::rebalance(&[Goal::TopicReplicaDistribution]) };
     check_with(
         "rack a: b0[t0* t1* t2*] b1[t3* t4* t5*] b2[t6* t7* t8*] b3[t9* t10* t11*]",
         &request,
-        &settings,
+        &strict_about_topics(1.0),
         expect![[r#"
             t10: b3 -> b1: leader b3 -> b1
             t11: b3 -> b2: leader b3 -> b2
@@ -128,31 +116,27 @@ fn named_destinations_exchange_though_others_are_new() {
 /// Three copies of `t` are on their way to b1: with those it has its share of the topic.
 #[test]
 fn copies_on_their_way_count_for_their_topic_where_they_go() {
-    let settings = Settings {
-        topic_replica_count_balance_threshold: 1.0,
-        topic_replica_count_balance_min_gap: 0,
-        ..Settings::default()
-    };
     let moving = "rack a: b0[t0* t1* t2* t3* t4* t5*] b1[]\nmoving t0 -> b1\nmoving t1 -> b1\nmoving t2 -> b1";
     check_with(
         moving,
         &Request::rebalance(&[Goal::TopicReplicaDistribution]),
-        &settings,
+        &strict_about_topics(1.0),
         expect![[r#"
         TopicReplicaDistributionGoal violated
     "#]],
     );
 }
 
-/// A copy of `t0` is on its way into rack b, so the offline one goes to rack c.
+/// A copy of `t0` is on its way into rack b, so the two that are offline go to racks c and d.
 #[test]
 fn an_offline_replica_stays_out_of_a_rack_that_a_copy_is_on_its_way_into() {
-    let picture = "rack a: b0[t0*] b1[t0!]\nrack b: b2[] b3[]\nrack c: b4[u0* u1* u2*]\nmoving t0 -> b2";
+    let picture =
+        "rack a: b0[t0*] b1[t0!] b5[t0!]\nrack b: b2[] b3[]\nrack c: b4[u0* u1* u2*]\nrack d: b6[]\nmoving t0 -> b2";
     check(
         picture,
         &[Goal::RackAware],
         expect![[r#"
-            t0: b1 -> b4
+            t0: b1 b5 -> b4 b6
         "#]],
     );
     // Unless there is no other.
@@ -160,7 +144,7 @@ fn an_offline_replica_stays_out_of_a_rack_that_a_copy_is_on_its_way_into() {
         &picture.replace("\nrack c: b4[u0* u1* u2*]", ""),
         &[Goal::RackAware],
         expect![[r#"
-            t0: b1 -> b3
+            t0: b1 b5 -> b6 b3
         "#]],
     );
 }

@@ -8,7 +8,7 @@ use evenkeel_balancer::options::{Operation, Request, TopicPattern};
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
 
-use crate::check::{check, check_request, check_with};
+use crate::check::{check, check_request, check_with, strict_about_topics};
 
 #[test]
 fn replica_counts_lie_in_a_band_of_whole_numbers() {
@@ -224,11 +224,7 @@ fn topics_are_spread_within_their_gaps() {
     "#]],
     );
     // ... but with a threshold of 1.2 and no gaps from floor(1.64) = 1 to ceil(2.36) = 3.
-    let strict = Settings {
-        topic_replica_count_balance_threshold: 1.2,
-        topic_replica_count_balance_min_gap: 0,
-        ..Settings::default()
-    };
+    let strict = strict_about_topics(1.2);
     check_with(
         "rack a: b0[t0* t1* t2* t3*] b1[]",
         &Request::rebalance(&goal),
@@ -252,12 +248,7 @@ fn topics_are_spread_within_their_gaps() {
 
 #[test]
 fn topics_change_places_where_counts_are_full() {
-    let strict = Settings {
-        topic_replica_count_balance_threshold: 1.2,
-        topic_replica_count_balance_min_gap: 0,
-        max_replicas_per_broker: 4,
-        ..Settings::default()
-    };
+    let strict = Settings { max_replicas_per_broker: 4, ..strict_about_topics(1.2) };
     let goals = [Goal::ReplicaCapacity, Goal::TopicReplicaDistribution];
     let sorted = "rack a: b0[t0* t1* t2* t3*] b1[u0* u1* u2* u3*]";
     check_with(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Quoted;
-use crate::words::{Words, cut, decode};
+use crate::words::{Words, cut, decode, is_plain};
 use crate::{MAGIC, Problem, TOTALS, VERSION};
 
 /// Totals that every header has ...
@@ -46,6 +46,10 @@ impl Header {
             let count = value.parse().map_err(|_| wrong("a whole number"))?;
             self.announced[index].replace(count).is_some()
         } else {
+            // What could not be written again is not taken either.
+            if !is_plain(key) {
+                return Err(wrong("key=value, the key neither `-` nor with % or a control character in it"));
+            }
             let value = decode(value).ok_or_else(|| wrong("key=value"))?;
             self.notes.insert(key.to_owned(), value.into_owned()).is_some()
         };
