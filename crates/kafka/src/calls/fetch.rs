@@ -22,13 +22,18 @@ pub struct FetchLimits {
     pub partition_bytes: i32,
     /// At most this much from one broker, and at least one batch.
     pub total_bytes: i32,
+    /// At most this much from all brokers together, and at least one batch from each: a topic may have hundreds of
+    /// leaders.
+    pub together_bytes: i32,
     /// How long a broker may wait for something to come.
     pub wait: Duration,
 }
 
 impl Default for FetchLimits {
     fn default() -> Self {
-        Self { partition_bytes: 1024 * 1024, total_bytes: 16 * 1024 * 1024, wait: Duration::from_millis(500) }
+        const MIB: i32 = 1024 * 1024;
+        let wait = Duration::from_millis(500);
+        Self { partition_bytes: MIB, total_bytes: 16 * MIB, together_bytes: 64 * MIB, wait }
     }
 }
 
@@ -48,6 +53,16 @@ pub struct Fetched {
     pub aborted: Vec<(i64, i64)>,
 }
 
+impl Fetched {
+    /// Behind the last record that a reader of this kind may see.
+    pub fn readable_to(&self, isolation: Isolation) -> i64 {
+        match isolation {
+            Isolation::Committed => self.last_stable_offset,
+            Isolation::Uncommitted => self.high_watermark,
+        }
+    }
+}
+
 impl Client {
     /// Reads from these offsets on.
     pub async fn fetch(
@@ -59,7 +74,8 @@ impl Client {
         // A broker that waits as long as we do would always seem silent.
         let wait = limits.wait.min(self.settings().request_patience / 2);
         let wait = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-        let request = |_, some: &[(&TopicPartition, &i64)]| {
+        let request = |_, some: &[(&TopicPartition, &i64)], sharing: usize| {
+            let share = limits.together_bytes / i32::try_from(sharing).unwrap_or(i32::MAX).max(1);
             let topics = by_topic(some.iter().map(|(partition, offset)| {
                 let asked = FetchPartition::default()
                     .with_partition(partition.partition)
@@ -74,7 +90,7 @@ impl Client {
                 .with_replica_id(messages::BrokerId(-1))
                 .with_max_wait_ms(wait)
                 .with_min_bytes(1)
-                .with_max_bytes(limits.total_bytes)
+                .with_max_bytes(limits.total_bytes.min(share).max(1))
                 .with_isolation_level(isolation.to_wire())
                 .with_topics(topics.collect())
         };

@@ -49,7 +49,7 @@ impl Client {
         places: &BTreeMap<TopicPartition, Place>,
         isolation: Isolation,
     ) -> Result<Answers<Option<i64>>, Error> {
-        let request = |_, some: &[(&TopicPartition, &Place)]| {
+        let request = |_, some: &[(&TopicPartition, &Place)], _| {
             let topics = by_topic(some.iter().map(|(partition, place)| {
                 let timestamp = match place {
                     Place::Latest => -1,

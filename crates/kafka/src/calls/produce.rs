@@ -41,7 +41,7 @@ impl Client {
             Writing::Transactional(id) => Some(TransactionalId(text(id))),
             _ => None,
         };
-        let request = |_, some: &[(&TopicPartition, &Bytes)]| {
+        let request = |_, some: &[(&TopicPartition, &Bytes)], _| {
             let topics = by_topic(some.iter().map(|(partition, batch)| {
                 let index = partition.partition;
                 let data = PartitionProduceData::default().with_index(index).with_records(Some((*batch).clone()));

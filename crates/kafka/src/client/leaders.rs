@@ -26,15 +26,15 @@ const TOPICS_AT_ONCE: usize = 500;
 const LEADERS_AT_ONCE: usize = 16;
 
 impl Client {
-    /// Asks each partition's leader. `request` builds a request for some of the partitions, `split`
-    /// takes an answer apart. A partition that the answer leaves out counts as timed out, and so does one of a
+    /// Asks each partition's leader. `request` builds a request for some of the partitions, knowing how many such requests
+    /// share the memory that answers take; `split` takes an answer apart. A partition that the answer leaves out counts as timed out, and so does one of a
     /// request whose answer was lost and that may not be repeated.
     pub(crate) async fn ask_leaders<Q: Request, In: Weight, Out>(
         &self,
         operation: &'static str,
         effect: Effect,
         work: &BTreeMap<TopicPartition, In>,
-        request: impl Fn(i16, &[(&TopicPartition, &In)]) -> Q,
+        request: impl Fn(i16, &[(&TopicPartition, &In)], usize) -> Q,
         split: impl Fn(Q::Response) -> Answers<Out>,
     ) -> Result<Answers<Out>, Error> {
         let until = self.deadline();
@@ -44,6 +44,7 @@ impl Client {
         let mut lost = None;
         let mut open: BTreeSet<&TopicPartition> = work.keys().collect();
         let mut failures = 0;
+        let mut sharing = 0;
         loop {
             let Leaders { by_leader, leaderless, unasked } = self.by_leader(&open, until).await?;
             lost = unasked.or(lost);
@@ -55,11 +56,13 @@ impl Client {
                     pieces.into_iter().map(move |piece| (leader, piece))
                 })
                 .collect();
+            // A later round is for what failed in this one, and gets no more for each than this one did.
+            sharing = pieces.len().max(sharing);
             let (request, split) = (&request, &split);
             let asking = pieces.into_iter().map(|(leader, partitions): (BrokerId, Vec<&TopicPartition>)| async move {
                 let some: Vec<_> = partitions.iter().map(|partition| (*partition, &work[*partition])).collect();
                 let call = Call { operation, to: To::Broker(leader), effect };
-                let answer = self.ask_once::<Q>(call, until, |version| request(version, &some)).await;
+                let answer = self.ask_once::<Q>(call, until, |version| request(version, &some, sharing)).await;
                 (partitions, answer)
             });
             let asking: Vec<_> = asking.collect();

@@ -1,6 +1,7 @@
 //! Routing and repetition, against peers that the test plays, under paused time.
 
 mod lost;
+mod shares;
 
 use std::{
     collections::BTreeMap,

@@ -3,10 +3,11 @@
 //!
 //! What a fetch brought is kept closed and opened batch by batch, so that a position moves only with the records that
 //! are handed out, and so that what is open takes no more memory than one batch beyond [`HELD_AT_ONCE`]. What is closed
-//! comes on top of that: up to [`FetchLimits::total_bytes`] from each leader, or a single batch if that is larger.
+//! comes on top of that: up to [`FetchLimits::together_bytes`] from all leaders, or a single batch from each if that is
+//! more. Partitions for which nothing was left are asked for alone next time, so that none waits for the end of another.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::unread::{Trouble, Unread};
 use crate::{
     calls::{
-        fetch::FetchLimits,
+        fetch::{FetchLimits, Fetched},
         offsets::{Isolation, Place},
         topics::Which,
     },
@@ -101,6 +102,8 @@ pub struct TopicReader {
     looked: Instant,
     /// What was fetched and not handed out yet. Positions do not count it.
     unread: VecDeque<Unread>,
+    /// Partitions that have something to read, and got nothing of the last fetch.
+    passed_over: BTreeSet<TopicPartition>,
 }
 
 impl TopicReader {
@@ -144,6 +147,7 @@ impl TopicReader {
             gaps: BTreeMap::new(),
             looked: Instant::now(),
             unread: VecDeque::new(),
+            passed_over: BTreeSet::new(),
         };
         loop {
             let found = reader.find_partitions(start).await;
@@ -251,13 +255,24 @@ impl TopicReader {
             if open.is_empty() && self.until == Until::End {
                 return Ok(None);
             }
-            for (partition, answer) in self.client.fetch(&open, self.isolation, self.limits).await? {
+            let answers = self.client.fetch(&open, self.isolation, self.limits).await?;
+            self.passed_over.clear();
+            for (partition, answer) in answers {
                 let (from, end) = (open.get(&partition).copied().unwrap_or(0), self.end_of(&partition));
                 self.gaps.remove(&partition.partition);
+                let has_more =
+                    |fetched: &Fetched| fetched.batches.is_empty() && from < fetched.readable_to(self.isolation);
+                if answer.as_ref().is_ok_and(has_more) {
+                    self.passed_over.insert(partition.clone());
+                }
                 self.unread.push_back(match answer {
                     Ok(fetched) => Unread::new(partition, fetched, self.isolation, from, end),
                     Err(refusal) => Unread::refused(partition, refusal),
                 });
+            }
+            if self.passed_over.len() == open.len() {
+                // Nobody got anything, so it is not for others that they had to wait.
+                self.passed_over.clear();
             }
             has_fetched = true;
         }
@@ -271,17 +286,18 @@ impl TopicReader {
         }
     }
 
+    /// What to ask for next: those that were passed over, else all that are not at their end.
     fn open_partitions(&self) -> BTreeMap<TopicPartition, i64> {
         let is_open = |partition: &TopicPartition, offset: i64| match self.until {
             Until::Forever => true,
             // What was left out once is left out to the end, so that there is one.
             Until::End => offset < self.end_of(partition) && !self.gaps.contains_key(&partition.partition),
         };
-        let positions = self.positions.iter();
-        positions
-            .filter(|(partition, offset)| is_open(partition, **offset))
-            .map(|(partition, offset)| (partition.clone(), *offset))
-            .collect()
+        let open = self.positions.iter().filter(|(partition, offset)| is_open(partition, **offset));
+        let open = open.map(|(partition, offset)| (partition.clone(), *offset));
+        let (passed_over, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            open.partition(|(partition, _)| self.passed_over.contains(partition));
+        if passed_over.is_empty() { others } else { passed_over }
     }
 
     /// Opens what was fetched until enough is in memory or something needs to be done about a partition.

@@ -66,6 +66,8 @@ struct Logs {
     rooms: Vec<i32>,
     /// Whether all batches fit an answer.
     roomy: bool,
+    /// Whether an answer has room for one partition only.
+    scarce: bool,
     /// What fetches of the second partition are refused with, and how often.
     unreadable: (i16, usize),
 }
@@ -178,6 +180,7 @@ impl Logs {
 
     fn fetch(&mut self, request: &RawRequest) -> Reply {
         let asked: FetchRequest = request.decode(Limits::KNOWN_PEER).unwrap();
+        let mut is_full = false;
         let partitions = asked.topics[0].partitions.iter().map(|partition| {
             let index = partition.partition as usize;
             let cramped = partition.partition_max_bytes < self.cramped;
@@ -194,6 +197,10 @@ impl Logs {
                 let whole = self.roomy || position == 0 && !cramped;
                 bytes.extend_from_slice(if whole { batch } else { &batch[..batch.len() / 2] });
             }
+            if is_full {
+                bytes.clear();
+            }
+            is_full |= self.scarce && !bytes.is_empty();
             let there = self.start[index]..=self.end(index);
             let code = match &mut self.unreadable {
                 (code, times) if index == 1 && *times > 0 => {
@@ -206,6 +213,7 @@ impl Logs {
             PartitionData::default()
                 .with_partition_index(partition.partition)
                 .with_high_watermark(self.end(index))
+                .with_last_stable_offset(self.end(index))
                 .with_records(Some(if code == 0 { bytes.freeze() } else { Bytes::new() }))
                 .with_error_code(code)
         });

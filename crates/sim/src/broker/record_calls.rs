@@ -16,7 +16,7 @@ use kafka_protocol::messages::{
 
 use super::convert::{broker, outcome, partition, topic, topic_id};
 use super::{Call, Reply};
-use crate::cluster::{Cluster, FetchRequest as Wanted, Isolation, OffsetQuery};
+use crate::cluster::{Cluster, FetchRequest as Wanted, Isolation, OffsetQuery, Term};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, Millis, TopicPartition};
 
@@ -37,9 +37,20 @@ pub struct Pending {
 #[derive(Debug)]
 enum Awaited {
     /// All replicas in sync have these records.
-    Acknowledged { response: ProduceResponse, ends: Vec<(usize, usize, TopicPartition, i64)> },
+    Acknowledged { response: ProduceResponse, waiting: Vec<Unacknowledged> },
     /// There is something to read.
     Records(FetchRequest),
+}
+
+/// Records of which it is not known yet whether they are everywhere.
+#[derive(Debug)]
+struct Unacknowledged {
+    /// Where in the answer they stand: topic and partition.
+    place: (usize, usize),
+    partition: TopicPartition,
+    /// What was written under one leader may be gone when the same one leads again.
+    term: Term,
+    end: i64,
 }
 
 impl Pending {
@@ -47,22 +58,22 @@ impl Pending {
     pub fn try_answer(&mut self, cluster: &Cluster, time_is_up: bool) -> Option<Reply> {
         let (version, correlation) = (self.version, self.correlation);
         let frame = match &mut self.awaited {
-            Awaited::Acknowledged { response, ends } => {
-                ends.retain(|(topic, partition, tp, end)| {
-                    let leads =
-                        cluster.registration(&tp.topic, tp.partition).is_some_and(|it| it.leader == Some(self.me));
-                    let code = match cluster.high_watermark(tp) {
-                        Some(high_watermark) if leads && high_watermark >= *end => return false,
+            Awaited::Acknowledged { response, waiting } => {
+                waiting.retain(|it| {
+                    let leads = cluster.term(&it.partition) == Some(it.term);
+                    let code = match cluster.high_watermark(&it.partition) {
+                        Some(high_watermark) if leads && high_watermark >= it.end => return false,
                         Some(_) if leads && time_is_up => Code::RequestTimedOut,
                         Some(_) if leads => return true,
                         _ => Code::NotLeaderOrFollower,
                     };
-                    let answer = &mut response.responses[*topic].partition_responses[*partition];
+                    let (topic, partition) = it.place;
+                    let answer = &mut response.responses[topic].partition_responses[partition];
                     answer.error_code = code.number();
                     answer.base_offset = -1;
                     false
                 });
-                if !ends.is_empty() {
+                if !waiting.is_empty() {
                     return None;
                 }
                 encode_response(response, version, correlation)
@@ -84,7 +95,7 @@ impl Call<'_> {
         let request: ProduceRequest = self.decode()?;
         let transactional_id = request.transactional_id.as_ref().map(|id| id.to_string());
         let bad_acks = !matches!(request.acks, -1..=1);
-        let mut ends = Vec::new();
+        let mut waiting = Vec::new();
         let mut responses = Vec::new();
         for (topic_at, data) in request.topic_data.iter().enumerate() {
             let mut partitions = Vec::new();
@@ -105,7 +116,8 @@ impl Call<'_> {
                     answer = answer.with_base_offset(appended.base_offset).with_log_append_time_ms(-1);
                     answer = answer.with_log_start_offset(appended.log_start_offset);
                     if request.acks == -1 {
-                        ends.push((topic_at, partition_at, tp, appended.end_offset));
+                        let (term, end) = (appended.term, appended.end_offset);
+                        waiting.push(Unacknowledged { place: (topic_at, partition_at), partition: tp, term, end });
                     }
                 }
                 partitions.push(answer);
@@ -120,7 +132,7 @@ impl Call<'_> {
             return Ok(if failed { Reply::Close(None) } else { Reply::Silence });
         }
         let response = ProduceResponse::default().with_responses(responses);
-        self.wait(Millis::from(request.timeout_ms), Awaited::Acknowledged { response, ends })
+        self.wait(Millis::from(request.timeout_ms), Awaited::Acknowledged { response, waiting })
     }
 
     pub(super) fn fetch(&mut self) -> Result<Reply, MessageError> {

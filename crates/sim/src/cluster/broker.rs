@@ -115,6 +115,8 @@ pub(crate) struct Broker {
     pub(crate) behind: BTreeSet<TopicPartition>,
     /// Replicas here on their way to another directory.
     pub(crate) dir_moves: BTreeSet<TopicPartition>,
+    /// How often one of them set out.
+    pub(crate) dir_moves_begun: u64,
     pub(crate) leader_traffic: Windows,
     pub(crate) follower_traffic: Windows,
     pub(crate) dir_traffic: Windows,
@@ -149,6 +151,7 @@ impl Broker {
             remembered: BTreeMap::new(),
             behind: BTreeSet::new(),
             dir_moves: BTreeSet::new(),
+            dir_moves_begun: 0,
             leader_traffic: Windows::default(),
             follower_traffic: Windows::default(),
             dir_traffic: Windows::default(),

@@ -21,7 +21,7 @@ impl Cluster {
         let Some((name, it)) = self.topics.get_key_value(topic) else { return false };
         let Some(part) = it.partition(partition) else { return false };
         let tp = TopicPartition { topic: name.clone(), partition };
-        let min_isr = it.rules.min_isr.min(part.registration.replicas.len());
+        let min_isr = it.least_in_sync(part);
         let change = Change::of(&part.registration, min_isr, self.options.eligible_leader_replicas);
         let next = how(change).and_then(|change| change.build(|broker| part.may_lead(broker, &self.brokers)));
         match next {
@@ -51,12 +51,16 @@ impl Cluster {
         topic.weights = None;
         let extent = topic.extent(tp.partition, now);
         let (start_offset, end_offset) = (topic.start_offset(tp.partition, now), topic.end_offset(tp.partition, now));
+        let mark = topic.high_watermark(tp.partition, now);
         let Some((history, partition)) = topic.with_history(tp.partition) else { return };
 
         let before = std::mem::replace(&mut partition.registration, next);
         partition.past.retain(|(until, _)| *until >= oldest);
         partition.past.push((now, before.clone()));
         let after = partition.registration.clone();
+        if after.leader != before.leader {
+            partition.led_since = after.leader_epoch;
+        }
 
         for gone in before.replicas.iter().filter(|broker| !after.replicas.contains(broker)) {
             if let Some(at) = partition.replicas.iter().position(|replica| replica.broker == *gone) {
@@ -116,6 +120,7 @@ impl Cluster {
         }
         let led = after.leader.and_then(|leader| self.brokers.get(&leader)).is_some_and(|leader| leader.is_running());
         partition.tape.set_silent(!led, history, now);
+        topic.hold_mark(tp.partition, mark, now);
     }
 
     /// The replica on `broker` stops following: its process, link or disk is gone.

@@ -339,9 +339,13 @@ impl Cluster {
     }
 
     pub(super) fn set_topic_configs(&mut self, name: &str, configs: BTreeMap<String, String>, rules: Rules) {
+        let now = self.now;
         self.changing_shares(name, |topic| {
+            let count = topic.partitions.len() as i32;
+            let marks: Vec<i64> = (0..count).map(|number| topic.high_watermark(number, now)).collect();
             topic.configs = configs;
             topic.rules = rules;
+            (0..).zip(marks).for_each(|(number, mark)| topic.hold_mark(number, mark, now));
         });
     }
 

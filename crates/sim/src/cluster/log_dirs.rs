@@ -131,8 +131,15 @@ impl Cluster {
             replica.future = Some(Future { dir, position: start });
             it.dirs[dir].logs += 1;
             it.dir_moves.insert(tp.clone());
+            it.dir_moves_begun += 1;
         }
         Ok(())
+    }
+
+    /// How often a replica of a broker was sent to another of its directories: one that is sent there once more while it
+    /// is on its way does not set out again.
+    pub fn dir_moves_begun(&self, broker: BrokerId) -> u64 {
+        self.brokers.get(&broker).map_or(0, |it| it.dir_moves_begun)
     }
 
     /// Bytes used in every directory that holds a log, in one walk over all partitions.

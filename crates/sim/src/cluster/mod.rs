@@ -56,7 +56,7 @@ pub use features::{Feature, FeatureChange};
 pub use load::BrokerLoad;
 pub use log_dirs::{DirView, ReplicaView};
 pub use reassign::{MoveView, Reassignment};
-pub use records::{Appended, FetchRequest, Fetched, Isolation, OffsetQuery};
+pub use records::{Appended, FetchRequest, Fetched, Isolation, OffsetQuery, Term};
 pub use registration::Registration;
 pub use report::Reporter;
 pub use status::{BrokerState, BrokerStatus, CopyStatus, DirStatus, TopicStatus};

@@ -29,10 +29,27 @@ impl Topic {
         (simulated + deleted).min(first).max(deleted_to).min(self.end_offset(number, now))
     }
 
-    /// Records below this offset are on every replica in sync.
+    /// Records below this offset are on every replica in sync, and were so while enough of them were.
     pub(crate) fn high_watermark(&self, number: i32, now: Millis) -> i64 {
         let Some(it) = self.partition(number) else { return 0 };
-        lowest_in_sync(it, self.end_offset(number, now)).max(self.start_offset(number, now))
+        let mark = it.held_mark.unwrap_or_else(|| lowest_in_sync(it, self.end_offset(number, now)));
+        mark.max(self.start_offset(number, now))
+    }
+
+    /// How many replicas must be in sync: never more than there are.
+    pub(crate) fn least_in_sync(&self, partition: &Partition) -> usize {
+        self.rules.min_isr.min(partition.registration.replicas.len())
+    }
+
+    /// To be called when it has changed who is in sync, or how many must be; the high watermark was at `mark` before. It
+    /// stands still while too few are: whoever left may lead again, and does not have what was written since.
+    pub(crate) fn hold_mark(&mut self, number: i32, mark: i64, now: Millis) {
+        let Some(it) = self.partition(number) else { return };
+        let too_few = it.registration.isr.len() < self.least_in_sync(it);
+        let mark = mark.min(self.end_offset(number, now));
+        if let Some(it) = self.partition_mut(number) {
+            it.held_mark = too_few.then_some(mark);
+        }
     }
 
     /// Timestamp and offset of the first record at or after a wall-clock time that was `then`.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Cluster;
 use super::topic::{Partition, Topic};
 use crate::code::{Code, Refusal};
-use crate::ids::{BrokerId, Millis, TopicPartition};
+use crate::ids::{BrokerId, Millis, TopicId, TopicPartition};
 use crate::log::{Aborted, Batch, Log};
 
 /// How soon it is looked again whether retention has made room in memory.
@@ -33,6 +33,17 @@ pub struct Appended {
     pub end_offset: i64,
     /// The first offset of the log.
     pub log_start_offset: i64,
+    /// Under whom it was written.
+    pub term: Term,
+}
+
+/// The time during which one broker leads a partition without a break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// One that was deleted and made again is another.
+    topic: TopicId,
+    leader: Option<BrokerId>,
+    since: i32,
 }
 
 /// What a reader may see.
@@ -132,12 +143,11 @@ impl Cluster {
         records: Bytes,
         all_acks: bool,
     ) -> Result<(Batch, bool), Refusal> {
-        let (Topic { rules, .. }, partition) = self.led_by(asked, tp)?;
-        let in_sync = partition.registration.isr.len();
-        if all_acks && in_sync < rules.min_isr {
+        let (topic, partition) = self.led_by(asked, tp)?;
+        let (rules, in_sync, least) = (&topic.rules, partition.registration.isr.len(), topic.least_in_sync(partition));
+        if all_acks && in_sync < least {
             return Err(Code::NotEnoughReplicas.because(format!(
-                "The size of the current ISR : {in_sync} is insufficient to satisfy the min.isr requirement of {} for partition {tp}",
-                rules.min_isr
+                "The size of the current ISR : {in_sync} is insufficient to satisfy the min.isr requirement of {least} for partition {tp}"
             )));
         }
         let batch = only_batch(records)?;
@@ -160,7 +170,9 @@ impl Cluster {
         let place = topic.next_place(tp.partition, now);
         let base_offset = topic.partition_mut(tp.partition).ok_or_else(unknown)?.log.append(batch, place)?;
         let end_offset = topic.end_offset(tp.partition, now);
-        let appended = Appended { base_offset, end_offset, log_start_offset: topic.start_offset(tp.partition, now) };
+        let term = topic.term(tp.partition).ok_or_else(unknown)?;
+        let log_start_offset = topic.start_offset(tp.partition, now);
+        let appended = Appended { base_offset, end_offset, log_start_offset, term };
         self.count_written(tp, size);
         self.look_at_disks_before(size);
         Ok(appended)
@@ -191,6 +203,11 @@ impl Cluster {
     /// How far all replicas in sync are.
     pub fn high_watermark(&self, tp: &TopicPartition) -> Option<i64> {
         self.lookup(tp).map(|(topic, _)| topic.high_watermark(tp.partition, self.now))
+    }
+
+    /// Who leads a partition, and since when.
+    pub fn term(&self, tp: &TopicPartition) -> Option<Term> {
+        self.topics.get(&tp.topic)?.term(tp.partition)
     }
 
     /// Reads from a partition that `asked` must lead.
@@ -272,6 +289,13 @@ impl Cluster {
             return Err(Code::NotLeaderOrFollower.plain());
         }
         Ok((topic, partition))
+    }
+}
+
+impl Topic {
+    fn term(&self, number: i32) -> Option<Term> {
+        let it = self.partition(number)?;
+        Some(Term { topic: self.id, leader: it.registration.leader, since: it.led_since })
     }
 }
 

@@ -94,6 +94,10 @@ pub(crate) struct Partition {
     pub(crate) replicas: Vec<Replica>,
     pub(crate) log: Log,
     pub(crate) tape: Tape,
+    /// Where the high watermark stands for as long as fewer are in sync than the topic wants.
+    pub(crate) held_mark: Option<i64>,
+    /// The leader epoch in which the present leader was chosen.
+    pub(crate) led_since: i32,
 }
 
 #[derive(Clone, Debug)]

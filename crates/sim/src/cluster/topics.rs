@@ -132,7 +132,7 @@ impl Cluster {
         for (number, partition) in (0..).zip(&mut partitions) {
             partition.tape = Tape::begin(since, new.load.share(number, count), &history);
         }
-        let topic = Topic {
+        let mut topic = Topic {
             name: name.clone(),
             id,
             created_at: self.now,
@@ -142,6 +142,10 @@ impl Cluster {
             history,
             weights: None,
         };
+        for number in 0..count {
+            let mark = topic.high_watermark(number, self.now);
+            topic.hold_mark(number, mark, self.now);
+        }
         self.topics.insert(name, topic);
         if new.load.bytes_in > 0.0 {
             self.look_at_disks_soon();
@@ -194,8 +198,12 @@ impl Cluster {
                 .zip(lists)
                 .map(|(partition, list)| self.new_partition(&TopicPartition { topic: name.clone(), partition }, list))
                 .collect();
+            let now = self.now;
             // Shares change with the count: what has been written stays written.
-            self.changing_shares(&name, |topic| topic.partitions.extend(made));
+            self.changing_shares(&name, |topic| {
+                topic.partitions.extend(made);
+                (present..total).for_each(|number| topic.hold_mark(number, 0, now));
+            });
         }
         Ok(())
     }

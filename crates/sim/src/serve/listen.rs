@@ -100,15 +100,24 @@ impl Listener {
     /// Opens a loopback port for a broker, any free one if `port` is 0, announces it, and serves it for as long as the
     /// runtime lives. A broker that is down drops whoever connects.
     pub async fn open_tcp(&self, broker: BrokerId, port: u16) -> Result<u16, ListenError> {
-        let port = self.bind(broker, port).await?.stay_open();
-        self.announce(broker, "127.0.0.1", port);
+        self.open_on(broker, SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
+    }
+
+    /// The same at an address of its own: whoever plans for the cluster takes brokers at one address for brokers on one
+    /// machine.
+    pub async fn open_on(&self, broker: BrokerId, address: SocketAddr) -> Result<u16, ListenError> {
+        let port = self.bind_on(broker, address).await?.stay_open();
+        self.announce(broker, &address.ip().to_string(), port);
         Ok(port)
     }
 
     /// Opens a loopback port for a broker, any free one if `port` is 0, and serves it until the port is dropped. What
     /// clients are told is another matter: see [`Listener::announce`].
     pub async fn bind(&self, broker: BrokerId, port: u16) -> Result<Port, ListenError> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        self.bind_on(broker, SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
+    }
+
+    async fn bind_on(&self, broker: BrokerId, address: SocketAddr) -> Result<Port, ListenError> {
         let failed = |source| ListenError { broker, address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();

@@ -44,6 +44,22 @@ fn a_move_between_directories_shows_a_future_replica_and_nothing_else() {
 }
 
 #[test]
+fn a_move_between_directories_begins_once_however_often_it_is_asked_for() {
+    let mut cluster = with_partition(3, &[0, 1]);
+    let from = dir_of(&cluster, 0);
+    for _ in 0..3 {
+        cluster.alter_replica_log_dir(BrokerId(0), &t0(), other(&from)).expect("accepted");
+        cluster.tick(100);
+    }
+    cluster.tick(10_000);
+    cluster.alter_replica_log_dir(BrokerId(0), &t0(), other(&from)).expect("it is there");
+    assert_eq!([0, 1].map(|id| cluster.dir_moves_begun(BrokerId(id))), [1, 0]);
+    // Back again is another one.
+    cluster.alter_replica_log_dir(BrokerId(0), &t0(), &from).expect("accepted");
+    assert_eq!(cluster.dir_moves_begun(BrokerId(0)), 2);
+}
+
+#[test]
 fn asking_for_the_present_directory_calls_a_move_off() {
     let mut cluster = with_partition(3, &[0, 1]);
     let from = dir_of(&cluster, 0);

@@ -10,6 +10,7 @@ mod reassignments;
 mod records;
 mod throttles;
 mod views;
+mod written;
 
 use evenkeel_sim::cluster::{BrokerSpec, MoveView, NewTopic, Reassignment, Registration};
 use evenkeel_sim::{BrokerId, Cluster, Code, Options, Refusal, TopicPartition};

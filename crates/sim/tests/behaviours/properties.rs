@@ -6,7 +6,7 @@ use evenkeel_sim::traffic::Load;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Tick(i64),
     Reassign(i32, Vec<i32>),
     Cancel(i32),
@@ -17,9 +17,9 @@ enum Step {
     Unregister(i32),
 }
 
-const BROKERS: i32 = 6;
+pub(crate) const BROKERS: i32 = 6;
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let broker = 0..BROKERS;
     let partition = 0..4;
     let id = (0..BROKERS).prop_map(BrokerId);
@@ -53,37 +53,68 @@ fn live(steps: &[Step], seed: u64) -> Cluster {
     create(&mut cluster, &NewTopic::new("t", 4, 3).loaded(load, 60_000));
     let mut seen: Vec<i64> = Vec::new();
     for step in steps {
-        let tp = |partition: i32| TopicPartition::new("t", partition);
-        match step {
-            Step::Tick(millis) => cluster.tick(*millis),
-            Step::Reassign(partition, target) => {
-                let line = Reassignment { partition: tp(*partition), target: Some(ids(target)) };
-                drop(cluster.alter_reassignments(&[line], true));
-            }
-            Step::Cancel(partition) => {
-                let line = Reassignment { partition: tp(*partition), target: None };
-                drop(cluster.alter_reassignments(&[line], true));
-            }
-            Step::Elect(partition) => drop(cluster.elect_leaders(ElectionKind::Preferred, Some(&[tp(*partition)]))),
-            Step::Dir(id, partition, dir) => {
-                let path = if *dir { "/d1" } else { "/d0" };
-                drop(cluster.alter_replica_log_dir(BrokerId(*id), &tp(*partition), path));
-            }
-            Step::Suffer(fault) => cluster.suffer(fault),
-            Step::Grow => {
-                let count = cluster.describe_topics(BrokerId(0)).first().map_or(0, |it| it.partitions.len());
-                if count < 8 {
-                    drop(cluster.create_partitions("t", count as i32 + 1, None, false));
-                }
-            }
-            Step::Unregister(id) => drop(cluster.unregister_broker(BrokerId(*id))),
-        }
+        happen(&mut cluster, step, &["t"]);
         check(&cluster);
-        let marks: Vec<i64> = (0..).map_while(|n| cluster.high_watermark(&tp(n))).collect();
+        let marks: Vec<i64> = (0..).map_while(|n| cluster.high_watermark(&TopicPartition::new("t", n))).collect();
         assert!(seen.iter().zip(&marks).all(|(before, now)| before <= now), "back in time: {seen:?}, {marks:?}");
         seen = marks;
     }
     cluster
+}
+
+/// Makes one step. What is about partitions is done to each of these topics, where it has such a partition.
+pub(crate) fn happen(cluster: &mut Cluster, step: &Step, topics: &[&str]) {
+    let everywhere = |partition: i32| topics.iter().map(move |topic| TopicPartition::new(*topic, partition));
+    let mut move_all = |partition, target: Option<&Vec<i32>>| {
+        let target = target.map(|target| ids(target));
+        let lines: Vec<_> =
+            everywhere(partition).map(|partition| Reassignment { partition, target: target.clone() }).collect();
+        drop(cluster.alter_reassignments(&lines, true));
+    };
+    match step {
+        Step::Reassign(partition, target) => move_all(*partition, Some(target)),
+        Step::Cancel(partition) => move_all(*partition, None),
+        Step::Tick(millis) => cluster.tick(*millis),
+        Step::Elect(partition) => {
+            let among: Vec<_> = everywhere(*partition).collect();
+            drop(cluster.elect_leaders(ElectionKind::Preferred, Some(&among)));
+        }
+        Step::Dir(id, partition, dir) => {
+            let path = if *dir { "/d1" } else { "/d0" };
+            for tp in everywhere(*partition) {
+                drop(cluster.alter_replica_log_dir(BrokerId(*id), &tp, path));
+            }
+        }
+        Step::Suffer(fault) => cluster.suffer(fault),
+        Step::Grow => {
+            for topic in topics {
+                let count = cluster.partition_count(topic).unwrap_or(0);
+                if count < 8 {
+                    drop(cluster.create_partitions(topic, count + 1, None, false));
+                }
+            }
+        }
+        Step::Unregister(id) => drop(cluster.unregister_broker(BrokerId(*id))),
+    }
+}
+
+/// Mends all that was broken, and gives the cluster the time to heal.
+pub(crate) fn leave_in_peace(cluster: &mut Cluster) {
+    for id in cluster.broker_ids() {
+        for fault in [
+            Fault::MendedDir(id, 0),
+            Fault::MendedDir(id, 1),
+            Fault::MendedLink(id),
+            Fault::SlowLink(id, 1.0),
+            Fault::Return(id),
+        ] {
+            cluster.suffer(&fault);
+        }
+        // One that was unregistered while it ran comes back by a restart only.
+        cluster.stop_broker(id);
+        cluster.start_broker(id);
+    }
+    cluster.tick(600_000);
 }
 
 fn check(cluster: &Cluster) {
@@ -141,21 +172,7 @@ proptest! {
     #[test]
     fn a_cluster_left_in_peace_heals(steps in prop::collection::vec(step(), 1..40), seed in any::<u64>()) {
         let mut cluster = live(&steps, seed);
-        for id in cluster.broker_ids() {
-            for fault in [
-                Fault::MendedDir(id, 0),
-                Fault::MendedDir(id, 1),
-                Fault::MendedLink(id),
-                Fault::SlowLink(id, 1.0),
-                Fault::Return(id),
-            ] {
-                cluster.suffer(&fault);
-            }
-            // One that was unregistered while it ran comes back by a restart only.
-            cluster.stop_broker(id);
-            cluster.start_broker(id);
-        }
-        cluster.tick(600_000);
+        leave_in_peace(&mut cluster);
         for partition in (0..).map_while(|n| cluster.registration("t", n)) {
             let mut expected = partition.replicas.clone();
             let mut isr = partition.isr.clone();

@@ -192,3 +192,21 @@ async fn batches_that_grow_are_not_all_in_memory_at_once() {
     }
     assert!(reader.next().await.unwrap().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_does_not_wait_for_the_end_of_another() {
+    let (memory, logs) = scene();
+    for _ in 0..5 {
+        three(&memory).await;
+    }
+    one_each(&memory).await;
+    logs.lock().unwrap().scarce = true;
+    let mut reader = open(client(&memory, 1), Start::Earliest, Until::End).await.unwrap();
+    let mut read = Vec::new();
+    while let Some(records) = reader.next().await.unwrap() {
+        read.extend(places(&records));
+    }
+    assert_eq!(read.len(), 17);
+    assert_eq!(read.iter().position(|place| *place == (1, 0)), Some(1), "{read:?}");
+    assert!(read.iter().filter(|(partition, _)| *partition == 0).map(|(_, offset)| *offset).eq(0..16), "{read:?}");
+}
