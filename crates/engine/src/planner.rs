@@ -5,6 +5,7 @@
 //! that was approved is the one that runs.
 
 use std::{
+    cell::Cell,
     collections::VecDeque,
     num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -106,10 +107,10 @@ impl Planner {
     {
         // What is wrong with a request is wrong before anything is known.
         wanted(request, &self.shared.settings.goals)?;
+        steps.begin(Step::AggregatingMetrics);
         let ask = self.ask(request, history, &*known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?)?;
         let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
         let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
-        steps.begin(Step::WaitingForClusterModel);
         let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known, steps.clone())).await.clone()?;
         self.keep(&made);
         Ok(made)
@@ -181,17 +182,19 @@ impl Planner {
         let made = tokio::task::spawn_blocking(move || {
             // As long as the model is there, and not as long as somebody waits for what comes of it.
             let _turn = turn;
-            let began = Instant::now();
+            let (began, model) = (Instant::now(), Cell::new(Duration::ZERO));
             let begins = |step: Step| {
                 // The model is the first step.
                 if matches!(step, Step::Optimizing(_)) {
-                    planner.modelled(began.elapsed());
+                    model.set(began.elapsed());
+                    planner.modelled(model.get());
                 }
                 steps.begin(step);
             };
             let mut made = make(ask, endpoint, &known, &shared.capacities, &shared.settings, &begins)?;
             made.took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            tracing::info!(proposal = made.id, changes = made.outcome.plan.changes.len(), ms = made.took, "planned");
+            let (changes, model_ms) = (made.outcome.plan.changes.len(), model.get().as_millis());
+            tracing::info!(proposal = made.id, changes, model_ms, ms = made.took, "planned");
             Ok(Arc::new(made))
         });
         let answer = made.await.unwrap_or_else(|error| {

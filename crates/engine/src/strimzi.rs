@@ -132,7 +132,11 @@ impl Container {
     /// Anew each time: a container that starts again finds what the last one left.
     fn write(&self, path: &str, text: &str) -> Result<(), Unfit> {
         let path = self.root.join(path.trim_start_matches('/'));
-        let written = fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&path);
+        // The mode is one of new files: what is there may be for all to read, and is not written to.
+        let written = match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => fs::File::options().write(true).create_new(true).mode(0o600).open(&path),
+        };
         written.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|source| Unfit::Write { path, source })
     }
 }
@@ -143,6 +147,8 @@ fn read(path: PathBuf) -> Result<String, Unfit> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -160,6 +166,17 @@ mod tests {
             let refused = Container::of(Path::new(path)).unwrap_err().to_string();
             assert!(refused.contains("/opt/cruise-control/cruise_control_run.sh"), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_for_its_owner_alone_whatever_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (container, path) = (Container { root: folder.path().to_owned() }, folder.path().join("key.pem"));
+        fs::write(&path, "for all to read, and longer than what takes its place").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        container.write("/key.pem", "hush").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "hush");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -3,43 +3,52 @@
 //! First over a dozen moves, exhaustively: every call that a life makes from its birth to the end of the run is once
 //! the last one that it sends and once the first one that it does not. Then over some hundred moves, with deaths at
 //! seeded points, life after life. However it went, in the end everything lies as planned, on brokers and in their
-//! directories, each move between brokers was made once,
-//! nothing is held back, and the user task is known to be completed.
+//! directories, each move was made once, between brokers and between directories, nothing is held back, and the user task
+//! is known to be completed.
 
-mod mortal;
 mod stage;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use evenkeel_engine::{
     executor::{
-        Limits, Move, Order,
+        Limits, Move,
         service::{HistoryChange, Start},
     },
-    journal::{Journal, Run},
+    journal::Journal,
     tasks::{Answer, Class, Question, Status, UserTask},
 };
-use evenkeel_kafka::{BrokerId, Client, TopicPartition};
-use mortal::{Death, Fate, Mortal};
-use stage::{DIRS, MB, Stage, changes, comes, moves};
+use evenkeel_kafka::Client;
+use evenkeel_testkit::{
+    mortal::{Death, Fate, Mortal},
+    story::Chance,
+};
+use stage::{DIRS, MB, Stage, changes, comes, moves, mv, run_of};
 use uuid::Uuid;
 
 const TASK: Uuid = Uuid::from_u128(2);
-/// The protocol's number for it.
-const ALTER_REPLICA_LOG_DIRS: i16 = 34;
+/// The protocol's numbers for what changes where replicas lie, how fast they may be copied, and who leads.
+const DEEDS: [i16; 4] = [34, 43, 44, 45];
 
-/// What is wanted, and how often each partition changes while it is done undisturbed.
+/// What is wanted, and what happens while it is done undisturbed.
 struct Plan {
     moves: Vec<Move>,
     limits: Limits,
+    /// How often each partition changes.
     epochs: Vec<i32>,
+    /// How often a replica has set out for another directory then, by broker.
+    between_dirs: Vec<u64>,
     calls: Vec<i16>,
 }
 
 impl Plan {
     async fn new(moves: Vec<Move>, limits: Limits) -> Plan {
-        let mut plan = Plan { moves, limits, epochs: Vec::new(), calls: Vec::new() };
+        let mut plan = Plan { moves, limits, epochs: Vec::new(), between_dirs: Vec::new(), calls: Vec::new() };
         let stage = plan.stage();
+        // Some had to be put where they are to leave from.
+        plan.between_dirs = between_dirs(&stage);
+        let leaving = plan.moves.iter().flat_map(|mv| &mv.dirs).filter(|dir| dir.from.is_some());
+        leaving.for_each(|dir| plan.between_dirs[dir.broker.0 as usize] += 1);
         let fate = Fate::of(Death::Never);
         plan.live(&stage, &fate).await;
         plan.epochs = epochs(&stage);
@@ -53,13 +62,8 @@ impl Plan {
     }
 
     fn start(&self) -> Start {
-        let order = Order {
-            limits: self.limits.clone(),
-            throttle: Some(50 * MB),
-            ..Order::of(self.moves.clone(), (0..4).map(BrokerId).collect())
-        };
-        let reason = "a test".to_owned();
-        let run = Run { id: Uuid::from_u128(1), task: Some(TASK), reason, proposal: "p".to_owned(), order };
+        let mut run = run_of(self.moves.clone());
+        (run.task, run.order.limits, run.order.throttle) = (Some(TASK), self.limits.clone(), Some(50 * MB));
         let question =
             Question { method: "POST".to_owned(), endpoint: "rebalance".to_owned(), parameters: BTreeSet::new() };
         let answer = Answer { code: 200, body: "{}".to_owned() };
@@ -101,6 +105,7 @@ impl Plan {
     async fn check(&self, stage: &Stage, what: &str) {
         stage.assert_done(what);
         assert_eq!(epochs(stage), self.epochs, "{what}: something was moved twice");
+        assert_eq!(between_dirs(stage), self.between_dirs, "{what}: something was moved twice between directories");
         let (_, left) = Journal::open(stage.client()).await.unwrap();
         assert!(left.run.is_none(), "{what}");
         assert_eq!(left.strange, BTreeSet::new(), "{what}");
@@ -114,13 +119,18 @@ fn epochs(stage: &Stage) -> Vec<i32> {
     stage.registrations().iter().map(|record| record.partition_epoch).collect()
 }
 
+/// How often replicas were sent from one directory to another, broker by broker.
+fn between_dirs(stage: &Stage) -> Vec<u64> {
+    stage.world.look(|cluster| (0..4).map(|id| cluster.dir_moves_begun(evenkeel_sim::BrokerId(id))).collect())
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_engine_may_die_at_any_call() {
     let small = moves().into_iter().map(|mv| Move { bytes: MB, ..mv }).collect();
     let limits = Limits { per_broker: 3, in_cluster: 4, ..Limits::default() };
     let plan = Plan::new(small, limits).await;
     assert!(plan.calls.len() > 50, "{:?}", plan.calls);
-    assert!(plan.calls.contains(&ALTER_REPLICA_LOG_DIRS), "{:?}", plan.calls);
+    assert!(DEEDS.iter().all(|deed| plan.calls.contains(deed)), "{:?}", plan.calls);
     let mut survivors = Vec::new();
     for number in 1..=plan.calls.len() {
         for death in [Death::Before(number), Death::After(number)] {
@@ -140,35 +150,16 @@ async fn an_engine_may_die_at_any_call() {
 /// A hundred and twenty partitions that each leave one of two brokers for one of two others; half of the replicas that
 /// stay change their directory.
 fn many() -> Vec<Move> {
-    let mv = |number: i32| {
+    let leaves = |number: i32| {
         let (old, new, dirs) = match number % 4 {
             0 => ([0, 1], [0, 2], vec![changes(0)]),
             1 => ([1, 0], [3, 0], vec![comes(3, DIRS[1])]),
             2 => ([0, 1], [0, 2], Vec::new()),
             _ => ([1, 0], [3, 0], vec![changes(0)]),
         };
-        Move {
-            partition: TopicPartition::new("orders", number),
-            old: old.map(BrokerId).to_vec(),
-            new: new.map(BrokerId).to_vec(),
-            old_leader: BrokerId(old[0]),
-            dirs,
-            bytes: MB,
-        }
+        Move { dirs, ..mv(number, old, new, MB) }
     };
-    (0..120).map(mv).collect()
-}
-
-/// SplitMix64: the same seed, the same deaths.
-fn dice(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
+    (0..120).map(leaves).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,13 +169,13 @@ async fn of_some_hundred_moves_none_is_lost_or_made_twice_however_often_the_engi
     let plan = Plan::new(many(), limits).await;
     let (mut deaths, mut seed) = (0, 0);
     while deaths < DEATHS {
-        let mut roll = dice(seed);
+        let mut chance = Chance::new(seed);
         let stage = plan.stage();
         let mut story = Vec::new();
         loop {
             // Of the many calls of a life any may be the last; a life that is too long for it comes to its end.
-            let number = 1 + (roll() % (plan.calls.len() as u64 * 5 / 4)) as usize;
-            let death = if roll().is_multiple_of(2) { Death::Before(number) } else { Death::After(number) };
+            let number = 1 + chance.below(plan.calls.len() as u64 * 5 / 4) as usize;
+            let death = if chance.once_in(2) { Death::Before(number) } else { Death::After(number) };
             story.push(death);
             if plan.dying(&stage, death).await {
                 break;

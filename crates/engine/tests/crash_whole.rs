@@ -4,7 +4,6 @@
 //! wanted something asks for it again where it is not known to be under way or done, as an operator would.
 
 mod lives;
-mod mortal;
 mod stage;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -12,8 +11,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use evenkeel_engine::executor::Move;
 use evenkeel_kafka::Client;
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus, request::StopProposalExecution};
+use evenkeel_testkit::mortal::{Death, Fate, Mortal};
 use lives::{Life, PATIENCE, executing, spread};
-use mortal::{Death, Fate, Mortal};
 use stage::{MB, Stage, moves};
 use uuid::Uuid;
 

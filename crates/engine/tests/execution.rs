@@ -12,16 +12,16 @@ use std::{
 use evenkeel_engine::{
     clock::WallClock,
     executor::{
-        Adjustment, Ending, Execution, Kind, Move, Order, Report, Runner, Slowness,
+        Adjustment, Ending, Execution, Kind, Report, Runner, Slowness,
         service::{HistoryChange, NotBegun, Start},
     },
     journal::{Entry, Journal, Run, topic::TOPIC},
 };
-use evenkeel_kafka::{BrokerId, Error, TopicPartition};
+use evenkeel_kafka::{BrokerId, Error};
 use evenkeel_sim::cluster::Fault;
 use tokio::sync::watch;
 
-use stage::{MB, Stage, moves, run};
+use stage::{MB, Stage, moves, mv, run, run_of};
 
 impl Stage {
     /// One life of the engine: what the journal holds is carried on, or else `fresh` is begun.
@@ -239,20 +239,10 @@ async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whateve
 
 #[tokio::test(start_paused = true)]
 async fn a_throttle_is_lifted_from_a_broker_that_is_down_between_the_copying_and_the_end() {
-    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
-    let mv = |number, old, new, bytes| Move {
-        partition: TopicPartition::new("orders", number),
-        old: ids(old),
-        new: ids(new),
-        old_leader: BrokerId(old[0]),
-        dirs: Vec::new(),
-        bytes,
-    };
     let moves = vec![mv(0, [0, 1], [0, 2], 200 * MB), mv(1, [0, 3], [3, 0], MB)];
     let stage = Stage::of(moves.clone(), 2_000);
-    let order = Order { throttle: Some(20 * MB), ..Order::of(moves, (0..4).map(BrokerId).collect()) };
     let executor = stage.executor().await;
-    let start = Start { run: Run { order, ..run() }, task: None, change: HistoryChange::default() };
+    let start = Start { run: run_of(moves), task: None, change: HistoryChange::default() };
     executor.begin(start).await.unwrap();
     tokio::time::sleep(Duration::from_secs(4)).await;
     // It has nothing to do with what is still being copied, and holds up the lead.

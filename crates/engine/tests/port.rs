@@ -14,27 +14,12 @@ use evenkeel_rest::{
     client::{http_service, trusting},
     request,
 };
-use stage::Stage;
+use stage::{Stage, local};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use uuid::Uuid;
-
-fn local() -> Webserver {
-    Webserver {
-        address: "127.0.0.1".to_owned(),
-        port: 0,
-        prefix: "/kafkacruisecontrol".to_owned(),
-        session_path: "/".to_owned(),
-        head_bytes: 8_192,
-        access_log: false,
-        wants_reason: false,
-        tls: None,
-        credentials: None,
-        cors: None,
-    }
-}
 
 fn written(name: &str, content: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("evenkeel-{name}-{}", Uuid::new_v4()));

@@ -30,6 +30,53 @@ fn captured(name: &str) -> Value {
     json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }
 
+/// What a real one wrote where text was asked for.
+fn written(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rest/tests/fixtures/text").join(format!("{name}.txt"));
+    std::fs::read_to_string(&path).unwrap()
+}
+
+/// A text without what is different in each cluster: numbers, names of tasks, reasons, and how wide columns are.
+fn form(text: &str) -> Vec<String> {
+    let plain = |word: &str| {
+        let is_task = word.trim_end_matches(',').parse::<uuid::Uuid>().is_ok();
+        let mut form = String::new();
+        for letter in if is_task { "#".chars() } else { word.chars() } {
+            let is_figure = letter.is_ascii_digit() || letter == '.' && form.ends_with('#');
+            match is_figure {
+                true if form.ends_with('#') => {}
+                true => form.push('#'),
+                false => form.push(letter),
+            }
+        }
+        form.trim_end_matches(',').to_owned()
+    };
+    let line = |line: &str| {
+        let (said, rest) = line.split_once("eason: ").or(line.split_once("eOrResume: ")).unwrap_or((line, ""));
+        let rest = rest.split_once("Z)").map_or(rest, |(_, rest)| rest);
+        [said, rest].concat().split_whitespace().map(plain).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect()
+}
+
+/// The lines that have no figures: headings of tables, and names of lists.
+fn headings(text: &str) -> Vec<String> {
+    form(text).into_iter().filter(|line| !line.is_empty() && !line.contains(['#', '['])).collect()
+}
+
+/// What is answered in the end where text is asked for.
+async fn said(life: &Life, method: &str, path: &str) -> String {
+    let (status, text) = life.answered(method, path).await;
+    assert_eq!(status, 200, "{path}: {text}");
+    text
+}
+
+/// Whether the line of the executor is as a real one's.
+async fn says(life: &Life, fixture: &str) {
+    let text = said(life, "GET", "state?substates=executor").await;
+    assert_eq!(form(&text), form(&written(fixture)), "{fixture}: {text}");
+}
+
 /// All ways to a value, with `#` for ids and times among the keys and `/` for directories; lists that are empty are noted, for of what is in them
 /// nothing is known.
 fn ways(value: &Value, way: &str, all: &mut BTreeSet<String>, empty: &mut BTreeSet<String>) {
@@ -99,6 +146,13 @@ async fn an_idle_engine_answers_as_a_real_one_does() {
     let stage = Stage::new();
     let life = stage.engine();
     life.proposed(&spread()).await;
+    for (fixture, path) in [("load", "load"), ("kafka_cluster_state", "kafka_cluster_state")] {
+        let text = said(&life, "GET", path).await;
+        assert_eq!(headings(&text), headings(&written(fixture)), "{text}");
+    }
+    let limits = "concurrent_partition_movements_per_broker=7&concurrent_intra_broker_partition_movements=3\
+                  &concurrent_leader_movements=50&execution_progress_check_interval_ms=1500";
+    assert_eq!(said(&life, "POST", &format!("admin?{limits}")).await, written("admin-concurrency-idle"));
     let goals = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
     let found = compared(
         &life,
@@ -171,6 +225,20 @@ async fn an_idle_engine_answers_as_a_real_one_does() {
         state-paused-monitor
     "#]]
     .assert_eq(&found);
+    let text = said(&life, "GET", "state?substates=monitor&verbose=true").await;
+    // All windows are one line, and there are more or fewer of them.
+    let all_but_windows = |text: &str| form(text).into_iter().take(4).collect::<Vec<_>>();
+    assert_eq!(all_but_windows(&text), all_but_windows(&written("state-paused-monitor")), "{text}");
+    said(&life, "POST", "resume_sampling").await;
+    // It samples at once, and says why when it waits again.
+    let text = loop {
+        let text = said(&life, "GET", "state?substates=monitor").await;
+        if text.contains("RUNNING(") {
+            break text;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    };
+    assert_eq!(form(&text), form(&written("state-inter-broker-monitor")), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,6 +273,9 @@ async fn an_engine_at_work_answers_as_a_real_one_does() {
         user_tasks
     "#]]
     .assert_eq(&moving);
+    says(&life, "state-inter-broker-executor").await;
+    let text = said(&life, "GET", "state?substates=executor&verbose=true").await;
+    assert_eq!(headings(&text), headings(&written("state-inter-broker-moving-executor-verbose")), "{text}");
 
     // It lasts as long as its throttle cannot be lifted from a broker that says nothing.
     let keeper = stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().leader.unwrap());
@@ -213,6 +284,15 @@ async fn an_engine_at_work_answers_as_a_real_one_does() {
     life.answered("POST", "stop_proposal_execution?json=true").await;
     life.until("it is being stopped", |phase| matches!(phase, Phase::Stopping(_))).await;
     let stopping = answer(&life, "GET", EXECUTOR_VERBOSE).await;
+    says(&life, "state-stopping-executor").await;
+    // Whoever wants another one begun instead waits for it.
+    let another = "rebalance?json=true&dryrun=false&stop_ongoing_execution=true";
+    let waiting = life.answered_first("POST", &format!("{another}&{goals}")).await;
+    assert_eq!(waiting.0, 202, "{}", waiting.1);
+    let waiting: Value = json::from_slice(waiting.1.as_bytes()).unwrap();
+    let captured_waiting = captured("202-stop_ongoing_execution-last");
+    assert_eq!(differences(&waiting, &captured_waiting), "");
+    assert_eq!(steps(&waiting), steps(&captured_waiting));
     stage.world.with(|cluster| cluster.suffer(&Fault::MendedLink(silent)));
     assert_eq!(differences(&stopping, &captured("state-stopping-executor-verbose")), "");
     life.until("it is over", |phase| *phase == Phase::Idle).await;
@@ -240,6 +320,9 @@ async fn what_was_done_to_brokers_is_told_as_a_real_one_does() {
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     life.answered("POST", "demote_broker?json=true&brokerid=0&dryrun=false").await;
     life.until("leaders move", |phase| matches!(phase, Phase::Leadership(_))).await;
+    let text = said(&life, "GET", "state?substates=executor").await;
+    let of_demotion = text.replace(", recentlyRemovedBrokers: [3]", "");
+    assert_eq!(form(&of_demotion), form(&written("state-leader-movement-executor")), "{text}");
     let leading = compared(
         &life,
         &[
@@ -249,6 +332,11 @@ async fn what_was_done_to_brokers_is_told_as_a_real_one_does() {
     )
     .await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;
+    let text = said(&life, "GET", "state?substates=executor").await;
+    assert_eq!(
+        text,
+        "ExecutorState: {state: NO_TASK_IN_PROGRESS, recentlyDemotedBrokers: [0], recentlyRemovedBrokers: [3]}\n"
+    );
     let remembered = compared(
         &life,
         &[
@@ -319,6 +407,7 @@ async fn directories_are_told_of_as_a_real_one_does() {
     .await;
     life.client.ask_and_wait(&between_disks(), lives::PATIENCE, Duration::from_secs(1)).await;
     life.until("directories change", |phase| matches!(phase, Phase::IntraBroker(_))).await;
+    says(&life, "state-intra-broker-executor").await;
     let moving = compared(
         &life,
         &[
@@ -339,6 +428,13 @@ async fn directories_are_told_of_as_a_real_one_does() {
     .assert_eq(&format!("{planned}{moving}"));
 }
 
+/// What a 202 is about, and the steps that it tells of.
+fn steps(progress: &Value) -> (String, Vec<String>) {
+    let one = &progress["progress"][0];
+    let names = one["operationProgress"].as_array().unwrap().iter();
+    (one["operation"].to_string(), names.map(|step| step["step"].to_string()).collect())
+}
+
 /// The same for answers that are no results: they come at once, with this code.
 async fn refused(life: &Life, situations: &[(&str, u16, &str, &str)]) {
     for (fixture, code, method, path) in situations {
@@ -346,6 +442,11 @@ async fn refused(life: &Life, situations: &[(&str, u16, &str, &str)]) {
         assert_eq!(status, *code, "{fixture}: {body}");
         let (ours, theirs) = (json::from_slice(body.as_bytes()).unwrap(), captured(fixture));
         assert_eq!(differences(&ours, &theirs), "", "{fixture}");
+        if *code == 202 {
+            let ((what, so_far), (their_what, all)) = (steps(&ours), steps(&theirs));
+            assert_eq!(form(&what), form(&their_what), "{fixture}");
+            assert!(all.starts_with(&so_far), "{fixture}: {so_far:?}");
+        }
         // What clients match on, up to what is different in each cluster.
         let said = |value: &Value| {
             let text = value["errorMessage"].as_str().unwrap_or_default();
@@ -407,4 +508,28 @@ async fn what_is_no_result_is_told_as_a_real_one_does() {
         &[("error-ongoing-execution-rebalance", 500, "POST", &format!("rebalance?json=true&dryrun=false&{goals}"))],
     )
     .await;
+}
+
+/// There is one thread for what takes a moment, and it is taken: a question comes no further than to where loads are put
+/// together.
+#[test]
+fn how_far_a_question_is_is_told_as_a_real_one_does() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let stage = Stage::new();
+        let life = stage.engine_with("webserver.request.maxBlockTimeMs=300\n");
+        life.proposed(&spread()).await;
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let taken = tokio::task::spawn_blocking(move || released.recv());
+        let asked = refused(&life, &[("202-partition_load-first", 202, "GET", "partition_load?json=true")]);
+        // Meanwhile time does not pass by itself.
+        let passing = async {
+            tokio::task::yield_now().await;
+            tokio::time::advance(Duration::from_millis(300)).await;
+        };
+        tokio::join!(asked, passing);
+        release.send(()).unwrap();
+        taken.await.unwrap().unwrap();
+    });
 }

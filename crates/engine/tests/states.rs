@@ -5,14 +5,13 @@ mod stage;
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use evenkeel_engine::{executor::Move, journal::topic::TOPIC};
-use evenkeel_kafka::TopicPartition;
-use evenkeel_rest::body::state::Phase;
+use evenkeel_engine::journal::topic::TOPIC;
+use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus};
 use evenkeel_sim::{BrokerId, cluster::Fault};
 use expect_test::expect;
-use lives::{Life, PATIENCE, between_disks, crowded, spread};
-use serde_json::Value;
-use stage::{MB, Stage};
+use lives::{Life, PATIENCE, between_disks, crowded, executing, spread, task};
+use serde_json::{Value, json};
+use stage::{MB, Stage, mv};
 
 const COUNTING: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
 /// The original's way to measure, which knows nothing before brokers report: and these never do.
@@ -68,10 +67,18 @@ async fn heard(life: &Life, method: &str, path: &str) -> String {
 type Answers = BTreeMap<usize, String>;
 
 async fn all(life: &Life) -> Answers {
-    let mut answers = Answers::new();
-    for (number, (method, path)) in questions().iter().enumerate() {
+    all_while(life, async || {}).await
+}
+
+/// The same; before the last question, which may end the state, it is looked whether it is still there.
+async fn all_while(life: &Life, is_so: impl AsyncFnOnce()) -> Answers {
+    let (mut answers, questions) = (Answers::new(), questions());
+    let (last, first) = questions.split_last().unwrap();
+    for (number, (method, path)) in first.iter().enumerate() {
         answers.insert(number, heard(life, method, path).await);
     }
+    is_so().await;
+    answers.insert(first.len(), heard(life, last.0, &last.1).await);
     answers
 }
 
@@ -124,6 +131,7 @@ async fn every_endpoint_answers_in_every_state() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     states.push(("replaced", all(&life).await));
 
+    states.push(("generating", generating().await));
     states.push(("between disks", between_directories().await));
     states.push(("leading", leading().await));
     states.push(("stopping", stopping().await));
@@ -133,34 +141,34 @@ async fn every_endpoint_answers_in_every_state() {
             200: always
         GET state?substates=executor
             500 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET load
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET load?capacity_only=true
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
         GET partition_load
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET proposals?goals=ReplicaDistributionGoal
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
         GET kafka_cluster_state
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
         GET user_tasks
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET permissions
             503 IllegalState: Kafka never seen, replaced
-            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET review_board
             403: always
         GET bootstrap
@@ -170,42 +178,42 @@ async fn every_endpoint_answers_in_every_state() {
         POST rebalance
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
         POST add_broker?&brokerid=2
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, between disks, leading, stopping
+            200: idle, paused, moving, generating, between disks, leading, stopping
             500 OptimizationFailure: broker 3 down
             500 IllegalState: Kafka lost
         POST remove_broker?&brokerid=1
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
             200: idle, paused, moving, between disks, leading, stopping
-            500 OptimizationFailure: broker 3 down
+            500 OptimizationFailure: broker 3 down, generating
             500 IllegalState: Kafka lost
         POST fix_offline_replicas
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            500 IllegalState: idle, paused, moving, Kafka lost, between disks, leading, stopping
+            500 IllegalState: idle, paused, moving, Kafka lost, generating, between disks, leading, stopping
             200: broker 3 down
         POST demote_broker?brokerid=0
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
         POST remove_disks?brokerid_and_logdirs=0-/d0
             503 IllegalState: Kafka never seen, replaced
             500 NotEnoughValidWindows: nothing measured
-            500 IllegalArgument: idle, paused, moving, broker 3 down, leading, stopping
+            500 IllegalArgument: idle, paused, moving, broker 3 down, generating, leading, stopping
             500 IllegalState: Kafka lost
             200: between disks
         POST admin?concurrent_leader_movements=3
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST admin?drop_recently_removed_brokers=3
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST review
             403: always
         POST rightsize
@@ -214,16 +222,54 @@ async fn every_endpoint_answers_in_every_state() {
             501: always
         POST resume_sampling
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST pause_sampling
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST stop_proposal_execution
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, between disks, leading, stopping
+            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
             500 IllegalState: Kafka lost
     "#]]
     .assert_eq(&table(&states));
+}
+
+/// While a plan is being made to be carried out: moves of another tool are taken back before it, and brokers show them for
+/// a while longer.
+async fn generating() -> Answers {
+    let stage = Stage::new();
+    stage.crawl();
+    let life = stage.engine_with("webserver.request.maxBlockTimeMs=100\n");
+    life.proposed(&spread()).await;
+    stage.another_tool_moves();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let late = (0..4).map(|id| Fault::StaleMetadata(BrokerId(id), 3_600_000));
+    stage.world.with(|cluster| late.for_each(|fault| cluster.suffer(&fault)));
+    let reply = life.client.ask(&executing(None)).await;
+    assert!(matches!(reply.answer, Answer::Computing(_)), "{:?}", reply.answer);
+    let id = task(&reply);
+    let answers = all_while(&life, async || {
+        let (_, body) = life.answered("GET", "state?json=true&substates=executor").await;
+        let body: Value = evenkeel_rest::json::from_slice(body.as_bytes()).unwrap();
+        let mut state = body["ExecutorState"].clone();
+        let reason = state.as_object_mut().unwrap().remove("triggeredTaskReason").unwrap();
+        assert!(reason.as_str().is_some_and(|reason| reason.starts_with("a test (Client: ")), "{reason}");
+        let name = "GENERATING_PROPOSALS_FOR_EXECUTION";
+        let whole = json!({"state": name, "triggeredUserTaskId": id, "triggeredSelfHealingTaskId": ""});
+        assert_eq!(state, whole);
+        let (_, text) = life.answered("GET", "state?substates=executor").await;
+        let line = format!("ExecutorState: {{state: {name}, triggeredUserTaskId: {id}, triggeredTaskReason: a test (");
+        assert!(text.starts_with(&line), "{text}");
+        let (status, second) = life.answered("POST", &format!("rebalance?json=true&dryrun=false&{COUNTING}")).await;
+        assert!(status == 500 && second.contains("Cannot start a new execution"), "{second}");
+        assert_eq!(life.status_of(id).await, Some(TaskStatus::Active));
+    })
+    .await;
+    // It was stopped by the last question, before anything had begun.
+    life.until("it is given up", |phase| *phase == Phase::Idle).await;
+    assert_eq!(life.status_of(id).await, Some(TaskStatus::CompletedWithError));
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), []);
+    answers
 }
 
 /// While replicas go to other directories, which takes hours.
@@ -241,14 +287,7 @@ async fn between_directories() -> Answers {
 
 /// While leaders change, one at a time.
 async fn leading() -> Answers {
-    let led = |number: i32| Move {
-        partition: TopicPartition::new("orders", number),
-        old: [0, 1].map(evenkeel_kafka::BrokerId).to_vec(),
-        new: [0, 1].map(evenkeel_kafka::BrokerId).to_vec(),
-        old_leader: evenkeel_kafka::BrokerId(0),
-        dirs: Vec::new(),
-        bytes: MB,
-    };
+    let led = |number: i32| mv(number, [0, 1], [0, 1], MB);
     let stage = Stage::of((0..400).map(led).collect(), 2_000);
     let life = stage.engine();
     life.proposed(&spread()).await;

@@ -5,12 +5,10 @@ mod stage;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use evenkeel_engine::executor::Move;
-use evenkeel_kafka::{BrokerId, TopicPartition};
 use evenkeel_rest::{Answer, body::state::Phase};
 use evenkeel_sim::cluster::{BrokerSpec, Registration};
 use lives::{PATIENCE, executing, spread};
-use stage::{MB, Stage};
+use stage::{MB, Stage, mv};
 use tokio::time::Instant;
 
 /// Bytes per second on each broker, in and out.
@@ -24,15 +22,7 @@ fn stage() -> Stage {
     let half = BROKERS / 2;
     let lies = |number: i32| {
         let pair = [number % half, (number + 1) % half];
-        let replicas = pair.map(BrokerId).to_vec();
-        Move {
-            partition: TopicPartition::new("orders", number),
-            old: replicas.clone(),
-            new: replicas,
-            old_leader: BrokerId(pair[0]),
-            dirs: Vec::new(),
-            bytes: SIZE,
-        }
+        mv(number, pair, pair, SIZE)
     };
     Stage::on((0..BROKERS).map(BrokerSpec::new), (0..PARTITIONS).map(lies).collect(), 2_000)
 }

@@ -1,5 +1,7 @@
 //! A client that asks and never reads, over a pipe, under paused time: its connection is given up.
 
+mod stage;
+
 use std::{
     sync::{
         Arc,
@@ -10,29 +12,15 @@ use std::{
 
 use axum::{Router, body::Body, routing::get};
 use bytes::Bytes;
-use evenkeel_engine::{config::webserver::Webserver, serve::listen::Server};
+use evenkeel_engine::serve::listen::Server;
 use evenkeel_kafka::connect::{Address, Connector, Memory};
 use futures::stream;
+use stage::local;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PIECE: usize = 64 * 1024;
 /// Far more than any pipe holds.
 const PIECES: usize = 1_000;
-
-fn local() -> Webserver {
-    Webserver {
-        address: "127.0.0.1".to_owned(),
-        port: 0,
-        prefix: "/kafkacruisecontrol".to_owned(),
-        session_path: "/".to_owned(),
-        head_bytes: 8_192,
-        access_log: false,
-        wants_reason: false,
-        tls: None,
-        credentials: None,
-        cors: None,
-    }
-}
 
 /// Counts the answers that somebody still holds.
 struct Held(Arc<AtomicUsize>);

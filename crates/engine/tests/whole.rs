@@ -26,10 +26,10 @@ use evenkeel_rest::{
     request::{self, StopProposalExecution},
 };
 use evenkeel_sim::{
-    BrokerId,
-    cluster::{BrokerSpec, Fault, NewTopic, Reassignment},
+    BrokerId, Options,
+    cluster::{BrokerSpec, Fault, NewTopic},
 };
-use lives::{Life, PATIENCE, executing, removing, spread, task};
+use lives::{Life, PATIENCE, adding, executing, removing, spread, task};
 use stage::{Stage, moves};
 
 #[tokio::test(start_paused = true)]
@@ -106,6 +106,23 @@ async fn empty_the_first(life: &Life) {
     assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
     life.until("it runs", |phase| *phase != Phase::Idle).await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_came_a_moment_ago_is_known_to_who_asks_for_it() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    // This takes a look, which is young enough for the next request.
+    life.proposed(&spread()).await;
+    stage.world.with(|cluster| cluster.add_broker(BrokerSpec::new(4).with_dirs(stage::DIRS)));
+    stage.pipes.open(BrokerId(4));
+    // Kafka has let it in, but most brokers have not heard of it.
+    tokio::time::sleep(Duration::from_millis(u64::try_from(Options::default().start_time).unwrap())).await;
+    let mut asked = adding(&[4]);
+    asked.execution.run.dryrun = true;
+    let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_millis(10)).await;
+    let Answer::Ready(proposed) = &reply.answer else { panic!("{:?}", reply.answer) };
+    assert!(proposed.summary.num_replica_movements > 0, "{:?}", proposed.summary);
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,41 +244,13 @@ async fn after_a_gap_in_sampling_no_plan_is_made_blindly() {
     assert!(waited < 60, "there is never a plan again");
 }
 
-/// Sends partition 11, which no plan of these tests needs to move, elsewhere, as another tool would.
-fn another_tool_moves(stage: &Stage) {
-    let ids = [2, 3].map(evenkeel_sim::BrokerId).to_vec();
-    let line = Reassignment { partition: evenkeel_sim::TopicPartition::new("orders", 11), target: Some(ids) };
-    stage.world.with(|cluster| cluster.suffer(&Fault::ForeignReassignment(line)));
-}
-
-/// Nothing arrives within the hour.
-fn crawl(stage: &Stage) {
-    let rates = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
-    let lists = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
-    stage.world.with(|cluster| {
-        use evenkeel_sim::cluster::{Alteration, Operation, Resource};
-        let set = |name: &str, value: &str| Alteration {
-            name: name.to_owned(),
-            operation: Operation::Set,
-            value: Some(value.to_owned()),
-        };
-        for id in (0..4).map(evenkeel_sim::BrokerId) {
-            let slow = rates.map(|name| set(name, "1000"));
-            cluster.incremental_alter_configs(&Resource::Broker(id), &slow, false).unwrap();
-        }
-        let all = lists.map(|name| set(name, "*"));
-        let topic = Resource::Topic("orders".to_owned());
-        cluster.incremental_alter_configs(&topic, &all, false).unwrap();
-    });
-}
-
 #[tokio::test(start_paused = true)]
 async fn moves_of_other_tools_are_taken_back_before_an_execution() {
     let stage = Stage::new();
-    crawl(&stage);
+    stage.crawl();
     let life = stage.engine();
     life.proposed(&spread()).await;
-    another_tool_moves(&stage);
+    stage.another_tool_moves();
     let moving = || stage.world.look(|cluster| cluster.registration("orders", 11).unwrap().is_moving());
     life.proposed(&spread()).await;
     assert!(moving(), "a dry run stops nobody");
@@ -280,10 +269,10 @@ async fn moves_of_other_tools_are_taken_back_before_an_execution() {
 #[tokio::test(start_paused = true)]
 async fn while_other_tools_move_that_must_not_be_stopped_nothing_is_begun() {
     let stage = Stage::new();
-    crawl(&stage);
+    stage.crawl();
     let life = stage.engine_with("auto.stop.external.agent=false\n");
     life.proposed(&spread()).await;
-    another_tool_moves(&stage);
+    stage.another_tool_moves();
     let refused = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
     assert!(matches!(refused.answer, Answer::Busy(_)), "{:?}", refused.answer);
     assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None).len()), 1);
@@ -350,6 +339,8 @@ async fn an_idle_engine_notices_soon_that_another_has_taken_over() {
     assert!(body.contains("Another engine has taken over"), "{body}");
     let refused = older.client.ask(&request::PauseSampling::default()).await;
     assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
+    let (status, said) = older.answered("GET", "state?substates=executor").await;
+    assert!(status == 500 && said.contains("another engine has taken over"), "{said}");
     assert_eq!(newer.got("/readyz").await, (200, "ok\n".to_owned()));
 }
 

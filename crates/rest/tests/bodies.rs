@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use evenkeel_rest::body::{self, Body};
 use evenkeel_rest::json;
+use evenkeel_rest::request::{self, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -90,6 +91,7 @@ fn states() {
         "state-idle-verbose",
         "state-starting-verbose",
         "state-paused-monitor",
+        "state-inter-broker-monitor",
         "state-broker-failure",
         "state-recently-demoted-executor",
         "state-recently-removed-executor",
@@ -143,7 +145,10 @@ fn progress() {
     for (seen, step) in progress.progress[0].operation_progress.iter().zip(steps) {
         assert_eq!(*seen, step.progress(seen.time_in_ms, 100.0));
     }
-    assert_eq!(progress.progress[0].operation, evenkeel_rest::Endpoint::Rebalance.operation());
+    assert_eq!(progress.progress[0].operation, Request::from(request::Rebalance::default()).operation(0));
+    let progress: body::Progress = read("202-partition_load-first");
+    let asked = Request::from(request::PartitionLoad::default());
+    assert_eq!(progress.progress[0].operation, asked.operation(1_794_774_154_204));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use evenkeel_rest::body::state::Phase;
+use evenkeel_rest::body::state::{MonitorPhase, Phase};
 use evenkeel_rest::body::{self, Body};
 use evenkeel_rest::request::{self, Request};
 use evenkeel_rest::{json, text};
@@ -58,9 +58,21 @@ fn moves_are_listed_by_how_they_stand() {
 
 #[test]
 fn the_monitors_line_is_the_originals() {
-    let mut state: body::State = read("state-paused-monitor");
-    state.monitor_state.as_mut().and_then(|it| it.figures.as_mut()).expect("figures").num_total_windows = 3;
-    assert_eq!(state.text(), written("state-paused-monitor"));
+    // The second was resumed.
+    for name in ["state-paused-monitor", "state-inter-broker-monitor"] {
+        let mut state: body::State = read(name);
+        state.monitor_state.as_mut().and_then(|it| it.figures.as_mut()).expect("figures").num_total_windows = 3;
+        assert_eq!(state.text(), written(name), "{name}");
+    }
+}
+
+#[test]
+fn who_was_never_paused_gives_no_reason_and_who_loads_says_how_far_it_is() {
+    let mut state: body::State = read("state-idle");
+    assert!(!state.text().contains("reasonOfPauseOrResume"), "{}", state.text());
+    let monitor = state.monitor_state.as_mut().expect("a monitor");
+    (monitor.state, monitor.loading_progress_pct) = (MonitorPhase::Loading, Some(42.5.into()));
+    assert!(state.text().contains(", flawedPartitions: 0, loadingProgress: 42.500%"), "{}", state.text());
 }
 
 #[test]
@@ -129,6 +141,19 @@ fn tasks_are_a_table() {
         "42073e05-9187-4b24-90d4-86325710a10f  127.0.0.1             2026-11-15T20:19:04Z  Completed   POST /kafkacruise"
     )));
     assert_eq!(lines.next(), Some("Original response for task 42073e05-9187-4b24-90d4-86325710a10f:"));
+}
+
+#[test]
+fn whatever_somebody_gives_as_a_reason_stays_on_its_line() {
+    let mut tasks: body::UserTasks = read("user_tasks-completed");
+    let lines = tasks.text().lines().count();
+    tasks.user_tasks[0].request_url.push_str("&reason=a\nb\u{1b}[2J");
+    assert_eq!(tasks.text().lines().count(), lines);
+    assert!(tasks.text().contains("&reason=a b [2J"), "{}", tasks.text());
+    let mut state: body::State = read("state-inter-broker-executor");
+    let trigger = state.executor_state.as_mut().and_then(|it| it.trigger.as_mut()).expect("a reason");
+    trigger.triggered_task_reason = "a\nb".to_owned();
+    assert!(state.text().ends_with("triggeredTaskReason: a b}\n"), "{}", state.text());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use evenkeel_kafka::Error;
 use evenkeel_rest::{
     Failure, Request,
-    body::{Body as _, Message, state::AnalyzerState},
+    body::{Body as _, Message, Step, state::AnalyzerState},
     parameter::Substate,
     request,
 };
@@ -14,9 +14,10 @@ use uuid::Uuid;
 use super::Engine;
 use crate::{
     answers::{self, AdminPlan, AdminSeen, ClusterSeen, GoalSeen, Parts},
+    aside::aside,
     journal::Switches,
     metrics::{self, Page},
-    monitor::windows::Requirement,
+    monitor::{Known, windows::Requirement},
     proposals::{self, not_enough},
     said::chain,
     serve::{Answered, Asked, Desk, Steps},
@@ -59,21 +60,32 @@ impl Engine {
         match &asked.request {
             Request::State(it) => {
                 let body = self.state(it)?;
-                Ok(asked.answered(|| body.json(), || body.text() + &self.troubles()))
+                if !it.verbose && !it.super_verbose {
+                    return Ok(asked.answered(|| body.json(), || body.text() + &self.troubles()));
+                }
+                let troubles = self.troubles();
+                Ok(aside(move || asked.answered(|| body.json(), || body.text() + &troubles)).await)
             }
             Request::Load(it) => {
-                let body = self.load(it).await?;
+                let body = self.load(it.clone(), &steps).await?;
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             Request::PartitionLoad(it) => {
-                let requirement = proposals::partition_requirement(it, &self.settings.monitor);
-                let known = self.known(requirement).await.map_err(|why| not_enough(&why))?;
-                let body = proposals::partition_load(it, &known)?;
-                Ok(asked.answered(|| body.json(), || body.text()))
+                let (it, requirement) = (it.clone(), proposals::partition_requirement(it, &self.settings.monitor));
+                let known = self.known_for(requirement, &steps).await?;
+                aside(move || {
+                    let body = proposals::partition_load(&it, &known)?;
+                    Ok(asked.answered(|| body.json(), || body.text()))
+                })
+                .await
             }
             Request::KafkaClusterState(it) => {
-                let body = answers::cluster_state(it, &ClusterSeen::of(&*self.look().await?))?;
-                Ok(asked.answered(|| body.json(), || body.text()))
+                let (it, seen) = (it.clone(), self.look().await?);
+                aside(move || {
+                    let body = answers::cluster_state(&it, &ClusterSeen::of(&seen))?;
+                    Ok(asked.answered(|| body.json(), || body.text()))
+                })
+                .await
             }
             Request::StopProposalExecution(it) => {
                 let executor = &self.acting()?.executor;
@@ -132,6 +144,9 @@ impl Engine {
             Some(_) => asked.clone(),
             None if asked.substates.is_empty() => request::State { substates: known.into(), ..asked.clone() },
             None if asked.substates.iter().all(|part| known.contains(part)) => asked.clone(),
+            None if self.acting.get().is_some() => {
+                return Err(Failure::illegal_state("another engine has taken over: it knows what is carried out"));
+            }
             None => return Err(Failure::illegal_state("the journal is not open: it is not known what is carried out")),
         };
         let parts = Parts {
@@ -180,22 +195,31 @@ impl Engine {
         answers::analyzer_state(&goals, self.planner.is_up_to_date(self.monitor.generation()), verbose)
     }
 
-    async fn load(&self, asked: &request::Load) -> Result<evenkeel_rest::body::Load, Failure> {
-        let weights = self.settings.monitor.cpu_weights;
+    async fn load(&self, asked: request::Load, steps: &Steps) -> Result<evenkeel_rest::body::Load, Failure> {
+        let (capacities, weights) = (Arc::clone(&self.capacities), self.settings.monitor.cpu_weights);
         if asked.capacity_only {
             let sighting = self.look().await?;
-            return proposals::load(asked, &sighting.view, None, &self.capacities, weights);
+            return aside(move || proposals::load(&asked, &sighting.view, None, &capacities, weights)).await;
         }
         let requirement = proposals::requirement(&self.settings.goals.default, &self.settings.monitor);
         // Of those on a broker that is down nothing may be known; what is known of the others is worth telling.
-        let known = match self.known(requirement).await {
+        let known = match self.known_for(requirement, steps).await {
             Ok(known) => known,
             Err(why) => {
                 let some = self.known(Requirement::LEAST).await.ok().filter(|known| known.loads.coverage > 0.0);
-                some.ok_or_else(|| not_enough(&why))?
+                some.ok_or(why)?
             }
         };
-        proposals::load(asked, &known.sighting.view, Some(&known.loads), &self.capacities, weights)
+        aside(move || proposals::load(&asked, &known.sighting.view, Some(&known.loads), &capacities, weights)).await
+    }
+
+    /// What is known, for an answer that tells of it.
+    async fn known_for(&self, requirement: Requirement, steps: &Steps) -> Result<Arc<Known>, Failure> {
+        steps.begin(Step::WaitingForClusterModel);
+        steps.begin(Step::AggregatingMetrics);
+        let known = self.known(requirement).await.map_err(|why| not_enough(&why))?;
+        steps.begin(Step::GeneratingClusterModel);
+        Ok(known)
     }
 
     async fn administer(&self, asked: &request::Admin) -> Result<evenkeel_rest::body::AdminAnswer, Failure> {

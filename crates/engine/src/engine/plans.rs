@@ -32,6 +32,8 @@ const QUIET: i64 = 1_000;
 /// How long it is waited until brokers show what is, how long for copies that are on their way to brokers which are to
 /// be emptied, and how often that is looked at.
 const SETTLES_WITHIN: Duration = Duration::from_secs(6);
+/// Within this time every broker has heard of one that has come, and any of them may be the one that is asked.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -53,7 +55,7 @@ impl Engine {
     pub(super) async fn plan(&self, asked: &Asked, steps: &Steps) -> Result<Answered, Failure> {
         let client = Client { whose: Whose::Task(asked), reason: asked.reason.clone() };
         let (proposal, begun) = self.plan_for(&asked.request, client, steps).await?;
-        let mut answered = self.shown(asked, &proposal);
+        let mut answered = self.shown(asked, &proposal).await;
         answered.executes = begun;
         Ok(answered)
     }
@@ -68,8 +70,8 @@ impl Engine {
     ) -> Result<(Arc<Proposal>, bool), Failure> {
         let executor = &self.acting()?.executor;
         let Some(run) = request.run().filter(|run| !run.dryrun) else {
-            steps.begin(Step::AggregatingMetrics);
-            self.look_if_stale().await?;
+            steps.begin(Step::WaitingForClusterModel);
+            self.look_if_stale(request).await?;
             return Ok((self.propose(request, &executor.history(), steps).await?, false));
         };
         // What is wrong with the request itself is no reason to stop anybody.
@@ -84,9 +86,9 @@ impl Engine {
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = executor.reserve(client.trigger())?;
         reservation.clear_the_way(self.settings.executor.stops_others).await?;
-        steps.begin(Step::AggregatingMetrics);
+        steps.begin(Step::WaitingForClusterModel);
         // What is not seen to lie somewhere is not moved away from there: so this look is the one that the plan rests on.
-        let sighting = self.look_settled(&emptied(request)).await?;
+        let sighting = self.look_settled(request).await?;
         let proposal = match &run.proposal_id {
             Some(id) => self.approved(id, request, &executor.history(), &sighting).await?,
             None => self.propose(request, &executor.history(), steps).await?,
@@ -95,7 +97,10 @@ impl Engine {
             return Ok((proposal, false));
         }
         let (id, task) = match client.whose {
-            Whose::Task(asked) => (Uuid::new_v4(), Some((asked.id, asked.in_execution(&self.shown(asked, &proposal))))),
+            Whose::Task(asked) => {
+                let answered = self.shown(asked, &proposal).await;
+                (Uuid::new_v4(), Some((asked.id, asked.in_execution(&answered))))
+            }
             // A run that nobody asked for goes by the name of what it mends.
             Whose::Anomaly(id) => (id, None),
         };
@@ -140,30 +145,33 @@ impl Engine {
         Ok(proposal)
     }
 
-    /// Makes sure that what is seen is not old, and shows nothing that is over.
-    async fn look_if_stale(&self) -> Result<(), Failure> {
+    /// Makes sure that what is seen is not old, and shows nothing that is over; and everybody who is spoken of, because
+    /// who asks for something with a broker that has just come has seen it already.
+    async fn look_if_stale(&self, request: &Request) -> Result<(), Failure> {
         let ended = self.acting()?.executor.ended_at();
         let is_fresh = |seen: Arc<Sighting>| {
             let settled = seen.moving.is_empty() && ended.is_none_or(|ended| seen.at - ended >= QUIET);
-            settled && self.clock.now() - seen.at <= FRESH
+            settled && self.clock.now() - seen.at <= FRESH && all_are_there(request, &seen)
         };
         if !self.monitor.sighting().is_some_and(is_fresh) {
-            self.look_settled(&BTreeSet::new()).await?;
+            self.look_settled(request).await?;
         }
         Ok(())
     }
 
-    /// A new look that shows every partition where it is, and not where it was before its last move was over; and nothing
-    /// on its way to brokers that are to be emptied. Such a copy is no replica yet, so no plan could move it away.
-    async fn look_settled(&self, emptied: &BTreeSet<i32>) -> Result<Arc<Sighting>, Failure> {
-        let ended = self.acting()?.executor.ended_at();
+    /// A new look that shows every partition where it is, and not where it was before its last move was over; every broker
+    /// that is spoken of; and nothing on its way to brokers that are to be emptied. Such a copy is no replica yet, so no
+    /// plan could move it away.
+    async fn look_settled(&self, request: &Request) -> Result<Arc<Sighting>, Failure> {
+        let (ended, emptied) = (self.acting()?.executor.ended_at(), emptied(request));
         let wait = ended.map_or(0, |ended| (ended + QUIET - self.clock.now()).clamp(0, QUIET));
         sleep(Duration::from_millis(wait.unsigned_abs())).await;
         let began = Instant::now();
         loop {
             let seen = self.look().await?;
-            let coming = seen.coming_to(emptied);
-            let settled = !seen.trails() || began.elapsed() >= SETTLES_WITHIN;
+            let coming = seen.coming_to(&emptied);
+            let settled = (!seen.trails() || began.elapsed() >= SETTLES_WITHIN)
+                && (all_are_there(request, &seen) || began.elapsed() >= HEARD_WITHIN);
             match coming {
                 None if settled => return Ok(seen),
                 Some((partition, broker)) if began.elapsed() >= ARRIVES_WITHIN => {
@@ -176,9 +184,17 @@ impl Engine {
         }
     }
 
-    fn shown(&self, asked: &Asked, proposal: &Proposal) -> Answered {
-        let body = proposals::result(proposal, &asked.request, &self.settings.executor);
-        asked.answered(|| body.json(), || body.text(&load_heading(&asked.request)))
+    /// As it is answered. Off the async threads too: a plan that lists many changes is long.
+    async fn shown(&self, asked: &Asked, proposal: &Arc<Proposal>) -> Answered {
+        let (asked, proposal, settings) = (asked.clone(), Arc::clone(proposal), Arc::clone(&self.settings));
+        aside(move || {
+            let began = Instant::now();
+            let body = proposals::result(&proposal, &asked.request, &settings.executor);
+            let answered = asked.answered(|| body.json(), || body.text(&load_heading(&asked.request)));
+            tracing::debug!(bytes = answered.body.len(), ms = began.elapsed().as_millis(), "wrote a plan's answer");
+            answered
+        })
+        .await
     }
 }
 
@@ -191,6 +207,19 @@ impl Client<'_> {
         }
         trigger
     }
+}
+
+/// Whether the brokers are up that have to be for a request to make sense.
+fn all_are_there(request: &Request, seen: &Sighting) -> bool {
+    let named = match request {
+        Request::AddBroker(it) => &it.brokerid,
+        Request::DemoteBroker(it) => &it.brokerid,
+        Request::RemoveBroker(it) => &it.destination_broker_ids,
+        Request::Rebalance(it) => &it.scope.destination_broker_ids,
+        Request::Proposals(it) => &it.scope.destination_broker_ids,
+        _ => return true,
+    };
+    named.iter().all(|id| seen.view.brokers.get(id).is_some_and(|broker| broker.up))
 }
 
 /// Brokers that nothing is to be left on.

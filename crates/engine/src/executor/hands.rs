@@ -20,7 +20,7 @@ use futures::future::join_all;
 
 use super::{
     machine::{Action, Dirs, Execution},
-    throttle::{Listing, Throttle},
+    throttle::{Relisting, Throttle},
 };
 use crate::said::chain;
 
@@ -40,7 +40,7 @@ pub(crate) struct Deeds {
     pub(crate) changed: BTreeSet<usize>,
     /// What could not be done, in words. It is asked for again by a later step.
     pub(crate) trouble: Option<String>,
-    /// What is not to be moved yet: who gets it does not know into which directory.
+    /// What is not to be moved yet: nothing holds it back, or who gets it does not know into which directory.
     unprepared: BTreeSet<TopicPartition>,
 }
 
@@ -96,6 +96,21 @@ impl Deeds {
                     execution.throttle_remains(&outcome.brokers(), &outcome.topics());
                 }
                 Err(error) => self.fail(&error),
+            },
+            Action::Relist(lists) => match relist(client, lists).await {
+                Ok(outcome) if outcome.topics().iter().any(|topic| lists.begin.contains_key(topic)) => {
+                    let said = format!("the throttle was refused: {}", outcome.refused.join("; "));
+                    execution.throttle_refused(said.clone());
+                    self.unprepared.extend(lists.partitions());
+                    self.trouble.get_or_insert(said);
+                }
+                // What is no longer copied is in the lists until all of it is lifted, then.
+                Ok(_) => {}
+                Err(error) => {
+                    execution.not_listed(lists);
+                    self.unprepared.extend(lists.partitions());
+                    self.fail(&error);
+                }
             },
             Action::Cancel(partitions) => {
                 let targets = partitions.iter().map(|partition| (partition.clone(), Target::Cancel)).collect();
@@ -228,39 +243,48 @@ struct Outcome {
 }
 
 async fn set(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
-    let join = |listing: &Listing, existing: Option<&str>| listing.joined_to(existing).map(Change::Set);
-    let (mut changes, outcome) = list_changes(client, throttle, join).await?;
     let rate = throttle.rate.to_string();
-    for broker in &throttle.brokers {
+    let rates = throttle.brokers.iter().map(|broker| {
         let both = RATES.map(|name| (name.to_owned(), Change::Set(rate.clone())));
-        changes.insert(Resource::Broker(*broker), both.into());
-    }
+        (Resource::Broker(*broker), both.into())
+    });
+    alter(client, rates.collect(), Outcome::default()).await
+}
+
+async fn relist(client: &Client, lists: &Relisting) -> Result<Outcome, Error> {
+    let changed = |topic: &str, existing: Option<&str>| lists.applied_to(topic, existing).map(set_or_deleted);
+    let (changes, outcome) = list_changes(client, lists.topics(), changed).await?;
     alter(client, changes, outcome).await
 }
 
 async fn lift(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
-    let take = |listing: &Listing, existing: Option<&str>| {
-        let left = listing.taken_from(existing?)?;
-        Some(if left.is_empty() { Change::Delete } else { Change::Set(left) })
-    };
-    let (mut changes, outcome) = list_changes(client, throttle, take).await?;
+    let taken =
+        |topic: &str, existing: Option<&str>| throttle.topics.get(topic)?.taken_from(existing?).map(set_or_deleted);
+    let (mut changes, outcome) = list_changes(client, throttle.topics.keys(), taken).await?;
     for broker in &throttle.brokers {
         changes.insert(Resource::Broker(*broker), RATES.map(|name| (name.to_owned(), Change::Delete)).into());
     }
     alter(client, changes, outcome).await
 }
 
-/// What is to be changed about the lists of the throttle's topics; one that is gone has none.
-async fn list_changes(
+/// An empty list is none.
+fn set_or_deleted(list: String) -> Change {
+    if list.is_empty() { Change::Delete } else { Change::Set(list) }
+}
+
+/// What is to be changed about the lists of topics; one that is gone has none.
+async fn list_changes<'t>(
     client: &Client,
-    throttle: &Throttle,
-    change: impl Fn(&Listing, Option<&str>) -> Option<Change>,
+    topics: impl IntoIterator<Item = &'t String>,
+    change: impl Fn(&str, Option<&str>) -> Option<Change>,
 ) -> Result<(SettingChanges, Outcome), Error> {
-    let resources: Vec<Resource> = throttle.topics.keys().cloned().map(Resource::Topic).collect();
+    let resources: Vec<Resource> = topics.into_iter().cloned().map(Resource::Topic).collect();
     let (mut changes, mut outcome) = (SettingChanges::new(), Outcome::default());
+    if resources.is_empty() {
+        return Ok((changes, outcome));
+    }
     for (resource, settings) in client.describe_configs(&resources, Some(&LISTS)).await.whole()? {
         let Resource::Topic(topic) = &resource else { continue };
-        let Some(listing) = throttle.topics.get(topic) else { continue };
         let settings = match settings {
             Ok(settings) => settings,
             Err(refusal) => {
@@ -272,7 +296,7 @@ async fn list_changes(
             .iter()
             .filter_map(|name| {
                 let existing = settings.get(*name).and_then(|setting| setting.value.as_deref());
-                Some(((*name).to_owned(), change(listing, existing)?))
+                Some(((*name).to_owned(), change(topic, existing)?))
             })
             .collect();
         if !wanted.is_empty() {
@@ -286,7 +310,9 @@ async fn list_changes(
 async fn alter(client: &Client, changes: SettingChanges, mut outcome: Outcome) -> Result<Outcome, Error> {
     let (brokers, topics): (SettingChanges, SettingChanges) =
         changes.into_iter().partition(|(resource, _)| matches!(resource, Resource::Broker(_)));
-    outcome.take(client.alter_configs(&topics, false).await.whole()?)?;
+    if !topics.is_empty() {
+        outcome.take(client.alter_configs(&topics, false).await.whole()?)?;
+    }
     let asked = brokers.into_iter().map(|(resource, wanted)| async move {
         let changes = [(resource.clone(), wanted)].into();
         (resource, tokio::time::timeout(ONE_BROKER, client.alter_configs(&changes, false)).await)

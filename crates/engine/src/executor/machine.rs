@@ -10,10 +10,11 @@ use super::{
     order::{Adjustment, Limits, Millis, Move, Order},
     sight::Sight,
     task::{End, Kind, Stage, Task, Why},
-    throttle::Throttle,
+    throttle::{Relisting, Throttle},
 };
 
 mod begin;
+mod lists;
 mod room;
 mod settle;
 
@@ -32,8 +33,11 @@ pub type Dirs = BTreeMap<BrokerId, BTreeMap<TopicPartition, String>>;
 pub enum Action {
     /// Look which brokers have a rate already. Answer with [`Execution::rates_were_found`].
     LookForRates(BTreeSet<BrokerId>),
-    /// Hold replication back. Answer with [`Execution::throttle_is_set`] or [`Execution::throttle_refused`].
+    /// Set the rates. Answer with [`Execution::throttle_is_set`] or [`Execution::throttle_refused`].
     Throttle(Throttle),
+    /// Change what is held back. Comes before whatever is asked for of it, and what cannot be held back must not be moved:
+    /// answer with [`Execution::not_listed`] then.
+    Relist(Relisting),
     /// Say in which directory a replica is to be made that its broker does not have yet.
     PreferDirs(Dirs),
     /// Take back whatever moves these.
@@ -110,6 +114,8 @@ pub struct Execution {
     throttle: Option<Throttle>,
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
+    /// Moves that are in the lists of what is held back.
+    listed: BTreeSet<usize>,
     /// Brokers that were down when it was looked who has a rate: they get theirs when they return.
     unasked: BTreeSet<BrokerId>,
     /// Why nothing can be held back, and so nothing may move.
@@ -161,6 +167,7 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
+            listed: BTreeSet::new(),
             unasked: BTreeSet::new(),
             refusal: None,
             lifts_failed: 0,
@@ -196,6 +203,8 @@ impl Execution {
         (execution.rates_of_others, execution.unasked) = (rates.of_others, rates.unasked);
         execution.stopping = stopping;
         execution.limits = limits.unwrap_or(execution.limits);
+        // What was asked for was listed before.
+        execution.listed = execution.copied();
         execution
     }
 
@@ -302,6 +311,10 @@ impl Execution {
         } else {
             step.hold = self.care.hold(&self.order, sight);
             self.begin(sight, &mut step, &mut asks);
+        }
+        let lists = self.relist(&asks);
+        if !lists.is_empty() {
+            step.actions.push(Action::Relist(lists));
         }
         asks.into_actions(&mut step.actions);
         self.lift_throttle(sight.now, &mut step);

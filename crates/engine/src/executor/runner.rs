@@ -13,13 +13,15 @@ use evenkeel_kafka::{BrokerId, Client, Error};
 use tokio::sync::watch;
 
 use super::{
-    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Share, Sight, Slowness, Stage, Task, Throttle,
+    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Share, Sight, Slowness, Stage, Step, Task, Throttle,
+    Throttling,
     eyes::Eyes,
     hands::Deeds,
     slow::SlowTasks,
     task::{Kind, Why},
 };
 use crate::{
+    aside::aside,
     clock::WallClock,
     journal::{self, Journal, Run},
     said::chain,
@@ -81,6 +83,15 @@ pub struct Runner {
     pub report: watch::Sender<Report>,
 }
 
+/// What a look comes to, and how far it shows everything to be.
+struct Decided {
+    step: Step,
+    progress: Progress,
+    brokers: BTreeMap<BrokerId, Share>,
+    /// How far throttling was before it, and whether it was being stopped.
+    before: (Throttling, bool),
+}
+
 impl Runner {
     /// Carries `run` on from where `execution` stands. An error means that this process must not go
     /// on, for another one does.
@@ -94,7 +105,15 @@ impl Runner {
                 execution.stop();
             }
             execution.adjust(&self.adjust.borrow_and_update());
-            match self.step(run, &mut execution, &mut eyes, &mut unrecorded, &mut slow).await {
+            let stepped = match eyes.look(&execution, &self.clock).await {
+                Ok(sight) => {
+                    let decided;
+                    (execution, decided) = decide(execution, sight).await;
+                    self.step(run, &mut execution, decided, &mut unrecorded, &mut slow).await
+                }
+                Err(error) => Err(error),
+            };
+            match stepped {
                 Ok(Some(ending)) => return Ok(ending),
                 Ok(None) if self.report.borrow().trouble.is_some() => pause = PAUSE_AFTER_FAILURE,
                 Ok(None) => pause = LOOK_EVERY,
@@ -117,14 +136,12 @@ impl Runner {
         &mut self,
         run: &Run,
         execution: &mut Execution,
-        eyes: &mut Eyes,
+        decided: Decided,
         unrecorded: &mut BTreeSet<usize>,
         slow: &mut SlowTasks,
     ) -> Result<Option<Ending>, Error> {
-        let sight = eyes.look(execution, &self.clock).await?;
-        let before = (execution.throttling(), execution.is_stopping());
+        let Decided { step, progress, brokers, before } = decided;
         let adjusted = self.report.borrow().limits.as_ref().is_none_or(|told| told != execution.limits());
-        let step = execution.step(&sight);
         unrecorded.extend(&step.changed);
         say_what_went_wrong(execution, &step.changed);
         if let Some(ending) = step.ending {
@@ -135,7 +152,7 @@ impl Runner {
                 tracing::error!(?brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
             }
             self.report.send_modify(|report| report.left = left.unwrap_or_else(|| self.leftover.clone()));
-            self.tell(execution, &sight, None, 0);
+            self.tell(execution, progress, brokers, None, 0);
             self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
         }
@@ -147,7 +164,7 @@ impl Runner {
             unrecorded.clear();
         }
         let slow = self.slow_tasks(execution, slow);
-        self.tell(execution, &sight, step.hold, slow);
+        self.tell(execution, progress, brokers, step.hold, slow);
         let deeds = Deeds::of(&self.client, &step.actions, execution, &self.leftover.brokers).await;
         unrecorded.extend(deeds.changed);
         self.note(deeds.trouble);
@@ -184,7 +201,14 @@ impl Runner {
         }
     }
 
-    fn tell(&self, execution: &Execution, sight: &Sight, hold: Option<Hold>, slow: usize) {
+    fn tell(
+        &self,
+        execution: &Execution,
+        progress: Progress,
+        brokers: BTreeMap<BrokerId, Share>,
+        hold: Option<Hold>,
+        slow: usize,
+    ) {
         let (told, held, trouble, left) = {
             let report = self.report.borrow();
             (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone(), report.left.clone())
@@ -197,8 +221,8 @@ impl Runner {
         let unchanged = told.as_slice() == execution.tasks();
         self.report.send_replace(Report {
             phase: execution.phase(),
-            progress: execution.progress(sight),
-            brokers: Arc::new(execution.by_broker(sight)),
+            progress,
+            brokers: Arc::new(brokers),
             tasks: if unchanged { told } else { Arc::new(execution.tasks().to_vec()) },
             limits: Some(execution.limits().clone()),
             stopping: execution.is_stopping(),
@@ -223,6 +247,17 @@ impl Runner {
     }
 }
 
+/// Decides off the threads that answer: with many moves that takes a moment.
+async fn decide(mut execution: Execution, sight: Sight) -> (Execution, Decided) {
+    aside(move || {
+        let before = (execution.throttling(), execution.is_stopping());
+        let step = execution.step(&sight);
+        let (progress, brokers) = (execution.progress(&sight), execution.by_broker(&sight));
+        (execution, Decided { step, progress, brokers, before })
+    })
+    .await
+}
+
 /// Says of tasks that have just changed what did not go as wanted. That somebody asked for a stop need not be said of
 /// each.
 fn say_what_went_wrong(execution: &Execution, changed: &BTreeSet<usize>) {
@@ -238,5 +273,25 @@ fn say_what_went_wrong(execution: &Execution, changed: &BTreeSet<usize>) {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::executor::Order;
+
+    /// On one thread whoever decides there keeps everybody else from being heard.
+    #[tokio::test]
+    async fn others_are_heard_while_it_is_decided() {
+        let heard = Arc::new(AtomicBool::new(false));
+        let other = Arc::clone(&heard);
+        tokio::spawn(async move { other.store(true, Ordering::SeqCst) });
+        let nothing = Execution::new(Order::of(Vec::new(), BTreeSet::new()));
+        let (_, decided) = decide(nothing, Sight::default()).await;
+        assert_eq!(decided.step.ending, Some(Ending::Completed));
+        assert!(heard.load(Ordering::SeqCst));
     }
 }

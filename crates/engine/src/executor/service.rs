@@ -31,6 +31,7 @@ use self::shared::{At, Shared, State};
 pub use self::terms::{Ended, HistoryChange, NotBegun, Start, Tally};
 use super::{Adjustment, Execution, Millis, Report, Standing, state as bodies};
 use crate::{
+    aside::aside,
     clock::WallClock,
     config::settings,
     journal::{self, History, Journal, Recovered, Run, Switches},
@@ -330,10 +331,14 @@ impl Reservation {
     /// Begins a run: on record first.
     pub async fn begin(self, start: Start) -> Result<(), NotBegun> {
         let Start { run, task, change } = start;
-        let execution = Execution::new(run.order.clone());
+        // Of many moves the records take a moment.
+        let (run, execution, mut entries) = aside(move || {
+            let (execution, entries) = (Execution::new(run.order.clone()), run.begun());
+            (run, execution, entries)
+        })
+        .await;
         let _alone = self.shared.changing_history.lock().await;
         self.check()?;
-        let mut entries = run.begun();
         let mut back = Run::unbegun(&entries);
         if let (Some(id), Some(task)) = (run.task, &task) {
             entries.extend(journal::task(id, task));

@@ -196,6 +196,7 @@ impl Play {
                 self.throttle(throttle, Operation::Set);
                 self.execution.throttle_is_set();
             }
+            Action::Relist(lists) => self.relist(lists),
             Action::Unthrottle(throttle) => {
                 let is_down = |broker: &BrokerId| !self.cluster.is_reachable(evenkeel_sim::BrokerId(broker.0));
                 let (down, up) = throttle.brokers.iter().copied().partition(is_down);
@@ -257,6 +258,26 @@ impl Play {
                 }
             }
         }
+    }
+
+    fn relist(&mut self, lists: &Relisting) {
+        for topic in lists.topics() {
+            let resource = Resource::Topic(topic.clone());
+            for name in LISTS {
+                let Some(value) = lists.applied_to(topic, self.listed(topic, name).as_deref()) else { continue };
+                let value = Some(value).filter(|value| !value.is_empty());
+                let operation = if value.is_some() { Operation::Set } else { Operation::Delete };
+                let change = Alteration { name: name.to_owned(), operation, value };
+                let _ = self.cluster.incremental_alter_configs(&resource, &[change], false);
+            }
+        }
+    }
+
+    /// What a list of a topic says.
+    fn listed(&self, topic: &str, name: &str) -> Option<String> {
+        let asked = self.cluster.broker_ids()[0];
+        let settings = self.cluster.describe_configs(asked, &Resource::Topic(topic.to_owned())).ok()?;
+        settings.into_iter().find(|it| it.name == name).and_then(|it| it.value)
     }
 
     fn throttle(&mut self, throttle: &Throttle, operation: Operation) {

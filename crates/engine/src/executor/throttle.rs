@@ -1,15 +1,17 @@
 //! What holds replication back while data moves, and what is left when it is lifted.
 //!
-//! A rate is set on every broker that takes part, and the lists of throttled replicas on every
-//! topic that does. Whatever was set before stays: a rate is not overwritten, lists are joined, and
+//! A rate is set on every broker that takes part, and the lists of throttled replicas name what is being copied. Only
+//! that: brokers count against the rate whatever they replicate of what is listed, also what in-sync followers fetch as
+//! ever. With all of a large plan in the lists that alone could be more than the rate, and nothing would ever arrive.
+//! Whatever was set before stays: a rate is not overwritten, lists are joined, and
 //! `*` already says it all. Lifting takes out what was put in, and deletes what is empty then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_kafka::BrokerId;
+use evenkeel_kafka::{BrokerId, TopicPartition};
 use serde::{Deserialize, Serialize};
 
-use super::order::Order;
+use super::order::{Move, Order};
 
 /// What is to be throttled, all of it known before the first setting is touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +20,48 @@ pub struct Throttle {
     pub rate: u64,
     /// Who takes part.
     pub brokers: BTreeSet<BrokerId>,
-    /// What moves, by topic: old and new replicas of each partition.
+    /// What may be in the lists, by topic: old and new replicas of each partition that moves.
     pub topics: BTreeMap<String, Listing>,
+}
+
+/// How the lists change when moves begin and end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Relisting {
+    /// What begins to be copied, by topic.
+    pub begin: BTreeMap<String, Listing>,
+    /// What is no longer.
+    pub end: BTreeMap<String, Listing>,
+}
+
+impl Relisting {
+    /// Nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.begin.is_empty() && self.end.is_empty()
+    }
+
+    /// The topics of both.
+    pub fn topics(&self) -> BTreeSet<&String> {
+        self.begin.keys().chain(self.end.keys()).collect()
+    }
+
+    /// What begins to be copied.
+    pub fn partitions(&self) -> impl Iterator<Item = TopicPartition> + '_ {
+        let of = |(topic, listing): (&String, &Listing)| {
+            let numbers: BTreeSet<i32> = listing.0.iter().map(|(number, _)| *number).collect();
+            let topic = topic.clone();
+            numbers.into_iter().map(move |number| TopicPartition::new(&topic, number))
+        };
+        self.begin.iter().flat_map(of)
+    }
+
+    /// The value to set over `existing` in a topic, if any has to be; an empty text if nothing is left.
+    pub fn applied_to(&self, topic: &str, existing: Option<&str>) -> Option<String> {
+        let before = existing.unwrap_or_default();
+        let shorter = self.end.get(topic).and_then(|listing| listing.taken_from(before));
+        let shorter = shorter.unwrap_or_else(|| before.to_owned());
+        let after = self.begin.get(topic).and_then(|listing| listing.joined_to(Some(&shorter))).unwrap_or(shorter);
+        (after != before).then_some(after)
+    }
 }
 
 /// A list of replicas as Kafka writes it: `partition:broker,...`, or `*` for all there are.
@@ -31,10 +73,8 @@ impl Throttle {
     pub fn of(order: &Order) -> Option<Throttle> {
         let mut throttle = Throttle { rate: order.throttle?, ..Throttle::default() };
         for mv in order.moves.iter().filter(|mv| mv.added().next().is_some()) {
-            let everybody = mv.everybody();
-            let listing = throttle.topics.entry(mv.partition.topic.clone()).or_default();
-            listing.0.extend(everybody.iter().map(|broker| (mv.partition.partition, *broker)));
-            throttle.brokers.extend(everybody);
+            Listing::add(&mut throttle.topics, mv);
+            throttle.brokers.extend(mv.everybody());
         }
         (!throttle.brokers.is_empty()).then_some(throttle)
     }
@@ -68,6 +108,12 @@ impl Throttle {
 }
 
 impl Listing {
+    /// Adds the old and the new replicas of what moves to the lists of topics.
+    pub(super) fn add(lists: &mut BTreeMap<String, Listing>, mv: &Move) {
+        let listing = lists.entry(mv.partition.topic.clone()).or_default();
+        listing.0.extend(mv.everybody().into_iter().map(|broker| (mv.partition.partition, broker)));
+    }
+
     /// The value to set over `existing`, if any has to be.
     pub fn joined_to(&self, existing: Option<&str>) -> Option<String> {
         let Some(existing) = existing.map(str::trim).filter(|text| !text.is_empty()) else {
@@ -124,5 +170,21 @@ mod tests {
         assert_eq!(ours.taken_from("*"), None);
         // An empty list that an earlier life left behind is not left a second time.
         assert_eq!(ours.taken_from("").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn lists_change_in_one_go_and_only_where_they_have_to() {
+        let of = |listing: Listing| BTreeMap::from([("t".to_owned(), listing)]);
+        let both = Relisting { begin: of(listing(&[(2, 0), (2, 1)])), end: of(listing(&[(1, 0)])) };
+        assert_eq!(both.applied_to("t", Some("7:7,1:0")).as_deref(), Some("7:7,2:0,2:1"));
+        assert_eq!(both.applied_to("t", Some("1:0")).as_deref(), Some("2:0,2:1"));
+        assert_eq!(both.applied_to("t", None).as_deref(), Some("2:0,2:1"));
+        assert_eq!(both.applied_to("t", Some("*")), None);
+        assert_eq!(both.applied_to("t", Some("2:0,2:1")), None);
+        assert_eq!(both.applied_to("another", Some("1:0")), None);
+        let end = Relisting { end: both.end.clone(), ..Relisting::default() };
+        assert_eq!(end.applied_to("t", Some("1:0")).as_deref(), Some(""));
+        assert_eq!(end.applied_to("t", None), None);
+        assert_eq!(both.partitions().collect::<Vec<_>>(), [TopicPartition::new("t", 2)]);
     }
 }

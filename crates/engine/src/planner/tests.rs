@@ -151,7 +151,7 @@ async fn how_far_a_plan_is_is_told_step_by_step() {
     let told = steps.body("POST /rebalance".to_owned());
     let names: Vec<&str> = told.progress[0].operation_progress.iter().map(|step| step.step.as_str()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
-    assert!(names[0].contains("WAITING_FOR_CLUSTER_MODEL"), "{names:?}");
+    assert!(names[0].contains("AGGREGATING_METRICS"), "{names:?}");
     assert!(names[1].contains("GENERATING_CLUSTER_MODEL"), "{names:?}");
     assert!(names[2].contains("OPTIMIZING") && names[2].contains("ReplicaDistributionGoal"), "{names:?}");
     // Who finds a plan that is there waits for nothing else.

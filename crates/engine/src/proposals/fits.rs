@@ -1,7 +1,9 @@
 //! Whether a plan can still be carried out as it was approved.
 //!
 //! It can if every partition that it moves has the replicas it had, in whatever order, and
-//! everything that it moves to is alive; and if nothing has come to brokers that it is to empty.
+//! everything that it moves to is alive; if nothing has come to brokers that it is to empty; and if
+//! copies that were on their way have come, or still do: it leaves to them what it does not do itself,
+//! up to doing nothing at all.
 //! What else has changed makes it a little worse, not wrong.
 
 use std::{collections::BTreeSet, fmt};
@@ -39,6 +41,7 @@ pub fn fits(proposal: &Proposal, now: &View) -> Result<(), Changed> {
         targets(change, now, &mut changed);
     }
     newcomers(proposal, now, &mut changed);
+    called_off(proposal, now, &mut changed);
     if changed.is_empty() { Ok(()) } else { Err(Changed(changed)) }
 }
 
@@ -65,6 +68,16 @@ fn newcomers(proposal: &Proposal, now: &View, changed: &mut BTreeSet<String>) {
         let Some(id) = there.next() else { continue };
         if !moved.contains(&(partition.topic.as_str(), partition.partition)) && !proposal.left.contains(partition) {
             changed.insert(format!("partition {partition} has come to broker {id}"));
+        }
+    }
+}
+
+/// Copies that the plan counts on, and that will not come. Of a partition that is gone nothing is missing.
+fn called_off(proposal: &Proposal, now: &View, changed: &mut BTreeSet<String>) {
+    for (partition, brokers) in &proposal.awaited {
+        let Some(seen) = now.partitions.get(partition) else { continue };
+        for id in brokers.iter().filter(|id| !seen.replicas.contains(id) && !seen.adding.contains(id)) {
+            changed.insert(format!("partition {partition} was being copied to broker {id} and no longer is"));
         }
     }
 }

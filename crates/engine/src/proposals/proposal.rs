@@ -1,6 +1,6 @@
 //! A plan on what is known, with all that will be said about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_balancer::{
     after::after,
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     executor::Baseline,
-    model::{self, NoModel, left_alone},
+    model::{self, NoModel, View, left_alone},
     monitor::Known,
 };
 
@@ -54,6 +54,8 @@ pub struct Proposal {
     pub coverage: f64,
     /// What the plan leaves on brokers that it is to empty: its budget, or somebody else's move, does not let it.
     pub(super) left: BTreeSet<TopicPartition>,
+    /// Copies that were on their way to these brokers: the plan takes them for replicas.
+    pub(super) awaited: BTreeMap<TopicPartition, Vec<i32>>,
     /// What was wrong already.
     pub baseline: Baseline,
     /// Of what was known.
@@ -106,6 +108,7 @@ pub fn make(
         windows: known.loads.windows.len(),
         coverage: known.loads.coverage,
         left: left(&ask, &cluster, &outcome.plan.changes),
+        awaited: awaited(&known.sighting.view),
         baseline: baseline(&known.sighting),
         generation: known.generation,
         seen_at: known.sighting.at,
@@ -122,13 +125,22 @@ impl Proposal {
     }
 }
 
-/// Partitions that are on brokers which are to be emptied, and that the plan does not move.
+/// Partitions that are on brokers which are to be emptied, and that the plan does not move. Those of which copies are on their
+/// way are to have left by the time it is carried out: should the copies be taken back, the plan is one for another cluster.
 fn left(ask: &Ask, cluster: &Cluster, changes: &[Change]) -> BTreeSet<TopicPartition> {
     let Operation::RemoveBrokers(emptied) = &ask.request.operation else { return BTreeSet::new() };
     let moved: BTreeSet<(&str, i32)> = changes.iter().map(|change| (change.topic.as_str(), change.partition)).collect();
+    let moving: BTreeSet<(String, i32)> = cluster.pending_moves().map(|it| (it.topic, it.partition)).collect();
     let there = cluster.partitions().filter(|it| it.replicas().any(|replica| emptied.contains(&replica.broker)));
     let left = there.filter(|it| !moved.contains(&(it.topic(), it.number())));
+    let left = left.filter(|it| moving.is_empty() || !moving.contains(&(it.topic().to_owned(), it.number())));
     left.map(|it| TopicPartition::new(it.topic(), it.number())).collect()
+}
+
+/// Copies that are on their way, by partition.
+fn awaited(view: &View) -> BTreeMap<TopicPartition, Vec<i32>> {
+    let moving = view.partitions.iter().filter(|(_, seen)| !seen.adding.is_empty());
+    moving.map(|(partition, seen)| (partition.clone(), seen.adding.clone())).collect()
 }
 
 /// The cluster without what lies on it.

@@ -1,6 +1,6 @@
 //! What is said about a plan: the body of every request that makes one.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use evenkeel_balancer::{
     cluster::{BrokerId, Resource},
@@ -15,6 +15,7 @@ use evenkeel_rest::{
         TopicPartition,
     },
     json::Version,
+    request::Detail,
 };
 
 use super::{
@@ -26,10 +27,11 @@ use crate::config::settings;
 
 /// The answer to `request`, for which the plan was made.
 pub fn result(proposal: &Proposal, request: &Request, settings: &settings::Executor) -> OptimizationResult {
-    let verbose = is_verbose(request);
+    let Detail { verbose, max_proposals } = detail(request);
+    let told = || biggest(&proposal.outcome.plan.changes, max_proposals).into_iter().map(proposed).collect();
     OptimizationResult {
         summary: summary(proposal, request, settings),
-        proposals: verbose.then(|| proposal.outcome.plan.changes.iter().map(proposed).collect()),
+        proposals: verbose.then(told),
         load_before_optimization: verbose.then(|| loads(proposal, 0)),
         goal_summary: proposal.outcome.verdicts.iter().map(|verdict| goal(proposal, verdict)).collect(),
         load_after_optimization: loads(proposal, 1),
@@ -37,16 +39,32 @@ pub fn result(proposal: &Proposal, request: &Request, settings: &settings::Execu
     }
 }
 
-fn is_verbose(request: &Request) -> bool {
-    match request {
-        Request::Proposals(it) => it.goal_options.optimization.verbose,
-        Request::Rebalance(it) => it.goal_options.optimization.verbose,
-        Request::AddBroker(it) => it.goal_options.optimization.verbose,
-        Request::RemoveBroker(it) => it.goal_options.optimization.verbose,
-        Request::FixOfflineReplicas(it) => it.goal_options.optimization.verbose,
-        Request::DemoteBroker(it) => it.optimization.verbose,
-        _ => false,
+fn detail(request: &Request) -> Detail {
+    let optimization = match request {
+        Request::Proposals(it) => &it.goal_options.optimization,
+        Request::Rebalance(it) => &it.goal_options.optimization,
+        Request::AddBroker(it) => &it.goal_options.optimization,
+        Request::RemoveBroker(it) => &it.goal_options.optimization,
+        Request::FixOfflineReplicas(it) => &it.goal_options.optimization,
+        Request::DemoteBroker(it) => &it.optimization,
+        Request::RemoveDisks(it) => return it.detail.clone(),
+        _ => return Detail::default(),
+    };
+    optimization.detail.clone()
+}
+
+/// The changes that copy the most, as many as wanted, in the order of the plan. Of those that copy the same, the first by
+/// name.
+fn biggest(changes: &[Change], most: Option<u32>) -> Vec<&Change> {
+    let most = most.map_or(usize::MAX, |most| most as usize);
+    let mut order: Vec<usize> = (0..changes.len()).collect();
+    if most < order.len() {
+        let rank = |at: &usize| (Reverse(bytes(&changes[*at])), changes[*at].topic.as_str(), changes[*at].partition);
+        order.sort_unstable_by(|one, other| rank(one).cmp(&rank(other)));
+        order.truncate(most);
+        order.sort_unstable();
     }
+    order.into_iter().map(|at| &changes[at]).collect()
 }
 
 /// The loads before (0) or after (1).
@@ -125,6 +143,11 @@ fn proposed(change: &Change) -> body::Proposal {
         topic_partition: TopicPartition::new(&change.topic, change.partition),
         new_replicas: ids(&change.new_replicas),
         goal: change.reasons.first().map(|reason| reason.name().to_owned()),
-        bytes: Some(((change.megabytes + change.disk_megabytes) * MB) as u64),
+        bytes: Some(bytes(change)),
     }
+}
+
+/// What is copied for it, between brokers and between disks.
+fn bytes(change: &Change) -> u64 {
+    ((change.megabytes + change.disk_megabytes) * MB) as u64
 }

@@ -263,7 +263,7 @@ impl<D: Desk> Visit<'_, D> {
         let (done, waiting) = watch::channel(None);
         let steps = Steps::default();
         steps.begin(Step::Pending);
-        let work = Work { steps: steps.clone(), done: waiting };
+        let work = Work { operation: asked.request.operation(asked.task.started), steps: steps.clone(), done: waiting };
         self.door.works().insert(asked.id, work.clone());
         let (door, role, path) = (Arc::clone(self.door), self.role, self.path.to_owned());
         tokio::spawn(async move {
@@ -323,7 +323,7 @@ impl<D: Desk> Visit<'_, D> {
         }
         match status {
             Some(Status::Active) => {
-                let progress = self.door.progress(id, endpoint.operation());
+                let progress = self.door.progress(id, endpoint);
                 let body = if form.json { progress.json() } else { progress.text() };
                 reply::of_api(202, body, form, Some(id))
             }

@@ -27,7 +27,7 @@ use std::{
 };
 
 use axum::{Router, body::Body};
-use evenkeel_rest::body::Progress;
+use evenkeel_rest::{Endpoint, body::Progress};
 use http::{Request, Response};
 use tokio::sync::{
     broadcast::{self, error::RecvError},
@@ -41,6 +41,7 @@ pub use self::{
     health::Readiness,
 };
 use crate::{
+    aside::aside,
     clock::WallClock,
     config::webserver::Webserver,
     executor::{Ending, Executor, service::Ended},
@@ -78,6 +79,8 @@ pub struct Door<D> {
 /// A task that is being worked on.
 #[derive(Debug, Clone)]
 struct Work {
+    /// What it is called where its progress is told.
+    operation: String,
     steps: Steps,
     /// The answer, once it is there. Whoever waits gets it from here: among very many tasks it may be forgotten
     /// before everybody has looked it up.
@@ -186,9 +189,12 @@ impl<D: Desk> Door<D> {
     }
 
     /// How far a task is, for a 202.
-    fn progress(&self, id: Uuid, operation: String) -> Progress {
-        let steps = self.works().get(&id).map(|work| work.steps.clone()).unwrap_or_default();
-        steps.body(operation)
+    fn progress(&self, id: Uuid, endpoint: Endpoint) -> Progress {
+        match self.works().get(&id) {
+            Some(work) => work.steps.body(work.operation.clone()),
+            // It has its answer by now: whoever comes again gets it.
+            None => Steps::default().body(endpoint.operation()),
+        }
     }
 
     /// Answers whatever comes.
@@ -212,7 +218,9 @@ impl<D: Desk> Door<D> {
             reply::set(&mut response, "retry-after", "1");
             response
         } else if request.uri().path() == "/metrics" {
-            reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", self.metrics())
+            // What it counts is counted anew, partition by partition.
+            let door = Arc::clone(&self);
+            reply::plain(200, "text/plain; version=0.0.4; charset=utf-8", aside(move || door.metrics()).await)
         } else {
             api::answer(&self, request).await
         };

@@ -23,7 +23,7 @@ use evenkeel_kafka::{
     },
 };
 use futures::{StreamExt, stream};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     clock::WallClock,
@@ -176,12 +176,13 @@ impl Watcher {
 
     /// What is to be seen now, and the sizes that were told on the way; `before` is what was seen last.
     pub async fn look(&mut self, dirs: Dirs, before: Option<&Sighting>) -> Result<(Sighting, Sizes), Error> {
-        let at = self.clock.now();
+        let (at, began) = (self.clock.now(), Instant::now());
         let cluster = self.client.describe_cluster().await?;
         // Both before the metadata and after: what has ended in between, and what has begun, is not taken for settled.
         let first = self.client.list_reassignments(None).await?;
         let topics = self.client.topics(Which::All).await?;
         let listed = assemble::Listed { before: first, after: self.client.list_reassignments(None).await? };
+        let told = began.elapsed();
         self.learn_minimums(&topics, at).await;
         let moving = assemble::moving(at, listed, before);
         let mut sighting = assemble::sighting(at, cluster, topics, &self.minimums.1, moving);
@@ -204,6 +205,14 @@ impl Watcher {
         if let Some(before) = before {
             assemble::remember_dirs(&mut sighting, before, &asked);
         }
+        let (partitions, ms) = (sighting.view.partitions.len(), began.elapsed().as_millis());
+        tracing::debug!(
+            partitions,
+            asked_dirs = asked.len(),
+            topics_ms = told.as_millis(),
+            ms,
+            "looked at the cluster"
+        );
         Ok((sighting, sizes))
     }
 

@@ -6,13 +6,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use axum::Router;
 use evenkeel_engine::{
     clock::WallClock,
-    config::{capacity::Capacities, properties::Properties, settings::Settings},
+    config::capacity::Capacities,
     engine::{Engine, Parts, Running},
     executor::Move,
     notify::Courier,
     serve::router,
 };
-use evenkeel_kafka::{BrokerId, TopicPartition};
 use evenkeel_rest::{
     Answer,
     body::{OptimizationResult, state::Phase},
@@ -20,12 +19,12 @@ use evenkeel_rest::{
     parameter::TaskStatus,
     request::{self, AddBroker, Rebalance, RemoveBroker},
 };
-use evenkeel_sim::cluster::BrokerSpec;
+use evenkeel_sim::cluster::{Alteration, BrokerSpec, Fault, Operation, Reassignment, Resource};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::stage::{DIRS, MB, Stage, changes};
+use crate::stage::{DIRS, MB, Stage, changes, mv, settings};
 
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -57,21 +56,18 @@ impl Stage {
     }
 
     fn engine_of(&self, client: evenkeel_kafka::Client, more: &str, disk: &str) -> Life {
-        let text = "bootstrap.servers=sim:9000\n\
-                    metric.sampling.interval.ms=5000\n\
+        let text = "metric.sampling.interval.ms=5000\n\
                     partition.metrics.window.ms=10000\n\
                     min.samples.per.partition.metrics.window=1\n\
                     partition.sample.store.topic.partition.count=2\n\
                     broker.sample.store.topic.partition.count=2\n\
                     default.replication.throttle=5000000\n";
-        let properties = Properties::read(&format!("{text}{more}"), |_| None).unwrap();
-        let settings = Settings::read(&properties).unwrap().settings;
         let rest = r#""CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000""#;
         let capacities =
             format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {{"DISK": {disk}, {rest}}}}}]}}"#);
         let parts = Parts {
             client,
-            settings: Arc::new(settings),
+            settings: Arc::new(settings(&format!("{text}{more}"))),
             capacities: Arc::new(Capacities::read(&capacities).unwrap()),
             courier: Courier::silent(),
             clock: WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock())),
@@ -80,6 +76,33 @@ impl Stage {
         let base = "http://engine:9090/kafkacruisecontrol".parse().unwrap();
         let router = router(running.door());
         Life { client: Client::new(router.clone(), base), router, _running: running }
+    }
+
+    /// Sends partition 11, which no plan of these tests needs to move, elsewhere, as another tool would.
+    pub fn another_tool_moves(&self) {
+        let ids = [2, 3].map(evenkeel_sim::BrokerId).to_vec();
+        let line = Reassignment { partition: evenkeel_sim::TopicPartition::new("orders", 11), target: Some(ids) };
+        self.world.with(|cluster| cluster.suffer(&Fault::ForeignReassignment(line)));
+    }
+
+    /// Nothing arrives within the hour.
+    pub fn crawl(&self) {
+        let rates = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
+        let lists = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
+        self.world.with(|cluster| {
+            let set = |name: &str, value: &str| Alteration {
+                name: name.to_owned(),
+                operation: Operation::Set,
+                value: Some(value.to_owned()),
+            };
+            for id in (0..4).map(evenkeel_sim::BrokerId) {
+                let slow = rates.map(|name| set(name, "1000"));
+                cluster.incremental_alter_configs(&Resource::Broker(id), &slow, false).unwrap();
+            }
+            let all = lists.map(|name| set(name, "*"));
+            let topic = Resource::Topic("orders".to_owned());
+            cluster.incremental_alter_configs(&topic, &all, false).unwrap();
+        });
     }
 
     /// Brokers that hold something of `orders`.
@@ -235,19 +258,11 @@ pub fn crowded() -> Stage {
         broker.dirs.iter_mut().for_each(|dir| dir.disk_bytes = 4e6);
         broker
     };
-    let mv = |number: i32| {
+    let crowd = |number: i32| {
         let pair = [number % 4, (number + 1) % 4];
-        let replicas = pair.map(BrokerId).to_vec();
-        Move {
-            partition: TopicPartition::new("orders", number),
-            old: replicas.clone(),
-            new: replicas,
-            old_leader: BrokerId(pair[0]),
-            dirs: pair.map(changes).to_vec(),
-            bytes: 20 * MB,
-        }
+        Move { dirs: pair.map(changes).to_vec(), ..mv(number, pair, pair, 20 * MB) }
     };
-    Stage::on((0..4).map(broker), (0..12).map(mv).collect(), 2_000)
+    Stage::on((0..4).map(broker), (0..12).map(crowd).collect(), 2_000)
 }
 
 /// Evens out the directories of each broker.

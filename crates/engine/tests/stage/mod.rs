@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use evenkeel_engine::{
     clock::WallClock,
-    config::{properties::Properties, settings as engine_settings},
+    config::{properties::Properties, settings as engine_settings, webserver::Webserver},
     executor::{DirMove, Executor, Limits, Move, Order},
     journal::Run,
     tasks::UserTask,
@@ -23,10 +23,21 @@ pub const MB: u64 = 1_000_000;
 /// The directories of each broker.
 pub const DIRS: [&str; 2] = ["/d0", "/d1"];
 
+/// A partition of `orders` of so many bytes, and where it is to go; the first of each lead.
+pub fn mv<const N: usize>(number: i32, old: [i32; N], new: [i32; N], bytes: u64) -> Move {
+    Move {
+        partition: TopicPartition::new("orders", number),
+        old: old.map(BrokerId).to_vec(),
+        new: new.map(BrokerId).to_vec(),
+        old_leader: BrokerId(old[0]),
+        dirs: Vec::new(),
+        bytes,
+    }
+}
+
 /// Twelve partitions of 20 MB on brokers 0 and 1; each gives a replica or its lead to 2 or 3, and of some the replica
 /// that stays goes to another directory, or the one that comes is to lie in a certain one.
 pub fn moves() -> Vec<Move> {
-    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
     let lists = |number: i32| match number % 4 {
         0 => ([0, 1], [2, 3], vec![comes(2, DIRS[1])]),
         1 => ([1, 0], [3, 0], vec![changes(0)]),
@@ -36,14 +47,7 @@ pub fn moves() -> Vec<Move> {
     (0..12)
         .map(|number| {
             let (old, new, dirs) = lists(number);
-            Move {
-                partition: TopicPartition::new("orders", number),
-                old: ids(old),
-                new: ids(new),
-                old_leader: BrokerId(old[0]),
-                dirs,
-                bytes: 20 * MB,
-            }
+            Move { dirs, ..mv(number, old, new, 20 * MB) }
         })
         .collect()
 }
@@ -59,13 +63,28 @@ pub fn changes(broker: i32) -> DirMove {
     DirMove { broker: BrokerId(broker), from: Some(from), to }
 }
 
+/// All of them, a few at a time.
 pub fn run() -> Run {
-    let order = Order {
-        limits: Limits { per_broker: 3, in_cluster: 4, ..Limits::default() },
-        throttle: Some(20 * MB),
-        ..Order::of(moves(), (0..4).map(BrokerId).collect())
-    };
+    let mut run = run_of(moves());
+    run.order.limits = Limits { per_broker: 3, in_cluster: 4, ..Limits::default() };
+    run
+}
+
+/// These, held back to 20 MB/s.
+pub fn run_of(moves: Vec<Move>) -> Run {
+    let order = Order { throttle: Some(20 * MB), ..Order::of(moves, (0..4).map(BrokerId).collect()) };
     Run { id: Uuid::from_u128(1), task: None, reason: "a test".to_owned(), proposal: "p".to_owned(), order }
+}
+
+/// The settings of an engine, with these further lines of its file.
+pub fn settings(more: &str) -> engine_settings::Settings {
+    let properties = Properties::read(&format!("bootstrap.servers=sim:9000\n{more}"), |_| None).unwrap();
+    engine_settings::Settings::read(&properties).unwrap().settings
+}
+
+/// Where requests are taken: any free port of this machine.
+pub fn local() -> Webserver {
+    settings("webserver.http.port=0\nwebserver.accesslog.enabled=false\n").webserver
 }
 
 pub struct Stage {
@@ -133,9 +152,7 @@ impl Stage {
 
     /// One life of an executor that reaches the brokers through this client.
     pub async fn executor_over(&self, client: Client) -> (Executor, BTreeMap<Uuid, UserTask>) {
-        let properties = Properties::read("bootstrap.servers=sim:9092", |_| None).unwrap();
-        let settings = engine_settings::Settings::read(&properties).unwrap().settings;
-        Executor::open(client, &settings.executor, self.clock(), |_| {}).await
+        Executor::open(client, &settings("").executor, self.clock(), |_| {}).await
     }
 
     pub async fn executor(&self) -> Executor {

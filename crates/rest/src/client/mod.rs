@@ -7,6 +7,7 @@ mod answer;
 mod connect;
 mod credentials;
 mod error;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Body;
 use tokio::time::{Instant, sleep, timeout};
 use tower::{BoxError, Service, ServiceExt};
@@ -27,6 +28,7 @@ pub use answer::{Answer, Asks, classify};
 pub use connect::{HttpService, http_service, http_service_over, trusting};
 pub use credentials::{Basic, Credentials};
 pub use error::{Error, Remedy};
+pub use room::Room;
 
 use crate::endpoint::Endpoint;
 use crate::headers::USER_TASK_ID;
@@ -64,6 +66,7 @@ pub struct Client<S> {
     base: Uri,
     credentials: Option<Arc<dyn Credentials>>,
     limits: Limits,
+    room: Room,
 }
 
 impl<S> std::fmt::Debug for Client<S> {
@@ -75,7 +78,7 @@ impl<S> std::fmt::Debug for Client<S> {
 impl<S> Client<S> {
     /// A client of the server at `base`, such as `https://my-cluster-cruise-control.ns.svc:9090/kafkacruisecontrol`.
     pub fn new(service: S, base: Uri) -> Self {
-        Self { service, base, credentials: None, limits: Limits::default() }
+        Self { service, base, credentials: None, limits: Limits::default(), room: Room::default() }
     }
 
     /// Says who asks. They are read anew for each request.
@@ -88,6 +91,12 @@ impl<S> Client<S> {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// With room for large answers that it shares with others; otherwise each client has its own.
+    #[must_use]
+    pub fn with_room(self, room: Room) -> Self {
+        Self { room, ..self }
     }
 }
 
@@ -128,20 +137,14 @@ where
         let call = async {
             let response = self.exchange(&request, follow).await?;
             let (head, body) = response.into_parts();
-            let body = Limited::new(body, self.limits.body).collect().await.map_err(|source| match source
-                .downcast_ref::<LengthLimitError>(
-            ) {
-                Some(_) => Error::TooLarge { limit: self.limits.body },
-                None => Error::ReadBody { source },
-            })?;
-            Ok::<_, Error>((head, body.to_bytes()))
+            Ok::<_, Error>((head, self.room.read(body, self.limits.body).await?))
         };
         match timeout(self.limits.time, call).await {
             Err(_) => Reply { task: None, answer: Answer::Unreachable(Error::TimedOut { after: self.limits.time }) },
             Ok(Err(error)) => Reply { task: None, answer: Answer::from(error) },
             Ok(Ok((head, body))) => Reply {
                 task: task_of(&head.headers),
-                answer: classify(head.status.as_u16(), content_type_of(&head.headers), &body),
+                answer: classify(head.status.as_u16(), content_type_of(&head.headers), &body.bytes),
             },
         }
     }

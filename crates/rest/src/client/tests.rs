@@ -7,8 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
-use hyper::body::Frame;
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, yield_now};
 use tower::service_fn;
 
 use super::*;
@@ -154,6 +157,75 @@ async fn a_body_without_end_is_read_up_to_the_limit() {
     assert!(matches!(error, Error::TooLarge { limit } if limit == 1 << 20));
     assert_eq!(error.remedy(), Remedy::AskUser);
     assert!(frames.load(Ordering::Relaxed) <= 17);
+}
+
+/// A body of so many MiB that has an end when it may.
+struct Held(usize, oneshot::Receiver<()>);
+
+impl Body for Held {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.0 {
+            0 => Pin::new(&mut self.1).poll(cx).map(|_| None),
+            _ => {
+                self.0 -= 1;
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b' '; 1 << 20])))))
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_large_answers_there_is_one_at_a_time_and_small_ones_wait_for_none() {
+    let room = Room::default();
+    let read = |mebibytes| {
+        let (end, ends) = oneshot::channel();
+        let room = room.clone();
+        (end, tokio::spawn(async move { room.read(Held(mebibytes, ends), 4 << 20).await }))
+    };
+    let (end, first) = read(3);
+    yield_now().await;
+    let (other_end, second) = read(2);
+    other_end.send(()).unwrap();
+    let (small_end, small) = read(1);
+    small_end.send(()).unwrap();
+    assert_eq!(small.await.unwrap().unwrap().bytes.len(), 1 << 20);
+    let waits = async |it: &JoinHandle<_>| {
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        !it.is_finished()
+    };
+    assert!(waits(&second).await, "the first is being read");
+    end.send(()).unwrap();
+    let first = first.await.unwrap().unwrap();
+    assert!(waits(&second).await, "and is there until it is dropped");
+    drop(first);
+    assert_eq!(second.await.unwrap().unwrap().bytes.len(), 2 << 20);
+}
+
+/// A body that says how long it is, and is never asked for anything.
+struct Announced(u64);
+
+impl Body for Announced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("nobody has to read it")
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0)
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_not_read() {
+    let refused = Room::default().read(Announced(11), 10).await;
+    assert!(matches!(refused.err(), Some(Error::TooLarge { limit: 10 })));
 }
 
 /// A body that breaks off.

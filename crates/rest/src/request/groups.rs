@@ -2,7 +2,8 @@
 
 use super::Consistent;
 use crate::parameter::{
-    Concurrency, DataFrom, Flag, Megabytes, Millis, Names, Pattern, ReviewId, Sources, Text, Throttle, parameters,
+    Concurrency, DataFrom, Entries, Flag, Megabytes, Millis, Names, Pattern, ReviewId, Sources, Text, Throttle,
+    parameters,
 };
 
 /// The orders in which moves can be made, by name.
@@ -16,13 +17,29 @@ pub const STRATEGIES: [&str; 6] = [
 ];
 
 parameters! {
+    /// How much is told of a plan.
+    pub struct Detail {
+        optional {
+            /// Not in the original: of the proposals only so many, those that copy the most.
+            max_proposals: Entries,
+        }
+        defaults {
+            /// Whether the answer also has the proposals and the load before them.
+            verbose: Flag = false,
+        }
+    }
+}
+
+parameters! {
     /// What everything takes that plans.
     pub struct Optimization {
+        groups {
+            /// How much is told of the plan.
+            detail: Detail,
+        }
         defaults {
             /// Whether brokers without a capacity of their own may have the default one.
             allow_capacity_estimation: Flag = true,
-            /// Whether the answer also has the proposals and the load before them.
-            verbose: Flag = false,
             /// Whether brokers that were demoted lately stay without leaders.
             exclude_recently_demoted_brokers: Flag = false,
         }

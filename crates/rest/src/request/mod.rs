@@ -11,7 +11,7 @@ mod reading;
 mod tests;
 
 pub use control::{Admin, PauseSampling, ResumeSampling, StopProposalExecution};
-pub use groups::{Execution, GoalOptions, Optimization, Pace, Run, STRATEGIES};
+pub use groups::{Detail, Execution, GoalOptions, Optimization, Pace, Run, STRATEGIES};
 pub use optimization::{
     AddBroker, DemoteBroker, FixOfflineReplicas, Proposals, Rebalance, RemoveBroker, RemoveDisks, Scope,
 };
@@ -152,6 +152,17 @@ impl Request {
         let mut query = Query::default();
         self.write(&mut query);
         query
+    }
+
+    /// What a request that came at this time, in milliseconds since 1970, is called where its progress is told.
+    pub fn operation(&self, at: i64) -> String {
+        match self {
+            Self::PartitionLoad(it) => {
+                let (start, end) = (it.start.unwrap_or(-1), it.end.unwrap_or(at));
+                format!("{} from {start} to {end}", Endpoint::PartitionLoad.operation())
+            }
+            _ => self.endpoint().operation(),
+        }
     }
 
     /// What concerns carrying out, for requests that can be carried out.

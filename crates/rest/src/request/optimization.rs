@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Consistent;
-use super::groups::{Execution, GoalOptions, Optimization, Pace, Run, with_goals};
+use super::groups::{Detail, Execution, GoalOptions, Optimization, Pace, Run, with_goals};
 use crate::endpoint::Endpoint;
 use crate::parameter::{BrokerIds, Concurrency, Flag, LogDirs, LogDirsOfBrokers, Text, parameters};
 
@@ -139,6 +139,8 @@ parameters! {
     /// `remove_disks`: move what lies on disks that go to others of the same broker.
     pub struct RemoveDisks {
         groups {
+            /// How much is told of the plan. The original has nothing of it here.
+            detail: Detail,
             /// What everything takes that can be carried out.
             run: Run,
         }

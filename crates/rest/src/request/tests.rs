@@ -117,7 +117,7 @@ fn a_request_as_the_most_important_client_sends_it() {
                 &rebalance_disk=false&concurrent_intra_broker_partition_movements=2";
     let Ok(Request::Rebalance(request)) = parse(Method::Post, sent) else { panic!("a rebalance") };
     assert!(!request.execution.run.dryrun);
-    assert!(request.goal_options.optimization.verbose);
+    assert!(request.goal_options.optimization.detail.verbose);
     assert!(request.execution.skip_hard_goal_check);
     assert_eq!(request.goal_options.excluded_topics, TopicPattern::new("__.*").ok());
     assert_eq!(request.goal_options.goals, ["RackAwareGoal", "CpuCapacityGoal"]);

@@ -24,6 +24,11 @@ fn map<K: Display, V: Display>(entries: impl IntoIterator<Item = (K, V)>) -> Str
     format!("{{{}}}", entries.join(", "))
 }
 
+/// What somebody wrote, on one line: what would end it, or move the cursor of a terminal, is a blank.
+fn line(written: &str) -> String {
+    written.replace(char::is_control, " ")
+}
+
 /// A duration in the largest unit of which there is at least one.
 fn duration(ms: f64) -> String {
     const UNITS: [(f64, &str); 4] =

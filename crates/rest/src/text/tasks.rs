@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{date, longest};
+use super::{date, line, longest};
 use crate::body::{Progress, UserTasks};
 
 impl UserTasks {
@@ -20,10 +20,10 @@ impl UserTasks {
                 out,
                 "\n{:<38}{:<client$}{:<22}{:<status$}{:<url$}",
                 task.user_task_id,
-                task.client_identity,
+                line(&task.client_identity),
                 date(task.start_ms),
                 task.status.name(),
-                task.request_url
+                line(&task.request_url)
             );
             if let Some(response) = &task.original_response {
                 let _ = write!(out, "\nOriginal response for task {}:\n{response}", task.user_task_id);

@@ -39,7 +39,7 @@ impl Execution {
                 // Who is down copies nothing.
                 let is_meant = |broker: &&BrokerId| sight.up.contains(broker) && !self.unasked.contains(broker);
                 let brokers = throttle.brokers.iter().filter(is_meant).copied().collect();
-                asks.throttle = Some(Throttle { brokers, ..throttle.clone() });
+                asks.throttle = Some(Throttle { rate: throttle.rate, brokers, ..Throttle::default() });
                 return;
             }
             // Who has returned gets its rate before anything else begins.

@@ -39,6 +39,26 @@ fn a_broker_that_is_given_up_takes_only_its_own_moves_with_it() {
 }
 
 #[test]
+fn a_broker_that_dies_for_good_while_it_is_filled_leaves_the_run_incomplete() {
+    // All of it goes to broker 3, one after the other: what was begun is taken back, the rest is never begun.
+    let mut play = Play::new(&[&[1, 0], &[1, 0]], &[(0, &[1, 3]), (1, &[1, 3])]).with(|order| {
+        order.throttle = Some(MB);
+        order.limits.in_cluster = 1;
+        order.gives_up_after = Some(60_000);
+    });
+    play.run_for(2_000);
+    assert_eq!(play.cluster.list_reassignments(None).len(), 1, "it is being filled");
+    play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3)));
+    assert_eq!(play.run(), Ending::Incomplete);
+    let undone = [End::Dead(Why::TargetDown), End::Aborted(Why::TargetDown)];
+    assert_eq!(play.ends(), undone.map(Stage::Ended));
+    let counts = play.execution.progress(&play.look()).replicas;
+    assert_eq!((counts.dead, counts.aborted, counts.completed, counts.finished()), (1, 1, 0, 2));
+    assert_eq!((play.replicas(0), play.replicas(1)), (vec![1, 0], vec![1, 0]));
+    assert_eq!(play.cluster.list_reassignments(None), []);
+}
+
+#[test]
 fn an_unregistered_broker_is_given_up_soon() {
     let mut play = Play::new(&[&[1, 0], &[1, 0]], &[(0, &[1, 3]), (1, &[1, 2])]);
     play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(3)));

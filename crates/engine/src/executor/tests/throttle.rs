@@ -110,3 +110,57 @@ fn as_long_as_there_is_something_else_to_do_no_throttle_is_given_up() {
     assert_eq!(play.leader(1), Some(3));
     play.assert_at_rest();
 }
+
+#[test]
+fn only_what_is_being_copied_is_held_back() {
+    let mut play =
+        Play::new(&[&[0, 1][..]; 8], &[0, 1, 2, 3, 4, 5, 6, 7].map(|number| (number, &[0, 2][..]))).with(|order| {
+            order.throttle = Some(20 * MB);
+            order.limits = Limits { per_broker: 2, ..Limits::default() };
+        });
+    let mut most = 0;
+    for _ in 0..600 {
+        let over = play.step(None).ending.is_some();
+        let moving: BTreeSet<i32> =
+            play.cluster.list_reassignments(None).iter().map(|it| it.partition.partition).collect();
+        for name in LISTS {
+            let text = play.listed("t", name).unwrap_or_default();
+            let entries = text.split(',').filter(|entry| !entry.is_empty());
+            let held: BTreeSet<i32> = entries.map(|it| it.split_once(':').unwrap().0.parse().unwrap()).collect();
+            assert!(held.is_superset(&moving), "{moving:?} move, and only {held:?} are held back");
+            most = most.max(held.len());
+        }
+        if over {
+            break;
+        }
+        play.cluster.tick(250);
+    }
+    assert_eq!(most, 2);
+    assert!((0..8).all(|number| play.replicas(number) == [0, 2]));
+    play.assert_at_rest();
+}
+
+#[test]
+fn what_does_not_move_uses_up_no_throttle() {
+    // Each of eight partitions is written to at 1 MB/s. What in-sync followers fetch of all of them would be more than
+    // the brokers may replicate of what is held back.
+    let brokers = (0..4).map(|id| BrokerSpec::new(id).with_dirs(["/d0", "/d1"]));
+    let mut cluster = evenkeel_sim::Cluster::new(evenkeel_sim::Options::default(), brokers);
+    let lists: [&[i32]; 8] = [&[0, 1]; 8];
+    let busy = NewTopic::manual("t", &lists).loaded(evenkeel_sim::traffic::Load::steady(8e6), 20_000);
+    cluster.create_topic(&busy, false).unwrap();
+    cluster.tick(1_000);
+    let ids = |ids: [i32; 2]| ids.map(BrokerId).to_vec();
+    let mv = |number: i32| Move {
+        partition: TopicPartition::new("t", number),
+        old: ids([0, 1]),
+        new: ids([0, 2]),
+        old_leader: BrokerId(0),
+        dirs: Vec::new(),
+        bytes: 20 * MB,
+    };
+    let limits = Limits { per_broker: 2, ..Limits::default() };
+    let mut play = Play::of(cluster, Order { throttle: Some(6 * MB), limits, ..order((0..8).map(mv)) });
+    assert_eq!(play.run(), Ending::Completed);
+    play.assert_at_rest();
+}

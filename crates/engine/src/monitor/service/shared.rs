@@ -178,7 +178,7 @@ impl Shared {
 
     /// Takes a look in. Of many partitions that takes a moment, as [`Shared::take`] does.
     fn seen(&self, sighting: &Arc<Sighting>, began: Instant) {
-        let mut data = lock(&self.data);
+        let (taken, mut data) = (Instant::now(), lock(&self.data));
         // Somebody may have begun later and come back sooner.
         if self.told().began.is_some_and(|newer| newer > began) {
             return;
@@ -196,6 +196,7 @@ impl Shared {
             told.began = Some(began);
         }
         self.count(&mut data, is_new);
+        tracing::debug!(is_new, ms = taken.elapsed().as_millis(), "took a look in");
     }
 
     /// Takes samples in.
@@ -277,7 +278,10 @@ impl Shared {
         if let Some(known) = data.known.get(&accepted) {
             return Ok(Arc::clone(known));
         }
+        let began = Instant::now();
         let loads = data.windows.aggregate_over(sighting.view.partitions.keys(), &data.coverage, accepted);
+        let (partitions, ms) = (loads.loads.len(), began.elapsed().as_millis());
+        tracing::debug!(partitions, windows = accepted, ms, "put loads together");
         let unmeasured = self.told().figures.unmeasured;
         let known = Arc::new(Known { sighting, loads, unmeasured, generation: data.generation });
         data.known.insert(accepted, Arc::clone(&known));

@@ -98,6 +98,7 @@ impl Obedient {
         match action {
             Action::LookForRates(asked) => execution.rates_were_found(&asked, &BTreeSet::new()),
             Action::Throttle(_) => execution.throttle_is_set(),
+            Action::Relist(_) => {}
             Action::Unthrottle(_) => execution.throttle_is_lifted(),
             Action::PreferDirs(dirs) | Action::MoveDirs(dirs) => {
                 for (broker, dirs) in dirs {

@@ -90,10 +90,45 @@ fn nothing_may_have_come_to_a_broker_that_is_to_be_emptied() {
     assert_eq!(fits(&made, &scene.sighting.view).unwrap_err().to_string(), "partition t-0 has come to broker 1");
 }
 
+/// The plan leaves them alone, because they leave by themselves: then they must have.
+#[test]
+fn what_was_on_its_way_off_a_broker_that_is_to_be_emptied_is_not_forgotten_there() {
+    let mut scene = Scene::draw("b0 a: t0*\nb1 b:\nb2 c:");
+    scene.partition("t0").adding = vec![1];
+    let made = scene.propose(URL).unwrap();
+    assert_eq!(made.outcome.plan.changes, []);
+    scene.partition("t0").adding.clear();
+    let said = fits(&made, &scene.sighting.view).unwrap_err().to_string();
+    assert_eq!(said, "partition t-0 has come to broker 0; partition t-0 was being copied to broker 1 and no longer is");
+    scene.partition("t0").replicas = vec![1];
+    assert_eq!(fits(&made, &scene.sighting.view), Ok(()));
+}
+
 #[test]
 fn what_a_budget_leaves_on_a_broker_that_is_to_be_emptied_may_lie_there() {
     let scene = Scene::draw("b0 a: t0* t1*\nb1 b:\nb2 c:");
     let made = scene.propose(&format!("{URL}&max_data_to_move_mb=100")).unwrap();
     assert_eq!(made.outcome.plan.changes.len(), 1);
     assert_eq!(fits(&made, &scene.sighting.view), Ok(()));
+}
+
+#[test]
+fn copies_that_a_plan_counts_on_have_come_or_still_come() {
+    let adding = "add_broker?brokerid=2&goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
+    let mut scene = Scene::draw("b0 a: t0* t1* t2* t3* t4* t5*\nb1 b: u0* u1* u2* u3* u4* u5*\nb2 c:");
+    assert!(!scene.plan(adding).is_empty());
+    // Somebody else fills it already, so there is nothing left to do.
+    for name in ["t0", "t1", "u0", "u1"] {
+        scene.partition(name).adding = vec![2];
+    }
+    let made = scene.propose(adding).unwrap();
+    assert_eq!(made.outcome.plan.changes.len(), 0);
+    assert_eq!(fits(&made, &scene.sighting.view), Ok(()), "they still come");
+    *scene.partition("t0") = PartitionView { replicas: vec![2], leader: Some(2), ..PartitionView::default() };
+    assert_eq!(fits(&made, &scene.sighting.view), Ok(()), "one has come");
+    scene.sighting.view.partitions.remove(&named("t1"));
+    assert_eq!(fits(&made, &scene.sighting.view), Ok(()), "one is not needed any more");
+    scene.partition("u0").adding.clear();
+    let said = fits(&made, &scene.sighting.view).unwrap_err().to_string();
+    assert_eq!(said, "partition u-0 was being copied to broker 2 and no longer is");
 }

@@ -126,6 +126,10 @@ fn disks_that_are_removed_are_empty_then() {
     assert_eq!((dirs["/d0"].num_replicas, dirs["/d1"].num_replicas, dirs["/d1"].num_leader_replicas), (0, 3, 2));
     assert_eq!(result.summary.estimated_minutes, None, "nobody knows how fast disks copy");
     assert_eq!((result.proposals, result.load_before_optimization), (None, None));
+    let told = scene.result(&format!("{url}&verbose=true"));
+    let moved: Vec<_> = told.proposals.unwrap().into_iter().map(|it| (it.topic_partition.topic, it.bytes)).collect();
+    assert_eq!(moved, [("t".to_owned(), Some(100 << 20)), ("u".to_owned(), Some(100 << 20))]);
+    assert!(told.load_before_optimization.is_some());
     let said = |url: &str| scene.failure(url);
     assert!(said("remove_disks?brokerid_and_logdirs=0-/nosuch").ends_with("Invalid log dirs provided for broker 0."));
     let all = said("remove_disks?brokerid_and_logdirs=0-/d0,0-/d1");
@@ -153,6 +157,27 @@ fn excluded_topics_stay_and_are_named() {
     assert_eq!(result.summary.excluded_topics, ["t"]);
     let moved = result.proposals.unwrap();
     assert!(!moved.is_empty() && moved.iter().all(|proposal| proposal.topic_partition.topic == "u"));
+}
+
+#[test]
+fn of_many_proposals_only_the_biggest_are_told_if_so_many_are_too_many() {
+    let scene = Scene::draw("b0 a: t0* t1* t2* t3* u0* u1*\nb1 b:");
+    let told = |most: &str| scene.result(&format!("rebalance?{ONE_GOAL}&verbose=true{most}"));
+    let all = told("").proposals.unwrap();
+    assert!(all.len() >= 2, "{all:?}");
+    assert_eq!(told(&format!("&max_proposals={}", all.len())).proposals.as_ref(), Some(&all));
+    let fewer = told(&format!("&max_proposals={}", all.len() - 1));
+    assert_eq!(fewer.summary, told("").summary, "the plan is the same");
+    let mut first = all.clone();
+    // They all copy the same, so it is their names that count.
+    first.sort_by_key(|it| (it.topic_partition.topic.clone(), it.topic_partition.partition));
+    let last = first.pop().unwrap();
+    assert_eq!(fewer.proposals.unwrap(), all.into_iter().filter(|it| *it != last).collect::<Vec<_>>());
+    assert_eq!(
+        scene.result(&format!("rebalance?{ONE_GOAL}&max_proposals=2")).proposals,
+        None,
+        "only how many, not whether"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::list;
+use super::{line, list};
 use crate::body::state::{ExecutionTask, ExecutorState, InterBroker, IntraBroker, Leadership, Phase, Stopping};
 
 impl ExecutorState {
@@ -21,7 +21,7 @@ impl ExecutorState {
             } else {
                 ("triggeredSelfHealingTaskId", &trigger.triggered_self_healing_task_id)
             };
-            let _ = write!(out, ", {name}: {id}, triggeredTaskReason: {}", trigger.triggered_task_reason);
+            let _ = write!(out, ", {name}: {id}, triggeredTaskReason: {}", line(&trigger.triggered_task_reason));
         }
         for (name, brokers) in [
             ("recentlyDemotedBrokers", &self.recently_demoted_brokers),

@@ -4,10 +4,10 @@ mod executor;
 
 use std::fmt::Write;
 
-use super::{date, duration, list, map};
+use super::{date, duration, line, list, map};
 use crate::body::state::{
-    AnalyzerState, Anomaly, AnomalyDetectorState, BrokerFailure, Described, DiskFailure, GoalViolation, MonitorPhase,
-    MonitorState, Readiness, State,
+    AnalyzerState, Anomaly, AnomalyDetectorState, BrokerFailure, Described, DiskFailure, GoalViolation, MonitorState,
+    Readiness, State,
 };
 use crate::parameter::AnomalyType;
 
@@ -53,8 +53,12 @@ impl MonitorState {
             it.monitoring_coverage_pct.0,
             it.num_flawed_partitions
         );
-        if let (MonitorPhase::Paused, Some(reason)) = (self.state, &self.reason_of_latest_pause_or_resume) {
-            let _ = write!(out, ", reasonOfPauseOrResume: {reason}");
+        if let Some(loaded) = self.loading_progress_pct {
+            let _ = write!(out, ", loadingProgress: {:.3}%", loaded.0);
+        }
+        // JSON says so if there was none.
+        if let Some(reason) = self.reason_of_latest_pause_or_resume.as_deref().filter(|reason| *reason != "N/A") {
+            let _ = write!(out, ", reasonOfPauseOrResume: {}", line(reason));
         }
         out.push('}');
         out
