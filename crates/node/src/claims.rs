@@ -1,19 +1,17 @@
 //! Claims get a volume each, of the size they ask for, and the volume goes with its claim.
 //!
 //! [`settle`] decides. There are no classes to look at: every volume is a place on this machine, or only in memory. A
-//! claim that asks for more than it did gets more. The server holds claims and volumes by finalizers that protect them
-//! from going while they are used; we are the one who lets them go.
+//! claim that asks for more than it did gets more. Both are held while they are used, which [`crate::protection`] ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::patience::{Again, Troubles};
-use crate::pods;
 use crate::watched::{Key, Watched};
 
 /// Says that a volume was made for its claim, and by whom.
@@ -22,19 +20,9 @@ const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// Us, as who provisions.
 const US: &str = "evenkeel.io/node";
 
-/// Holds a claim that goes while pods use it.
-const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
-
-/// Holds a volume that goes while it is claimed.
-const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
-
 /// Something to write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Act {
-    /// A claim that goes and is used no more: namespace, claim, and the finalizers of others.
-    ReleaseClaim(String, String, Vec<String>),
-    /// A volume that goes: its name and the finalizers of others.
-    ReleaseVolume(String, Vec<String>),
     /// A new volume.
     CreateVolume(Value),
     /// A volume's new size.
@@ -53,21 +41,17 @@ pub enum Act {
 pub async fn run(client: Client) {
     let mut claims = Watched::<PersistentVolumeClaim>::all(&client);
     let mut volumes = Watched::<PersistentVolume>::all(&client);
-    let mut pods = Watched::<Pod>::all(&client);
     let (mut again, mut troubles) = (Again::default(), Troubles::default());
     loop {
         tokio::select! {
             () = claims.news() => (),
             () = volumes.news() => (),
-            () = pods.news() => (),
             () = again.due() => (),
         }
-        if claims.is_complete() && volumes.is_complete() && pods.is_complete() {
-            let used: BTreeSet<Key> =
-                pods.iter().filter(|pod| !pods::has_ended(pod)).flat_map(|pod| used_by(pod)).collect();
+        if claims.is_complete() && volumes.is_complete() {
             // One thing leads to the next: a volume, then the claim's binding, then both their states.
             loop {
-                let acts = settle(claims.iter().map(AsRef::as_ref), volumes.iter().map(AsRef::as_ref), &used);
+                let acts = settle(claims.iter().map(AsRef::as_ref), volumes.iter().map(AsRef::as_ref));
                 let acts: Vec<Act> = acts.into_iter().filter(|act| !troubles.hold(&act.subject())).collect();
                 if acts.is_empty() {
                     break;
@@ -87,13 +71,10 @@ impl Act {
     /// What is written.
     fn subject(&self) -> Key {
         match self {
-            Self::ReleaseClaim(namespace, name, _)
-            | Self::Bind(namespace, name, _)
-            | Self::ClaimStatus(namespace, name, _) => (namespace.clone(), name.clone()),
-            Self::ReleaseVolume(name, _)
-            | Self::ResizeVolume(name, _)
-            | Self::VolumeBound(name)
-            | Self::DeleteVolume(name) => (String::new(), name.clone()),
+            Self::Bind(namespace, name, _) | Self::ClaimStatus(namespace, name, _) => (namespace.clone(), name.clone()),
+            Self::ResizeVolume(name, _) | Self::VolumeBound(name) | Self::DeleteVolume(name) => {
+                (String::new(), name.clone())
+            }
             Self::CreateVolume(made) => {
                 let name = made.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
                 (String::new(), name.to_owned())
@@ -112,14 +93,6 @@ async fn perform(
     let of_claims = |namespace: &str| Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
     let none = PatchParams::default();
     match act {
-        Act::ReleaseClaim(namespace, name, left) => {
-            let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-            claims.wrote(of_claims(&namespace).patch(&name, &none, &patch).await?);
-        }
-        Act::ReleaseVolume(name, left) => {
-            let patch = Patch::Merge(json!({"metadata": {"finalizers": left}}));
-            volumes.wrote(of_volumes.patch(&name, &none, &patch).await?);
-        }
         Act::CreateVolume(volume) => {
             let volume = serde_json::from_value(volume).map_err(kube::Error::SerdeError)?;
             volumes.wrote(of_volumes.create(&PostParams::default(), &volume).await?);
@@ -158,45 +131,24 @@ async fn perform(
 pub fn settle<'a>(
     claims: impl Iterator<Item = &'a PersistentVolumeClaim>,
     volumes: impl Iterator<Item = &'a PersistentVolume>,
-    used: &BTreeSet<Key>,
 ) -> Vec<Act> {
     let volumes: BTreeMap<String, &PersistentVolume> = volumes.map(|volume| (volume.name_any(), volume)).collect();
     let mut there = BTreeSet::new();
     let mut acts = Vec::new();
     for claim in claims {
         there.extend(claim.uid());
-        let at = (claim.namespace().unwrap_or_default(), claim.name_any());
         if claim.metadata.deletion_timestamp.is_none() {
             acts.extend(next(claim, &volumes));
-        } else if let Some(left) = without(claim.finalizers(), CLAIM_PROTECTION).filter(|_| !used.contains(&at)) {
-            acts.push(Act::ReleaseClaim(at.0, at.1, left));
         }
     }
     let unclaimed = volumes.values().filter(|volume| {
         let ours = volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == US);
         let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref()?.uid.clone());
-        ours && claim.is_none_or(|uid| !there.contains(&uid))
+        let stays = volume.metadata.deletion_timestamp.is_none();
+        ours && stays && claim.is_none_or(|uid| !there.contains(&uid))
     });
-    acts.extend(unclaimed.filter_map(|volume| match volume.metadata.deletion_timestamp {
-        None => Some(Act::DeleteVolume(volume.name_any())),
-        Some(_) => {
-            without(volume.finalizers(), VOLUME_PROTECTION).map(|left| Act::ReleaseVolume(volume.name_any(), left))
-        }
-    }));
+    acts.extend(unclaimed.map(|volume| Act::DeleteVolume(volume.name_any())));
     acts
-}
-
-/// The finalizers without one of them; nothing if it is not among them.
-fn without(finalizers: &[String], one: &str) -> Option<Vec<String>> {
-    let left: Vec<String> = finalizers.iter().filter(|name| *name != one).cloned().collect();
-    (left.len() < finalizers.len()).then_some(left)
-}
-
-/// The claims that a pod uses.
-fn used_by(pod: &Pod) -> Vec<Key> {
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
-    claims.map(|source| (pod.namespace().unwrap_or_default(), source.claim_name.clone())).collect()
 }
 
 /// The next thing to write for a claim.
@@ -268,7 +220,7 @@ mod tests {
     fn play(claims: &mut [PersistentVolumeClaim], volumes: &mut Vec<PersistentVolume>) -> Vec<&'static str> {
         let mut done = Vec::new();
         for _ in 0..20 {
-            let acts = settle(claims.iter(), volumes.iter(), &BTreeSet::new());
+            let acts = settle(claims.iter(), volumes.iter());
             if acts.is_empty() {
                 return done;
             }
@@ -277,7 +229,6 @@ mod tests {
                     volumes.iter().position(|volume| volume.name_any() == name).unwrap()
                 };
                 match act {
-                    Act::ReleaseClaim(..) | Act::ReleaseVolume(..) => done.push("release"),
                     Act::CreateVolume(made) => {
                         volumes.push(serde_json::from_value(made).unwrap());
                         done.push("create");
@@ -331,27 +282,9 @@ mod tests {
     fn what_belongs_to_others_is_left_alone() {
         let elsewhere = claim(json!({"/spec/volumeName": "nfs"}));
         let theirs: PersistentVolume = serde_json::from_value(json!({"metadata": {"name": "nfs"}})).unwrap();
-        assert_eq!(settle([&elsewhere].into_iter(), [&theirs].into_iter(), &BTreeSet::new()), []);
+        assert_eq!(settle([&elsewhere].into_iter(), [&theirs].into_iter()), []);
         let going = claim(json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z"}));
-        assert_eq!(settle([&going].into_iter(), std::iter::empty(), &BTreeSet::new()), []);
-    }
-
-    #[test]
-    fn a_claim_that_goes_is_let_go_when_no_pod_uses_it_and_its_volume_after_it() {
-        let going = claim(json!({"/metadata/deletionTimestamp": "2026-01-01T00:00:00Z",
-            "/metadata/finalizers": [CLAIM_PROTECTION, "other"]}));
-        let used = [("ns".to_owned(), "data-0".to_owned())].into();
-        assert_eq!(settle([&going].into_iter(), std::iter::empty(), &used), []);
-        let released = Act::ReleaseClaim("ns".into(), "data-0".into(), vec!["other".into()]);
-        assert_eq!(settle([&going].into_iter(), std::iter::empty(), &BTreeSet::new()), [released]);
-
-        let mut volume: PersistentVolume =
-            serde_json::from_value(new_volume(&going, "pvc-u1", &Quantity("1".into()))).unwrap();
-        volume.metadata.deletion_timestamp = going.metadata.deletion_timestamp.clone();
-        volume.metadata.finalizers = Some(vec![VOLUME_PROTECTION.into()]);
-        assert_eq!(settle([&going].into_iter(), [&volume].into_iter(), &used), [], "it is claimed");
-        let released = Act::ReleaseVolume("pvc-u1".into(), vec![]);
-        assert_eq!(settle(std::iter::empty(), [&volume].into_iter(), &BTreeSet::new()), [released]);
+        assert_eq!(settle([&going].into_iter(), std::iter::empty()), []);
     }
 
     #[test]

@@ -151,6 +151,12 @@ async fn discover_once(client: &Client) -> kube::Result<Kinds> {
     Ok(Kinds(kinds))
 }
 
+/// The kinds that definitions serve right now, for whom what was followed so far is not recent enough.
+pub(crate) async fn defined(client: &Client) -> kube::Result<Vec<Kind>> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone()).list(&Default::default()).await?;
+    Ok(definitions.iter().filter_map(kind_of).collect())
+}
+
 fn usable(can: &ApiCapabilities) -> bool {
     [verbs::LIST, verbs::WATCH, verbs::DELETE].iter().all(|verb| can.supports_operation(verb))
 }

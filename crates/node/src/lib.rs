@@ -1,7 +1,7 @@
 //! What a node and the controllers around it do for a cluster that has none: ordinary controllers over any API server.
 //!
 //! Residents of every cluster: the garbage collector ([`gc`]) and the namespace life cycle ([`namespaces`]), which learn
-//! of kinds as they come and go ([`kinds`]). For local runs besides: [`nodes`], a [`scheduler`], [`claims`],
+//! of kinds as they come and go ([`kinds`]), and the [`protection`] of claims and volumes that are used. For local runs besides: [`nodes`], a [`scheduler`], [`claims`],
 //! [`deployments`] and [`replica_sets`], [`endpoints`], and a [`kubelet`] that has programs run what is in pods. All of
 //! them react to watches, decide in pure functions, and never ask the wall clock but the [`clock`] they are given.
 
@@ -18,6 +18,7 @@ pub mod nodes;
 mod patience;
 pub mod pods;
 pub mod programs;
+pub mod protection;
 mod quantity;
 pub mod replica_sets;
 pub mod scheduler;
@@ -39,7 +40,8 @@ pub async fn run(client: Client, shutdown: impl Future<Output = ()>) {
         () = shutdown => (),
         () = kinds => (),
         () = gc::run(client.clone(), known.clone()) => (),
-        () = namespaces::run(client, known) => (),
+        () = namespaces::run(client.clone(), known) => (),
+        () = protection::run(client) => (),
     }
 }
 
@@ -60,7 +62,7 @@ pub async fn run_pods(
         ended = kubelet => ended,
         () = run(client.clone(), std::future::pending()) => Ok(()),
         () = nodes::run(client.clone(), nodes.clone(), clock.clone()) => Ok(()),
-        () = scheduler::run(client.clone(), clock.clone()) => Ok(()),
+        () = scheduler::run(client.clone(), nodes.clone(), clock.clone()) => Ok(()),
         () = claims::run(client.clone()) => Ok(()),
         () = replica_sets::run(client.clone(), clock.clone()) => Ok(()),
         () = deployments::run(client.clone(), clock) => Ok(()),

@@ -20,7 +20,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::kinds::{Kind, Known};
+use crate::kinds::{self, Kind, Known};
 use crate::patience::patience;
 use conditions::Remaining;
 
@@ -121,7 +121,15 @@ async fn step(client: &Client, name: &str, kinds: &[Kind]) -> kube::Result<Step>
         // Nothing is known yet, which is not the same as nothing being there.
         return Ok(Step::Waits(Vec::new()));
     }
-    let cleared = futures::stream::iter(kinds.to_vec()).map(|kind| async move {
+    // A kind may have been defined a moment ago, and its definition not yet heard of. What is in the namespace came before
+    // its end began, so its definition is there by now.
+    let mut kinds = kinds.to_vec();
+    for kind in kinds::defined(client).await?.into_iter().filter(|kind| kind.namespaced) {
+        if kinds.iter().all(|known| known.id() != kind.id()) {
+            kinds.push(kind);
+        }
+    }
+    let cleared = futures::stream::iter(kinds).map(|kind| async move {
         let left = clear(client, name, &kind).await;
         (kind, left)
     });

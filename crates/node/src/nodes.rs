@@ -4,6 +4,7 @@
 //! end. There is no heartbeat: nobody here would evict pods from a node that fell silent.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -35,6 +36,11 @@ impl Nodes {
     /// Whether a node of that name is one of them.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
+    }
+
+    /// Whether every one of them is registered and takes pods.
+    pub(crate) fn are_ready<'a>(&self, known: impl Fn(&str) -> Option<&'a Arc<Node>>) -> bool {
+        self.0.keys().all(|name| known(name).is_some_and(|node| is_ready(node)))
     }
 
     /// A new node as it is registered.

@@ -12,7 +12,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::nodes::is_ready;
+use crate::nodes::{Nodes, is_ready};
 use crate::patience::{Again, Troubles};
 use crate::pods;
 use crate::watched::{Watched, key};
@@ -23,8 +23,9 @@ const POD_NAME: &str = "strimzi.io/pod-name";
 /// The scheduler that pods ask for who do not say.
 const OURS: &str = "default-scheduler";
 
-/// Binds pods that have no node, until dropped.
-pub async fn run(client: Client, clock: Clock) {
+/// Binds pods that have no node, until dropped. Nothing is bound while one of `ours` is not registered yet: a Kafka pod
+/// that came between the first node and the last would have another rack than at the next start.
+pub async fn run(client: Client, ours: Nodes, clock: Clock) {
     let (mut pods, mut nodes) = (Watched::<Pod>::all(&client), Watched::<Node>::all(&client));
     let (mut again, mut troubles) = (Again::default(), Troubles::default());
     loop {
@@ -33,7 +34,7 @@ pub async fn run(client: Client, clock: Clock) {
             () = nodes.news() => (),
             () = again.due() => (),
         }
-        if pods.is_complete() && nodes.is_complete() {
+        if pods.is_complete() && nodes.is_complete() && ours.are_ready(|name| nodes.get("", name)) {
             let known: Vec<_> = nodes.iter().cloned().collect();
             let nodes: Vec<&Node> = known.iter().map(AsRef::as_ref).collect();
             let waiting: Vec<_> = pods.iter().filter(|pod| waits_for_us(pod)).cloned().collect();

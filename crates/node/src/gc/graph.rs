@@ -2,8 +2,8 @@
 //!
 //! The graph believes what it was told and nothing else. Before it has anything deleted for want of an owner it saw
 //! that owner go, or has the server asked ([`Action::Verify`]); a deletion names the version that was judged, so that
-//! the server refuses it if the object changed meanwhile. Until [`Event::Synced`] it only listens: an owner must not be
-//! let go because dependants were not yet heard of.
+//! the server refuses it if the object changed meanwhile. Until [`Event::Synced`], and again from [`Event::Unsynced`] on,
+//! it only listens: an owner must not be let go because dependants were not yet heard of.
 //!
 //! Every object is judged by itself: an owner that goes only waits, and each dependant knows from its owners what to do.
 //! One action at a time is under way per object, so that the number of actions grows with what happens and not with
@@ -63,6 +63,10 @@ impl Graph {
             Event::Synced => {
                 self.synced = true;
                 self.objects.keys().cloned().collect()
+            }
+            Event::Unsynced => {
+                self.synced = false;
+                Vec::new()
             }
             Event::KindsChanged => self.ask_again(|_, finding| finding == Finding::Unresolvable),
             // An owner that was there when asked for but is not in a list since went in a gap between two watches. One

@@ -201,6 +201,38 @@ fn until_everything_was_listed_nothing_is_done() {
 }
 
 #[test]
+fn nothing_is_decided_while_dependants_of_a_new_kind_are_not_yet_heard_of() {
+    for propagation in [Propagation::Orphan, Propagation::Foreground] {
+        let (mut graph, mut server) = world(vec![object("parent")]);
+        graph.handle(Event::Unsynced);
+        server.delete("parent", propagation);
+        settle(&mut graph, &mut server);
+        assert_eq!(left(&server), ["parent"], "it may have dependants");
+        // It has one, which the first list of the new kind shows.
+        server.write(owned("child", &[reference("parent", true)]));
+        settle(&mut graph, &mut server);
+        server.events.push(Event::Synced);
+        settle(&mut graph, &mut server);
+        let expected: &[&str] = if propagation == Propagation::Orphan { &["child"] } else { &[] };
+        assert_eq!(left(&server), expected, "{propagation:?}");
+        assert!(server.objects.values().all(|child| child.owners.is_empty()));
+    }
+}
+
+#[test]
+fn what_was_held_back_for_a_new_kind_is_made_up_for() {
+    let (mut graph, mut server) = world(vec![object("parent"), owned("child", &[reference("parent", false)])]);
+    graph.handle(Event::Unsynced);
+    server.delete("parent", Propagation::Background);
+    server.write(owned("stranger", &[reference("nobody", false)]));
+    settle(&mut graph, &mut server);
+    assert_eq!(left(&server), ["child", "stranger"]);
+    server.events.push(Event::Synced);
+    settle(&mut graph, &mut server);
+    assert!(left(&server).is_empty());
+}
+
+#[test]
 fn an_owner_never_seen_is_asked_for_once_and_believed() {
     let mut graph = Graph::default();
     graph.handle(Event::Synced);

@@ -33,6 +33,11 @@ const AT_ONCE: usize = 32;
 /// Before something that failed is looked at again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How often the server may refuse the first list of a kind before it is no longer waited for: a kind that was just
+/// defined is often not served for a moment, and one that is broken must not keep everything else from being collected.
+/// The waits in between add up to a quarter of a minute.
+const REFUSED_LISTS: u32 = 8;
+
 /// Collects garbage until dropped.
 pub async fn run(client: Client, mut known: Known) {
     let (heard, mut hear) = mpsc::channel(1024);
@@ -58,7 +63,10 @@ pub async fn run(client: Client, mut known: Known) {
                 // Whoever follows the kinds has stopped, and so do we.
                 Err(_) => return,
             },
-            Some((kind, event)) = hear.recv() => collector.listen(&kind, event),
+            Some((kind, news)) = hear.recv() => match news {
+                News::Event(event) => collector.listen(&kind, *event),
+                News::Unlistable => collector.listed(&kind),
+            },
             Some(ended) = collector.listening.join_next() => match ended {
                 // Its kind is no more.
                 Err(error) if error.is_cancelled() => (),
@@ -74,11 +82,18 @@ pub async fn run(client: Client, mut known: Known) {
 
 type Heard = watcher::Event<PartialObjectMeta<DynamicObject>>;
 
+/// What a watch has to say.
+enum News {
+    Event(Box<Heard>),
+    /// The server refuses the list of this kind, again and again.
+    Unlistable,
+}
+
 struct Collector {
     client: Client,
     kinds: Arc<Kinds>,
     watches: BTreeMap<KindId, Watched>,
-    heard: mpsc::Sender<(KindId, Heard)>,
+    heard: mpsc::Sender<(KindId, News)>,
     graph: Graph,
     /// The watches.
     listening: JoinSet<()>,
@@ -88,7 +103,7 @@ struct Collector {
     at_work: JoinSet<Ended>,
     /// What is to go on after a while: one for each object or claim at most, as the graph has one action under way.
     pausing: JoinSet<Next>,
-    /// Kinds of the first hour whose list is not in yet; `None` before the kinds are known, and empty ever after.
+    /// Kinds whose first list is not in yet; `None` before the kinds are known. While there are any, nothing is decided.
     unlisted: Option<BTreeSet<KindId>>,
 }
 
@@ -130,6 +145,8 @@ impl Collector {
     fn adopt(&mut self, kinds: &Kinds) {
         // Events are many, own nothing, and go by themselves.
         let kinds = Arc::new(kinds.without_events());
+        let new: BTreeSet<KindId> = kinds.iter().map(Kind::id).filter(|id| !self.watches.contains_key(id)).collect();
+        self.wait_for(new);
         let ended: Vec<_> = self.watches.keys().filter(|id| !kinds.contains(id)).cloned().collect();
         for id in ended {
             let Some(mut watched) = self.watches.remove(&id) else { continue };
@@ -148,9 +165,26 @@ impl Collector {
                 self.watches.insert(kind.id(), watched);
             }
         }
-        self.unlisted.get_or_insert_with(|| kinds.iter().map(Kind::id).collect());
         self.kinds = kinds;
         self.tell(Event::KindsChanged);
+    }
+
+    /// Decides nothing before these kinds are listed: an owner may have dependants of them. What was decided and has not
+    /// been begun is thought over.
+    fn wait_for(&mut self, new: BTreeSet<KindId>) {
+        let unlisted = self.unlisted.get_or_insert_default();
+        let was_complete = unlisted.is_empty();
+        unlisted.extend(new);
+        if !was_complete || unlisted.is_empty() {
+            return;
+        }
+        self.tell(Event::Unsynced);
+        let (asked, decided): (VecDeque<_>, VecDeque<_>) =
+            self.waiting.drain(..).partition(|errand| matches!(errand.action, Action::Verify(_)));
+        self.waiting = asked;
+        for errand in decided {
+            self.tell(Event::Recheck(hands::subject(&errand.action)));
+        }
     }
 
     /// A task that hands over every event of a kind.
@@ -159,14 +193,22 @@ impl Collector {
         let (id, heard) = (kind.id(), self.heard.clone());
         let listening = async move {
             let mut events = watcher(api, watcher::Config::default()).backoff(patience()).boxed();
+            let mut refused = 0;
             while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => {
-                        if heard.send((id.clone(), event)).await.is_err() {
-                            break;
+                let news = match event {
+                    Ok(event) => News::Event(Box::new(event)),
+                    Err(error) => {
+                        tracing::debug!(?id, %error, "a watch starts again");
+                        refused += u32::from(is_refused_list(&error));
+                        if refused != REFUSED_LISTS {
+                            continue;
                         }
+                        tracing::warn!(?id, %error, "objects of this kind cannot be listed; no owner waits for them");
+                        News::Unlistable
                     }
-                    Err(error) => tracing::debug!(?id, %error, "a watch starts again"),
+                };
+                if heard.send((id.clone(), news)).await.is_err() {
+                    break;
                 }
             }
         };
@@ -208,7 +250,7 @@ impl Collector {
         }
     }
 
-    /// A list is in; after the last of the first ones the graph may act.
+    /// A first list is in, or will not come; after the last of them the graph may act.
     fn listed(&mut self, id: &KindId) {
         let Some(unlisted) = self.unlisted.as_mut() else { return };
         if unlisted.remove(id) && unlisted.is_empty() {
@@ -262,6 +304,12 @@ impl Collector {
             });
         }
     }
+}
+
+/// The server has answered, and said no. One that cannot be reached, or has too much to do, has said nothing.
+fn is_refused_list(error: &watcher::Error) -> bool {
+    let watcher::Error::InitialListFailed(kube::Error::Api(status)) = error else { return false };
+    !matches!(status.code, 429 | 503 | 504)
 }
 
 /// Does one thing, and returns what comes of it.

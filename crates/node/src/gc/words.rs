@@ -73,8 +73,10 @@ pub enum Event {
     Gone(Uid),
     /// The answer to [`Action::Verify`].
     Verified(Claim, Finding),
-    /// Every kind known at the start has been listed.
+    /// Every kind that is known has been listed.
     Synced,
+    /// A kind came whose objects are not known yet; [`Event::Synced`] comes again when they are.
+    Unsynced,
     /// Kinds came or went: what could not be asked before may be asked now.
     KindsChanged,
     /// A list of all objects of this group and kind is in.

@@ -1,8 +1,11 @@
 //! The life of a pod: bound, started, restarted, and ended.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_node::kubelet::program::Launch;
+use futures::FutureExt;
+use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, LogParams};
 use kube::{Api, ResourceExt};
@@ -234,6 +237,33 @@ async fn brokers_get_racks_by_their_numbers_and_keep_their_volumes() {
     let gone = || async { volumes.list(&ListParams::default()).await.unwrap().items.len() == 3 };
     until("the volume goes with its claim", gone).await;
     until("its data goes", || async { *world.script.discarded.lock().unwrap() == [before.id.clone()] }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_bound_before_the_last_node_is_there() {
+    let slow = |_: &Method, path: &str| {
+        let late = path == "/api/v1/nodes/evenkeel-2/status";
+        async move {
+            if late {
+                sleep(Duration::from_secs(30)).await;
+            }
+            None
+        }
+        .boxed()
+    };
+    let world = World::behind(|_| Arc::new(slow));
+    for number in 0..4 {
+        let name = format!("c-brokers-{number}");
+        let mut value = pod(&name, "serve");
+        value["metadata"]["labels"] = json!({"strimzi.io/pod-name": name});
+        world.create::<Pod>(value).await;
+    }
+    for number in 0..4 {
+        let name = format!("c-brokers-{number}");
+        world.until_shown(&name, "Running ready").await;
+        let bound = world.api::<Pod>().get(&name).await.unwrap();
+        assert_eq!(bound.spec.unwrap().node_name, Some(format!("evenkeel-{}", number % 3)), "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
