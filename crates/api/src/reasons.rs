@@ -33,6 +33,8 @@ reasons! {
     NoSuchResourceException,
     /// Cruise Control could not be asked, or refused.
     CruiseControlRestException,
+    /// Cruise Control does not know brokers that a KafkaRebalance names.
+    NoSuchBroker,
     /// An annotation has a value that means nothing here and now.
     InvalidAnnotation,
     /// An execution was lost sight of: nobody can say how it ended.
@@ -65,6 +67,8 @@ reasons! {
     UnfixableViolatedGoal,
     /// A setting is overridden that must not be.
     UnsupportedOperationException,
+    /// Something that was to be written was refused by the API server.
+    KubernetesClientException,
     /// There are fields that the operator does not act on.
     FieldNotHonoured,
 }

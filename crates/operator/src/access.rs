@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use evenkeel_api::kafka::CruiseControlSpec;
-use evenkeel_rest::client::{Basic, Client};
+use evenkeel_rest::client::{Basic, Client, Limits};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
@@ -21,6 +21,9 @@ pub(crate) const OURS: &str = "evenkeel.engine";
 const WINDOW: &str = "partition.metrics.window.ms";
 /// What Strimzi configures where nobody else does.
 const DEFAULT_WINDOW: Duration = Duration::from_secs(300);
+/// No answer of an engine that is read is larger. Ours are told to stay far below; a plan of another Cruise Control has
+/// some 200 bytes for each partition that changes.
+const LARGEST_ANSWER: usize = 64 << 20;
 const SECURED: &str = "webserver.security.enable";
 
 /// How an engine is reached, and as whom.
@@ -59,16 +62,21 @@ pub(crate) async fn connect(
     let service = context.engines.service(cluster, &trust).await.map_err(|error| crate::error::told(&error))?;
     let base = format!("https://{}:{PORT}/{PATH}", engine_host(cluster));
     let base = base.parse().map_err(|error: http::uri::InvalidUri| format!("{base} is no address: {error}"))?;
-    let client = Client::new(service, base);
+    let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
+    let client = Client::new(service, base).with_limits(limits).with_room(context.room.clone());
     Ok(match access.credentials.clone() {
         Some(basic) => client.with_credentials(move || Some(basic.clone())),
         None => client,
     })
 }
 
-/// Whether the image is ours: the default one, or one that says so.
+/// Whether the image is ours: what is said of it, or else whether it is the default one.
 pub(crate) fn is_ours(spec: &CruiseControlSpec) -> bool {
-    spec.image.is_none() || setting(spec, OURS).as_deref() == Some("true")
+    match setting(spec, OURS).as_deref() {
+        Some("true") => true,
+        Some("false") => false,
+        _ => spec.image.is_none(),
+    }
 }
 
 /// Whether users have to say who they are. What is neither yes nor no is yes.
@@ -165,6 +173,7 @@ mod tests {
     #[test]
     fn the_default_image_is_ours_and_another_one_if_it_says_so() {
         assert!(is_ours(&CruiseControlSpec::default()));
+        assert!(!is_ours(&spec(json!({"config": {"evenkeel.engine": false}}))), "the operator was told of another");
         assert!(!is_ours(&spec(json!({"image": "linkedin"}))));
         assert!(!is_ours(&spec(json!({"image": "linkedin", "config": {"evenkeel.engine": "TRUE"}}))));
         assert!(is_ours(&spec(json!({"image": "mirror/evenkeel", "config": {"evenkeel.engine": true}}))));

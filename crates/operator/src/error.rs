@@ -47,6 +47,14 @@ pub enum Error {
         /// How many there were.
         rounds: usize,
     },
+    /// What was seen is too old for a deed that cannot be taken back.
+    #[error("{what} was decided {age:?} ago, and is decided anew")]
+    Outlived {
+        /// The deed.
+        what: String,
+        /// How long ago it was seen what it rests on.
+        age: Duration,
+    },
     /// Something of somebody else's stands where an object of the cluster should be.
     #[error(
         "could not write {what}: there is one that does not carry the label strimzi.io/cluster: {cluster}. Remove it, or \
@@ -97,7 +105,7 @@ impl Error {
             Self::Read { source, .. } | Self::Write { source, .. } => source,
             Self::Reconfigure(_) | Self::Unregister { .. } | Self::Late(_) => return Remedy::Retry,
             Self::Act(error) => return error.remedy(),
-            Self::Refused(_) => return Remedy::LookAgain,
+            Self::Refused(_) | Self::Outlived { .. } => return Remedy::LookAgain,
             Self::Foreign { .. } | Self::Reach(_) | Self::Endless { .. } => return Remedy::AskUser,
         };
         match source {

@@ -12,6 +12,7 @@ use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaRebalance, StrimziPodSet, annotations, labels};
 use jiff::Timestamp;
 use kube::Resource;
+use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 
 use crate::auto_rebalance::Generated;
@@ -34,7 +35,7 @@ pub struct Figures {
 #[derive(Debug, Default)]
 struct Stores {
     kafkas: Vec<Store<Kafka>>,
-    pod_sets: Vec<Store<StrimziPodSet>>,
+    pod_sets: Vec<Store<PartialObjectMeta<StrimziPodSet>>>,
     rebalances: Vec<Store<KafkaRebalance>>,
 }
 
@@ -67,7 +68,7 @@ impl Figures {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).kafkas.push(store);
     }
 
-    pub(crate) fn show_pod_sets(&self, store: Store<StrimziPodSet>) {
+    pub(crate) fn show_pod_sets(&self, store: Store<PartialObjectMeta<StrimziPodSet>>) {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).pod_sets.push(store);
     }
 

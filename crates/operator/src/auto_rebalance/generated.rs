@@ -123,7 +123,7 @@ impl Generated {
         let mode = mode_of_name(name, cluster)?;
         let empty = Default::default();
         let notes = metadata.annotations.as_ref().unwrap_or(&empty);
-        let held = is_held(rebalance);
+        let held = is_held(metadata);
         let marked = annotations::is_template(notes);
         let mut owners = metadata.owner_references.iter().flatten();
         let owned = owners.any(|owner| owner.kind == "Kafka" && owner.name == cluster);
@@ -192,8 +192,8 @@ impl Generated {
 
 /// The cluster that a KafkaRebalance was made for which waits for us: our finalizer is on it. Its name tells, whatever has
 /// become of its labels.
-pub(crate) fn held_for(rebalance: &KafkaRebalance) -> Option<&str> {
-    let name = rebalance.metadata.name.as_deref().filter(|_| is_held(rebalance))?;
+pub(crate) fn held_for(rebalance: &ObjectMeta) -> Option<&str> {
+    let name = rebalance.name.as_deref().filter(|_| is_held(rebalance))?;
     let mut clusters = name.match_indices(MIDDLE).map(|(end, _)| &name[..end]);
     clusters.find(|cluster| mode_of_name(name, cluster).is_some())
 }
@@ -203,8 +203,8 @@ pub(crate) fn is_named_like_ours(name: &str, cluster: &str) -> bool {
     mode_of_name(name, cluster).is_some()
 }
 
-fn is_held(rebalance: &KafkaRebalance) -> bool {
-    rebalance.metadata.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER)
+fn is_held(rebalance: &ObjectMeta) -> bool {
+    rebalance.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER)
 }
 
 /// Why the proposal of a generated rebalance was not approved by itself: it moves too much, or nobody can read how much
@@ -384,18 +384,18 @@ mod tests {
     fn whom_it_was_made_for_is_told_by_the_name_of_what_waits_for_us() {
         let (cluster, brokers) = (cluster(), Brokers::from([3]));
         let made = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
-        assert_eq!(held_for(&made), Some("c"));
+        assert_eq!(held_for(&made.metadata), Some("c"));
         let mut meddled = made.clone();
         meddled.metadata.labels = Some([(labels::CLUSTER.to_owned(), "other".to_owned())].into());
         meddled.metadata.owner_references = None;
         meddled.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.into(), "true".into())].into());
-        assert_eq!(held_for(&meddled), Some("c"), "whatever was done to the rest of it");
+        assert_eq!(held_for(&meddled.metadata), Some("c"), "whatever was done to the rest of it");
         let mut users = made.clone();
         users.metadata.finalizers = None;
-        assert_eq!(held_for(&users), None, "it waits for nobody");
+        assert_eq!(held_for(&users.metadata), None, "it waits for nobody");
         let odd = Cluster { name: "a-auto-rebalancing-b".into(), ..cluster };
         let odd = make(&recipe(&odd, AutoRebalanceMode::Imbalance, &brokers));
-        assert_eq!(held_for(&odd), Some("a-auto-rebalancing-b"));
+        assert_eq!(held_for(&odd.metadata), Some("a-auto-rebalancing-b"));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub const UNFIXABLE: &str = "unfixableAnomalies";
 const MOST_BYTES: usize = 256 * 1024;
 /// A condition is for people: more goals than this are counted instead of named.
 const MOST_NAMED: usize = 10;
+/// No id, and no goal, is longer: both are told to people, and ids become part of a name.
+const LONGEST_WORD: usize = 253;
 
 /// Name of the map.
 pub fn map_name(cluster: &str) -> String {
@@ -127,6 +129,9 @@ fn list(text: &str) -> Result<Vec<Anomaly>, String> {
     let mut anomalies: Vec<Anomaly> = Vec::new();
     let mut known = BTreeSet::new();
     for (id, goals) in items.unwrap_or_default().into_iter().flatten() {
+        if goals.iter().flatten().chain([&id]).any(|word| word.len() > LONGEST_WORD) {
+            return Err(format!("has an id or a goal of more than {LONGEST_WORD} letters"));
+        }
         if known.insert(id.clone()) {
             let goals = goals.unwrap_or_default().iter().map(|goal| short_name(goal).to_owned()).collect();
             anomalies.push(Anomaly { id, goals });
@@ -186,7 +191,9 @@ mod tests {
     fn nonsense_counts_as_empty_and_is_pointed_out() {
         let huge = format!("- a1:\n    - {}\n", "x".repeat(MOST_BYTES));
         let bomb = "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]";
-        for nonsense in ["{", "a: b", "- 1", "- a1: b", "- [a]", "\t", &huge, bomb, "- a: {b: c}"] {
+        let (long_id, long_goal) = (format!("- {}: [A]", "y".repeat(300)), format!("- a1: [{}]", "Y".repeat(300)));
+        let long = [huge.as_str(), &long_id, &long_goal];
+        for nonsense in ["{", "a: b", "- 1", "- a1: b", "- [a]", "\t", bomb, "- a: {b: c}"].into_iter().chain(long) {
             let found = Violations::read(&data(&[(FIXABLE, nonsense)]));
             assert!(found.fixable.is_empty(), "{nonsense:.40}");
             if !nonsense.trim().is_empty() {

@@ -45,11 +45,12 @@ pub mod tracker;
 pub mod windows;
 
 pub use brokers::{BrokersSeen, Check, removal_is_held};
-pub(crate) use decide::executor_matters;
 pub use decide::{Act, Decision, Event, TrackerWrite, decide};
+pub(crate) use decide::{executor_matters, while_refused};
 pub use explain::explain;
 pub use generated::{Cluster, Generated, StopReason};
 pub(crate) use generated::{held_for, is_named_like_ours};
+pub(crate) use observe::spoken_of;
 pub use observe::{Brake, Engine, Manual, Observation, sort_rebalances, strangers};
 pub use settings::Configured;
 pub use state::{Brokers, remember_added};

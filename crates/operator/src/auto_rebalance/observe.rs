@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_api::{
-    KafkaRebalance,
+    Kafka, KafkaRebalance,
     annotations::{self, InvalidAnnotation},
-    kafka::AutoRebalanceStatus,
+    kafka::{AutoRebalanceMode, AutoRebalanceStatus},
     labels,
     rebalance::RebalanceState,
 };
@@ -14,8 +14,10 @@ use jiff::Timestamp;
 
 use super::{
     brokers::BrokersSeen,
-    generated::{Cluster, Generated, is_named_like_ours},
+    generated::{Cluster, Generated, is_named_like_ours, name_for},
+    imbalance::Violations,
     settings::Configured,
+    tracker::Tracker,
 };
 
 /// What was seen of a cluster.
@@ -131,6 +133,29 @@ pub fn sort_rebalances<'a>(
     (generated, manual)
 }
 
+/// Names of KafkaRebalances that matter to a Kafka whatever labels they have: its templates, and whatever automatic rebalancing
+/// has made, follows, or would make next.
+pub(crate) fn spoken_of(
+    kafka: &Kafka,
+    tracker: Option<&BTreeMap<String, String>>,
+    violations: Option<&BTreeMap<String, String>>,
+) -> BTreeSet<String> {
+    let cluster = kafka.metadata.name.as_deref().unwrap_or_default();
+    let configured = Configured::of(&kafka.spec);
+    let mut names: BTreeSet<String> = configured.modes.values().flatten().cloned().collect();
+    let has_status = kafka.status.as_ref().is_some_and(|status| status.auto_rebalance.is_some());
+    if configured.modes.is_empty() && !has_status {
+        return names;
+    }
+    let scaling = [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers];
+    names.extend(scaling.map(|mode| name_for(cluster, mode, "")));
+    // Of these only the name is read, for which it does not matter what time it is.
+    names.extend(Tracker::read(tracker, Timestamp::UNIX_EPOCH).0.in_sight.map(|sight| sight.name));
+    let found = violations.map(Violations::read).unwrap_or_default().fixable;
+    names.extend(found.first().map(|anomaly| name_for(cluster, AutoRebalanceMode::Imbalance, &anomaly.id)));
+    names
+}
+
 /// Those of a namespace that are named like ones of this cluster and are not: a user's, or a template.
 pub fn strangers<'a>(rebalances: impl IntoIterator<Item = &'a KafkaRebalance>, cluster: &str) -> BTreeSet<String> {
     let foreign = rebalances.into_iter().filter(|it| Generated::read(it, cluster).is_none());
@@ -183,5 +208,32 @@ mod tests {
             (Brake::Pulled, Brake::Released, Brake::Released)
         );
         assert!(matches!(read("of"), Brake::Unreadable(_)));
+    }
+
+    #[test]
+    fn what_matters_whatever_its_labels_are_is_known_by_name() {
+        let kafka = |modes: serde_json::Value, status: serde_json::Value| -> Kafka {
+            let engine = serde_json::json!({"autoRebalance": modes});
+            serde_json::from_value(serde_json::json!({
+                "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "c"},
+                "spec": {"cruiseControl": engine}, "status": status,
+            }))
+            .unwrap()
+        };
+        let off = || serde_json::json!(null);
+        let idle = || serde_json::json!({"autoRebalance": {"state": "Idle"}});
+        assert!(spoken_of(&kafka(off(), off()), None, None).is_empty());
+        let scaling = ["c-auto-rebalancing-add-brokers", "c-auto-rebalancing-remove-brokers"];
+        assert!(spoken_of(&kafka(off(), idle()), None, None).iter().eq(scaling.iter()), "just switched off");
+        let modes = serde_json::json!([{"mode": "imbalance", "template": {"name": "even"}}, {"mode": "add-brokers"}]);
+        let mut tracker = Tracker::default();
+        tracker.in_sight =
+            Some(super::super::tracker::Sight { name: "c-auto-rebalancing-imbalance-a0".into(), brokers: [].into() });
+        let map = BTreeMap::from([("fixableAnomalies".to_owned(), "- a1: [X]\n- a2: [Y]\n".to_owned())]);
+        let found = spoken_of(&kafka(modes, idle()), Some(&tracker.written()), Some(&map));
+        let made = ["c-auto-rebalancing-imbalance-a0", "c-auto-rebalancing-imbalance-a1"];
+        let expected: BTreeSet<String> =
+            scaling.iter().chain(&made).chain(&["even"]).map(|it| (*it).to_owned()).collect();
+        assert_eq!(found, expected);
     }
 }

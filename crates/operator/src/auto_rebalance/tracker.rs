@@ -101,18 +101,17 @@ pub struct LastFailure {
 }
 
 impl Tracker {
-    /// What this data says, and whether it could be read. What was made unreadable is forgotten, but
-    /// for one thing: the pause after a rebalance on imbalance begins anew, so that nobody lifts the
-    /// guards by damaging their memory.
+    /// What this data says, and whether it could be read. What was made unreadable, or taken out, is forgotten, but
+    /// for one thing: as many rebalances on imbalance count as begun as may be in an hour, and the pause after the last one
+    /// begins anew, so that nobody lifts the guards by damaging their memory.
     pub fn read(data: Option<&BTreeMap<String, String>>, now: Timestamp) -> (Self, bool) {
         let Some(data) = data else { return (Self::default(), true) };
         let memory = data.get(MEMORY).map(|text| serde_json::from_str::<Self>(text));
         let completion = data.get(LAST_COMPLETION).map(|text| text.parse::<Timestamp>());
-        let readable = !matches!(memory, Some(Err(_))) && !matches!(completion, Some(Err(_)));
+        let readable = matches!(memory, Some(Ok(_))) && !matches!(completion, Some(Err(_)));
         let mut tracker = match memory {
             Some(Ok(tracker)) => tracker,
-            None => Self::default(),
-            Some(Err(_)) => Self { imbalance: History { ended: Some(now), ..History::default() }, ..Self::default() },
+            None | Some(Err(_)) => Self { imbalance: History::lost(now), ..Self::default() },
         };
         tracker.last_completion = completion.and_then(Result::ok);
         (tracker, readable)
@@ -182,6 +181,11 @@ impl Attempts {
 }
 
 impl History {
+    /// Nobody knows what it was, so it counts as whatever holds back most.
+    fn lost(now: Timestamp) -> Self {
+        Self { starts: vec![now; guards::STARTS_PER_HOUR], ended: Some(now), ..Self::default() }
+    }
+
     /// Remembers that a rebalance for this anomaly begins. Counted once for each anomaly.
     pub(super) fn begin(&mut self, anomaly: &str, goals: BTreeSet<String>, now: Timestamp) {
         if self.anomaly.as_deref() == Some(anomaly) && self.ended.is_none() {
@@ -227,18 +231,24 @@ mod tests {
         tracker.failures.insert(AutoRebalanceMode::RemoveBrokers, failure);
         assert_eq!(Tracker::read(Some(&tracker.written()), at(7)), (tracker, true));
         assert_eq!(Tracker::read(None, at(7)), (Tracker::default(), true));
-        assert_eq!(Tracker::read(Some(&BTreeMap::new()), at(7)), (Tracker::default(), true));
     }
 
     #[test]
     fn a_damaged_memory_is_forgotten_and_the_pause_begins_anew() {
-        for damaged in ["", "{", "3", "{\"removal\": 3}", "{\"imbalance\": {\"starts\": [\"x\"]}}"] {
-            let data = BTreeMap::from([(MEMORY.to_owned(), damaged.to_owned())]);
+        let damaged = ["", "{", "3", "{\"removal\": 3}", "{\"imbalance\": {\"starts\": [\"x\"]}}"];
+        let mut all: Vec<BTreeMap<String, String>> =
+            damaged.iter().map(|text| BTreeMap::from([(MEMORY.to_owned(), (*text).to_owned())])).collect();
+        all.push(BTreeMap::new());
+        all.push(BTreeMap::from([(LAST_COMPLETION.to_owned(), "yesterday".to_owned())]));
+        for data in all {
             let (tracker, readable) = Tracker::read(Some(&data), at(7));
-            assert!(!readable, "{damaged}");
-            assert_eq!(tracker.imbalance.ended, Some(at(7)), "{damaged}");
+            assert!(!readable, "{data:?}");
+            assert_eq!((tracker.imbalance.ended, tracker.imbalance.starts.len()), (Some(at(7)), 2), "{data:?}");
+            let closed = guards::closed(&tracker.imbalance, &goals(&["A"]), &[], at(8));
+            assert!(closed.iter().any(|guard| guard.opens.is_some_and(|opens| opens >= at(3_600))), "{data:?}");
         }
-        let data = BTreeMap::from([(LAST_COMPLETION.to_owned(), "yesterday".to_owned())]);
+        let mut data = Tracker::default().written();
+        data.insert(LAST_COMPLETION.to_owned(), "yesterday".to_owned());
         assert_eq!(Tracker::read(Some(&data), at(7)), (Tracker::default(), false));
     }
 

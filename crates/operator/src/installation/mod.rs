@@ -10,6 +10,7 @@ mod manifests;
 mod marks;
 mod put;
 mod remove;
+mod residence;
 mod scope;
 
 pub use manifests::{DEFAULT_NAMESPACE, Invalid, Manifests};
@@ -80,6 +81,15 @@ pub enum Error {
     /// There are resources, and nobody said that they may go.
     #[error("{0} would go with the CRDs")]
     Clusters(String),
+    /// These are not our operator's, and would go with the CRDs.
+    #[error("{0} would go with the CRDs, and our operator did not look after them")]
+    Others(String),
+    /// The operator is installed in that namespace, and there can be only one.
+    #[error("the operator lives in the namespace {0}")]
+    Elsewhere(String),
+    /// What the operator looked after cannot be told.
+    #[error("what the operator looked after stands in {0}, which only its pod can read")]
+    Unclear(String),
     /// What runs under our operator's name is not ours to end.
     #[error("{0} was not installed by this program")]
     Foreign(String),
@@ -101,6 +111,11 @@ impl Error {
                 _ => "Look at the cluster, and do it again: what is done already stays done",
             },
             Self::Clusters(_) => "Remove them first, or say that they may go, with all their data",
+            Self::Others(_) => "Remove them first, or leave the CRDs where they are: leave --crds-and-clusters out",
+            Self::Elsewhere(_) => "Name that namespace with --namespace; to move it, uninstall it there first",
+            Self::Unclear(_) => {
+                "Write the value itself into the Deployment, or say --force: then it looked after everything"
+            }
             Self::Foreign(_) => "End it by the way it was installed, or say --force",
             Self::Running(_) => "Look at its node; if it is lost, and the pod with it, say --force",
             Self::Contested(_) => "Find out who writes it, and do it again: what is done already stays done",

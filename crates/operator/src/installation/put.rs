@@ -7,14 +7,15 @@ use kube::{
     api::{ApiResource, Patch, PatchParams},
 };
 
-use super::{Done, Error, Manifests, Outcome, definitions::lacks, marks};
+use super::{Done, Error, Manifests, Outcome, definitions::lacks, marks, residence};
 
 /// Who writes these objects, in the words of server-side apply.
 const MANAGER: &str = "evenkeel-install";
 
 /// Applies the manifests, one after the other. Objects of the same name that carry somebody else's marks stay as they
-/// are: CRDs of Strimzi's, above all, whose users rely on them.
+/// are: CRDs of Strimzi's, above all, whose users rely on them. An operator in another namespace keeps its rights.
 pub async fn put(client: &Client, manifests: &Manifests) -> Result<Vec<Done>, Error> {
+    residence::look(client, manifests.namespace()).await?;
     let mut done = Vec::new();
     for (kind, object) in manifests.objects()? {
         let (api, what) = (marks::api(client, &kind, &object), marks::name(&kind, &object));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use evenkeel_api::{Kafka, annotations, labels};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, rbac::v1::ClusterRoleBinding};
 use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy},
@@ -14,7 +14,14 @@ use kube::{
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{Done, Error, Manifests, Outcome, kinds::Kind, marks, scope::Scope};
+use super::{
+    Done, Error, Manifests, Outcome,
+    kinds::Kind,
+    marks,
+    residence::{self, Residence},
+    scope::Scope,
+};
+use crate::kafka::objects::RACK_ROLE;
 
 /// How long the operator's pod may take to end, and how long anything may take to go.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 /// How often a resource is looked at again that somebody else writes all the time.
 const MOST_CONFLICTS: usize = 50;
+/// What runs the operator, as kubectl says it.
+const DEPLOYMENT: &str = "deployment/evenkeel-operator";
 /// The finalizers that are taken off, where they are our operator's.
 const FINALIZERS: [&str; 2] = [annotations::REBALANCE_FINALIZER, annotations::AUTO_REBALANCING_FINALIZER];
 
@@ -40,11 +49,17 @@ pub enum Extent {
 pub async fn remove(client: &Client, manifests: &Manifests, extent: Extent, force: bool) -> Result<Vec<Done>, Error> {
     let kinds = Kind::all(client).await?;
     let mut removal = Removal { client, kinds, done: Vec::new() };
-    if extent == Extent::Crds {
-        removal.refuse_if_something_would_go().await?;
+    let (deployment, scope) = removal.look(manifests.namespace(), force).await?;
+    match extent {
+        Extent::Operator => {}
+        Extent::Crds => removal.refuse_if_something_would_go().await?,
+        Extent::Clusters => removal.refuse_if_others_would_lose_theirs(&scope).await?,
     }
-    let scope = removal.end_the_operator(manifests.namespace(), force).await?;
-    removal.release(scope).await?;
+    removal.end_the_operator(manifests.namespace(), deployment.as_ref(), force).await?;
+    removal.release(&scope).await?;
+    if extent == Extent::Clusters {
+        removal.unbind_racks(&scope).await?;
+    }
     let mut objects = manifests.objects()?;
     // Those that are needed first go last.
     objects.reverse();
@@ -52,6 +67,9 @@ pub async fn remove(client: &Client, manifests: &Manifests, extent: Extent, forc
     for (kind, object) in objects {
         let stays = match kind.kind.as_str() {
             "CustomResourceDefinition" if extent == Extent::Operator => Some("the clusters stay, and need it"),
+            "ClusterRole" if object.name_any() == RACK_ROLE && removal.is_bound(RACK_ROLE).await? => {
+                Some("brokers of clusters with racks read their zones by it")
+            }
             // Whatever else somebody keeps there would go with it.
             "Namespace" if removal.is_lived_in(&object.name_any(), extent).await? => Some("there are clusters in it"),
             _ => None,
@@ -75,6 +93,54 @@ struct Removal<'a> {
 impl Removal<'_> {
     fn note(&mut self, what: String, outcome: Outcome) {
         self.done.push(Done { what, outcome });
+    }
+
+    /// What the operator's Deployment says, if there is one, and what the operator looked after therefore.
+    async fn look(&self, namespace: &str, force: bool) -> Result<(Option<Deployment>, Scope), Error> {
+        let residence = residence::look(self.client, namespace).await?;
+        let deployments = Api::<Deployment>::namespaced(self.client.clone(), namespace);
+        let found = deployments.get_opt(crate::seams::NAME).await.map_err(Error::reading(DEPLOYMENT))?;
+        let mut scope = match &found {
+            Some(found) => Scope::of(found).or_else(|unclear| if force { Ok(Scope::all()) } else { Err(unclear) })?,
+            None if force || residence == Residence::Here => Scope::all(),
+            None => Scope::nothing(),
+        };
+        if let Some(sets) = self.kind("StrimziPodSet") {
+            scope.note_pod_sets(&sets.list(self.client).await?);
+        }
+        Ok((found, scope))
+    }
+
+    fn kind(&self, name: &str) -> Option<&Kind> {
+        self.kinds.iter().find(|kind| kind.is(name))
+    }
+
+    /// Whether our operator looked after the cluster that an object is, or is part of.
+    async fn is_ours(
+        &self,
+        scope: &Scope,
+        kind: &Kind,
+        object: &PartialObjectMeta<DynamicObject>,
+    ) -> Result<bool, Error> {
+        let cluster = cluster(kind, object);
+        let kafka = match (self.kind("Kafka"), &cluster) {
+            (Some(kafkas), Some(cluster)) => self.kafka(kafkas, &namespace(object), cluster).await?,
+            _ => None,
+        };
+        Ok(scope.is_ours(&namespace(object), &cluster.unwrap_or_default(), kafka.as_ref()))
+    }
+
+    /// Definitions of ours may serve another operator's clusters, too: Strimzi's, where ours took the place of its own.
+    async fn refuse_if_others_would_lose_theirs(&self, scope: &Scope) -> Result<(), Error> {
+        let mut theirs = Vec::new();
+        for kind in self.kinds.iter().filter(|kind| kind.is_ours) {
+            for found in kind.list(self.client).await? {
+                if !self.is_ours(scope, kind, &found).await? {
+                    theirs.push(format!("the {} {}/{}", kind.resource.kind, namespace(&found), found.name_any()));
+                }
+            }
+        }
+        if theirs.is_empty() { Ok(()) } else { Err(Error::Others(theirs.join(", "))) }
     }
 
     /// Node pools outlive their Kafka with their data, so every kind counts, and not clusters alone.
@@ -108,19 +174,21 @@ impl Removal<'_> {
         }
     }
 
-    /// Ends the operator, and waits until no pod of it runs, for it would put its finalizers back. What it looked after is
-    /// what its Deployment says.
-    async fn end_the_operator(&mut self, namespace: &str, force: bool) -> Result<Scope, Error> {
-        let what = format!("deployment/{}", crate::seams::NAME);
-        let deployments = Api::<Deployment>::namespaced(self.client.clone(), namespace);
-        let found = deployments.get_opt(crate::seams::NAME).await.map_err(Error::reading(&what))?;
-        if let Some(found) = &found {
+    /// Ends the operator, and waits until no pod of it runs, for it would put its finalizers back.
+    async fn end_the_operator(
+        &self,
+        namespace: &str,
+        deployment: Option<&Deployment>,
+        force: bool,
+    ) -> Result<(), Error> {
+        if let Some(found) = deployment {
             if marks::is_ours(&found.metadata) {
+                let deployments = Api::<Deployment>::namespaced(self.client.clone(), namespace);
                 let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
                 let scaled = deployments.patch(crate::seams::NAME, &PatchParams::default(), &none).await;
-                scaled.map_err(Error::writing(&what))?;
+                scaled.map_err(Error::writing(DEPLOYMENT))?;
             } else if !force {
-                return Err(Error::Foreign(format!("{what} in {namespace}")));
+                return Err(Error::Foreign(format!("{DEPLOYMENT} in {namespace}")));
             }
         }
         let pods = Api::<Pod>::namespaced(self.client.clone(), namespace);
@@ -138,30 +206,21 @@ impl Removal<'_> {
             }
             sleep(PAUSE).await;
         }
-        Ok(Scope::of(found.as_ref()))
+        Ok(())
     }
 
     /// Takes our finalizers off everything. A run goes on in the engine that carries it out; nobody follows it.
-    async fn release(&mut self, mut scope: Scope) -> Result<(), Error> {
-        let kinds = self.kinds.clone();
-        let find = |name: &str| kinds.iter().find(|kind| kind.is(name));
-        if let Some(sets) = find("StrimziPodSet") {
-            scope.note_pod_sets(&sets.list(self.client).await?);
-        }
-        let Some(kind) = find("KafkaRebalance") else { return Ok(()) };
+    async fn release(&mut self, scope: &Scope) -> Result<(), Error> {
+        let Some(kind) = self.kind("KafkaRebalance").cloned() else { return Ok(()) };
         for rebalance in kind.list(self.client).await? {
             if held_by_us(&rebalance).0.is_empty() {
                 continue;
             }
             let what = format!("kafkarebalance/{} in {}", rebalance.name_any(), namespace(&rebalance));
-            let kafka = match (find("Kafka"), rebalance.labels().get(labels::CLUSTER)) {
-                (Some(kafkas), Some(cluster)) => self.kafka(kafkas, &namespace(&rebalance), cluster).await?,
-                _ => None,
-            };
-            if scope.is_ours(&rebalance, kafka.as_ref()) {
-                self.release_one(kind, &rebalance, what).await?;
+            if self.is_ours(scope, &kind, &rebalance).await? {
+                self.release_one(&kind, &rebalance, what).await?;
             } else {
-                self.note(what, Outcome::Left("another operator looks after its cluster".to_owned()));
+                self.note(what, Outcome::Left("our operator did not look after its cluster".to_owned()));
             }
         }
         Ok(())
@@ -215,6 +274,36 @@ impl Removal<'_> {
         Ok(false)
     }
 
+    /// Those that give a role to somebody.
+    async fn bindings(&self, role: &str) -> Result<Vec<ClusterRoleBinding>, Error> {
+        let found = Api::<ClusterRoleBinding>::all(self.client.clone()).list(&ListParams::default()).await;
+        let found = found.map_err(Error::reading("the cluster role bindings"))?;
+        Ok(found.items.into_iter().filter(|binding| binding.role_ref.name == role).collect())
+    }
+
+    async fn is_bound(&self, role: &str) -> Result<bool, Error> {
+        Ok(!self.bindings(role).await?.is_empty())
+    }
+
+    /// What lets brokers with racks look at their nodes is in no namespace, so that it goes with nothing.
+    async fn unbind_racks(&mut self, scope: &Scope) -> Result<(), Error> {
+        let api = Api::<ClusterRoleBinding>::all(self.client.clone());
+        for binding in self.bindings(RACK_ROLE).await? {
+            let namespace = binding.subjects.iter().flatten().find_map(|subject| subject.namespace.clone());
+            let names = namespace.zip(binding.labels().get(labels::CLUSTER).cloned());
+            let is_ours = |(namespace, cluster): &(String, String)| scope.is_ours(namespace, cluster, None);
+            if names.as_ref().is_some_and(is_ours) {
+                let what = format!("clusterrolebinding/{}", binding.name_any());
+                match api.delete(&binding.name_any(), &DeleteParams::default()).await {
+                    Ok(_) => self.note(what, Outcome::Removed),
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    Err(source) => return Err(Error::Write { what, source }),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until these are gone.
     async fn until_gone(&mut self, going: &[(ApiResource, DynamicObject)]) -> Result<(), Error> {
         let begun = Instant::now();
@@ -238,6 +327,11 @@ impl Removal<'_> {
 /// The finalizers that have names of ours, and the others.
 fn held_by_us(object: &PartialObjectMeta<DynamicObject>) -> (Vec<String>, Vec<String>) {
     object.finalizers().iter().cloned().partition(|it| FINALIZERS.contains(&it.as_str()))
+}
+
+/// The cluster that an object is, or is part of.
+fn cluster(kind: &Kind, object: &PartialObjectMeta<DynamicObject>) -> Option<String> {
+    if kind.is("Kafka") { Some(object.name_any()) } else { object.labels().get(labels::CLUSTER).cloned() }
 }
 
 fn namespace(object: &PartialObjectMeta<DynamicObject>) -> String {

@@ -2,8 +2,10 @@
 //! on it, and what will not go away by itself becomes a condition.
 
 use std::{
-    collections::BTreeMap,
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use evenkeel_api::{
@@ -41,6 +43,9 @@ use crate::{
     error::{Error, told},
     seams::{ClusterRef, Context, NAME, Trust},
 };
+
+/// A look that is older is no reason any more to take a broker away: what was empty may have got something since.
+const OLDEST: Duration = Duration::from_secs(5);
 
 /// What was applied to which version of an object, by its hash. An API server may write a value in other words than it
 /// was given (`0.5` as `500m`), and the object then never looks as it should; once is enough.
@@ -196,12 +201,26 @@ impl Hands<'_> {
         if version.is_none() {
             self.refuse_strangers(desired).await?;
         }
+        let mut value = Cow::Borrowed(&desired.value);
+        if let (Some(live), Some(version)) = (live, &version)
+            && loses_pods(live, &desired.value)
+        {
+            self.check_age(&format!("the end of pods of {}", desired.name))?;
+            // Nobody has changed it since: another operator may be at it by now.
+            value.to_mut()["metadata"]["resourceVersion"] = json!(version);
+        }
         let api = self.dynamic(&desired.resource);
         let params = PatchParams::apply(NAME).force();
-        let applied = api.patch(&desired.name, &params, &Patch::Apply(&desired.value)).await;
+        let applied = api.patch(&desired.name, &params, &Patch::Apply(value.as_ref())).await;
         let applied = applied.map_err(Error::writing(format!("{kind} {}", desired.name)))?;
         lock().entry(cluster).or_default().insert(key, (hash, applied.metadata.resource_version));
         Ok(())
+    }
+
+    /// Whether what was seen is young enough for a deed that cannot be taken back: whoever was held up, or frozen, looks again.
+    fn check_age(&self, what: &str) -> Result<(), Error> {
+        let age = self.context.clock.now().duration_since(self.seen.now).unsigned_abs();
+        if age > OLDEST { Err(Error::Outlived { what: what.to_owned(), age }) } else { Ok(()) }
     }
 
     async fn create(&self, desired: &Desired) -> Result<(), Error> {
@@ -345,6 +364,15 @@ impl Hands<'_> {
     }
 }
 
+/// Whether a pod set loses a pod.
+fn loses_pods(live: &Value, desired: &Value) -> bool {
+    let names = |set: &Value| -> BTreeSet<String> {
+        let pods = set.pointer("/spec/pods").and_then(Value::as_array).into_iter().flatten();
+        pods.filter_map(|pod| Some(pod.pointer("/metadata/name")?.as_str()?.to_owned())).collect()
+    };
+    !names(live).is_subset(&names(desired))
+}
+
 /// Asks Kafka for these changes; what of them it refused.
 async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)]) -> Result<Refusals, Error> {
     let resource =
@@ -381,5 +409,21 @@ pub(super) fn unless_gone(outcome: Result<(), kube::Error>, what: String) -> Res
     match outcome {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         other => other.map_err(Error::writing(what)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_loses_pods_if_one_is_not_listed_any_more() {
+        let set = |names: &[&str]| {
+            let pods: Vec<Value> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
+            json!({"kind": "StrimziPodSet", "spec": {"pods": pods}})
+        };
+        assert!(loses_pods(&set(&["a", "b"]), &set(&["a"])) && loses_pods(&set(&["a"]), &set(&["b"])));
+        assert!(!loses_pods(&set(&["a"]), &set(&["a", "b"])) && !loses_pods(&set(&[]), &set(&[])));
+        assert!(!loses_pods(&json!({"kind": "Secret"}), &json!({"kind": "Secret"})), "others have none");
     }
 }

@@ -18,7 +18,7 @@ use k8s_openapi::api::{
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, DynamicObject, ListParams},
-    core::{ApiResource, PartialObjectMeta},
+    core::{ApiResource, ObjectMeta, PartialObjectMeta},
     runtime::{
         Controller,
         controller::Action,
@@ -43,7 +43,7 @@ use crate::{
 pub(super) async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(context.api::<StrimziPodSet>(namespace), of_clusters);
+    let controller = Controller::new(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters);
     let sets = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
@@ -73,11 +73,11 @@ where
     known.state().iter().filter(|it| belongs(it)).map(|it| ObjectRef::from_obj(it.as_ref())).collect()
 }
 
-async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Error> {
-    let (Some(cluster), Some(namespace)) = (set.labels().get(labels::CLUSTER), set.namespace()) else {
+async fn clear_up(known: &PartialObjectMeta<StrimziPodSet>, context: &Context) -> Result<Action, Error> {
+    let (Some(cluster), Some(namespace)) = (known.labels().get(labels::CLUSTER), known.namespace()) else {
         return Ok(Action::await_change());
     };
-    if !is_ours(set) {
+    if !is_ours(&known.metadata) {
         return Ok(Action::await_change());
     }
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
@@ -85,6 +85,12 @@ async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Erro
     if there.is_some() {
         return Ok(Action::await_change());
     }
+    let sets = Api::<StrimziPodSet>::namespaced(context.client.clone(), &namespace);
+    let name = known.name_any();
+    let found = sets.get_opt(&name).await.map_err(Error::reading(format!("StrimziPodSet {name}")))?;
+    let Some(set) = found.filter(|set| set.metadata.uid == known.metadata.uid) else {
+        return Ok(Action::await_change());
+    };
     let of_cluster = ListParams::default().labels(&format!("{}={cluster}", labels::CLUSTER));
     let mut live = Live::default();
     for resource in [erased::<ConfigMap>(), erased::<Secret>(), erased::<PersistentVolumeClaim>()] {
@@ -94,7 +100,7 @@ async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Erro
         found.items.into_iter().for_each(|it| live.take(DynamicObject { types: Some(types.clone()), ..it }));
     }
     let names = Names { cluster: cluster.clone(), namespace: namespace.clone() };
-    for (resource, name) in left(set, &names, &live) {
+    for (resource, name) in left(&set, &names, &live) {
         let api: Api<DynamicObject> = match resource.kind.as_str() {
             "ClusterRoleBinding" => Api::all_with(context.client.clone(), &resource),
             _ => Api::namespaced_with(context.client.clone(), &namespace, &resource),
@@ -107,9 +113,9 @@ async fn clear_up(set: &StrimziPodSet, context: &Context) -> Result<Action, Erro
 
 /// Whether the operator made this set for a node pool. A set of the user's own has no pool behind it, and one of another
 /// operator does not say that we applied it.
-fn is_ours(set: &StrimziPodSet) -> bool {
-    let of_pool = set.owner_references().iter().any(|owner| owner.kind == "KafkaNodePool");
-    of_pool && set.annotations().contains_key(APPLIED)
+fn is_ours(set: &ObjectMeta) -> bool {
+    let of_pool = set.owner_references.iter().flatten().any(|owner| owner.kind == "KafkaNodePool");
+    of_pool && set.annotations.as_ref().is_some_and(|notes| notes.contains_key(APPLIED))
 }
 
 fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
@@ -150,12 +156,10 @@ mod tests {
 
     #[test]
     fn only_sets_that_were_applied_for_a_pool_are_ours() {
-        let set = |owner: &str, notes: Value| -> StrimziPodSet {
+        let set = |owner: &str, notes: Value| -> ObjectMeta {
             let owner = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": owner, "name": "b", "uid": "u"});
-            serde_json::from_value(json!({"apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
-                "metadata": {"name": "c-b", "namespace": "ns", "ownerReferences": [owner], "annotations": notes},
-                "spec": {"selector": {}, "pods": []}}))
-            .unwrap()
+            let metadata = json!({"name": "c-b", "namespace": "ns", "ownerReferences": [owner], "annotations": notes});
+            serde_json::from_value(metadata).unwrap()
         };
         assert!(is_ours(&set("KafkaNodePool", json!({APPLIED: "hash"}))));
         assert!(!is_ours(&set("Kafka", json!({APPLIED: "hash"}))), "it goes with its owner");

@@ -41,7 +41,7 @@ use super::{
 use crate::{
     alarms::Alarms,
     auto_rebalance::{
-        held_for,
+        Configured, held_for,
         imbalance::{Violations, map_name},
         is_named_like_ours,
         tracker::tracker_name,
@@ -77,6 +77,8 @@ struct Kept {
     failures: u32,
     /// Brokers that were seen to be empty, as the last decision left it.
     empty_since: BTreeMap<i32, Timestamp>,
+    /// Nodes that were seen to have no pod, as the last decision left it.
+    missing_since: BTreeMap<String, Timestamp>,
     /// What Kafka would not take, and when it was asked.
     refused: Refusals,
     refused_at: Option<Timestamp>,
@@ -191,14 +193,18 @@ fn of_config_map(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
     of(metadata).filter(|_| is_shared || is_ours)
 }
 
-/// The Kafkas that a rebalance matters to: its own, by label or by name, or, for a template, all that may name it.
+/// The Kafkas that a rebalance matters to: its own, by label or by name, and those that name it as a template, whose label may
+/// be another cluster's; without a label, all of them.
 fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<Kafka>> {
     let own = of(metadata);
     let name = metadata.name.as_deref().unwrap_or_default();
     let neighbours = kafkas.state().into_iter().filter(|kafka| kafka.metadata.namespace == metadata.namespace);
     let concerned = neighbours.filter(|kafka| match &own {
         None => true,
-        Some(own) => own.name == kafka.name_any() || is_named_like_ours(name, &kafka.name_any()),
+        Some(own) => {
+            let is_template = || Configured::of(&kafka.spec).modes.values().flatten().any(|template| template == name);
+            own.name == kafka.name_any() || is_named_like_ours(name, &kafka.name_any()) || is_template()
+        }
     });
     concerned.map(|kafka| ObjectRef::from_obj(kafka.as_ref())).collect()
 }
@@ -244,7 +250,10 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     }
     let kept = shell.kept(&cluster);
     let (seen, decision) = look(context, Arc::new(kafka), &kept).await?;
-    shell.keep(&cluster, |kept| kept.empty_since = decision.found_empty.clone());
+    shell.keep(&cluster, |kept| {
+        kept.empty_since = decision.found_empty.clone();
+        kept.missing_since = decision.found_missing.clone();
+    });
     let violations = seen.live.data(&map_name(&names.cluster));
     context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
     let unacted = kept.unacted.clone();
@@ -281,7 +290,8 @@ async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen
     };
     let remembering = |seen: Seen| {
         let refused = kept.refused(seen.now);
-        Seen { empty_since: kept.empty_since.clone(), struck_off: kept.struck_off.clone(), refused, ..seen }
+        let (empty_since, missing_since) = (kept.empty_since.clone(), kept.missing_since.clone());
+        Seen { empty_since, missing_since, struck_off: kept.struck_off.clone(), refused, ..seen }
     };
     let seen = remembering(observe::observe(context, &kafka, false).await?);
     let decision = decide::decide(&seen, given);
@@ -332,12 +342,14 @@ fn pause(kafka: Arc<Kafka>, error: &Error, shell: Arc<Shell>) -> Action {
 /// taken their label off.
 async fn release_orphans(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
-    let controller = Controller::new(context.api::<KafkaRebalance>(namespace), watcher::Config::default());
+    let rebalances = context.api::<PartialObjectMeta<KafkaRebalance>>(namespace);
+    let controller = Controller::new(rebalances, watcher::Config::default());
     let rebalances = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
             let waiting = rebalances.state().into_iter().filter(|it| {
-                it.metadata.namespace == kafka.metadata.namespace && held_for(it) == kafka.metadata.name.as_deref()
+                it.metadata.namespace == kafka.metadata.namespace
+                    && held_for(&it.metadata) == kafka.metadata.name.as_deref()
             });
             waiting.map(|it| ObjectRef::from_obj(it.as_ref())).collect::<Vec<_>>()
         })
@@ -350,8 +362,8 @@ async fn release_orphans(context: Context, namespace: Option<String>) {
         .await;
 }
 
-async fn release_orphan(rebalance: &KafkaRebalance, context: &Context) -> Result<Action, Error> {
-    let (Some(cluster), Some(namespace)) = (held_for(rebalance), rebalance.namespace()) else {
+async fn release_orphan(rebalance: &PartialObjectMeta<KafkaRebalance>, context: &Context) -> Result<Action, Error> {
+    let (Some(cluster), Some(namespace)) = (held_for(&rebalance.metadata), rebalance.namespace()) else {
         return Ok(Action::await_change());
     };
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);

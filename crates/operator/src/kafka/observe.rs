@@ -36,6 +36,7 @@ use super::{
     seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
+    auto_rebalance::{imbalance::map_name, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
@@ -67,16 +68,11 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         eyes.list::<RoleBinding>(),
         eyes.list::<StrimziPodSet>(),
     ]);
-    let rebalances = Api::<KafkaRebalance>::namespaced(context.client.clone(), &names.namespace);
-    let (lists, pods, node_pools, rebalances, further_users) = futures::try_join!(
-        lists,
-        eyes.typed::<Pod>(),
-        eyes.typed::<KafkaNodePool>(),
-        async { rebalances.list(&ListParams::default()).await.map_err(Error::reading("KafkaRebalances")) },
-        eyes.further_users(kafka),
-    )?;
+    let (lists, pods, node_pools, further_users) =
+        futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
     let mut live = Live::default();
     lists.into_iter().flatten().for_each(|object| live.take(object));
+    let rebalances = eyes.rebalances(kafka, &live).await?;
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
     let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
     let asks_for_racks = kafka.spec.kafka.as_ref().is_some_and(|spec| spec.rack.is_some());
@@ -90,11 +86,12 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         node_pools,
         pods,
         live,
-        rebalances: rebalances.items,
+        rebalances,
         further_users,
         metadata: Metadata::Nobody,
         engine: EngineSaid::default(),
         empty_since: Default::default(),
+        missing_since: Default::default(),
         refused: Default::default(),
         struck_off: Default::default(),
     })
@@ -134,6 +131,29 @@ impl Eyes<'_> {
     {
         let api = Api::<K>::namespaced(self.context.client.clone(), self.namespace);
         Ok(api.list(&self.of_cluster()).await.map_err(Error::reading(K::plural(&()).into_owned()))?.items)
+    }
+
+    /// The KafkaRebalances that may matter to it. Not simply all of its namespace: of a hundred clusters with ten each, every
+    /// one of which calls whenever it changes, that would be a thousand each time.
+    async fn rebalances(&self, kafka: &Kafka, live: &Live) -> Result<Vec<KafkaRebalance>, Error> {
+        let api = Api::<KafkaRebalance>::namespaced(self.context.client.clone(), self.namespace);
+        let mut found = BTreeMap::new();
+        // Templates need no label, and from what was generated somebody may have taken it off. In this order: one from which it
+        // is taken off between the two is seen.
+        let unlabelled = ListParams::default().labels(&format!("!{}", labels::CLUSTER));
+        for which in [self.of_cluster(), unlabelled] {
+            let some = api.list(&which).await.map_err(Error::reading("KafkaRebalances"))?;
+            found.extend(some.items.into_iter().map(|it| (it.name_any(), it)));
+        }
+        let (tracker, map) = (live.data(&tracker_name(self.cluster)), live.data(&map_name(self.cluster)));
+        for name in spoken_of(kafka, tracker.as_ref(), map.as_ref()) {
+            if !found.contains_key(&name)
+                && let Some(it) = api.get_opt(&name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?
+            {
+                found.insert(name, it);
+            }
+        }
+        Ok(found.into_values().collect())
     }
 
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a

@@ -79,7 +79,12 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
         return restart;
     }
     let is_outdated = |id: i32| outdated.iter().any(|(candidate, ..)| candidate.id == id);
-    let returning = |it: &&Candidate<'_>| !it.pod.is_some_and(is_ready) && !is_outdated(it.id);
+    // A broker that Kafka has never heard of holds nothing that others would have to hold meanwhile.
+    let is_new = |it: &Candidate<'_>| match metadata {
+        Metadata::Known(known) => it.broker && !it.controller && !known.registered.contains_key(&it.id),
+        _ => false,
+    };
+    let returning = |it: &&Candidate<'_>| !it.pod.is_some_and(is_ready) && !is_outdated(it.id) && !is_new(it);
     if let Some(returning) = candidates.iter().find(returning) {
         return Roll::Wait { whose, until: format!("node {} is ready", returning.id), is_usual: true };
     }
@@ -196,7 +201,8 @@ mod tests {
     }
 
     fn known(partitions: &[Partition]) -> Metadata {
-        Metadata::Known(Known { partitions: Some(partitions.to_vec()), ..Known::default() })
+        let registered = (0..3).map(|id| (id, false)).collect();
+        Metadata::Known(Known { partitions: Some(partitions.to_vec()), registered, ..Known::default() })
     }
 
     fn calm() -> Metadata {
@@ -304,6 +310,15 @@ mod tests {
         // Not even one that does not serve, if it would be missed.
         let needed = known(&[partition(&[0, 1, 2], &[0, 1], Some(2))]);
         assert!(until(&rolled(&pods, &needed)).is_some());
+    }
+
+    #[test]
+    fn a_broker_that_kafka_has_never_heard_of_is_not_waited_for() {
+        let pods: Vec<_> = (0..5).map(|id| pod(id, if id == 2 { "y" } else { "x" }, id != 2)).collect();
+        assert_eq!(until(&rolled(&pods, &calm())), Some("node 2 is ready"));
+        let Metadata::Known(mut known) = calm() else { unreachable!() };
+        known.registered.remove(&2);
+        assert_eq!(restarted(&rolled(&pods, &Metadata::Known(known))), Some("c-a-0"));
     }
 
     #[test]

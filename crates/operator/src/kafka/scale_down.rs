@@ -5,7 +5,7 @@
 //! holding data, but that is no reason to move any.
 //!
 //! What a broker knows of the cluster lags behind: a topic that was made a moment ago may not be seen yet. So a broker
-//! goes only if it was seen empty twice, two seconds apart, since somebody wants it gone.
+//! goes only if it was seen empty twice, a second apart, since somebody wants it gone.
 //!
 //! Data that has more replicas than there would be brokers has nowhere to go: nothing is emptied for a wish that can never
 //! come true, and it is said whose data it is.
@@ -22,7 +22,7 @@ use crate::auto_rebalance::{Check, Generated, removal_is_held};
 
 /// How far the two looks are apart at least. Brokers learn of changes within half a second, usually, and whoever waits for a
 /// drained pod to go waits for this; a broker that is cut off for longer than that is not helped by a longer pause either.
-pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(2);
+pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(1);
 
 /// How many partitions that are left are named.
 const MOST_NAMED: usize = 3;
@@ -142,7 +142,7 @@ mod tests {
         let (metadata, leaving) = (known(&[&[0, 1]]), [3, 4].into());
         let second = |n: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(n);
         let mut empty_since = BTreeMap::new();
-        for (now, goes) in [(0, false), (1, false), (2, true), (9, true)] {
+        for (now, goes) in [(0, false), (0, false), (1, true), (9, true)] {
             let look = Look { metadata: &metadata, empty_since: &empty_since, now: second(now) };
             let verdict = judge(&leaving, 3, look, &[], false);
             assert_eq!((verdict.check, verdict.kept_because.is_none()), (Check::Clear, goes), "at {now} s");

@@ -41,6 +41,8 @@ pub struct Seen {
     pub engine: EngineSaid,
     /// Brokers that somebody wants gone and that hold nothing: since when that is known.
     pub empty_since: BTreeMap<i32, Timestamp>,
+    /// Nodes that have no pod: since when that is known.
+    pub missing_since: BTreeMap<String, Timestamp>,
     /// Settings that Kafka would not take, and why.
     pub refused: Refusals,
     /// Brokers that were struck off Kafka's list, and when: whoever is asked for it may not have heard of that yet.

@@ -34,6 +34,9 @@ const AT_ONCE: u16 = 16;
 /// What takes longer does not come to an end at all.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// What is kept of sets: their pods are most of them, and are read anew whenever it matters.
+type Known = PartialObjectMeta<StrimziPodSet>;
+
 /// What the controller has at hand.
 struct Shell {
     context: Context,
@@ -48,7 +51,7 @@ pub async fn run(context: Context) {
 async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let labelled = watcher::Config::default().labels(labels::KIND);
-    let controller = Controller::new(context.api::<StrimziPodSet>(namespace), labelled.clone());
+    let controller = Controller::new(context.api::<Known>(namespace), labelled.clone());
     let sets = controller.store();
     context.figures.show_pod_sets(sets.clone());
     controller
@@ -67,7 +70,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
 }
 
 /// The set that a pod belongs to: the owner, or the one that its label names.
-fn set_of(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<StrimziPodSet>> {
+fn set_of(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<Known>> {
     let namespace = pod.metadata.namespace.as_deref()?;
     let owners = pod.metadata.owner_references.iter().flatten();
     let owner = owners.into_iter().find(|owner| owner.kind == StrimziPodSet::kind(&())).map(|owner| &owner.name);
@@ -76,20 +79,20 @@ fn set_of(pod: &PartialObjectMeta<Pod>) -> Option<ObjectRef<StrimziPodSet>> {
 }
 
 /// The sets of a Kafka, which matter only while it is there.
-fn sets_of(sets: &Store<StrimziPodSet>, kafka: &PartialObjectMeta<Kafka>) -> Vec<ObjectRef<StrimziPodSet>> {
-    let belongs = |set: &Arc<StrimziPodSet>| {
+fn sets_of(sets: &Store<Known>, kafka: &PartialObjectMeta<Kafka>) -> Vec<ObjectRef<Known>> {
+    let belongs = |set: &Arc<Known>| {
         set.metadata.namespace == kafka.metadata.namespace
-            && decide::concerns(set).is_some_and(|name| Some(name) == kafka.metadata.name.as_deref())
+            && decide::concerns(&set.metadata).is_some_and(|name| Some(name) == kafka.metadata.name.as_deref())
     };
     sets.state().iter().filter(|set| belongs(set)).map(|set| ObjectRef::from_obj(set.as_ref())).collect()
 }
 
-fn pause(_: Arc<StrimziPodSet>, error: &Error, _: Arc<Shell>) -> Action {
+fn pause(_: Arc<Known>, error: &Error, _: Arc<Shell>) -> Action {
     tracing::warn!(error = told(error), "a StrimziPodSet could not be reconciled");
     Action::requeue(error.pause(2))
 }
 
-async fn counted(known: Arc<StrimziPodSet>, shell: Arc<Shell>) -> Result<Action, Error> {
+async fn counted(known: Arc<Known>, shell: Arc<Shell>) -> Result<Action, Error> {
     let began = Instant::now();
     let periodical = shell.alarms.has_rung(&known.metadata);
     let ended = in_time(&known, &shell.context).await;
@@ -100,12 +103,12 @@ async fn counted(known: Arc<StrimziPodSet>, shell: Arc<Shell>) -> Result<Action,
 }
 
 /// A call that nobody answers must not keep a set waiting for good.
-async fn in_time(known: &StrimziPodSet, context: &Context) -> Result<Option<Duration>, Error> {
+async fn in_time(known: &Known, context: &Context) -> Result<Option<Duration>, Error> {
     tokio::time::timeout(LONGEST, reconcile(known, context)).await.unwrap_or(Err(Error::Late(LONGEST)))
 }
 
 /// When to look again even if nobody calls.
-async fn reconcile(known: &StrimziPodSet, context: &Context) -> Result<Option<Duration>, Error> {
+async fn reconcile(known: &Known, context: &Context) -> Result<Option<Duration>, Error> {
     let (namespace, name) = (known.namespace().unwrap_or_default(), known.name_any());
     let sets = Api::<StrimziPodSet>::namespaced(context.client.clone(), &namespace);
     // Pods are deleted by this list: what a watch has told of it may be old.
@@ -113,7 +116,7 @@ async fn reconcile(known: &StrimziPodSet, context: &Context) -> Result<Option<Du
     let Some(set) = found.filter(|set| set.metadata.uid == known.metadata.uid) else {
         return Ok(None);
     };
-    let Some(cluster) = decide::concerns(&set) else { return Ok(None) };
+    let Some(cluster) = decide::concerns(&set.metadata) else { return Ok(None) };
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let parent = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     if !parent.is_some_and(|kafka| context.settings.selects(&kafka)) {

@@ -8,7 +8,10 @@ use evenkeel_api::{
     conditions, labels,
 };
 use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
 use kube::Resource;
 
 /// What was seen of a pod set.
@@ -64,10 +67,10 @@ pub enum Unusable {
 
 /// Whether a set is one to look after: it says whose it is, and is not on its way out. What is being deleted is left to
 /// the garbage collector; whoever deletes without cascade wants the pods to stay as they are.
-pub fn concerns(set: &StrimziPodSet) -> Option<&str> {
-    let found = set.metadata.labels.as_ref()?;
+pub fn concerns(set: &ObjectMeta) -> Option<&str> {
+    let found = set.labels.as_ref()?;
     let is_ours = found.get(labels::KIND).is_some_and(|kind| kind == "Kafka");
-    found.get(labels::CLUSTER).map(String::as_str).filter(|_| is_ours && set.metadata.deletion_timestamp.is_none())
+    found.get(labels::CLUSTER).map(String::as_str).filter(|_| is_ours && set.deletion_timestamp.is_none())
 }
 
 /// The labels by which a set finds its pods.
@@ -184,7 +187,7 @@ fn identity(pod: &Pod) -> (String, String) {
     (pod.metadata.name.clone().unwrap_or_default(), pod.metadata.uid.clone().unwrap_or_default())
 }
 
-fn has_ended(pod: &Pod) -> bool {
+pub(crate) fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))
 }
@@ -319,16 +322,16 @@ mod tests {
     #[test]
     fn sets_of_others_and_those_on_their_way_out_are_left_alone() {
         let ours = set(json!([]));
-        assert_eq!(concerns(&ours), Some("c"));
+        assert_eq!(concerns(&ours.metadata), Some("c"));
         let mut unlabelled = ours.clone();
         unlabelled.metadata.labels = None;
-        assert_eq!(concerns(&unlabelled), None);
+        assert_eq!(concerns(&unlabelled.metadata), None);
         let mut connect = ours.clone();
         connect.metadata.labels.as_mut().unwrap().insert("strimzi.io/kind".into(), "KafkaConnect".into());
-        assert_eq!(concerns(&connect), None);
+        assert_eq!(concerns(&connect.metadata), None);
         let mut going = ours;
         going.metadata.deletion_timestamp =
             Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(concerns(&going), None);
+        assert_eq!(concerns(&going.metadata), None);
     }
 }

@@ -27,6 +27,14 @@ pub enum FoundConfigMap {
     Inherited(BTreeMap<String, String>),
     /// It belongs to the rebalance.
     Ours(BTreeMap<String, String>),
+    /// It was to be written a moment ago, and the API server refused. It tells and decides nothing, so that everything
+    /// else is done without it.
+    Refused {
+        /// What the server said.
+        why: String,
+        /// What the rebalance wrote there before.
+        found: Option<BTreeMap<String, String>>,
+    },
 }
 
 impl FoundConfigMap {
@@ -48,6 +56,22 @@ impl FoundConfigMap {
         }
     }
 
+    /// The Kafka that a rebalance's own ConfigMap is labelled with.
+    pub fn cluster(resource: &KafkaRebalance, found: Option<&ConfigMap>) -> Option<String> {
+        let own = found.filter(|_| matches!(Self::of(resource, found), Self::Ours(_)))?;
+        own.metadata.labels.as_ref()?.get(labels::CLUSTER).cloned()
+    }
+
+    /// The same, after it could not be written.
+    pub(super) fn refused(self, why: String) -> Self {
+        let found = match self {
+            Self::Ours(data) => Some(data),
+            Self::Refused { found, .. } => found,
+            Self::Absent | Self::Foreign | Self::Inherited(_) => None,
+        };
+        Self::Refused { why, found }
+    }
+
     /// Whether what a proposal left there is gone with the whole ConfigMap.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self, Self::Absent | Self::Inherited(_))
@@ -56,7 +80,8 @@ impl FoundConfigMap {
     pub(super) fn data(&self) -> Option<&BTreeMap<String, String>> {
         match self {
             Self::Ours(data) => Some(data),
-            _ => None,
+            Self::Refused { found, .. } => found.as_ref(),
+            Self::Absent | Self::Foreign | Self::Inherited(_) => None,
         }
     }
 }
@@ -75,7 +100,7 @@ pub(super) struct News {
 /// The data that the ConfigMap should have. None: there is nothing to write, or nowhere to write it.
 pub(super) fn data(found: &FoundConfigMap, state: RebalanceState, news: &News) -> Option<BTreeMap<String, String>> {
     let before = match found {
-        FoundConfigMap::Foreign => return None,
+        FoundConfigMap::Foreign | FoundConfigMap::Refused { .. } => return None,
         FoundConfigMap::Ours(data) => data.clone(),
         // Only states with something to tell make one.
         FoundConfigMap::Absent | FoundConfigMap::Inherited(_) if makes_one(state) => BTreeMap::new(),
@@ -102,6 +127,8 @@ pub(super) fn build(resource: &KafkaRebalance, cluster: Option<&str>, data: BTre
     let name = resource.metadata.name.clone().unwrap_or_default();
     let mut tags: BTreeMap<String, String> = resource.metadata.labels.clone().unwrap_or_default();
     let part_of = format!("strimzi-{}", cluster.unwrap_or(&name));
+    // Where data moves, whatever the label of the resource says meanwhile.
+    tags.extend(cluster.map(|cluster| (labels::CLUSTER.to_owned(), cluster.to_owned())));
     for (label, value) in [
         (labels::KIND, KIND),
         (labels::NAME, &name),
@@ -189,10 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_one_is_never_written() {
+    fn a_foreign_one_is_never_written_and_one_that_was_refused_not_at_once() {
+        let before = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let refused = FoundConfigMap::Ours(before.clone()).refused("no".into());
+        assert_eq!((refused.data(), refused.is_lost()), (Some(&before), false), "what it said it still says");
         for state in RebalanceState::ALL {
             let news = News { load: Some(Some("{}".into())), ..News::default() };
             assert_eq!(data(&FoundConfigMap::Foreign, state, &news), None);
+            assert_eq!(data(&refused, state, &news), None);
         }
     }
 

@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::hear::Call;
 
 /// What to do, field by field, in this order. If one step fails, those after it are not taken: the next
-/// observation finds what was done, and the decision about it is right again.
+/// observation finds what was done, and the decision about it is right again. Only a ConfigMap that is
+/// [refused](super::FoundConfigMap::Refused) holds up nothing: it is decided anew without it, at once.
 ///
 /// 1. add the [finalizer](Self::finalizer); 2. [forget](Self::forget) an approval; 3. write the
 ///    [ConfigMap](Self::config_map); 4. write the [status](Self::status); 5. forget any other command;

@@ -15,7 +15,7 @@ use super::config_map::{self, FoundConfigMap, News};
 use super::decide::Round;
 use super::decision::{Decision, Event, EventKind, Forget, Next, Order};
 use super::hear::{Call, Trouble};
-use super::observe::{Blocked, FoundKafka};
+use super::observe::Blocked;
 use super::progress::Progress;
 use super::{finalizer, load, messages, moves, result};
 
@@ -92,6 +92,14 @@ impl<'a> Draft<'a> {
         self.warn(Reason::CruiseControlRestException, trouble.text.clone())
     }
 
+    /// The same, and to whoever waits for a deletion, what to do if there is never any answer.
+    pub(super) fn warn_trouble_on_the_way_out(self, trouble: &Trouble) -> Self {
+        match self.round.deleting {
+            true => self.warn(Reason::CruiseControlRestException, messages::waits_to_go(&trouble.text)),
+            false => self.warn_trouble(trouble),
+        }
+    }
+
     /// Keeps a warning that was there: it tells of something that happened, not of something that is so.
     pub(super) fn keep_warning(mut self, reason: Reason) -> Self {
         self.warnings.extend(self.round.standing.warning(reason).cloned());
@@ -124,7 +132,7 @@ impl<'a> Draft<'a> {
     /// What the ConfigMap said of a plan, once more.
     pub(super) fn loads(mut self, plan: &OptimizationResult) -> Self {
         self.news.load = Some(load::json(plan));
-        self.news.moves = Some(moves::json(plan));
+        self.news.moves = Some(moves::json(plan, self.round.seen.resource.spec.mode));
         self
     }
 
@@ -149,6 +157,14 @@ impl<'a> Draft<'a> {
     /// The command was heard, if it was this one.
     pub(super) fn forget_if(self, ask: Ask) -> Self {
         if self.round.ask.as_ref() == Some(&ask) { self.forget() } else { self }
+    }
+
+    /// The approval came to nothing. Why is told first: if the process dies in between, the next one finds an approval
+    /// that is not valid any more, and not a proposal that nobody seems to have approved.
+    pub(super) fn forget_vain_approval(mut self) -> Self {
+        let vain = self.round.ask.clone().filter(|ask| *ask == Ask::Approve);
+        self.forget = vain.map(|ask| Forget { order: Order::AfterStatus, ask });
+        self
     }
 
     /// What asked for a new proposal was heard. So was an approval that an edit came together with: it was
@@ -205,10 +221,23 @@ impl<'a> Draft<'a> {
     fn finish(mut self, next: Next) -> Decision {
         let seen = self.round.seen;
         let standing = &self.round.standing;
-        let data = config_map::data(&seen.config_map, self.state, &self.news);
+        let data = config_map::data(&seen.config_map, self.state, &self.news).or_else(|| match &seen.config_map {
+            FoundConfigMap::Ours(data) if seen.is_mislabelled() => Some(data.clone()),
+            _ => None,
+        });
         let has_config_map = data.is_some() || seen.config_map.data().is_some();
-        if seen.config_map == FoundConfigMap::Foreign && self.result.is_some() {
-            self = self.warn(Reason::InvalidResourceException, messages::foreign_config_map(seen.name()));
+        match &seen.config_map {
+            FoundConfigMap::Foreign if self.result.is_some() => {
+                self = self.warn(Reason::InvalidResourceException, messages::foreign_config_map(seen.name()));
+            }
+            FoundConfigMap::Refused { why, .. } => {
+                self = self.warn(Reason::KubernetesClientException, messages::refused_config_map(seen.name(), why));
+            }
+            // Nothing is to be written this time, so nobody knows whether it could be.
+            FoundConfigMap::Ours(_) if data.is_none() && self.state == standing.state => {
+                self = self.keep_warning(Reason::KubernetesClientException);
+            }
+            _ => {}
         }
         if let Some(Err(invalid)) = seen.resource.metadata.annotations.as_ref().map(annotations::max_data_mb) {
             // Where it kept an approval back it is said already.
@@ -234,14 +263,10 @@ impl<'a> Draft<'a> {
         if self.state != standing.state || standing.paused {
             events.push(arrival(&status.conditions[0]));
         }
-        let cluster = match &seen.kafka {
-            FoundKafka::There(cluster) => Some(cluster.name.as_str()),
-            _ => None,
-        };
         Decision {
             finalizer: finalizer::on_the_way_to(self.state, self.submitting, &seen.resource),
             forget: self.forget,
-            config_map: data.map(|data| config_map::build(&seen.resource, cluster, data)),
+            config_map: data.map(|data| config_map::build(&seen.resource, seen.cluster(), data)),
             status: (seen.resource.status.as_ref() != Some(&status)).then_some(status),
             events,
             next,

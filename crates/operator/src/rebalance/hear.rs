@@ -6,9 +6,10 @@
 
 use std::error::Error;
 
+use evenkeel_api::Reason;
 use evenkeel_rest::body::state::ExecutorState;
 use evenkeel_rest::body::{Message, OptimizationResult, State, UserTask, UserTasks};
-use evenkeel_rest::client::{Answer, Reply};
+use evenkeel_rest::client::{self, Answer, Reply};
 use uuid::Uuid;
 
 use super::messages;
@@ -20,8 +21,8 @@ use super::request::Planning;
 pub enum Call {
     /// Ask for a proposal: nothing moves. The reply goes to [`Heard::proposed`].
     Propose(Planning),
-    /// Ask again for the answer of a proposal that failed: the same request with the task's id. The reply
-    /// goes to [`Heard::explained`].
+    /// Ask again for the answer of a request that failed: the same one with the task's id, which begins
+    /// nothing. The reply goes to [`Heard::explained`].
     Explain {
         /// The request that made the task.
         request: Planning,
@@ -95,6 +96,8 @@ pub enum Sort {
     Outdated,
     /// Refused for good.
     Refused,
+    /// Refused: brokers that it names are not there, or are down.
+    NoSuchBroker,
     /// Refused: the credentials are wrong.
     Denied,
     /// No answer. The request may have arrived.
@@ -111,7 +114,15 @@ impl Sort {
 
     /// Whether asking again later may help without anybody doing anything here.
     pub(super) fn passes(self) -> bool {
-        !matches!(self, Self::Refused | Self::Garbled | Self::Outdated)
+        !matches!(self, Self::Refused | Self::NoSuchBroker | Self::Garbled | Self::Outdated)
+    }
+
+    /// What a KafkaRebalance that fails of it gives as its reason: for programs, which are not to read the text.
+    pub(super) fn reason(self) -> Reason {
+        match self {
+            Self::NoSuchBroker => Reason::NoSuchBroker,
+            _ => Reason::CruiseControlRestException,
+        }
     }
 }
 
@@ -170,13 +181,14 @@ fn said<T>(answer: Answer<T>) -> Said<T> {
         Answer::Busy(text) => (Sort::Busy, text),
         Answer::TasksExhausted(text) => (Sort::TasksExhausted, text),
         Answer::ProposalOutdated(text) => (Sort::Outdated, text),
-        Answer::MissingBroker(text) => (Sort::Refused, format!("{}: {text}", messages::MISSING_BROKER)),
+        Answer::MissingBroker(text) => (Sort::NoSuchBroker, format!("{}: {text}", messages::MISSING_BROKER)),
         // Whoever says so itself has not begun anything.
         Answer::Refused { status: 503, message } if !message.is_empty() => (Sort::NotYet, message),
         Answer::Refused { message, .. } if !message.is_empty() => (Sort::Refused, message),
         Answer::Refused { status, .. } => (Sort::Refused, messages::bare_status(status)),
         Answer::Unauthorised { status } => (Sort::Denied, messages::denied(status)),
         Answer::Unreachable(error) => (Sort::Unreachable, messages::unreachable(chain(&error))),
+        Answer::Unintelligible(client::Error::TooLarge { limit }) => (Sort::Garbled, messages::too_large(limit)),
         Answer::Unintelligible(error) => (Sort::Garbled, messages::garbled(&chain(&error))),
     };
     Err(Trouble { sort, text: messages::trimmed(&text) })

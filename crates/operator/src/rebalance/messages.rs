@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_api::annotations::{Ask, MAX_DATA_MB, REBALANCE, REBALANCE_AUTO_APPROVAL};
+use evenkeel_api::annotations::{Ask, MAX_DATA_MB, REBALANCE, REBALANCE_AUTO_APPROVAL, REBALANCE_FINALIZER};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_rest::body::Summary;
 
@@ -31,8 +31,8 @@ pub(super) const NAMELESS_TASK: &str = "Cruise Control makes a proposal, but doe
 pub(super) const UNREADABLE_PLAN: &str = "Cruise Control finished the proposal, but its answer cannot be read; annotate strimzi.io/rebalance=refresh to ask again";
 pub(super) const MUTE_PROPOSAL: &str = "Cruise Control could not make a proposal, and no longer says why; annotate \
      strimzi.io/rebalance=refresh to ask again";
-pub(super) const FAILED_WHILE_PLANNING: &str = "Cruise Control could not plan the execution, nothing was moved; annotate \
-     strimzi.io/rebalance=refresh: a new proposal meets the same obstacle and says which";
+pub(super) const FAILED_WHILE_PLANNING: &str = "Cruise Control could not plan the execution, nothing was moved, and it no \
+     longer says why; annotate strimzi.io/rebalance=refresh: a new proposal meets the same obstacle and says which";
 pub(super) const FAILED_WHILE_MOVING: &str = "The execution ended before all moves were made: moves failed, or somebody else \
      stopped it. What was moved stays moved; annotate strimzi.io/rebalance=refresh for a proposal from here";
 pub(super) const FAILED: &str =
@@ -70,16 +70,32 @@ pub(super) fn garbled(what: &str) -> String {
     )
 }
 
-/// Nobody was reached, and if the certificate is why, what to compare.
+/// An answer that nobody reads to its end.
+pub(super) fn too_large(limit: usize) -> String {
+    format!(
+        "Cruise Control's answer is larger than {} MiB, and more than that the operator does not read. If it is a plan, \
+         have a smaller one made (spec.excludedTopics, spec.goals) or use the engine's own image, whose answers stay \
+         small; if not, look at what else may answer in its place; then annotate {REBALANCE}=refresh to ask again",
+        limit >> 20
+    )
+}
+
+/// Nobody was reached, and if the certificate is why, or that there is none, what to compare.
 pub(super) fn unreachable(what: String) -> String {
-    // As rustls says it, whatever is wrong with the certificate.
-    match what.contains("invalid peer certificate") {
-        true => format!(
+    // As rustls says it, whatever is wrong with the certificate; and when the answer is no TLS at all.
+    if what.contains("invalid peer certificate") {
+        return format!(
             "{what}. Cruise Control's certificate is not of the authority in the Secret <cluster>-cluster-ca-cert: \
              compare the two; the operator makes both anew if they are deleted"
-        ),
-        false => what,
+        );
     }
+    if what.contains("InvalidContentType") {
+        return format!(
+            "{what}. What answers speaks no TLS, and the operator gives its password to nobody else: leave \
+             webserver.ssl.enable as it is, and look at what answers in Cruise Control's place"
+        );
+    }
+    what
 }
 
 /// A proposal that is refused for good: in terms of the resource, and with the way on.
@@ -95,6 +111,19 @@ pub(super) fn refused(why: &str) -> String {
         false => "",
     };
     format!("{why}{needs}. Edit the spec, or mend what it names and annotate {REBALANCE}=refresh")
+}
+
+/// An execution that was refused for good, after it had been taken on.
+pub(super) fn nothing_moved(why: &str) -> String {
+    format!("Nothing was moved: {}", refused(why))
+}
+
+/// A run that nobody can ask about any more, of what is to go.
+pub(super) fn waits_to_go(why: &str) -> String {
+    format!(
+        "{why}. The deletion waits until Cruise Control says that the run is over. If it never will, remove the finalizer \
+         {REBALANCE_FINALIZER} by hand: what may still run is then followed by nobody"
+    )
 }
 
 pub(super) fn denied(status: u16) -> String {
@@ -201,6 +230,22 @@ pub(super) fn foreign_config_map(name: &str) -> String {
     format!(
         "There is a ConfigMap {name} that does not belong to this KafkaRebalance, so load and progress are written \
          nowhere: rename it, or the KafkaRebalance"
+    )
+}
+
+pub(super) fn relabelled(label: &str, cluster: &str) -> String {
+    format!(
+        "The label strimzi.io/cluster says {label}, but data of Kafka {cluster} moves: the run is followed there to its \
+         end, and only then the label counts"
+    )
+}
+
+/// As the server says it, which knows best what is in the way.
+pub(super) fn refused_config_map(name: &str, why: &str) -> String {
+    format!(
+        "ConfigMap {name} cannot be written, so load and progress are told nowhere; everything else goes on: {}. It is \
+         written once the quota, the policy or the ConfigMap itself (immutable) lets it be",
+        trimmed(why)
     )
 }
 

@@ -3,14 +3,15 @@
 
 use std::cmp::Reverse;
 
+use evenkeel_api::rebalance::RebalanceMode;
 use evenkeel_rest::body::{OptimizationResult, Proposal};
 use serde::Serialize;
 
 /// How many are shown.
-const SHOWN: usize = 20;
+pub(super) const SHOWN: usize = 20;
 
-/// The biggest moves of a plan as JSON text. None if it does not say how big they are.
-pub(super) fn json(result: &OptimizationResult) -> Option<String> {
+/// The biggest moves of a plan as JSON text. None if it does not say how big they are. `mode` is what it was made for.
+pub(super) fn json(result: &OptimizationResult, mode: RebalanceMode) -> Option<String> {
     let mut sized: Vec<(u64, &Proposal)> =
         result.proposals.iter().flatten().filter_map(|proposal| Some((proposal.bytes?, proposal))).collect();
     // A plan in which nothing moves has none, which is not the same as not knowing.
@@ -20,7 +21,7 @@ pub(super) fn json(result: &OptimizationResult) -> Option<String> {
     let name = |proposal: &Proposal| (proposal.topic_partition.topic.clone(), proposal.topic_partition.partition);
     sized.sort_by_cached_key(|(bytes, proposal)| (Reverse(*bytes), name(proposal)));
     let moves: Vec<Move<'_>> =
-        sized.into_iter().take(SHOWN).map(|(bytes, proposal)| Move::of(bytes, proposal)).collect();
+        sized.into_iter().take(SHOWN).map(|(bytes, proposal)| Move::of(bytes, proposal, mode)).collect();
     serde_json::to_string_pretty(&moves).ok()
 }
 
@@ -38,7 +39,7 @@ struct Move<'a> {
 }
 
 impl<'a> Move<'a> {
-    fn of(bytes: u64, proposal: &'a Proposal) -> Self {
+    fn of(bytes: u64, proposal: &'a Proposal, mode: RebalanceMode) -> Self {
         let (old, new) = (&proposal.old_replicas, &proposal.new_replicas);
         let mut from: Vec<i32> = old.iter().copied().filter(|broker| !new.contains(broker)).collect();
         let mut to: Vec<i32> = new.iter().copied().filter(|broker| !old.contains(broker)).collect();
@@ -48,7 +49,11 @@ impl<'a> Move<'a> {
             to.extend(new.first());
         }
         let goal = proposal.goal.as_deref();
-        let reason = reason(goal, &from, &to, only_leads);
+        let reason = match mode {
+            // No goal asks for it.
+            RebalanceMode::RemoveDisks => "the disk that it lies on is to be removed".to_owned(),
+            _ => reason(goal, &from, &to, only_leads),
+        };
         Self {
             topic: &proposal.topic_partition.topic,
             partition: proposal.topic_partition.partition,
@@ -98,8 +103,20 @@ mod tests {
     }
 
     fn shown(proposals: Vec<Proposal>) -> Option<Value> {
-        let text = super::json(&OptimizationResult { proposals: Some(proposals), ..plan() })?;
+        shown_for(RebalanceMode::Full, proposals)
+    }
+
+    fn shown_for(mode: RebalanceMode, proposals: Vec<Proposal>) -> Option<Value> {
+        let text = super::json(&OptimizationResult { proposals: Some(proposals), ..plan() }, mode)?;
         Some(serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn what_leaves_a_disk_that_goes_says_so() {
+        let mut leaves = proposal(3, [0, 1], [0, 1], "", Some(1));
+        leaves.goal = None;
+        let shown = shown_for(RebalanceMode::RemoveDisks, vec![leaves]).unwrap();
+        assert_eq!(shown[0]["reason"], "the disk that it lies on is to be removed");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use evenkeel_api::{KafkaRebalance, Reason};
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{KafkaRebalance, Reason, labels};
 use jiff::Timestamp;
 
 use super::config_map::FoundConfigMap;
 use super::hear::Heard;
 use super::queue::Other;
+use super::state::Standing;
 use super::template::Template;
 
 /// What is known about a KafkaRebalance and what is around it.
@@ -17,12 +19,14 @@ pub struct Observation {
     pub resource: KafkaRebalance,
     /// Whether its namespace is being deleted.
     pub namespace_terminating: bool,
-    /// The Kafka that it belongs to.
+    /// The Kafka that it belongs to: that of its label, or, while data moves, that in which it moves.
     pub kafka: FoundKafka,
     /// The template that its spec names.
     pub template: Template,
     /// The ConfigMap of its name.
     pub config_map: FoundConfigMap,
+    /// The Kafka that its own ConfigMap is labelled with.
+    pub recorded_cluster: Option<String>,
     /// The other KafkaRebalances of the same Kafka, without templates.
     pub others: Vec<Other>,
     /// What the engine said in this round.
@@ -84,7 +88,45 @@ impl Blocked {
     }
 }
 
+/// The Kafka whose data a rebalance moves, if its label says another by now. What was begun in one Kafka is not known in
+/// another: it is followed where it is. `recorded`: what its own ConfigMap is labelled with, which is written before
+/// anything moves.
+pub(super) fn runs_in<'a>(resource: &KafkaRebalance, recorded: Option<&'a str>) -> Option<&'a str> {
+    let standing = Standing::of(resource);
+    // If it could not be written it may tell of an earlier run.
+    let is_current = standing.warning(Reason::KubernetesClientException).is_none();
+    recorded.filter(|recorded| {
+        standing.state == RebalanceState::Rebalancing && is_current && label(resource).is_some_and(|it| it != *recorded)
+    })
+}
+
+/// The Kafka that the label of a rebalance names.
+pub(super) fn label(resource: &KafkaRebalance) -> Option<&str> {
+    let label = resource.metadata.labels.as_ref()?.get(labels::CLUSTER)?;
+    Some(label.as_str()).filter(|label| !label.is_empty())
+}
+
 impl Observation {
+    /// What its label says, if that is not the Kafka that was looked at: data moves in another.
+    pub(super) fn relabelled(&self) -> Option<&str> {
+        label(&self.resource).filter(|label| self.cluster().is_some_and(|cluster| cluster != *label))
+    }
+
+    /// The name of the Kafka, if it is there.
+    pub(super) fn cluster(&self) -> Option<&str> {
+        match &self.kafka {
+            FoundKafka::There(cluster) => Some(cluster.name.as_str()),
+            _ => None,
+        }
+    }
+
+    /// Whether its own ConfigMap is labelled with another Kafka.
+    pub(super) fn is_mislabelled(&self) -> bool {
+        self.recorded_cluster.is_some()
+            && self.cluster().is_some()
+            && self.recorded_cluster.as_deref() != self.cluster()
+    }
+
     /// The engine, if there is one to ask.
     pub(super) fn engine(&self) -> Option<&Engine> {
         match &self.kafka {
@@ -150,6 +192,11 @@ impl Observation {
             FoundKafka::There(cluster) => cluster.engine.is_none() || self.namespace_terminating,
             FoundKafka::NotSelected => false,
         }
+    }
+
+    /// Whether settings come from a template.
+    pub(super) fn names_a_template(&self) -> bool {
+        self.template != Template::None
     }
 
     pub(super) fn uid(&self) -> &str {

@@ -10,6 +10,7 @@
 //! | Ready | 0 | 100 | – |
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_rest::body::state::{ExecutorState, Phase};
@@ -38,27 +39,25 @@ impl Progress {
     pub(super) fn of(executor: &ExecutorState, began: Option<Timestamp>, now: Timestamp) -> Self {
         let stamped = executor.trigger.as_ref().and_then(|trigger| reason::date_of(&trigger.triggered_task_reason));
         let elapsed = stamped.or(began).map(|start| now.duration_since(start).as_secs_f64());
-        let bytes = match &executor.phase {
-            Phase::InterBroker(moves) => Some(Bytes {
-                moved: moves.finished_data_movement,
-                total: moves.total_data_to_move,
-                all_done: moves.num_finished_partition_movements == moves.num_total_partition_movements,
-            }),
-            Phase::IntraBroker(moves) => Some(Bytes {
-                moved: moves.finished_intra_broker_data_movement,
-                total: moves.total_intra_broker_data_to_move,
-                all_done: moves.num_finished_intra_broker_partition_movements
-                    == moves.num_total_intra_broker_partition_movements,
-            }),
-            // Leaderships weigh nothing, and a run that begins or stops has no totals.
-            _ => None,
-        };
+        let bytes = Bytes::of(executor);
         Self {
             percent: bytes.as_ref().map(Bytes::percent),
             minutes: bytes.zip(elapsed).and_then(|(bytes, elapsed)| bytes.minutes_left(elapsed)),
             // As the original says it: what ours adds has a key of its own.
             executor: json::to_string(&ExecutorState { broker_progress: BTreeMap::new(), ..executor.clone() }),
             brokers: (!executor.broker_progress.is_empty()).then(|| json::to_string(&executor.broker_progress)),
+        }
+    }
+}
+
+/// How long a run will still take that the executor has worked on for so long, if anybody can say.
+pub(super) fn left(executor: &ExecutorState, ran: Duration) -> Option<Duration> {
+    match (&executor.phase, Bytes::of(executor)) {
+        // It comes last, and takes no time to speak of.
+        (Phase::Leadership(_), _) => Some(Duration::ZERO),
+        (_, bytes) => {
+            let seconds = bytes?.seconds_left(ran.as_secs_f64())?;
+            Duration::try_from_secs_f64(seconds).ok()
         }
     }
 }
@@ -71,6 +70,25 @@ struct Bytes {
 }
 
 impl Bytes {
+    /// None: this phase moves no data.
+    fn of(executor: &ExecutorState) -> Option<Self> {
+        match &executor.phase {
+            Phase::InterBroker(moves) => Some(Self {
+                moved: moves.finished_data_movement,
+                total: moves.total_data_to_move,
+                all_done: moves.num_finished_partition_movements == moves.num_total_partition_movements,
+            }),
+            Phase::IntraBroker(moves) => Some(Self {
+                moved: moves.finished_intra_broker_data_movement,
+                total: moves.total_intra_broker_data_to_move,
+                all_done: moves.num_finished_intra_broker_partition_movements
+                    == moves.num_total_intra_broker_partition_movements,
+            }),
+            // Leaderships weigh nothing, and a run that begins or stops has no totals.
+            _ => None,
+        }
+    }
+
     /// Rounded down, and never beyond 100: the totals are estimates.
     fn percent(&self) -> u64 {
         match self.total {
@@ -80,14 +98,18 @@ impl Bytes {
         }
     }
 
-    /// At the average rate so far, rounded to the nearest minute.
-    fn minutes_left(&self, elapsed: f64) -> Option<u64> {
+    /// At the average rate so far.
+    fn seconds_left(&self, elapsed: f64) -> Option<f64> {
         if self.moved == 0 || elapsed <= 0.0 {
             return None;
         }
-        let rate = self.moved as f64 / elapsed;
         let left = self.total.saturating_sub(self.moved) as f64;
-        Some((left / (rate * 60.0)).round() as u64)
+        Some(left * elapsed / self.moved as f64)
+    }
+
+    /// The same, rounded to the nearest minute.
+    fn minutes_left(&self, elapsed: f64) -> Option<u64> {
+        Some((self.seconds_left(elapsed)? / 60.0).round() as u64)
     }
 }
 

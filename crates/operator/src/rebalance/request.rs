@@ -7,11 +7,11 @@ use evenkeel_api::{KafkaRebalanceSpec, annotations};
 use evenkeel_rest::Request;
 use evenkeel_rest::parameter::{LogDirs, TopicPattern};
 use evenkeel_rest::request::{
-    AddBroker, Execution, GoalOptions, Optimization, Pace, Rebalance, RemoveBroker, RemoveDisks, Run, Scope,
+    AddBroker, Detail, Execution, GoalOptions, Optimization, Pace, Rebalance, RemoveBroker, RemoveDisks, Run, Scope,
 };
 
 use super::observe::Observation;
-use super::tag;
+use super::{moves, tag};
 
 /// A request for a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,9 @@ fn planning(seen: &Observation, run: Run) -> Result<Planning, String> {
     let spec = seen.template.complete(&seen.resource.spec);
     if spec.mode == RebalanceMode::RemoveDisks {
         let volumes = spec.move_replicas_off_volumes.as_deref().unwrap_or_default();
-        return Ok(Planning::RemoveDisks(RemoveDisks { run, brokerid_and_logdirs: log_dirs(volumes)? }));
+        // There only our engine can be asked for more than a summary.
+        let detail = if is_ours(seen) { detail(seen) } else { Detail::default() };
+        return Ok(Planning::RemoveDisks(RemoveDisks { detail, run, brokerid_and_logdirs: log_dirs(volumes)? }));
     }
     let execution = Execution {
         run,
@@ -111,16 +113,24 @@ fn goal_options(seen: &Observation, spec: &KafkaRebalanceSpec) -> Result<GoalOpt
         Some(pattern) => Some(TopicPattern::new(pattern).map_err(|why| refused(pattern, why.to_string()))?),
         None => None,
     };
-    // Any other engine refuses requests with parameters that it does not know.
-    let is_ours = seen.engine().is_some_and(|engine| engine.is_ours);
     let cap = seen.resource.metadata.annotations.as_ref().and_then(|notes| annotations::max_data_mb(notes).ok()?);
     Ok(GoalOptions {
-        optimization: Optimization { verbose: true, ..Optimization::default() },
+        optimization: Optimization { detail: detail(seen), ..Optimization::default() },
         excluded_topics,
-        max_data_to_move_mb: cap.filter(|_| is_ours),
+        max_data_to_move_mb: cap.filter(|_| is_ours(seen)),
         goals: names("goals", &spec.goals)?,
         ..GoalOptions::default()
     })
+}
+
+/// Any other engine refuses requests with parameters that it does not know.
+fn is_ours(seen: &Observation) -> bool {
+    seen.engine().is_some_and(|engine| engine.is_ours)
+}
+
+/// The loads before and after, and no more proposals than are shown: of a large cluster there may be hundreds of thousands.
+fn detail(seen: &Observation) -> Detail {
+    Detail { verbose: true, max_proposals: is_ours(seen).then_some(moves::SHOWN as u32) }
 }
 
 /// A list of names, which end up in one text separated by commas.

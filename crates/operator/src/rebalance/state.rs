@@ -72,6 +72,13 @@ impl Standing {
             && self.condition().is_some_and(|condition| harmless.iter().any(|reason| condition.has_reason(*reason)))
     }
 
+    /// Whether it failed because nothing could be asked of the engine: its spec, with its template, asks for something
+    /// impossible.
+    pub(super) fn failed_as_impossible(&self) -> bool {
+        self.state == RebalanceState::NotReady
+            && self.condition().is_some_and(|condition| condition.has_reason(Reason::IllegalArgumentException))
+    }
+
     /// The conditions of the resource while it is paused.
     pub(super) fn held(&self) -> Vec<Condition> {
         let hold = |condition: &Condition| match condition.is_warning() {

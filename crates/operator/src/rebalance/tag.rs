@@ -24,9 +24,11 @@ pub fn of_execution(uid: &str, proposal: Option<Uuid>) -> String {
     format!("{}-{nonce}", of_resource(uid))
 }
 
-/// The task that a request with this very reason made; the latest, if there are several.
+/// The task that a request with this very reason made. If there are several, the latest that did not fail: whoever asks
+/// again for what runs is refused.
 pub(super) fn find<'a>(tasks: &'a [UserTask], reason: &str) -> Option<&'a UserTask> {
-    tasks.iter().filter(|task| reason_in(&task.request_url) == Some(reason)).max_by_key(|task| task.start_ms)
+    let ours = tasks.iter().filter(|task| reason_in(&task.request_url) == Some(reason));
+    ours.max_by_key(|task| (task.status != TaskStatus::CompletedWithError, task.start_ms))
 }
 
 /// The latest execution of this resource that is not over.
@@ -47,7 +49,7 @@ pub(super) fn runs(executor: &ExecutorState, uid: &str, session: Option<Uuid>) -
 }
 
 /// The `reason` in a task's URL, in which nothing is escaped.
-fn reason_in(url: &str) -> Option<&str> {
+pub(super) fn reason_in(url: &str) -> Option<&str> {
     let (_, query) = url.split_once('?')?;
     query.split('&').find_map(|pair| pair.strip_prefix("reason="))
 }
@@ -92,6 +94,10 @@ mod tests {
         assert_eq!(found("evenkeel-0b7e4b4a5f394a0e-00000001"), Some(3));
         assert_eq!(found("evenkeel-0b7e4b4a5f394a0e"), Some(2));
         assert_eq!(found("evenkeel-0b7e4b4a5f394a0e-0000000"), None);
+        let again = task("dryrun=false&reason=evenkeel-0b7e4b4a5f394a0e-00000001", TaskStatus::CompletedWithError, 9);
+        let repeated = [tasks[2].clone(), again];
+        let latest = find(&repeated, "evenkeel-0b7e4b4a5f394a0e-00000001").map(|task| task.start_ms);
+        assert_eq!(latest, Some(3), "what runs, not what was refused because it runs");
         assert_eq!(find_unfinished(&tasks, UID).map(|task| task.start_ms), Some(3));
         assert_eq!(find_unfinished(&tasks[..2], UID), None);
     }

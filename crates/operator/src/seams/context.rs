@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use evenkeel_kafka::connect::Connector;
+use evenkeel_rest::client::Room;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource,
@@ -28,6 +30,8 @@ pub struct Context {
     pub kafkas: Arc<dyn Kafkas>,
     /// How engines are spoken with.
     pub engines: Arc<dyn Engines>,
+    /// Where large answers of engines are read, one at a time, whoever they come from.
+    pub room: Room,
     /// What time it is.
     pub clock: Clock,
     /// How the operator was started.
@@ -55,6 +59,7 @@ impl Context {
             engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
             services,
             client,
+            room: Room::default(),
             clock: Clock::Machine,
             figures: Arc::new(Figures::new(settings.selector.as_deref())),
             settings: Arc::new(settings),
@@ -68,6 +73,16 @@ impl Context {
             kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
             engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
             services,
+            ..self
+        }
+    }
+
+    /// The same, with names of services and pods dialled in another way, such as over pipes in memory.
+    #[must_use]
+    pub fn dialling(self, way: &Arc<dyn Connector>) -> Self {
+        Self {
+            kafkas: Arc::new(TlsKafkas::over(Arc::clone(way))),
+            engines: Arc::new(HttpsEngines::over(Arc::clone(way))),
             ..self
         }
     }

@@ -11,12 +11,21 @@ use std::{
 };
 
 use bytes::Bytes;
-use evenkeel_kafka::Address;
+use evenkeel_kafka::{
+    Address,
+    connect::{Connector, Stream},
+};
 use evenkeel_rest::client::{http_service_over, trusting};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, time::timeout};
+use hyper_util::{
+    client::legacy::connect::{Connected, Connection},
+    rt::TokioIo,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::timeout,
+};
 use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
 
 use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust, Unreachable};
@@ -52,7 +61,7 @@ pub fn engine_host(of: &ClusterRef) -> String {
 /// HTTPS, trusting the cluster's authority.
 #[derive(Debug)]
 pub struct HttpsEngines {
-    services: Arc<dyn Services>,
+    way: Arc<dyn Connector>,
     /// Services keep their connections, so they are kept while the certificates stay the same.
     known: Mutex<BTreeMap<ClusterRef, (Trust, EngineService)>>,
 }
@@ -60,7 +69,12 @@ pub struct HttpsEngines {
 impl HttpsEngines {
     /// Finds engines by these services.
     pub fn new(services: Arc<dyn Services>) -> Self {
-        Self { services, known: Mutex::default() }
+        Self::over(Arc::new(ServiceConnector::new(services)))
+    }
+
+    /// Dials the names of services like this.
+    pub fn over(way: Arc<dyn Connector>) -> Self {
+        Self { way, known: Mutex::default() }
     }
 
     fn connect(&self, of: &ClusterRef, trust: &Trust) -> Result<EngineService, Unreachable> {
@@ -69,7 +83,7 @@ impl HttpsEngines {
             return Ok(service.clone());
         }
         let tls = trusting(&trust.authorities).map_err(|source| Unreachable::Authorities(source.into()))?;
-        let dialler = Dialler { way: ServiceConnector::new(Arc::clone(&self.services)) };
+        let dialler = Dialler { way: Arc::clone(&self.way) };
         let service = http_service_over(tls, dialler)
             .map_response(|response: Response<_>| {
                 response.map(|body| body.map_err(|error| EngineError(error.into())).boxed_unsync())
@@ -95,14 +109,14 @@ impl Engines for HttpsEngines {
     }
 }
 
-/// Streams for HTTP, found through [`Services`].
+/// Streams for HTTP.
 #[derive(Clone, Debug)]
 struct Dialler {
-    way: ServiceConnector,
+    way: Arc<dyn Connector>,
 }
 
 impl Service<Uri> for Dialler {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Line>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -111,21 +125,43 @@ impl Service<Uri> for Dialler {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let way = self.way.clone();
+        let way = Arc::clone(&self.way);
         Box::pin(async move {
-            let host = to.host().unwrap_or_default().to_owned();
-            let port = to.port_u16().unwrap_or(443);
-            let dialling = async {
-                let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-                for target in way.targets(&Address { host, port }).await? {
-                    match TcpStream::connect((target.host.as_str(), target.port)).await {
-                        Ok(stream) => return stream.set_nodelay(true).map(|()| TokioIo::new(stream)),
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
-            };
-            timeout(CONNECT_WITHIN, dialling).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+            let address =
+                Address { host: to.host().unwrap_or_default().to_owned(), port: to.port_u16().unwrap_or(443) };
+            match timeout(CONNECT_WITHIN, way.open(&address)).await {
+                Ok(opened) => opened.map(|stream| TokioIo::new(Line(stream))).map_err(io::Error::other),
+                Err(_) => Err(io::ErrorKind::TimedOut.into()),
+            }
         })
+    }
+}
+
+/// A stream to an engine, of which HTTP has nothing to know.
+struct Line(Stream);
+
+impl Connection for Line {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Line {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use evenkeel_kafka::{
     self as kafka, Address,
-    connect::{Tls, TlsError},
+    connect::{Connector, Tls, TlsError},
 };
 
 use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust};
@@ -43,7 +43,7 @@ pub enum Unreachable {
 /// TLS with the operator's certificate, to the bootstrap service.
 #[derive(Debug)]
 pub struct TlsKafkas {
-    services: Arc<dyn Services>,
+    way: Arc<dyn Connector>,
     /// Clients keep their connections, so they are kept while the certificates stay the same.
     known: Mutex<BTreeMap<ClusterRef, (Trust, kafka::Client)>>,
 }
@@ -51,7 +51,12 @@ pub struct TlsKafkas {
 impl TlsKafkas {
     /// Finds brokers by these services.
     pub fn new(services: Arc<dyn Services>) -> Self {
-        Self { services, known: Mutex::default() }
+        Self::over(Arc::new(ServiceConnector::new(services)))
+    }
+
+    /// Dials the names of services and pods like this.
+    pub fn over(way: Arc<dyn Connector>) -> Self {
+        Self { way, known: Mutex::default() }
     }
 
     fn connect(&self, of: &ClusterRef, trust: &Trust) -> Result<kafka::Client, Unreachable> {
@@ -59,8 +64,7 @@ impl TlsKafkas {
         if let Some((_, client)) = known.get(of).filter(|(known, _)| known == trust) {
             return Ok(client.clone());
         }
-        let below = Arc::new(ServiceConnector::new(Arc::clone(&self.services)));
-        let tls = Tls::of_pem(trust.into()).map_err(Unreachable::Certificates)?.over(below);
+        let tls = Tls::of_pem(trust.into()).map_err(Unreachable::Certificates)?.over(Arc::clone(&self.way));
         let client = kafka::Client::new(Arc::new(tls), settings(of));
         known.insert(of.clone(), (trust.clone(), client.clone()));
         Ok(client)

@@ -159,7 +159,7 @@ impl ServiceConnector {
     }
 
     /// Where to dial for an address, all of it.
-    pub(super) async fn targets(&self, address: &Address) -> io::Result<Vec<Address>> {
+    async fn targets(&self, address: &Address) -> io::Result<Vec<Address>> {
         let found = match parts(&address.host) {
             None => return Ok(vec![address.clone()]),
             Some((None, service, namespace)) => self.services.find(namespace, service, address.port).await,

@@ -7,10 +7,11 @@ use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
 use evenkeel_sim::{BrokerId, Cluster};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::chaos::unrest_of;
 use crate::play::{ADD, Play, REMOVE, mode, scaling, violations, watching};
 use crate::rights;
 use crate::scene::pool;
@@ -35,6 +36,23 @@ async fn brokers_that_come_get_data() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].starts_with("from Idle to RebalanceOnScaleUp to brokers [3, 4]"), "{told:?}");
     rights::check(&play.stage.calls());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_was_evicted_keeps_nobody_waiting() {
+    let play = Play::with(3, scaling()).await;
+    let pods = play.stage.api::<Pod>();
+    let engine = pods.list(&ListParams::default().labels("strimzi.io/name=my-cluster-cruise-control")).await.unwrap();
+    let engine = engine.items.into_iter().next().expect("an engine");
+    // Kubernetes keeps it until somebody deletes it; its Deployment has made another.
+    let name = "my-cluster-cruise-control-evicted";
+    play.machines.stuck.lock().unwrap().push(name.to_owned());
+    let evicted = json!({"metadata": {"name": name, "labels": engine.metadata.labels}, "spec": engine.spec});
+    create(&pods, evicted).await;
+    play.stage.tell_of(name, "Failed", false).await;
+    play.scale(4).await;
+    play.until("the new one has data", async |play| play.holders().contains(&3)).await;
+    play.until_settled().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,6 +191,28 @@ async fn a_namespace_that_goes_mid_run_takes_everything_with_it() {
     let namespaces = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(play.stage.client.clone());
     namespaces.delete(NAMESPACE, &DeleteParams::default()).await.unwrap();
     until("nothing is left", || async { namespaces.get_opt(NAMESPACE).await.unwrap().is_none() }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_taken_away_in_the_midst_leaves_nothing_behind() {
+    let mut engine = scaling();
+    engine["brokerCapacity"] = json!({"inboundNetwork": "10MiB/s", "outboundNetwork": "10MiB/s"});
+    let play = Play::placed(4, engine.clone(), &[0, 1, 2, 3]).await;
+    play.scale(3).await;
+    play.until("data moves", async |play| play.is_moving(REMOVE).await).await;
+    patch(&play.stage.api::<Kafka>(), CLUSTER, json!({"spec": {"cruiseControl": null}})).await;
+    play.until("it is gone", async |play| !play.stage.pods().await.iter().any(|pod| pod.contains("cruise"))).await;
+    assert!(play.rebalance(REMOVE).await.is_none());
+    let holders = play.holders();
+    assert!(holders.contains(&3), "it was stopped");
+    let left = |cluster: &mut Cluster| unrest_of(cluster, &BTreeSet::from([0, 1, 2, 3]));
+    play.until("nothing is left in Kafka", async |play| play.machines.world.look(left).is_none()).await;
+    // Nobody remembers that there was something to be done, but the wish stands: it is asked for anew.
+    play.scale(4).await;
+    patch(&play.stage.api::<Kafka>(), CLUSTER, json!({"spec": {"cruiseControl": engine}})).await;
+    play.until("it is back", async |play| play.state().await == Some(AutoRebalanceState::Idle)).await;
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(play.holders(), holders, "an old plan is not carried on");
 }
 
 /// A life in which everything happens that the operator has rights for.

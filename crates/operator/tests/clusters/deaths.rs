@@ -1,6 +1,6 @@
-//! The operator dies at one of its writes, and whoever follows comes to the same end.
+//! The operator dies at one of its writes, and whoever follows comes to the same end. Here are clusters without an engine; the
+//! others are in `chaos::chapters`.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use evenkeel_api::KafkaNodePool;
@@ -9,67 +9,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::play::{Play, operator, scaling};
 use crate::scene::{self, begun, begun_by, is_ready, is_registered, node_ids, pool, warning};
 use crate::stage::{Death, Stage, a_while, until};
-
-/// What a user asks for while the operator dies.
-#[derive(Clone, Copy, Debug)]
-enum Story {
-    Grow,
-    Shrink,
-}
-
-/// Plays a story in which the operator dies at one of its writes, and the next one takes over. Whether it died.
-async fn although(story: Story, death: Death) -> bool {
-    let mut play = match story {
-        Story::Grow => Play::with(3, scaling()).await,
-        Story::Shrink => Play::placed(4, scaling(), &[0, 1, 2, 3]).await,
-    };
-    play.operator.abort();
-    let (client, died) = play.stage.mortal(death);
-    let mut context = play.stage.context.clone();
-    context.client = client;
-    let mortal = tokio::spawn(operator(context, play.machines.clone(), play.room.clone()));
-    let (replicas, holders) = match story {
-        Story::Grow => (4, BTreeSet::from([0, 1, 2, 3])),
-        Story::Shrink => (3, BTreeSet::from([0, 1, 2])),
-    };
-    play.scale(replicas).await;
-    let has_died = tokio::time::timeout(Duration::from_secs(300), died.notified()).await.is_ok();
-    mortal.abort();
-    let _ = mortal.await;
-    play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
-    play.until("its end", async |play| {
-        play.brokers().await.len() == replicas as usize && play.holders() == holders && play.is_settled().await
-    })
-    .await;
-    a_while().await;
-    assert!(play.is_settled().await, "{story:?} {death:?}");
-    has_died
-}
 
 /// How far apart the writes are at which the operator dies: all of them, if a soak asks for that.
 fn stride(usual: usize) -> usize {
     if std::env::var_os("EVENKEEL_SEEDS").is_some() { 1 } else { usual }
-}
-
-async fn dies_everywhere(story: Story, stride: usize) {
-    let mut number = 0;
-    while although(story, Death(number)).await {
-        number += stride;
-    }
-    assert!(number > stride, "it writes more often than {number} times");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_scale_up_comes_to_the_same_end_whenever_the_operator_dies() {
-    dies_everywhere(Story::Grow, stride(17)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_comes_to_the_same_end_whenever_the_operator_dies() {
-    dies_everywhere(Story::Shrink, stride(17)).await;
 }
 
 /// What a small cluster without an engine lives through while the operator dies.

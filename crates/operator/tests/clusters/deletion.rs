@@ -3,28 +3,18 @@
 use std::time::Duration;
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
 use kube::api::DeleteParams;
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::scene::{cluster, cluster_of, is_ready, pool, scale, usual};
+use crate::scene::{cluster, cluster_of, is_ready, names, pool, scale, usual};
 use crate::stage::{CLUSTER, NAMESPACE, Stage, a_while, create, patch, until};
-
-async fn names<K>(stage: &Stage) -> Vec<String>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + std::fmt::Debug,
-{
-    let found = stage.api::<K>().list(&Default::default()).await.unwrap().items;
-    found.iter().map(|it| format!("{} {}", K::kind(&()), it.name_any())).collect()
-}
 
 /// All that the operator makes in a namespace, and what becomes of it.
 async fn everything(stage: &Stage) -> Vec<String> {

@@ -15,9 +15,8 @@ use evenkeel_engine::engine::{Engine, Parts, Running};
 use evenkeel_engine::files::courier;
 use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_engine::serve::router;
-use evenkeel_operator::seams::{
-    BoxFuture, ClusterRef, EngineError, EngineService, Engines, Kafkas, Trust, Unreachable,
-};
+use evenkeel_operator::seams::{BoxFuture, ClusterRef, EngineError, EngineService, Engines, Trust, Unreachable};
+use evenkeel_testkit::mortal::{Death, Fate, Mortal};
 use http::Response;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
@@ -27,7 +26,8 @@ use kube::{Api, Client, ResourceExt};
 use tokio::time::sleep;
 use tower::{BoxError, ServiceExt, service_fn};
 
-use crate::machines::Machines;
+use crate::machines::{Machines, News};
+use crate::seams;
 use crate::stage::{CLUSTER, NAMESPACE};
 
 /// Settings of every engine here: it learns quickly, and copies slowly enough to be watched.
@@ -52,6 +52,10 @@ pub(crate) struct EngineRoom {
     kubernetes: Client,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     working: Arc<Mutex<Option<Working>>>,
+    /// What becomes of the engine that is at work, by its calls to Kafka.
+    fate: Arc<Mutex<Arc<Fate>>>,
+    /// The same by what it writes to Kubernetes.
+    at_kubernetes: Arc<Mutex<seams::Fate>>,
 }
 
 struct Working {
@@ -73,24 +77,29 @@ impl EngineRoom {
         kubernetes: Client,
         now: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Self {
-        Self { machines, kubernetes, now: Arc::new(now), working: Arc::default() }
+        let fate = Arc::new(Mutex::new(Fate::of(Death::Never)));
+        let now = Arc::new(now);
+        Self { machines, kubernetes, now, working: Arc::default(), fate, at_kubernetes: Arc::default() }
     }
 
     /// Runs the engine of the pod that is there, until dropped.
     pub(crate) async fn run(self) {
         let pods = Api::<Pod>::namespaced(self.kubernetes.clone(), NAMESPACE);
         let of_engine = ListParams::default().labels(&format!("strimzi.io/name={CLUSTER}-cruise-control"));
+        let (news, mut pod) = (News::of::<Pod>(&self.kubernetes, NAMESPACE), None);
         loop {
-            let there = pods.list(&of_engine).await.unwrap().items;
-            let started = |pod: &&Pod| {
-                pod.metadata.deletion_timestamp.is_none()
-                    && pod.status.as_ref().is_some_and(|status| status.conditions.is_some())
-            };
-            let pod = there.iter().find(started).and_then(|pod| pod.uid());
+            if news.is_any() {
+                let there = pods.list(&of_engine).await.unwrap().items;
+                let started = |pod: &&Pod| {
+                    pod.metadata.deletion_timestamp.is_none()
+                        && pod.status.as_ref().is_some_and(|status| status.conditions.is_some())
+                };
+                pod = there.iter().find(started).and_then(|pod| pod.uid());
+            }
             let working = self.working.lock().unwrap().as_ref().map(|it| it.pod.clone());
             if working != pod {
                 *self.working.lock().unwrap() = None;
-                if let Some(pod) = pod {
+                if let Some(pod) = pod.clone() {
                     let engine = self.start(pod).await;
                     *self.working.lock().unwrap() = engine;
                 }
@@ -110,12 +119,13 @@ impl EngineRoom {
         let text = data["cruisecontrol.properties"].lines().filter(is_kept).collect::<Vec<_>>().join("\n");
         let text = format!("{text}\n{PROPERTIES}");
         let settings = Settings::read(&Properties::read(&text, |_| None).unwrap()).unwrap().settings;
-        let kubernetes = self.kubernetes.clone();
+        let at_kubernetes = seams::Fate::default();
+        let kubernetes = at_kubernetes.kube(seams::Server::Elsewhere(self.kubernetes.clone()));
         let courier = courier(&settings.detectors, || std::future::ready(Ok(kubernetes))).await.unwrap();
+        let fate = Fate::of(Death::Never);
+        let mortal = Mortal { memory: self.machines.connector(), fate: Arc::clone(&fate) };
         // Nobody is up yet: it is tried again.
-        let cluster = ClusterRef::new(NAMESPACE, CLUSTER);
-        let nobody = Trust { authorities: Vec::new(), identity: None };
-        let client = self.machines.client(&cluster, &nobody).await.ok()?;
+        let client = self.machines.client_over(Arc::new(mortal))?;
         let parts = Parts {
             client,
             settings: Arc::new(settings),
@@ -124,7 +134,29 @@ impl EngineRoom {
             clock: WallClock::starting_at((self.now)().as_millisecond()),
         };
         let running = Engine::start(parts).unwrap();
+        *self.fate.lock().unwrap() = Arc::clone(&fate);
+        *self.at_kubernetes.lock().unwrap() = at_kubernetes.clone();
+        let room = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = fate.died() => {}
+                () = at_kubernetes.died.notified() => {}
+            }
+            if Arc::ptr_eq(&fate, &room.fate()) {
+                room.kill();
+            }
+        });
         Some(Working { pod, router: router(running.door()), _running: running })
+    }
+
+    /// What becomes of the engine that is at work.
+    pub(crate) fn fate(&self) -> Arc<Fate> {
+        Arc::clone(&self.fate.lock().unwrap())
+    }
+
+    /// The same at what it writes to Kubernetes.
+    pub(crate) fn at_kubernetes(&self) -> seams::Fate {
+        self.at_kubernetes.lock().unwrap().clone()
     }
 
     /// Its process dies; its pod is started again.

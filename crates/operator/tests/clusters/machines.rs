@@ -3,19 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_kafka as kafka;
+use evenkeel_kafka::connect::{Connector, Memory};
 use evenkeel_operator::seams::{BoxFuture, ClusterRef, Kafkas, Trust, Unreachable};
 use evenkeel_sim::cluster::BrokerSpec;
 use evenkeel_sim::serve::{Pipes, World};
 use evenkeel_sim::{BrokerId, Cluster, Options};
+use futures::StreamExt;
 use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, ResourceExt};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -47,11 +53,15 @@ impl Machines {
 
     /// Runs the pods of a namespace, until dropped.
     pub(crate) async fn run(self, client: Client, namespace: &str, now: impl Fn() -> Timestamp) {
+        let news = (News::of::<Pod>(&client, namespace), News::of::<Deployment>(&client, namespace));
         let pods = Api::<Pod>::namespaced(client.clone(), namespace);
         let deployments = Api::<Deployment>::namespaced(client, namespace);
         loop {
-            self.tend_deployments(&deployments, &pods).await;
-            self.tend_pods(&pods, now()).await;
+            // Both are asked.
+            if news.0.is_any() | news.1.is_any() {
+                self.tend_deployments(&deployments, &pods).await;
+                self.tend_pods(&pods, now()).await;
+            }
             sleep(Duration::from_millis(250)).await;
         }
     }
@@ -111,6 +121,14 @@ impl Machines {
         }
     }
 
+    /// The process of a broker is started again, if its pod is there.
+    pub(crate) fn revive(&self, id: BrokerId) {
+        let runs = self.running.lock().unwrap().values().any(|(_, broker)| *broker == Some(id.0));
+        if runs {
+            self.world.with(|cluster| cluster.start_broker(id));
+        }
+    }
+
     async fn tend_deployments(&self, deployments: &Api<Deployment>, pods: &Api<Pod>) {
         for deployment in deployments.list(&Default::default()).await.unwrap().items {
             let spec = deployment.spec.clone().unwrap();
@@ -130,7 +148,7 @@ impl Machines {
             if old.is_empty() && current.is_empty() {
                 let mut metadata = spec.template.metadata.unwrap_or_default();
                 metadata.name = Some(name);
-                metadata.owner_references = Some(vec![kube::Resource::controller_owner_ref(&deployment, &()).unwrap()]);
+                metadata.owner_references = Some(vec![Resource::controller_owner_ref(&deployment, &()).unwrap()]);
                 let pod = Pod { metadata, spec: spec.template.spec, status: None };
                 // Its namespace may be going.
                 let _ = pods.create(&PostParams::default(), &pod).await;
@@ -146,23 +164,57 @@ impl Machines {
     }
 }
 
+/// Whether something has happened to objects of a kind: whoever looks at all of them four times a second although nothing has
+/// makes a test slow.
+pub(crate) struct News(Arc<AtomicBool>);
+
+impl News {
+    pub(crate) fn of<K>(client: &Client, namespace: &str) -> Self
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + fmt::Debug + Send + 'static,
+    {
+        let all = Api::<PartialObjectMeta<K>>::namespaced(client.clone(), namespace);
+        let news = Arc::new(AtomicBool::new(true));
+        let (heard, mut all) = (Arc::clone(&news), watcher(all, watcher::Config::default()).boxed());
+        tokio::spawn(async move {
+            while all.next().await.is_some() {
+                heard.store(true, Ordering::SeqCst);
+            }
+        });
+        Self(news)
+    }
+
+    /// Whether there was anything since this was last asked.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+}
+
 fn is_going(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
+impl Machines {
+    /// What dials brokers.
+    pub(crate) fn connector(&self) -> Memory {
+        self.pipes.connector()
+    }
+
+    /// A client that dials with this; none if nobody is up.
+    pub(crate) fn client_over(&self, connector: Arc<dyn Connector>) -> Option<kafka::Client> {
+        let ids = self.world.look(|cluster| cluster.broker_ids());
+        let alive = ids.into_iter().filter(|id| self.world.look(|cluster| cluster.is_reachable(*id)));
+        let bootstrap: Vec<_> = alive.map(|id| self.pipes.address(id)).collect();
+        let mut settings = kafka::Settings::new(bootstrap);
+        settings.patience = Duration::from_secs(10);
+        (!settings.bootstrap.is_empty()).then(|| kafka::Client::new(connector, settings))
+    }
+}
+
 impl Kafkas for Machines {
     fn client<'a>(&'a self, of: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<kafka::Client, Unreachable>> {
-        Box::pin(async move {
-            let ids = self.world.look(|cluster| cluster.broker_ids());
-            let alive = ids.into_iter().filter(|id| self.world.look(|cluster| cluster.is_reachable(*id)));
-            let bootstrap: Vec<_> = alive.map(|id| self.pipes.address(id)).collect();
-            if bootstrap.is_empty() {
-                return Err(Unreachable::NoWay(of.clone()));
-            }
-            let mut settings = kafka::Settings::new(bootstrap);
-            settings.patience = Duration::from_secs(10);
-            Ok(kafka::Client::new(Arc::new(self.pipes.connector()), settings))
-        })
+        let client = self.client_over(Arc::new(self.connector()));
+        Box::pin(async move { client.ok_or_else(|| Unreachable::NoWay(of.clone())) })
     }
 
     fn forget(&self, _: &ClusterRef) {}

@@ -1,8 +1,10 @@
 //! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
-//! a kubelet that does no more than saying that pods are ready.
+//! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
 
 mod automatic;
+mod chaos;
 mod cordons;
+mod crash_points;
 mod deaths;
 mod deletion;
 mod ends;
@@ -11,6 +13,7 @@ mod imbalance;
 mod life;
 mod machines;
 mod meddling;
+mod on_a_node;
 mod play;
 mod pod_sets;
 mod processes;
@@ -18,6 +21,9 @@ mod refusals;
 mod resizing;
 mod rights;
 mod scene;
+#[path = "../rebalance/seams.rs"]
+#[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
+mod seams;
 mod stage;
 mod strimzis_definitions;
 mod templates;

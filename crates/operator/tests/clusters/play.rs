@@ -37,6 +37,11 @@ pub(crate) struct Play {
 pub(crate) async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
     context.kafkas = Arc::new(machines);
     context.engines = Arc::new(room);
+    controllers(context).await;
+}
+
+/// The same with these ways to Kafka and to the engine.
+pub(crate) async fn controllers(context: Context) {
     tokio::join!(
         evenkeel_operator::pod_set::run(context.clone()),
         evenkeel_operator::kafka::run(context.clone()),

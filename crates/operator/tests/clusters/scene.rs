@@ -6,8 +6,11 @@ use evenkeel_api::kafka::{AutoRebalanceState, AutoRebalanceStatus, KafkaStatus};
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
 use evenkeel_operator::seams::Context;
 use evenkeel_sim::BrokerId;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -107,6 +110,15 @@ pub(crate) async fn brokers(stage: &Stage) -> Vec<String> {
 pub(crate) async fn events(stage: &Stage, reason: &str) -> Vec<String> {
     let found = stage.api::<Event>().list(&Default::default()).await.unwrap().items;
     found.into_iter().filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.note).collect()
+}
+
+/// All objects of a kind, by kind and name.
+pub(crate) async fn names<K>(stage: &Stage) -> Vec<String>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    let found = stage.api::<K>().list(&Default::default()).await.unwrap().items;
+    found.iter().map(|it| format!("{} {}", K::kind(&()), it.name_any())).collect()
 }
 
 /// Whether Kafka has a broker on its list.

@@ -46,6 +46,13 @@ pub(crate) struct Stage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Death(pub(crate) usize);
 
+/// On which side of a write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
 impl Stage {
     /// An API server with our kinds, a namespace, and the controllers that every cluster has.
     pub(crate) async fn new() -> Self {
@@ -96,7 +103,6 @@ impl Stage {
     /// Now they do.
     pub(crate) fn settle(&self) {
         tokio::spawn(evenkeel_node::run(self.client.clone(), pending()));
-        // The server holds claims for as long as nobody says that no pod uses them.
         tokio::spawn(evenkeel_node::claims::run(self.client.clone()));
     }
 
@@ -104,26 +110,41 @@ impl Stage {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
+    /// The API server itself.
+    pub(crate) fn server(&self) -> Router {
+        self.server.clone()
+    }
+
     /// A client for an operator that dies; the other tells when it has.
     pub(crate) fn mortal(&self, death: Death) -> (Client, Arc<Notify>) {
-        let (server, died) = (self.server.clone(), Arc::new(Notify::new()));
-        let (writes, dead, told) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)), Arc::clone(&died));
+        let writes = AtomicUsize::new(0);
+        self.dying(move |_, _| (writes.fetch_add(1, Ordering::SeqCst) == death.0).then_some(Moment::Before))
+    }
+
+    /// One for an operator that dies at a write with this method, to a path that ends so.
+    pub(crate) fn mortal_at(&self, moment: Moment, method: Method, path: &'static str) -> (Client, Arc<Notify>) {
+        self.dying(move |by, to| (*by == method && to.ends_with(path)).then_some(moment))
+    }
+
+    /// `last` says of each write whether it is to be the last one.
+    fn dying(&self, last: impl Fn(&Method, &str) -> Option<Moment> + Send + Sync + 'static) -> (Client, Arc<Notify>) {
+        let (server, died, last) = (self.server.clone(), Arc::new(Notify::new()), Arc::new(last));
+        let (dead, told) = (Arc::new(AtomicBool::new(false)), Arc::clone(&died));
         let service = service_fn(move |request: Request<kube::client::Body>| {
-            let (server, writes, dead, died) =
-                (server.clone(), Arc::clone(&writes), Arc::clone(&dead), Arc::clone(&died));
+            let (server, last, dead, died) = (server.clone(), Arc::clone(&last), Arc::clone(&dead), Arc::clone(&died));
             async move {
                 let is_write = request.method() != Method::GET;
-                let number = is_write.then(|| writes.fetch_add(1, Ordering::SeqCst));
+                let moment = if is_write { last(request.method(), request.uri().path()) } else { None };
                 let die = async || {
                     dead.store(true, Ordering::SeqCst);
                     died.notify_one();
                     pending::<()>().await;
                 };
-                if dead.load(Ordering::SeqCst) || number == Some(death.0) {
+                if dead.load(Ordering::SeqCst) || moment == Some(Moment::Before) {
                     die().await;
                 }
                 let answer = server.oneshot(request).await;
-                if dead.load(Ordering::SeqCst) {
+                if dead.load(Ordering::SeqCst) || moment == Some(Moment::After) {
                     die().await;
                 }
                 answer

@@ -49,6 +49,20 @@ async fn without_its_template_a_mode_does_nothing_and_says_so() {
     }
 }
 
+/// Clusters may share one, whichever its label names; whoever waits for it hears of it, and not only when its time comes.
+#[tokio::test(start_paused = true)]
+async fn a_template_with_the_label_of_another_cluster_is_heard_of() {
+    let stage = with_template(None).await;
+    let is_missing = || async { warning(&stage, "InvalidRebalanceTemplate").await.is_some() };
+    until("it is said", &is_missing).await;
+    a_while().await;
+    let mut shared = template(json!({"strimzi.io/rebalance-template": "true"}));
+    shared["metadata"]["labels"] = json!({"strimzi.io/cluster": "elsewhere"});
+    create(&stage.api::<KafkaRebalance>(), shared).await;
+    a_while().await;
+    assert!(!is_missing().await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn both_marks_make_a_template_and_what_runs_is_not_changed_by_its_end() {
     for mark in [json!({"strimzi.io/rebalance": "template"}), json!({"strimzi.io/rebalance-template": "true"})] {

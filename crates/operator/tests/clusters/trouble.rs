@@ -13,6 +13,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::machines::Machines;
 use crate::scene::{
     brokers, cluster, cluster_of, cluster_with, events, is_ready, is_registered, node_ids, only_kafkas, operator, pool,
     scale, status, usual, warning,
@@ -21,6 +22,16 @@ use crate::stage::{CLUSTER, Stage, a_while, create, patch, until};
 
 async fn configure(stage: &Stage, config: Value) {
     patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": config}}})).await;
+}
+
+/// The usual nodes, and broker 3 in a pool of its own.
+async fn with_one_more() -> (Stage, Machines) {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, json!({"kafka": {}})).await;
+    until("it is ready", || is_ready(&stage)).await;
+    create(&stage.api::<KafkaNodePool>(), pool("more", 1, &["broker"], json!({}))).await;
+    until("it is there", || async { is_registered(&machines, 3) && is_ready(&stage).await }).await;
+    (stage, machines)
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,12 +171,8 @@ async fn a_restart_waits_for_replicas_in_sync_says_so_and_goes_on_soon() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_goes_with_its_data_leaves_a_warning_until_that_is_elsewhere() {
-    let stage = Stage::new().await;
-    let machines = cluster(&stage, json!({"kafka": {}})).await;
-    until("it is ready", || is_ready(&stage)).await;
+    let (stage, machines) = with_one_more().await;
     let pools = stage.api::<KafkaNodePool>();
-    create(&pools, pool("more", 1, &["broker"], json!({}))).await;
-    until("it is there", || async { is_registered(&machines, 3) && is_ready(&stage).await }).await;
     machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
     a_while().await;
     pools.delete("more", &DeleteParams::default()).await.unwrap();
@@ -229,12 +236,8 @@ async fn whoever_cannot_be_asked_about_its_data_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_is_given_to_no_other_pool_while_its_pod_ends() {
-    let stage = Stage::new().await;
-    let machines = cluster(&stage, json!({"kafka": {}})).await;
-    until("it is ready", || is_ready(&stage)).await;
+    let (stage, _machines) = with_one_more().await;
     let pools = stage.api::<KafkaNodePool>();
-    create(&pools, pool("more", 1, &["broker"], json!({}))).await;
-    until("it is there", || async { is_registered(&machines, 3) && is_ready(&stage).await }).await;
     let old = "my-cluster-more-3".to_owned();
     // It takes its time to end.
     patch(&stage.api::<Pod>(), &old, json!({"metadata": {"finalizers": ["example.com/lingers"]}})).await;
@@ -268,9 +271,22 @@ async fn a_new_broker_that_does_not_come_up_is_no_reason_to_call_the_others_not_
     until("its pod is there", || async { brokers(&stage).await.len() == 4 }).await;
     sleep(Duration::from_secs(600)).await;
     assert!(is_ready(&stage).await);
+    let told = warning(&stage, "TimeoutException").await.expect("it is said");
+    assert!(told.contains("have not come up for more than 5 minutes: my-cluster-brokers-3"), "{told}");
+    // Nor is it one to leave the others as they are.
+    let old = stage.api::<Pod>().get("my-cluster-brokers-0").await.unwrap().uid();
+    configure(&stage, json!({"num.partitions": 5})).await;
+    until("they are restarted", || async {
+        stage.api::<Pod>().get_opt("my-cluster-brokers-0").await.unwrap().is_some_and(|pod| pod.uid() != old)
+    })
+    .await;
+    sleep(Duration::from_secs(120)).await;
+    assert!(is_ready(&stage).await);
 
     machines.stuck.lock().unwrap().push("my-cluster-brokers-0".to_owned());
     stage.api::<Pod>().delete("my-cluster-brokers-0", &DeleteParams::default()).await.unwrap();
+    sleep(Duration::from_secs(240)).await;
+    assert!(is_ready(&stage).await, "it may yet come back");
     until("one that was there before is missed", || async { !is_ready(&stage).await }).await;
     let said = status(&stage).await.conditions[0].message.clone().unwrap();
     assert!(said.contains("my-cluster-brokers-0") && !said.contains("my-cluster-brokers-3"), "{said}");

@@ -4,27 +4,16 @@ use std::collections::BTreeSet;
 
 use evenkeel_api::{KafkaRebalance, StrimziPodSet};
 use evenkeel_sim::cluster::NewTopic;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::{Resource, ResourceExt};
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::play::{ADD, Play, mode};
-use crate::scene::{change, cluster, cluster_of, is_ready, is_registered, rebalance, status, usual, warning};
+use crate::scene::{change, cluster, cluster_of, is_ready, is_registered, names, rebalance, status, usual, warning};
 use crate::stage::{Stage, a_while, create, patch, until};
-
-async fn names<K>(stage: &Stage) -> Vec<String>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Clone + std::fmt::Debug,
-{
-    let found = stage.api::<K>().list(&Default::default()).await.unwrap().items;
-    found.iter().map(|it| format!("{} {}", K::kind(&()), it.name_any())).collect()
-}
 
 /// What there is for an engine, and what it and automatic rebalancing leave.
 async fn of_engine(stage: &Stage) -> BTreeSet<String> {

@@ -1,10 +1,11 @@
-//! An engine behind TLS whose certificate is not of the cluster's authority: on sockets, so in real time.
+//! An engine behind TLS whose certificate is not of the cluster's authority, or behind none: on sockets, so in real time.
 
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use evenkeel_api::Reason;
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{KafkaRebalance, Reason};
 use evenkeel_kafka::Address;
 use evenkeel_operator::seams::{BoxFuture, HttpsEngines, Services};
 use evenkeel_testkit::certificates::Certificates;
@@ -56,14 +57,8 @@ fn serve(config: ServerConfig) -> u16 {
     port
 }
 
-#[tokio::test]
-async fn a_certificate_of_another_authority_is_explained() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let folder = tempfile::tempdir().unwrap();
-    let certificates = Certificates::make(folder.path()).unwrap();
-    let port = serve(certificates.server(WebPkiClientVerifier::no_client_auth()).unwrap());
-    let stage = Stage::embedded().await;
-    // What the cluster trusts has not signed what the engine shows.
+/// What is said of an engine at this port by an operator that trusts an authority which has signed nothing there.
+async fn warned_of(stage: &Stage, certificates: &Certificates, port: u16) -> (KafkaRebalance, String) {
     let other = std::fs::read_to_string(certificates.other_authority()).unwrap();
     let patch = Patch::Merge(json!({"stringData": {"ca.crt": other}}));
     let name = format!("{CLUSTER}-cluster-ca-cert");
@@ -72,6 +67,44 @@ async fn a_certificate_of_another_authority_is_explained() {
     stage.create(NAME, |_| {}).await;
     let warned = stage.until_warned(NAME, Reason::CruiseControlRestException).await;
     let why = warning(&warned, Reason::CruiseControlRestException).unwrap();
+    (warned, why)
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_explained() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path()).unwrap();
+    let port = serve(certificates.server(WebPkiClientVerifier::no_client_auth()).unwrap());
+    let stage = Stage::embedded().await;
+    // What the cluster trusts has not signed what the engine shows.
+    let (warned, why) = warned_of(&stage, &certificates, port).await;
     assert!(why.contains("<cluster>-cluster-ca-cert") && why.contains("UnknownIssuer"), "{why}");
     assert_eq!(warned.state(), RebalanceState::PendingProposal, "it goes on once the two fit");
+}
+
+/// It must not be told the operator's password.
+#[tokio::test]
+async fn an_engine_without_tls_is_told_nothing_and_explained() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (told, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).unwrap_or_default();
+            request.truncate(read);
+            let _ = told.send(request);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let stage = Stage::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path()).unwrap();
+    let (warned, why) = warned_of(&stage, &certificates, port).await;
+    assert!(why.contains("speaks no TLS"), "{why}");
+    assert_eq!(warned.state(), RebalanceState::PendingProposal, "it goes on once it does");
+    let heard = heard.recv().unwrap();
+    assert!(!String::from_utf8_lossy(&heard).contains("Authorization"), "a hello, and nothing else");
 }

@@ -1,6 +1,6 @@
 //! A small simulated Kafka with an engine beside it, which may be away and come back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Router;
@@ -12,33 +12,73 @@ use evenkeel_engine::engine::{Engine, Parts, Running};
 use evenkeel_engine::notify::Courier;
 use evenkeel_engine::serve::router;
 use evenkeel_kafka::Client;
-use evenkeel_sim::cluster::{BrokerSpec, NewTopic};
+use evenkeel_sim::cluster::{BrokerSpec, DirSpec, NewTopic, Reassignment};
 use evenkeel_sim::serve::{Pipes, World};
 use evenkeel_sim::{BrokerId, Cluster, Options, TopicPartition};
 
 const MB: u64 = 1_000_000;
 const PARTITIONS: i32 = 12;
 
-/// Four brokers; twelve partitions of 20 MB, all of them on brokers 0 and 1.
+/// Bytes per second of a disk that can be watched while it copies.
+const SLOW_DISK: f64 = 2e6;
+
+/// Four brokers, and twelve partitions of 20 MB.
 pub struct Brokers {
     pub world: World,
     pipes: Pipes,
+    disks: usize,
+}
+
+/// A disk of a broker of ours, by the number of its volume.
+pub fn disk(broker: i32, volume: usize) -> String {
+    format!("/var/lib/kafka/data-{volume}/kafka-log{broker}")
 }
 
 impl Brokers {
+    /// All of them on brokers 0 and 1.
     pub fn new() -> Self {
+        Self::of(1, |number| if number % 2 == 0 { [0, 1] } else { [1, 0] })
+    }
+
+    /// Each broker has two disks, and its share of the partitions, all of them on the first.
+    pub fn with_disks() -> Self {
+        Self::of(2, |number| [number % 4, (number + 1) % 4])
+    }
+
+    /// Everybody has as much as the others, but only two lead.
+    pub fn led_by_two() -> Self {
+        Self::of(1, |number| if number % 2 == 0 { [0, 1] } else { [2, 3] })
+    }
+
+    fn of(disks: usize, replicas: impl Fn(i32) -> [i32; 2]) -> Self {
         let options = Options { session_timeout: 2_000, ..Options::default() };
-        let mut cluster = Cluster::new(options, (0..4).map(BrokerSpec::new));
-        let lists: Vec<[i32; 2]> =
-            (0..PARTITIONS).map(|number| if number % 2 == 0 { [0, 1] } else { [1, 0] }).collect();
-        let lists: Vec<&[i32]> = lists.iter().map(<[i32; 2]>::as_slice).collect();
-        cluster.create_topic(&NewTopic::manual("orders", &lists), false).unwrap();
+        let spec = |id| match disks {
+            1 => BrokerSpec::new(id),
+            _ => {
+                let slow = |volume| DirSpec { disk_bytes: SLOW_DISK, ..DirSpec::new(&disk(id, volume)) };
+                BrokerSpec { dirs: (0..disks).map(slow).collect(), ..BrokerSpec::new(id) }
+            }
+        };
+        let mut cluster = Cluster::new(options, (0..4).map(spec));
+        let lists: Vec<[i32; 2]> = (0..PARTITIONS).map(replicas).collect();
+        let slices: Vec<&[i32]> = lists.iter().map(<[i32; 2]>::as_slice).collect();
+        cluster.create_topic(&NewTopic::manual("orders", &slices), false).unwrap();
+        if disks > 1 {
+            // As long as a replica is empty it goes to another disk at once.
+            for (number, brokers) in (0..).zip(&lists) {
+                for id in brokers {
+                    let partition = TopicPartition::new("orders", number);
+                    cluster.alter_replica_log_dir(BrokerId(*id), &partition, &disk(*id, 0)).unwrap();
+                }
+            }
+            cluster.tick(1_000);
+        }
         for number in 0..PARTITIONS {
             cluster.fill(&TopicPartition::new("orders", number), 20 * MB);
         }
         cluster.tick(1_000);
         let world = World::new(cluster);
-        Self { pipes: Pipes::new(world.clone()), world }
+        Self { pipes: Pipes::new(world.clone()), world, disks }
     }
 
     /// Milliseconds since 1970, as the brokers see it.
@@ -52,6 +92,52 @@ impl Brokers {
             let records = (0..PARTITIONS).map(|number| cluster.registration("orders", number).unwrap());
             records.flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
         })
+    }
+
+    /// Somebody moves all partitions of `orders` to these brokers.
+    pub fn reassign(&self, to: [i32; 2]) {
+        let line = |number| Reassignment {
+            partition: TopicPartition::new("orders", number),
+            target: Some(to.map(BrokerId).to_vec()),
+        };
+        let lines: Vec<Reassignment> = (0..PARTITIONS).map(line).collect();
+        self.world.with(|cluster| cluster.alter_reassignments(&lines, false)).into_iter().for_each(Result::unwrap);
+    }
+
+    /// Whether nothing is being moved, by anybody.
+    pub fn are_at_rest(&self) -> bool {
+        self.world.look(|cluster| cluster.list_reassignments(None).is_empty())
+    }
+
+    /// How many partitions of `orders` each broker leads.
+    pub fn led(&self) -> BTreeMap<i32, usize> {
+        let mut led = BTreeMap::new();
+        self.world.look(|cluster| {
+            for number in 0..PARTITIONS {
+                let leader = cluster.registration("orders", number).unwrap().leader.expect("a leader");
+                *led.entry(leader.0).or_default() += 1;
+            }
+        });
+        led
+    }
+
+    /// How many replicas of `orders` lie on each disk of a broker.
+    pub fn on_disks(&self, broker: i32) -> Vec<usize> {
+        let dirs = self.world.look(|cluster| cluster.describe_log_dirs(BrokerId(broker), None));
+        let count = |volume| {
+            let dir = dirs.iter().find(|dir| dir.path == disk(broker, volume)).expect("a disk");
+            dir.replicas.iter().filter(|it| &*it.partition.topic == "orders" && !it.is_future).count()
+        };
+        (0..self.disks).map(count).collect()
+    }
+
+    /// What the engine is told of the disks of a broker.
+    fn room(&self, broker: i32) -> String {
+        let of_each = |volume| format!(r#""{}": "50000""#, disk(broker, volume));
+        match self.disks {
+            1 => r#""100000""#.to_owned(),
+            disks => format!("{{{}}}", (0..disks).map(of_each).collect::<Vec<_>>().join(", ")),
+        }
     }
 
     fn client(&self) -> Client {
@@ -69,8 +155,10 @@ impl Brokers {
                     broker.sample.store.topic.partition.count=2\n\
                     default.replication.throttle=5000000\n";
         let settings = Settings::read(&Properties::read(text, |_| None).unwrap()).unwrap().settings;
-        let capacity = r#"{"DISK": "100000", "CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000"}"#;
-        let capacities = format!(r#"{{"brokerCapacities": [{{"brokerId": "-1", "capacity": {capacity}}}]}}"#);
+        let rest = r#""CPU": {"num.cores": "8"}, "NW_IN": "100000", "NW_OUT": "100000""#;
+        let capacity = |id| format!(r#"{{"brokerId": "{id}", "capacity": {{"DISK": {}, {rest}}}}}"#, self.room(id));
+        let capacities = (0..4).map(capacity).collect::<Vec<_>>().join(", ");
+        let capacities = format!(r#"{{"brokerCapacities": [{capacities}]}}"#);
         let parts = Parts {
             client: self.client(),
             settings: Arc::new(settings),

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{FreeForm, annotations};
+use evenkeel_api::{FreeForm, Reason, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use crate::seams::{Death, Fate};
-use crate::stage::{Stage, asked, finalizers};
+use crate::stage::{Stage, asked, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
 
@@ -40,9 +40,12 @@ enum Story {
     Renew,
     /// Asks, approves, and deletes it when data moves.
     Delete,
+    /// Asks, and approves when somebody else has moved everything; looks at the new proposal, and approves that.
+    Outdated,
 }
 
-const STORIES: [Story; 5] = [Story::Approve, Story::Automatic, Story::Stop, Story::Renew, Story::Delete];
+const STORIES: [Story; 6] =
+    [Story::Approve, Story::Automatic, Story::Stop, Story::Renew, Story::Delete, Story::Outdated];
 
 /// Plays a story with an operator that dies once at most. Also what that one sent.
 async fn play(story: Story, fate: Fate) -> (Ending, Vec<String>) {
@@ -67,6 +70,12 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
     stage.create(NAME, |it| it["metadata"]["annotations"] = if automatic { approved } else { json!({}) }).await;
     if !automatic {
         stage.until_state(NAME, RebalanceState::ProposalReady).await;
+        if story == Story::Outdated {
+            stage.brokers.reassign([0, 2]);
+            stage.until("somebody has moved everything", || async { stage.brokers.are_at_rest() }).await;
+            // And all brokers have heard of it: whoever plans before that is outdated at once.
+            stage.linger(5).await;
+        }
         stage.ask(NAME, "approve").await;
     }
     match story {
@@ -83,6 +92,17 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
             stage.ask(NAME, "refresh").await;
             stage.until("the refresh is heard", || async { asked(&stage.get(NAME).await).is_none() }).await;
             stage.until_state(NAME, RebalanceState::ProposalReady).await;
+            stage.ask(NAME, "approve").await;
+            stage.until_state(NAME, RebalanceState::Ready).await;
+        }
+        Story::Outdated => {
+            let warned = stage.until_warned(NAME, Reason::ProposalOutdated).await;
+            assert!(warning(&warned, Reason::ProposalOutdated).unwrap().contains("approve it"));
+            stage.until("the approval is taken away", || async { asked(&stage.get(NAME).await).is_none() }).await;
+            stage.until_state(NAME, RebalanceState::ProposalReady).await;
+            // Nobody has approved this one.
+            stage.linger(60).await;
+            assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 2]));
             stage.ask(NAME, "approve").await;
             stage.until_state(NAME, RebalanceState::Ready).await;
         }
@@ -201,6 +221,11 @@ async fn a_deleted_run_comes_to_the_same_end() {
     dies_everywhere(Story::Delete).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_outdated_proposal_comes_to_the_same_end() {
+    dies_everywhere(Story::Outdated).await;
+}
+
 /// How many seeds are tried: more of them by `EVENKEEL_SEEDS`, which a soak sets.
 fn seeds() -> u64 {
     std::env::var("EVENKEEL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
@@ -244,4 +269,9 @@ async fn in_bad_weather_a_renewed_run_comes_to_its_end() {
 #[tokio::test(start_paused = true)]
 async fn in_bad_weather_a_deleted_run_comes_to_its_end() {
     bad_weather(Story::Delete).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_bad_weather_an_outdated_proposal_comes_to_its_end() {
+    bad_weather(Story::Outdated).await;
 }

@@ -34,8 +34,13 @@ pub async fn a_deleted_run_can_still_be_stopped(stage: Stage) {
     stage.delete(NAME).await;
     stage.ask(NAME, "stop").await;
     stage.until("it is gone", || stage.is_gone(NAME)).await;
-    let told: Vec<String> = stage.events(NAME).await.into_iter().map(|(_, reason)| reason).collect();
-    assert!(told.contains(&"Stopped".to_owned()) && !told.contains(&"Ready".to_owned()), "{told:?}");
+    // It is told after it was done.
+    let told = |what: &'static str| {
+        let events = stage.events(NAME);
+        async move { events.await.iter().any(|(_, reason)| reason == what) }
+    };
+    stage.until("that it was stopped is told", || told("Stopped")).await;
+    assert!(!told("Ready").await);
 }
 
 pub async fn a_proposal_holds_nothing(stage: Stage) {
@@ -61,7 +66,8 @@ pub async fn a_kafka_that_goes_after_the_deletion_lets_go_too(mut stage: Stage) 
     stage.run(NAME).await;
     stage.delete(NAME).await;
     stage.stop_engine();
-    stage.until_warned(NAME, Reason::CruiseControlRestException).await;
+    let warned = stage.until_warned(NAME, Reason::CruiseControlRestException).await;
+    assert!(warning(&warned, Reason::CruiseControlRestException).unwrap().contains("by hand"), "and what to do");
     stage.linger(600).await;
     assert!(!stage.is_gone(NAME).await, "an engine that is away may come back");
     stage.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.unwrap();

@@ -9,6 +9,7 @@ mod commands;
 mod crashes;
 mod deletion;
 mod misbehaviour;
+mod moves;
 #[path = "../clusters/rights.rs"]
 mod rights;
 mod seams;

@@ -1,8 +1,12 @@
 //! Engines that do not answer as they should. Whatever they say, nothing is lost, nobody is driven in circles, and the
 //! resource says what is the matter and what to do about it.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use evenkeel_api::Reason;
@@ -42,6 +46,29 @@ pub async fn garbage_is_called_garbage(stage: Stage) {
     let why = why_it_failed(&stage).await;
     assert!(why.contains("makes no sense") && why.contains("text/html") && why.contains("refresh"), "{why}");
     // Only a person knows when that is mended.
+    stage.mend_engine(engine);
+    stage.ask(NAME, "refresh").await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+}
+
+/// However much an engine sends, the operator has room for other things.
+pub async fn an_answer_without_end_is_not_read_to_its_end(stage: Stage) {
+    const MEBIBYTE: usize = 1 << 20;
+    let _operator = stage.operator();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let engine = stage.replace_engine(Router::new().fallback(move || {
+        let sent = Arc::clone(&counted);
+        let chunks = futures::stream::repeat_with(move || {
+            sent.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, Infallible>(Bytes::from_static(&[b' '; MEBIBYTE]))
+        });
+        async move { Body::from_stream(chunks).into_response() }
+    }));
+    let why = why_it_failed(&stage).await;
+    assert!(why.contains("larger than 64 MiB") && why.contains("refresh"), "{why}");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent <= 66, "{sent} MiB were read, once");
     stage.mend_engine(engine);
     stage.ask(NAME, "refresh").await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::routing::get;
 use evenkeel_operator::seams::{BoxFuture, ClusterRef, EngineError, EngineService, Engines, Trust, Unreachable};
+use evenkeel_testkit::story::Chance;
 use futures::StreamExt;
 use futures::future::pending;
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -33,8 +35,10 @@ struct Calls {
     rights: BTreeSet<Call>,
     death: Option<Death>,
     dead: bool,
-    /// The state of chance, in bad weather.
-    chance: Option<u64>,
+    /// What the API server says to whoever would write a ConfigMap.
+    no_config_maps: Option<(StatusCode, &'static str)>,
+    /// In bad weather.
+    chance: Option<Chance>,
 }
 
 /// Counts calls that may change something, and lets the operator die at one of them.
@@ -54,14 +58,42 @@ impl Fate {
     /// Calls are refused or not answered and watches break off, at moments that the seed chooses.
     pub fn in_bad_weather(seed: u64) -> Self {
         let fate = Self::default();
-        fate.lock().chance = Some(seed);
+        fate.lock().chance = Some(Chance::new(seed));
         fate
+    }
+
+    /// From now on the weather is as this seed has it, or good.
+    #[allow(dead_code, reason = "here it stays as it was")]
+    pub fn change_weather(&self, seed: Option<u64>) {
+        self.lock().chance = seed.map(Chance::new);
+    }
+
+    /// From now on every write of a ConfigMap is refused, with this status and these words; or none is.
+    #[allow(dead_code, reason = "only where one story is about it")]
+    pub fn refuse_config_maps(&self, refusal: Option<(StatusCode, &'static str)>) {
+        self.lock().no_config_maps = refusal;
+    }
+
+    /// Another life in the same weather.
+    #[allow(dead_code, reason = "here nobody is followed in bad weather")]
+    pub fn reborn(&self) -> Self {
+        let fate = Self::default();
+        fate.lock().chance.clone_from(&self.lock().chance);
+        fate
+    }
+
+    /// It is to die at one of the calls to come: this one, counted from the next as 0. None: it is spared.
+    #[allow(dead_code, reason = "here deaths are known from birth")]
+    pub fn doom(&self, number: Option<usize>, after: bool) {
+        let mut calls = self.lock();
+        let at = number.map(|number| calls.made.len() + number);
+        calls.death = at.map(|at| if after { Death::After(at) } else { Death::Before(at) });
     }
 
     /// Whether something happens that happens once in so many times. In good weather it never does.
     fn once_in(&self, times: u64) -> bool {
         match &mut self.lock().chance {
-            Some(state) => split_mix(state).is_multiple_of(times),
+            Some(chance) => chance.once_in(times),
             None => false,
         }
     }
@@ -126,6 +158,12 @@ impl Fate {
                 if writes && fate.once_in(6) {
                     return Ok(conflict());
                 }
+                let no_config_maps =
+                    fate.lock().no_config_maps.filter(|_| request.uri().path().contains("/configmaps"));
+                if writes && let Some((status, words)) = no_config_maps {
+                    let reason = if status == StatusCode::FORBIDDEN { "Forbidden" } else { "Invalid" };
+                    return Ok(refusal(status, reason, words));
+                }
                 let lost = fate.once_in(if writes { 12 } else { 40 });
                 let answer = fate.let_happen(call, server.ask(request)).await?;
                 match lost {
@@ -167,6 +205,9 @@ async fn named(request: Request<kube::client::Body>) -> (Request<kube::client::B
     let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let metadata = &sent["metadata"];
     let what = match (&head.method, &sent["status"]) {
+        (&Method::PUT, status) if status["autoRebalance"].is_object() => {
+            format!("{} {}", status["conditions"][0]["type"], status["autoRebalance"]["state"])
+        }
         (&Method::PUT, status) => status["conditions"][0]["type"].to_string(),
         (&Method::PATCH, _) if metadata["finalizers"].is_array() => format!("finalizers {}", metadata["finalizers"]),
         (&Method::PATCH, _) if metadata["annotations"].is_object() => "annotations".to_owned(),
@@ -177,38 +218,58 @@ async fn named(request: Request<kube::client::Body>) -> (Request<kube::client::B
 }
 
 impl Fate {
+    /// Lets the engine be asked, or not, or its answer be lost.
+    pub async fn ask_engine<T, F: Future<Output = Result<T, EngineError>>>(
+        &self,
+        request: Request<Full<bytes::Bytes>>,
+        answering: impl FnOnce(Request<Full<bytes::Bytes>>) -> F,
+    ) -> Result<T, EngineError> {
+        let executes = request.uri().query().is_some_and(|query| query.contains("dryrun=false"));
+        let what = if executes { " executes" } else { "" };
+        let call = Some(format!("engine {} {}{what}", request.method(), request.uri().path()));
+        let lost = self.once_in(10);
+        let answer = self.let_happen(call, answering(request)).await;
+        if lost { Err(EngineError::from(BoxError::from("connection reset"))) } else { answer }
+    }
+
     /// A watch that, in bad weather, ends after a while.
     fn breaking_off(&self, body: Body) -> Body {
-        let Some(state) = &mut self.lock().chance else { return body };
-        let patience = Duration::from_millis(split_mix(state) % 20_000);
+        let Some(chance) = &mut self.lock().chance else { return body };
+        let patience = Duration::from_millis(chance.below(20_000));
         Body::from_stream(body.into_data_stream().take_until(tokio::time::sleep(patience)))
     }
 }
 
-/// As the API server refuses what rests on an old version.
-fn conflict() -> Response<Body> {
-    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 409,
-        "reason": "Conflict", "message": "the object has been modified"});
+/// As the API server refuses.
+fn refusal(code: StatusCode, reason: &str, message: &str) -> Response<Body> {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code.as_u16(),
+        "reason": reason, "message": message});
     let mut response = Response::new(Body::from(status.to_string()));
-    *response.status_mut() = http::StatusCode::CONFLICT;
+    *response.status_mut() = code;
     response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     response
 }
 
-/// One step of SplitMix64.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
+/// What rests on an old version.
+fn conflict() -> Response<Body> {
+    refusal(StatusCode::CONFLICT, "Conflict", "the object has been modified")
 }
 
-/// One engine for all clusters, over its router. It may be away.
+/// An engine that was never asked for anything.
+fn idle() -> Router {
+    let tasks = || async { json!({"userTasks": [], "version": 1}).to_string() };
+    let state = || async { json!({"ExecutorState": {"state": "NO_TASK_IN_PROGRESS"}, "version": 1}).to_string() };
+    let base = "/kafkacruisecontrol";
+    Router::new().route(&format!("{base}/user_tasks"), get(tasks)).route(&format!("{base}/state"), get(state))
+}
+
+/// One engine for all clusters, or for one, over its router. It may be away.
 #[derive(Clone)]
 pub struct Routed {
     router: Arc<Mutex<Option<Router>>>,
     fate: Fate,
+    /// The only cluster that has one.
+    only: Option<&'static str>,
 }
 
 impl fmt::Debug for Routed {
@@ -219,16 +280,20 @@ impl fmt::Debug for Routed {
 
 impl Routed {
     pub fn new(router: &Arc<Mutex<Option<Router>>>, fate: &Fate) -> Self {
-        Self { router: Arc::clone(router), fate: fate.clone() }
+        Self { router: Arc::clone(router), fate: fate.clone(), only: None }
+    }
+
+    /// The engine of this cluster. Others have one that knows nothing.
+    #[allow(dead_code, reason = "only where there are several clusters")]
+    #[must_use]
+    pub fn only_of(self, cluster: &'static str) -> Self {
+        Self { only: Some(cluster), ..self }
     }
 
     async fn ask(self, request: Request<Full<bytes::Bytes>>) -> Result<Response<Body>, EngineError> {
-        let executes = request.uri().query().is_some_and(|query| query.contains("dryrun=false"));
-        let what = if executes { " executes" } else { "" };
-        let call = Some(format!("engine {} {}{what}", request.method(), request.uri().path()));
-        let lost = self.fate.once_in(10);
-        let answering = async {
-            let Some(router) = self.router.lock().unwrap().clone() else {
+        let router = self.router;
+        let answering = async move |request: Request<Full<bytes::Bytes>>| {
+            let Some(router) = router.lock().unwrap().clone() else {
                 return Err(EngineError::from(BoxError::from("connection refused")));
             };
             match router.oneshot(request.map(Body::new)).await {
@@ -236,14 +301,16 @@ impl Routed {
                 Err(never) => match never {},
             }
         };
-        let answer = self.fate.let_happen(call, answering).await;
-        if lost { Err(EngineError::from(BoxError::from("connection reset"))) } else { answer }
+        self.fate.ask_engine(request, answering).await
     }
 }
 
 impl Engines for Routed {
-    fn service<'a>(&'a self, _: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<EngineService, Unreachable>> {
-        let routed = self.clone();
+    fn service<'a>(&'a self, of: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<EngineService, Unreachable>> {
+        let mut routed = self.clone();
+        if self.only.is_some_and(|only| only != of.name) {
+            routed.router = Arc::new(Mutex::new(Some(idle())));
+        }
         let service =
             service_fn(move |request| routed.clone().ask(request)).map_response(|response: Response<Body>| {
                 response.map(|body| body.map_err(|error| EngineError::from(BoxError::from(error))).boxed_unsync())

@@ -132,18 +132,27 @@ impl Stage {
     }
 
     pub async fn create_kafka(&self) {
-        let labels = json!({"strimzi.io/cluster": CLUSTER});
-        let secret = |name: &str, data: Value| json!({"metadata": {"name": format!("{CLUSTER}-{name}"), "labels": labels}, "stringData": data});
+        self.create_kafka_of(CLUSTER).await;
+    }
+
+    /// A Kafka of this name, which is ready.
+    pub async fn create_kafka_of(&self, cluster: &str) {
+        let labels = json!({"strimzi.io/cluster": cluster});
+        let secret = |name: &str, data: Value| json!({"metadata": {"name": format!("{cluster}-{name}"), "labels": labels}, "stringData": data});
         let passwords = json!({"rebalance-operator.password": "secret"});
         create(&self.api::<Secret>(), secret("cruise-control-api", passwords)).await;
         create(&self.api::<Secret>(), secret("cluster-ca-cert", json!({"ca.crt": "none is needed in memory"}))).await;
-        create(&self.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": {"cruiseControl": {}}})).await;
-        self.set_kafka("Ready").await;
+        create(&self.api::<Kafka>(), json!({"metadata": {"name": cluster}, "spec": {"cruiseControl": {}}})).await;
+        self.set_kafka_of(cluster, "Ready").await;
     }
 
     pub async fn set_kafka(&self, state: &str) {
+        self.set_kafka_of(CLUSTER, state).await;
+    }
+
+    async fn set_kafka_of(&self, cluster: &str, state: &str) {
         let status = json!({"status": {"conditions": [Condition::state(state)]}});
-        self.api::<Kafka>().patch_status(CLUSTER, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        self.api::<Kafka>().patch_status(cluster, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
     /// Starts an operator.
@@ -153,6 +162,13 @@ impl Stage {
 
     pub fn operator_with(&self, fate: Fate) -> Operator {
         let engines = Arc::new(Routed::new(&self.engine, &fate));
+        self.operator_over(fate, engines)
+    }
+
+    /// One that finds other clusters with engines that know nothing.
+    pub fn operator_among_clusters(&self) -> Operator {
+        let fate = Fate::default();
+        let engines = Arc::new(Routed::new(&self.engine, &fate).only_of(CLUSTER));
         self.operator_over(fate, engines)
     }
 
@@ -184,6 +200,14 @@ impl Stage {
 
     pub fn mend_engine(&self, router: Router) {
         *self.engine.lock().unwrap() = Some(router);
+    }
+
+    /// The same with other brokers, before anybody has asked them anything.
+    #[must_use]
+    pub fn on_brokers(mut self, brokers: Brokers) -> Self {
+        self.brokers = brokers;
+        self.restart_engine();
+        self
     }
 
     pub fn restart_engine(&mut self) {
@@ -316,6 +340,11 @@ pub fn warning(resource: &KafkaRebalance, reason: Reason) -> Option<String> {
     let conditions = resource.status.iter().flat_map(|status| &status.conditions);
     let mut warnings = conditions.filter(|it| it.is_warning() && it.has_reason(reason));
     warnings.next().map(|it| it.message.clone().unwrap_or_default())
+}
+
+/// A figure of the proposal.
+pub fn number(resource: &KafkaRebalance, key: &str) -> Option<u64> {
+    resource.status.as_ref()?.optimization_result.as_ref()?.get(key)?.as_u64()
 }
 
 pub fn finalizers(resource: &KafkaRebalance) -> Vec<String> {

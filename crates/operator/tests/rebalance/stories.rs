@@ -9,14 +9,10 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rights;
-use crate::stage::{Stage, asked, condition, finalizers, warning};
+use crate::stage::{Stage, asked, condition, finalizers, number, warning};
 
 const NAME: &str = "my-rebalance";
 const ALL: [i32; 4] = [0, 1, 2, 3];
-
-fn number(resource: &KafkaRebalance, key: &str) -> Option<u64> {
-    resource.status.as_ref()?.optimization_result.as_ref()?.get(key)?.as_u64()
-}
 
 pub async fn ask_look_approve_follow(stage: Stage) {
     let operator = stage.operator();
@@ -76,8 +72,9 @@ pub async fn ask_look_approve_follow(stage: Stage) {
     assert_eq!(stage.data(NAME, "executorState").await, None);
     assert_eq!(stage.brokers.holders(), BTreeSet::from(ALL));
     assert_eq!(stage.executions().await.len(), 1);
-    let told: Vec<String> = stage.events(NAME).await.into_iter().map(|(_, reason)| reason).collect();
-    assert_eq!(told, ["PendingProposal", "ProposalReady", "Rebalancing", "Ready"]);
+    let steps = ["PendingProposal", "ProposalReady", "Rebalancing", "Ready"];
+    let told = || async { stage.events(NAME).await.iter().map(|(_, reason)| reason.as_str()).eq(steps) };
+    stage.until("each step is told once", told).await;
 
     // It stays done, and nothing is written any more.
     let version = stage.get(NAME).await.metadata.resource_version;
@@ -116,7 +113,8 @@ pub async fn progress_is_never_older_than_five_seconds(stage: Stage) {
         let now = stage.data(NAME, "executorState").await;
         assert!(now.is_some() && now != before.0, "five megabytes later the ConfigMap says the same: {now:?}");
         let new = looks(&operator.fate.made()) - before.1;
-        assert!((1..=3).contains(&new), "{new} looks in five seconds");
+        // A young one is looked at twice a second, because it may end at any moment.
+        assert!((1..=11).contains(&new), "{new} looks in five seconds");
     }
 }
 
@@ -226,6 +224,24 @@ pub async fn two_at_once_run_one_after_the_other(stage: Stage) {
     assert_eq!(asked(&renewed), None);
     stage.ask("second", "approve").await;
     stage.until_state("second", RebalanceState::Ready).await;
+}
+
+/// Brokers hear of a change one after another. A proposal that is made from what one of them has not heard of yet would be
+/// outdated as well.
+pub async fn what_follows_an_outdated_proposal_is_not_outdated(stage: Stage) {
+    let _operator = stage.operator();
+    stage.create(NAME, |_| {}).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    stage.brokers.reassign([0, 2]);
+    stage.until("somebody has moved everything", || async { stage.brokers.are_at_rest() }).await;
+    stage.ask(NAME, "approve").await;
+    stage.until_warned(NAME, Reason::ProposalOutdated).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 2]), "nobody has approved this one");
+    stage.ask(NAME, "approve").await;
+    stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(stage.brokers.holders(), BTreeSet::from(ALL));
+    assert_eq!(stage.executions().await.len(), 1);
 }
 
 pub async fn a_pause_loses_nothing(stage: Stage) {

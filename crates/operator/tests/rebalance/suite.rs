@@ -13,12 +13,18 @@ macro_rules! suite {
             a_refresh_of_a_run_stops_it_first
             an_edit_is_a_refresh
             two_at_once_run_one_after_the_other
+            what_follows_an_outdated_proposal_is_not_outdated
             a_pause_loses_nothing
             a_template_is_left_alone_and_lends_its_settings
             brokers_are_emptied_by_name
             new_brokers_are_filled_by_name
             no_more_is_moved_than_the_limit_says
             a_limit_that_nobody_can_read_is_not_taken_for_none
+        ]);
+        $crate::suite::suite!(@module $marks $stage moves [
+            disks_are_evened_out_and_say_how_far_they_are
+            a_disk_is_emptied_and_every_move_off_it_has_its_reason
+            leaders_weigh_nothing_so_it_is_nothing_until_it_is_everything
         ]);
         $crate::suite::suite!(@module $marks $stage trouble [
             a_bad_spec_is_refused_with_what_would_mend_it
@@ -28,8 +34,12 @@ macro_rules! suite {
             an_engine_that_restarts_mid_run_is_followed_on
             a_kafka_that_is_not_ready_does_not_end_a_run
             a_foreign_config_map_is_not_touched
+            a_config_map_that_may_not_be_made_is_told_and_made_once_it_may
+            a_run_whose_config_map_is_refused_can_be_stopped
+            a_run_whose_config_map_is_refused_can_be_deleted
             a_config_map_that_somebody_removed_comes_back
             who_comes_after_one_of_the_same_name_has_its_own_load
+            a_run_is_followed_where_it_is_when_its_label_changes
             disks_that_are_not_there_cannot_be_balanced
         ]);
         $crate::suite::suite!(@module $marks $stage deletion [
@@ -43,6 +53,7 @@ macro_rules! suite {
         ]);
         $crate::suite::suite!(@module $marks $stage misbehaviour [
             garbage_is_called_garbage
+            an_answer_without_end_is_not_read_to_its_end
             what_is_no_number_is_shown_as_none
             a_proposal_that_is_never_finished_is_warned_of
             a_proposal_without_a_name_is_not_asked_for_again_and_again

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaRebalance, Reason, annotations};
+use http::StatusCode;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -146,6 +147,55 @@ pub async fn a_foreign_config_map_is_not_touched(stage: Stage) {
     assert_eq!(done.status.unwrap().progress, None);
 }
 
+/// As a ResourceQuota does it.
+const QUOTA: (StatusCode, &str) = (
+    StatusCode::FORBIDDEN,
+    "configmaps \"my-rebalance\" is forbidden: exceeded quota: small, limited: count/configmaps=0",
+);
+/// As the server does it to one that is marked immutable.
+const IMMUTABLE: (StatusCode, &str) =
+    (StatusCode::UNPROCESSABLE_ENTITY, "ConfigMap \"my-rebalance\" is invalid: data: field is immutable");
+
+pub async fn a_config_map_that_may_not_be_made_is_told_and_made_once_it_may(stage: Stage) {
+    let operator = stage.operator();
+    operator.fate.refuse_config_maps(Some(QUOTA));
+    stage.create(NAME, |_| {}).await;
+    let ready = stage.until_state(NAME, RebalanceState::ProposalReady).await;
+    let why = warning(&ready, Reason::KubernetesClientException).unwrap();
+    assert!(why.contains("exceeded quota") && why.contains("load and progress"), "{why}");
+    stage.until("it is let go", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
+    let asked = operator.fate.made().iter().filter(|call| call.starts_with("engine POST")).count();
+    // What was refused is decided once more, and a plan that nothing has changed about costs the engine nothing.
+    assert!(asked <= 3 && ready.status.unwrap().progress.is_none(), "{asked} proposals");
+    operator.fate.refuse_config_maps(None);
+    stage.ask(NAME, "approve").await;
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(warning(&done, Reason::KubernetesClientException), None);
+    assert_eq!(stage.data(NAME, "completedByteMovementPercentage").await.as_deref(), Some("100"));
+    assert!(stage.data(NAME, "brokerLoad.json").await.is_some(), "with the loads");
+}
+
+pub async fn a_run_whose_config_map_is_refused_can_be_stopped(stage: Stage) {
+    let operator = stage.operator();
+    stage.run(NAME).await;
+    operator.fate.refuse_config_maps(Some(IMMUTABLE));
+    let warned = stage.until_warned(NAME, Reason::KubernetesClientException).await;
+    assert_eq!(warned.state(), RebalanceState::Rebalancing);
+    stage.ask(NAME, "stop").await;
+    stage.until_state(NAME, RebalanceState::Stopped).await;
+    stage.until("it is let go", || async { finalizers(&stage.get(NAME).await).is_empty() }).await;
+    assert!(operator.fate.made().iter().any(|call| call.contains("stop_proposal_execution")));
+}
+
+pub async fn a_run_whose_config_map_is_refused_can_be_deleted(stage: Stage) {
+    let operator = stage.operator();
+    stage.run(NAME).await;
+    operator.fate.refuse_config_maps(Some(IMMUTABLE));
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2, 3]), "the run came to its end");
+}
+
 pub async fn a_config_map_that_somebody_removed_comes_back(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
@@ -175,6 +225,26 @@ pub async fn who_comes_after_one_of_the_same_name_has_its_own_load(stage: Stage)
     assert_eq!(owners.iter().map(|it| Some(it.uid.clone())).collect::<Vec<_>>(), [second.metadata.uid]);
 }
 
+/// A manifest that was copied from another cluster's is applied while data moves.
+pub async fn a_run_is_followed_where_it_is_when_its_label_changes(stage: Stage) {
+    let _operator = stage.operator_among_clusters();
+    stage.create_kafka_of("other").await;
+    stage.run(NAME).await;
+    stage.patch(NAME, json!({"metadata": {"labels": {"strimzi.io/cluster": "other"}}})).await;
+    let warned = stage.until_warned(NAME, Reason::InvalidResourceException).await;
+    assert!(warning(&warned, Reason::InvalidResourceException).unwrap().contains("says other"));
+    assert_eq!((warned.state(), finalizers(&warned).len()), (RebalanceState::Rebalancing, 1));
+    let done = stage.until_state(NAME, RebalanceState::Ready).await;
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2, 3]));
+    assert_eq!(warning(&done, Reason::InvalidResourceException), None);
+    let labelled = || async {
+        let found = stage.api::<ConfigMap>().get(NAME).await.unwrap().metadata.labels.unwrap_or_default();
+        found.get("strimzi.io/cluster").is_some_and(|cluster| cluster == "other")
+    };
+    stage.until("from now on it is about the other one", labelled).await;
+}
+
+/// Taken on first, and refused when the engine had had a look: that is told as if it had been refused at once.
 pub async fn disks_that_are_not_there_cannot_be_balanced(stage: Stage) {
     let _operator = stage.operator();
     stage.create(NAME, |it| it["spec"] = json!({"rebalanceDisk": true})).await;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{Act, Decision, Event, TrackerWrite};
 use crate::auto_rebalance::{
-    brokers::{self, Queue},
+    brokers::{self, Check, Queue},
     generated::{Generated, Phase, StopReason},
     imbalance::{self, Violations},
     observe::{Brake, Engine, Observation},
@@ -120,18 +120,7 @@ impl<'a> Draft<'a> {
 
     /// Tells a generated rebalance to stop, in whichever way its state allows, and not twice.
     pub(super) fn stop(&mut self, own: &Generated, why: StopReason) {
-        let name = own.name.clone();
-        match own.state {
-            RebalanceState::ReconciliationPaused => {}
-            RebalanceState::PendingProposal | RebalanceState::Rebalancing => {
-                let under_way = own.stopped_for.is_some() && matches!(own.ask, None | Some(Ask::Stop));
-                if !under_way {
-                    self.acts.push(Act::Stop { name, why });
-                }
-            }
-            _ if own.deleting && own.stopped_for.is_some() => {}
-            _ => self.acts.push(Act::Withdraw { name, why }),
-        }
+        self.acts.extend(ending(own, why));
     }
 
     /// Generated rebalances that the state is not about end and go, so that there is never a second.
@@ -296,8 +285,14 @@ impl<'a> Draft<'a> {
             let note = format!("from {} to {}{brokers}", state_name(self.recorded.state), state_name(record.state));
             self.event(false, "AutoRebalance", note);
         }
-        // Whoever is to go takes nothing new until it is gone, emptied or found empty.
-        let drains = self.configured().has(AutoRebalanceMode::RemoveBrokers);
+        // Whoever is to go takes nothing new until it is gone, emptied or found empty. Not for a wish that nobody can carry out,
+        // or that nobody does without its template: it may stand for ever, and so would the cordon.
+        let comes_true = match self.seen.brokers.check {
+            Check::Clear => true,
+            Check::HasData | Check::Unknown => self.template(AutoRebalanceMode::RemoveBrokers).is_usable(),
+            Check::Stuck => false,
+        };
+        let drains = self.configured().has(AutoRebalanceMode::RemoveBrokers) && comes_true;
         let cordoned = if drains { self.seen.brokers.leaving.clone() } else { record.removals.clone() };
         let data = self.tracker.written();
         let unchanged = match &self.seen.tracker {
@@ -331,4 +326,18 @@ fn untouched(spec_version: &str) -> Tracker {
     let mut tracker = Tracker::default();
     tracker.refresh(spec_version, Timestamp::UNIX_EPOCH);
     tracker
+}
+
+/// What ends a generated rebalance, in whichever way its state allows. None: it is on its way, or cannot be told.
+pub(super) fn ending(own: &Generated, why: StopReason) -> Option<Act> {
+    let name = own.name.clone();
+    match own.state {
+        RebalanceState::ReconciliationPaused => None,
+        RebalanceState::PendingProposal | RebalanceState::Rebalancing => {
+            let under_way = own.stopped_for.is_some() && matches!(own.ask, None | Some(Ask::Stop));
+            (!under_way).then_some(Act::Stop { name, why })
+        }
+        _ if own.deleting && own.stopped_for.is_some() => None,
+        _ => Some(Act::Withdraw { name, why }),
+    }
 }

@@ -9,6 +9,7 @@ mod on_imbalance;
 mod on_scale_down;
 mod on_scale_up;
 mod outcome;
+mod refused;
 mod switched_off;
 #[cfg(test)]
 pub(super) mod tests;
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 
 use self::draft::Draft;
 pub(crate) use self::outcome::executor_matters;
+pub(crate) use self::refused::while_refused;
 use super::{
     generated::StopReason,
     observe::Observation,

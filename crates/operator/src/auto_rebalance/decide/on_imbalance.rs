@@ -46,7 +46,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
             }
             Meaning::Passing => draft.waiting(format!("the rebalance on imbalance waits: {}", cause(own))),
             Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
-            Meaning::Unsettled | Meaning::Unknown | Meaning::Final => {
+            Meaning::Unsettled | Meaning::Unknown | Meaning::Unheard | Meaning::Final => {
                 draft.failed(MODE, false, format!("a rebalance on imbalance failed: {}", cause(own)));
                 ended(draft, own.since);
                 empty_violations(draft);

@@ -106,7 +106,8 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.failed(MODE, false, text);
             draft.end(own);
         }
-        Meaning::Unknown | Meaning::Final => {
+        // Brokers to empty that nobody knows: new ones they are not.
+        Meaning::Unknown | Meaning::Unheard | Meaning::Final => {
             draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
             draft.failed(MODE, false, format!("emptying brokers {brokers} failed: {}", cause(own)));
             draft.end(own);

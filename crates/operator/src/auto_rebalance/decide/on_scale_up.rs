@@ -6,7 +6,7 @@ use super::{
     Act,
     draft::Draft,
     on_scale_down::{may_repeat, wait_for_executor},
-    outcome::{Meaning, cause, meaning},
+    outcome::{ASKED_AGAIN_AFTER, Meaning, cause, meaning},
 };
 use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
@@ -94,18 +94,10 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
     let gives_way = held || draft.targets().is_empty() || own.deleting || draft.removal_is_urgent();
     match meaning(own, draft.seen) {
         // They stay queued.
-        Meaning::Passing | Meaning::Passed | Meaning::Unsettled if gives_way => draft.end(own),
+        Meaning::Passing | Meaning::Passed | Meaning::Unsettled | Meaning::Unheard if gives_way => draft.end(own),
+        Meaning::Unheard => ask_in_a_while(draft, own),
         Meaning::Passing => draft.waiting(format!("the rebalance to brokers {brokers} waits: {}", cause(own))),
-        Meaning::Passed => {
-            let wanted = reachable(draft, own);
-            if wanted.is_empty() {
-                draft.end(own);
-            } else if wanted != own.brokers {
-                draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
-            } else {
-                draft.acts.push(Act::Refresh { name: own.name.clone() });
-            }
-        }
+        Meaning::Passed => ask_again(draft, own),
         Meaning::Unsettled => {
             wait_for_executor(draft, &format!("the outcome of the rebalance to brokers {brokers} is unknown"));
         }
@@ -137,6 +129,31 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.end(own);
         }
     }
+}
+
+fn ask_again(draft: &mut Draft<'_>, own: &Generated) {
+    let wanted = reachable(draft, own);
+    if wanted.is_empty() {
+        draft.end(own);
+    } else if wanted != own.brokers {
+        draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+    } else {
+        draft.acts.push(Act::Refresh { name: own.name.clone() });
+    }
+}
+
+/// The engine had not heard of the brokers. It will, once all of them are there.
+fn ask_in_a_while(draft: &mut Draft<'_>, own: &Generated) {
+    let now = draft.seen.now;
+    let due = own.since.and_then(|since| since.checked_add(ASKED_AGAIN_AFTER).ok()).filter(|due| *due > now);
+    let all_are_there = draft.targets().is_subset(&draft.seen.brokers.ready);
+    if due.is_none() && all_are_there {
+        ask_again(draft, own);
+        return;
+    }
+    draft.waiting(format!("the rebalance to brokers {} waits: {}", listed(&own.brokers), cause(own)));
+    // Nothing calls when Kafka has heard of one.
+    draft.look_again_at(due.or_else(|| now.checked_add(ASKED_AGAIN_AFTER).ok()));
 }
 
 /// What this rebalance was about is over, whichever way; what came later is not.

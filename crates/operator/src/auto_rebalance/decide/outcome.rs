@@ -25,6 +25,9 @@ pub(super) enum Meaning {
     Unsettled,
     /// Nobody knows how it ended, but the engine is no longer at it.
     Unknown,
+    /// The engine does not know the brokers. Kafka's brokers hear of new ones one after another, and the engine may have asked
+    /// one that had not yet.
+    Unheard,
     /// It will not work.
     Final,
 }
@@ -41,7 +44,12 @@ pub(super) fn meaning(own: &Generated, seen: &Observation) -> Meaning {
         // Kafka or a Secret is not there yet, or there are too few windows.
         Some(Reason::NoSuchResourceException | Reason::NotEnoughData) => Meaning::Passing,
         // The engine that refused is not the one that is there now.
-        Some(Reason::CruiseControlRestException) if own.since.is_some_and(|failed| failed < since) => Meaning::Passed,
+        Some(Reason::CruiseControlRestException | Reason::NoSuchBroker)
+            if own.since.is_some_and(|failed| failed < since) =>
+        {
+            Meaning::Passed
+        }
+        Some(Reason::NoSuchBroker) => Meaning::Unheard,
         _ => Meaning::Final,
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         strangers, tracker::tracker_name,
     },
-    pod_set::decide::{is_ready, ready_since},
+    pod_set::decide::{has_ended, is_ready, ready_since},
 };
 
 /// Everything that it may depend on.
@@ -85,9 +85,11 @@ fn spec_version(seen: &Seen, templates: &BTreeMap<String, evenkeel_api::KafkaReb
 
 /// How the engine stands. `as_wanted`: its deployment is as the present configuration asks for.
 pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
+    // One that was evicted stays as a record until somebody deletes it; another has long taken its place.
     let pods: Vec<&Pod> = seen
         .pods
         .iter()
+        .filter(|pod| !has_ended(pod))
         .filter(|pod| pod.metadata.labels.as_ref().and_then(|all| all.get(labels::NAME)).is_some_and(|of| of == name))
         .collect();
     let deployment: Option<Deployment> = seen.live.read("Deployment", name);

@@ -1,5 +1,6 @@
 //! The engine: its objects, and how it stands.
 
+use evenkeel_api::{Reason, rebalance::RebalanceState};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret, Service, ServiceAccount},
@@ -21,7 +22,7 @@ use super::{
     certificates::Issued,
     secret,
 };
-use crate::auto_rebalance::Engine;
+use crate::auto_rebalance::{Engine, sort_rebalances};
 
 /// What is to be done for the engine.
 #[derive(Debug)]
@@ -43,8 +44,31 @@ pub(super) fn engine(
 ) -> Result<EnginePart, Vec<Problem>> {
     match &model.engine {
         Some(wanted) => there(seen, model, wanted, issued, given),
-        None => Ok(EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new(), watched: None }),
+        None => Ok(unwanted(seen, model)),
     }
+}
+
+/// An engine that is no longer wanted. It stays until what it carries out has ended: whoever took it away in the midst would
+/// leave throttles behind in Kafka, and a plan that the next one would carry on. One that does not serve ends nothing.
+fn unwanted(seen: &Seen, model: &Model) -> EnginePart {
+    let state = automatic::engine(seen, &model.names.engine(), true);
+    let running = running(seen);
+    if matches!(state, Engine::Current { .. }) && !running.is_empty() {
+        let text = format!("Cruise Control goes when {} has ended, or was told to stop", running.join(", "));
+        let remarks = vec![Remark::of_kafka(Reason::AutoRebalanceWaiting, text)];
+        return EnginePart { state, deeds: Vec::new(), remarks, watched: None };
+    }
+    EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new(), watched: None }
+}
+
+/// The KafkaRebalances of the cluster that move data.
+fn running(seen: &Seen) -> Vec<String> {
+    let (generated, manual) = sort_rebalances(&seen.rebalances, seen.cluster());
+    let generated = generated.into_iter().map(|it| (it.name, it.state));
+    let all = generated.chain(manual.into_iter().map(|it| (it.name, it.state)));
+    all.filter(|(_, state)| *state == RebalanceState::Rebalancing)
+        .map(|(name, _)| format!("KafkaRebalance {name}"))
+        .collect()
 }
 
 fn there(

@@ -39,7 +39,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
-    auto_rebalance::{self, TrackerWrite, remember_added, sort_rebalances},
+    auto_rebalance::{self, Brake, TrackerWrite, remember_added, sort_rebalances, while_refused},
     seams::Happening,
 };
 
@@ -79,6 +79,8 @@ pub struct Decision {
     pub look_again: Option<jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
+    /// To be shown to the next decision as [`Seen::missing_since`].
+    pub found_missing: BTreeMap<String, jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::struck_off`], if all was done.
     pub struck_off: BTreeMap<i32, jiff::Timestamp>,
 }
@@ -95,13 +97,16 @@ enum Trouble {
     Certificates(CertificateError),
 }
 
-/// The running cluster is left as it is, and what is wrong is said.
+/// The running cluster is left as it is, and what is wrong is said. What rebalances by itself can still be ended.
 fn refuse(seen: &Seen, trouble: &Trouble) -> Decision {
     let status = status::refused(seen, trouble);
     let told = status::news(seen, &status);
     let deeds = status::refused_pools(seen, trouble);
+    let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
+    let brake = Brake::read(seen.kafka.metadata.annotations.as_ref().unwrap_or(&BTreeMap::new()));
+    let acts = while_refused(&generated, &brake, &auto_rebalance::Configured::of(&seen.kafka.spec));
     // It is refused until it is written differently, and then a watch calls.
-    Decision { status, told, deeds, ..Decision::default() }
+    Decision { status, told, deeds, acts, ..Decision::default() }
 }
 
 fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
@@ -148,6 +153,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     decision.acts = auto.acts;
     let own = again::look_again(seen, &plan, &nodes, &decision.status, drains);
     decision.look_again = auto.look_again.into_iter().chain(own).min();
+    decision.found_missing = status::missing(seen, &plan.model);
     decision.found_empty = plan.found_empty;
     decision.struck_off = nodes.gone.struck_off;
     Ok(decision)

@@ -1,10 +1,14 @@
 //! What the Kafka and its pools say about themselves, and what is told as Events.
 
+use std::collections::BTreeMap;
+
 use evenkeel_api::{
     Condition, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, annotations, conditions,
     kafka::{ListenerAddress, ListenerStatus, NodePoolName},
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 
 use super::{
     super::{
@@ -72,7 +76,7 @@ pub(super) fn status(
         _ => None,
     };
     let remarks = model.remarks.iter().chain(&plan.kept).chain(further).map(|remark| remark.condition.clone());
-    let remarks = remarks.chain(mistrust);
+    let remarks = remarks.chain(mistrust).chain(stragglers(seen, given, model));
     let all = std::iter::once(state).chain(remarks).chain(auto.warnings.iter().cloned());
     let version = env!("CARGO_PKG_VERSION").to_owned();
     KafkaStatus {
@@ -101,12 +105,6 @@ fn named(pool: &super::super::pools::Pool) -> NodePoolName {
 fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> Condition {
     let away: Vec<&Node> = model.nodes.values().filter(|node| !seen.is_ready(&node.pod)).collect();
     let alive = seen.metadata.alive();
-    // One that Kafka has never heard of is new: whoever was there before serves without it.
-    let is_new = |node: &Node| match &seen.metadata {
-        Metadata::Known(known) => node.roles == Roles::BROKER && !known.registered.contains_key(&node.id),
-        _ => false,
-    };
-    let first = before.conditions.first();
     // A cluster whose spec was refused for a while is no new cluster.
     let was_complete = before.operator_last_successful_version.is_some();
     if !was_complete {
@@ -119,20 +117,76 @@ fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> 
         }
         return Condition::state(conditions::READY);
     }
-    let patience = SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX);
-    let since_when = first.filter(|first| first.type_ == conditions::READY).and_then(Condition::since);
-    let too_long = away.iter().filter(|node| !is_new(node)).filter(|node| {
-        let pod = seen.pod(&node.pod);
-        let since = pod.and_then(|pod| ready_since(pod).or(Some(pod.metadata.creation_timestamp.as_ref()?.0)));
-        // One without a pod has been away no longer than the Kafka was ready.
-        since.or(since_when).is_none_or(|since| seen.now.duration_since(since) > patience)
-    });
+    let patience = patience(given);
+    let too_long = away.iter().filter(|node| !is_new(seen, node) && is_overdue(seen, node, patience));
     let too_long: Vec<&str> = too_long.map(|node| node.pod.as_str()).collect();
     if too_long.is_empty() {
         return Condition::state(conditions::READY);
     }
     let minutes = patience.as_mins();
     not_ready(TIMEOUT, format!("not ready for more than {minutes} minutes: {}", too_long.join(", ")))
+}
+
+fn patience(given: Given<'_>) -> SignedDuration {
+    SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX)
+}
+
+/// One that Kafka has never heard of is new: whoever was there before serves without it.
+fn is_new(seen: &Seen, node: &Node) -> bool {
+    match &seen.metadata {
+        Metadata::Known(known) => node.roles == Roles::BROKER && !known.registered.contains_key(&node.id),
+        _ => false,
+    }
+}
+
+/// Whether a node has been away for longer than that.
+fn is_overdue(seen: &Seen, node: &Node, patience: SignedDuration) -> bool {
+    let since = match seen.pod(&node.pod) {
+        // It says that it is ready until it has ended.
+        Some(pod) => ends_since(pod).or_else(|| ready_since(pod)).or_else(|| Some(pod.creation_timestamp()?.0)),
+        None => Some(missing_since(seen, &node.pod)),
+    };
+    since.is_some_and(|since| seen.now.duration_since(since) > patience)
+}
+
+/// Since when a pod is on its way out: it has its grace until the moment that it carries.
+fn ends_since(pod: &Pod) -> Option<Timestamp> {
+    let until = pod.metadata.deletion_timestamp.as_ref()?.0;
+    let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or_default());
+    Some(until.saturating_sub(grace).unwrap_or(until))
+}
+
+/// The nodes that have no pod, and since when that is known.
+pub(super) fn missing(seen: &Seen, model: &Model) -> BTreeMap<String, Timestamp> {
+    let missing = model.nodes.values().filter(|node| seen.pod(&node.pod).is_none());
+    missing.map(|node| (node.pod.clone(), missing_since(seen, &node.pod))).collect()
+}
+
+/// Since when a node is known to have no pod. Whoever has forgotten it finds on record that it was too long already.
+fn missing_since(seen: &Seen, pod: &str) -> Timestamp {
+    let state = seen.kafka.status.as_ref().and_then(|status| status.conditions.first());
+    let state = state.filter(|state| state.reason.as_deref() == Some(TIMEOUT));
+    let is_told = state.and_then(|state| state.message.as_deref()).is_some_and(|message| message.contains(pod));
+    let unknown = if is_told { Timestamp::MIN } else { seen.now };
+    seen.missing_since.get(pod).copied().unwrap_or(unknown)
+}
+
+/// New brokers that do not come up: the others serve without them, so nobody would ask why.
+fn stragglers(seen: &Seen, given: Given<'_>, model: &Model) -> Option<Condition> {
+    let patience = patience(given);
+    let away = model.nodes.values().filter(|node| !seen.is_ready(&node.pod) && is_new(seen, node));
+    let pods: Vec<&str> = away.filter(|node| is_overdue(seen, node, patience)).map(|node| node.pod.as_str()).collect();
+    let text = || {
+        let (pods, minutes) = (pods.join(", "), patience.as_mins());
+        format!(
+            "new brokers have not come up for more than {minutes} minutes: {pods}. Look at these pods and their events"
+        )
+    };
+    (!pods.is_empty()).then(|| Condition {
+        reason: Some(TIMEOUT.to_owned()),
+        message: Some(text()),
+        ..Condition::state(conditions::WARNING)
+    })
 }
 
 fn listeners(model: &Model, issued: &Issued) -> Vec<ListenerStatus> {

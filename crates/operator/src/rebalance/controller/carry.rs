@@ -10,12 +10,22 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
 
 use super::observe::Sight;
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 use crate::rebalance::{Decision, EventKind, Finalizer, FoundConfigMap, Order};
 use crate::seams::{Context, Happening, NAME};
 
+/// How far a decision was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// Every write of it was made.
+    Out,
+    /// The ConfigMap was refused, of which `sight` tells now, and nothing after it was done: it is to be decided again,
+    /// with everything that was heard.
+    UpToTheConfigMap,
+}
+
 /// Makes all writes of a decision, and keeps `sight` true.
-pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &Decision) -> Result<(), Error> {
+pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &Decision) -> Result<Carried, Error> {
     let mut hand = Hand::new(context, sight);
     if decision.finalizer == Finalizer::Add {
         hand.set_finalizer(true).await?;
@@ -24,8 +34,13 @@ pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &D
     if forgets(Order::BeforeStatus) {
         hand.forget().await?;
     }
-    if let Some(config_map) = &decision.config_map {
-        hand.write_config_map(config_map).await?;
+    if let Some(config_map) = &decision.config_map
+        && let Err(error) = hand.write_config_map(config_map).await
+    {
+        let why = refusal(&error).ok_or(error)?;
+        let found = std::mem::take(&mut hand.sight.seen.config_map);
+        hand.sight.seen.config_map = found.refused(why);
+        return Ok(Carried::UpToTheConfigMap);
     }
     if let Some(status) = &decision.status {
         hand.write_status(status).await?;
@@ -39,7 +54,17 @@ pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &D
     for event in &decision.events {
         hand.tell(event).await;
     }
-    Ok(())
+    Ok(Carried::Out)
+}
+
+/// What the API server said, if it was reached and will have none of it. Who was overtaken looks again instead.
+fn refusal(error: &Error) -> Option<String> {
+    match error {
+        Error::Write { source: kube::Error::Api(status), .. } if error.remedy() != Remedy::LookAgain => {
+            Some(if status.message.is_empty() { format!("status {}", status.code) } else { status.message.clone() })
+        }
+        _ => None,
+    }
 }
 
 struct Hand<'a> {
@@ -127,6 +152,7 @@ impl<'a> Hand<'a> {
         let written = written.map_err(failed)?;
         self.sight.versions.config_map = written.metadata.resource_version.clone();
         self.sight.seen.config_map = FoundConfigMap::of(&self.sight.seen.resource, Some(&written));
+        self.sight.seen.recorded_cluster = FoundConfigMap::cluster(&self.sight.seen.resource, Some(&written));
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Reads everything that a decision may depend on: the resource itself anew, what is around it as far as it matters.
 
-use evenkeel_api::{Kafka, KafkaRebalance, conditions, labels};
+use evenkeel_api::kafka::CruiseControlSpec;
+use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Kafka, KafkaRebalance, conditions};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::runtime::reflector::Store;
@@ -10,6 +12,7 @@ use crate::access::{self, Access};
 use crate::error::Error;
 use crate::kafka::names::Names;
 use crate::namespaces::is_terminating;
+use crate::rebalance::observe::{label, runs_in};
 use crate::rebalance::{Cluster, Engine, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
 use crate::seams::{ClusterRef, Context};
 
@@ -48,13 +51,14 @@ pub(super) async fn observe(
         return Ok(None);
     };
     let template_name = Template::name(&resource.spec);
-    let (around, config_map, template, namespace_terminating) = futures::try_join!(
-        surroundings(context, namespace, &resource),
+    let (config_map, template, namespace_terminating) = futures::try_join!(
         get::<ConfigMap>(context, namespace, Some(name), "the ConfigMap"),
         get::<KafkaRebalance>(context, namespace, template_name, "the template"),
         terminating(context, namespace, &resource),
     )?;
-    let Surroundings { kafka, access, secrets } = around;
+    let recorded_cluster = FoundConfigMap::cluster(&resource, config_map.as_ref());
+    let Surroundings { kafka, access, secrets } =
+        surroundings(context, namespace, &resource, recorded_cluster.as_deref()).await?;
     // These may be a moment old. Whoever is not seen yet is met at the engine, which runs one at a time.
     let others = rebalances.state();
     let others = Other::all(&resource, others.iter().map(AsRef::as_ref));
@@ -70,6 +74,7 @@ pub(super) async fn observe(
     let seen = Observation {
         template: Template::of(&resource.spec, template.as_ref()),
         config_map: FoundConfigMap::of(&resource, config_map.as_ref()),
+        recorded_cluster,
         resource,
         namespace_terminating,
         kafka,
@@ -103,24 +108,40 @@ struct Surroundings {
     secrets: [Option<String>; 2],
 }
 
-async fn surroundings(context: &Context, namespace: &str, resource: &KafkaRebalance) -> Result<Surroundings, Error> {
+async fn surroundings(
+    context: &Context,
+    namespace: &str,
+    resource: &KafkaRebalance,
+    recorded_cluster: Option<&str>,
+) -> Result<Surroundings, Error> {
     let alone = |kafka| Surroundings { kafka, access: None, secrets: [None, None] };
-    let name = resource.metadata.labels.as_ref().and_then(|labels| labels.get(labels::CLUSTER));
-    let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(alone(FoundKafka::Unnamed)) };
-    let Some(kafka) = get::<Kafka>(context, namespace, Some(name), "the Kafka").await? else {
-        return Ok(alone(FoundKafka::Missing { name: name.clone() }));
+    let Some(label) = label(resource) else { return Ok(alone(FoundKafka::Unnamed)) };
+    // A Kafka that is gone has taken its run along.
+    let elsewhere =
+        get::<Kafka>(context, namespace, runs_in(resource, recorded_cluster), "the Kafka of its run").await?;
+    let kafka = match elsewhere {
+        Some(kafka) => Some(kafka),
+        None => get::<Kafka>(context, namespace, Some(label), "the Kafka").await?,
     };
+    let Some(kafka) = kafka else { return Ok(alone(FoundKafka::Missing { name: label.to_owned() })) };
     if !context.settings.selects(&kafka) {
         return Ok(alone(FoundKafka::NotSelected));
     }
-    let cluster = |engine| Cluster { name: name.clone(), ready: is_ready(&kafka), engine };
-    let Some(spec) = &kafka.spec.cruise_control else { return Ok(alone(FoundKafka::There(cluster(None)))) };
     let names = Names::of(&kafka);
+    let cluster = |engine| Cluster { name: names.cluster.clone(), ready: is_ready(&kafka), engine };
+    // One that is no longer wanted stays until what it carries out has ended, and is followed until then.
+    let leaving = (resource.state() == RebalanceState::Rebalancing).then(CruiseControlSpec::default);
+    let Some(spec) = kafka.spec.cruise_control.as_ref().or(leaving.as_ref()) else {
+        return Ok(alone(FoundKafka::There(cluster(None))));
+    };
     let (api_name, ca_name) = (names.engine_api(), names.cluster_ca_cert());
     let (api, ca) = futures::try_join!(
         get::<Secret>(context, namespace, Some(&api_name), "the Secret with the engine's passwords"),
         get::<Secret>(context, namespace, Some(&ca_name), "the Secret with the cluster's authority"),
     )?;
+    if kafka.spec.cruise_control.is_none() && api.is_none() {
+        return Ok(alone(FoundKafka::There(cluster(None))));
+    }
     let access = access::read(&names, spec, api.as_ref(), ca.as_ref());
     let engine = Engine {
         is_ours: access::is_ours(spec),
@@ -130,7 +151,7 @@ async fn surroundings(context: &Context, namespace: &str, resource: &KafkaRebala
     let version = |secret: Option<Secret>| secret.and_then(|it| it.metadata.resource_version);
     Ok(Surroundings {
         kafka: FoundKafka::There(cluster(Some(engine))),
-        access: access.ok().map(|access| (ClusterRef::new(namespace, name), access)),
+        access: access.ok().map(|access| (ClusterRef::new(namespace, &names.cluster), access)),
         secrets: [version(api), version(ca)],
     })
 }

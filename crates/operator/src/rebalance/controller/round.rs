@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Shell;
 use super::ask::Line;
-use super::carry::carry_out;
+use super::carry::{Carried, carry_out};
 use super::observe::{Sight, Versions, observe};
 use crate::error::{Error, Remedy};
 use crate::rebalance::{FoundConfigMap, Next, decide, progress};
@@ -82,7 +82,7 @@ pub(super) async fn reconcile(
 
 /// What one decision led to.
 enum Step {
-    /// The engine has said something more.
+    /// There is something more to decide with: from the engine, or a refusal.
     Heard,
     /// Something has changed: everything is to be looked at anew.
     Again,
@@ -94,7 +94,9 @@ async fn step(shell: &Shell, sight: &mut Sight) -> Result<Step, Error> {
     sight.seen.now = shell.context.clock.now();
     let decision = decide(&sight.seen);
     let before = (sight.seen.resource.clone(), percent(&sight.seen.config_map));
-    carry_out(&shell.context, sight, &decision).await?;
+    if carry_out(&shell.context, sight, &decision).await? == Carried::UpToTheConfigMap {
+        return Ok(Step::Heard);
+    }
     report(shell, &before.0, before.1, sight);
     Ok(match decision.next {
         Next::Call(call) => {

@@ -14,6 +14,10 @@ use super::{RETRY, Round};
 /// What cannot begin yet waits where it is, with a Warning, and goes on by itself. What could never begin is
 /// `NotReady` until the spec is mended.
 pub(super) fn begin(round: &Round<'_>) -> Decision {
+    if round.seen.relabelled().is_some() {
+        // What ran in another Kafka is over. From here on it is about that of the label, which is to be looked at first.
+        return pending_anew(round).again();
+    }
     if let Some(blocked) = round.seen.cannot_start() {
         return match round.standing.state {
             RebalanceState::New => Draft::fail(round, blocked.reason, blocked.message).current_spec().after(RETRY),
@@ -32,11 +36,14 @@ pub(super) fn begin(round: &Round<'_>) -> Decision {
     }
     match request::proposal(round.seen) {
         Ok(request) => pending_anew(round).call(Call::Propose(request)),
-        Err(why) => Draft::fail(round, Reason::IllegalArgumentException, why)
-            .current_spec()
-            .session(None)
-            .forget_what_led_here()
-            .rest(),
+        Err(why) => {
+            let draft = Draft::fail(round, Reason::IllegalArgumentException, why)
+                .current_spec()
+                .session(None)
+                .forget_what_led_here();
+            // It may be mended in the template, of which nothing here is told.
+            if round.seen.names_a_template() { draft.after(RETRY) } else { draft.rest() }
+        }
     }
 }
 

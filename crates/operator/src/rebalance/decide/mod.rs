@@ -18,8 +18,13 @@ use super::finalizer;
 use super::observe::{FoundKafka, Observation};
 use super::state::Standing;
 
-/// How often an operation is looked at: progress is to be no older than five seconds.
+/// How often an operation is looked at at least: progress is to be no older than five seconds.
 const FOLLOW: Duration = Duration::from_secs(3);
+/// How often one is looked at that may be over any moment: somebody waits for its end.
+const CLOSELY: Duration = Duration::from_millis(500);
+/// How long after a proposal was found outdated a new one is asked for. Kafka's brokers hear of a change one after another,
+/// within half a second; one that is made at once may rest on what was before, and be outdated again.
+const SETTLES: Duration = Duration::from_secs(2);
 /// How often to ask again for what takes minutes to change.
 const RETRY: Duration = Duration::from_secs(15);
 

@@ -32,6 +32,13 @@ pub(super) fn pending(round: &Round<'_>) -> Decision {
     if !round.deleting && (round.edited || round.ask == Some(Ask::Refresh)) {
         return begin(round);
     }
+    if round.ask == Some(Ask::Approve) && round.standing.warning(Reason::ProposalOutdated).is_some() && !round.deleting
+    {
+        // It was given to the proposal that was outdated, and the process died before it could take it away; or to the
+        // new one before there is any. Left where it is, it would have something carried out that nobody has seen.
+        let kept = [Reason::ProposalOutdated, Reason::NotEnoughData];
+        return kept.into_iter().fold(Draft::stay(round), Draft::keep_warning).forget().again();
+    }
     match session {
         Some(task) => follow(round, task),
         None => propose(round),
@@ -71,9 +78,9 @@ fn not_proposed(round: &Round<'_>, trouble: &Trouble) -> Decision {
             stay(round).session(None).warn(Reason::NotEnoughData, text).after(RETRY)
         }
         sort if sort.passes() => stay(round).session(None).warn_trouble(trouble).back_off(),
-        Sort::Refused => Draft::fail(round, Reason::CruiseControlRestException, messages::refused(&trouble.text))
-            .session(None)
-            .rest(),
+        sort @ (Sort::Refused | Sort::NoSuchBroker) => {
+            Draft::fail(round, sort.reason(), messages::refused(&trouble.text)).session(None).rest()
+        }
         _ => Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest(),
     }
 }
@@ -81,9 +88,12 @@ fn not_proposed(round: &Round<'_>, trouble: &Trouble) -> Decision {
 fn follow(round: &Round<'_>, task: Uuid) -> Decision {
     match &round.seen.heard.task {
         None => match round.seen.cannot_ask() {
+            // A deletion waits for a proposal to be kind, not because anything moves: so for nobody who does not answer.
+            Some(_) if round.deleting => stop_for_deletion(round),
             Some(blocked) => stay(round).warn_blocked(blocked).back_off(),
             None => Decision::ask(Call::Follow { task, in_full: true }),
         },
+        Some(Err(_)) if round.deleting => stop_for_deletion(round),
         Some(Err(trouble)) => stay(round).warn_trouble(trouble).back_off(),
         Some(Ok(tasks)) => match tasks.iter().find(|found| found.user_task_id == task.to_string()) {
             Some(found) => followed(round, task, found),
@@ -98,6 +108,7 @@ fn follow(round: &Round<'_>, task: Uuid) -> Decision {
 
 fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
     match task.status {
+        TaskStatus::Active if is_slow(round) && round.deleting => stop_for_deletion(round),
         TaskStatus::Active if is_slow(round) => {
             stay(round).warn(Reason::CruiseControlRestException, messages::SLOW_PROPOSAL).after(RETRY)
         }
@@ -128,14 +139,13 @@ fn failed(round: &Round<'_>, task: Uuid) -> Decision {
         },
         Some(Ok(Plan { result: Some(result), .. })) => ready(round, Some(task), result),
         Some(Ok(_)) => mute(),
+        Some(Err(trouble)) if trouble.sort.is_unclear() && round.deleting => stop_for_deletion(round),
         Some(Err(trouble)) if trouble.sort.is_unclear() || trouble.sort == Sort::Denied => {
             stay(round).warn_trouble(trouble).back_off()
         }
         // Nothing new is begun for what is to go.
         Some(Err(trouble)) if round.deleting => {
-            Draft::fail(round, Reason::CruiseControlRestException, messages::refused(&trouble.text))
-                .session(None)
-                .rest()
+            Draft::fail(round, trouble.sort.reason(), messages::refused(&trouble.text)).session(None).rest()
         }
         Some(Err(trouble)) => not_proposed(round, trouble),
     }

@@ -18,7 +18,7 @@ use super::super::hear::{Call, Plan, Said, Sort, Trouble};
 use super::super::{finalizer, messages, queue, request, result, tag};
 use super::begin::begin;
 use super::resting::stop_for_deletion;
-use super::{FOLLOW, RETRY, Round};
+use super::{CLOSELY, FOLLOW, RETRY, Round, SETTLES};
 
 pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
     if let Some(said) = &round.seen.heard.submission {
@@ -29,7 +29,8 @@ pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
     {
         return decision;
     }
-    // From here on it is certain that nothing was submitted.
+    // From here on it is as certain as can be that nothing was submitted. What an engine finds in its mail after it was
+    // asked is met again where the executor is looked at before a submission.
     if round.deleting {
         return match round.generated {
             true => stop_for_deletion(round),
@@ -100,7 +101,7 @@ fn execute(round: &Round<'_>) -> Decision {
         return draft.warn_blocked(blocked).back_off();
     }
     if let Some(message) = queue::wait(seen, &round.standing) {
-        return wait(round, message);
+        return wait(round, message).after(FOLLOW);
     }
     let reason = tag::of_execution(seen.uid(), round.standing.session);
     let proposal_id = result::proposal_id(round.standing.status.optimization_result.as_ref());
@@ -109,7 +110,7 @@ fn execute(round: &Round<'_>) -> Decision {
         Err(why) => {
             return Draft::fail(round, Reason::IllegalArgumentException, why)
                 .current_spec()
-                .forget_if(Ask::Approve)
+                .forget_vain_approval()
                 .rest();
         }
     };
@@ -118,8 +119,10 @@ fn execute(round: &Round<'_>) -> Decision {
         Some(Err(trouble)) => {
             stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
         }
+        // It arrived after all.
+        Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => running(round, None).again(),
         Some(Ok(executor)) if executor.phase != Phase::Idle => {
-            wait(round, messages::waiting_for_executor(&what(executor)))
+            wait(round, messages::waiting_for_executor(&what(executor))).after(FOLLOW)
         }
         Some(Ok(_)) => {
             stay(round).keep_warning(Reason::WaitingForOtherRebalance).submitting().call(Call::Submit(request))
@@ -127,8 +130,8 @@ fn execute(round: &Round<'_>) -> Decision {
     }
 }
 
-fn wait(round: &Round<'_>, message: String) -> Decision {
-    stay(round).warn(Reason::WaitingForOtherRebalance, message).after(FOLLOW)
+fn wait<'a>(round: &'a Round<'a>, message: String) -> Draft<'a> {
+    stay(round).warn(Reason::WaitingForOtherRebalance, message)
 }
 
 /// What the engine made of the submission.
@@ -137,8 +140,8 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
         Ok(Plan { task, result }) => {
             let draft = running(round, *task);
             return match result {
-                Some(result) => draft.plan(result).after(FOLLOW),
-                None => draft.after(FOLLOW),
+                Some(result) => draft.plan(result).after(CLOSELY),
+                None => draft.after(CLOSELY),
             };
         }
         Err(trouble) => trouble,
@@ -146,7 +149,8 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
     match trouble.sort {
         // It may have arrived: the finalizer stays, and the next round searches.
         sort if sort.is_unclear() => stay(round).submitting().warn_trouble(trouble).back_off(),
-        Sort::Busy => wait(round, messages::waiting_for_executor(&trouble.text)),
+        // Perhaps with this very run, which was submitted before and has arrived since: the next round searches.
+        Sort::Busy => wait(round, messages::waiting_for_executor(&trouble.text)).submitting().after(FOLLOW),
         Sort::TasksExhausted | Sort::NotYet | Sort::Denied => {
             stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
         }
@@ -154,23 +158,21 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
         Sort::Outdated if round.standing.warning(Reason::ProposalOutdated).is_some() => {
             void(round, trouble).after(RETRY)
         }
-        Sort::Outdated => void(round, trouble).again(),
+        Sort::Outdated => void(round, trouble).after(SETTLES),
         Sort::NotEnoughData => {
             let text = messages::not_enough_data(&trouble.text, round.seen.first_window());
             void(round, trouble).warn(Reason::NotEnoughData, text).after(RETRY)
         }
-        _ => {
-            Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).forget_if(Ask::Approve).rest()
-        }
+        sort => Draft::fail(round, sort.reason(), trouble.text.clone()).forget_vain_approval().rest(),
     }
 }
 
 /// The approved proposal cannot be had any more, so there has to be a new one, and a new approval.
-fn void<'a>(round: &'a Round<'a>, trouble: &Trouble) -> Draft<'a> {
+pub(super) fn void<'a>(round: &'a Round<'a>, trouble: &Trouble) -> Draft<'a> {
     Draft::go(round, RebalanceState::PendingProposal, messages::PENDING)
         .session(None)
         .without_result()
-        .forget_if(Ask::Approve)
+        .forget_vain_approval()
         .warn(Reason::ProposalOutdated, messages::outdated(&trouble.text))
 }
 
@@ -188,18 +190,21 @@ fn search(round: &Round<'_>) -> Option<Decision> {
         Err(trouble) => return Some(stay(round).submitting().warn_trouble(trouble).back_off()),
     };
     let reason = tag::of_execution(seen.uid(), round.standing.session);
-    match tag::find(tasks, &reason) {
-        Some(task) => found(round, task),
-        None if would_be_known(round, tasks) => None,
-        // Its task is forgotten, but it may run all the same.
-        None => Some(match &seen.heard.executor {
-            None => Decision::ask(Call::LookAtExecutor),
-            Some(Err(trouble)) => stay(round).submitting().warn_trouble(trouble).back_off(),
-            Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => running(round, None).again(),
-            Some(Ok(_)) => Draft::fail(round, Reason::ExecutionOutcomeUnknown, messages::PERHAPS_SUBMITTED)
+    let task = tag::find(tasks, &reason);
+    if let Some(decision) = task.and_then(|task| found(round, task)) {
+        return Some(decision);
+    }
+    // Its task is forgotten, or came after the list was made; it may run all the same.
+    match &seen.heard.executor {
+        None => Some(Decision::ask(Call::LookAtExecutor)),
+        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+        Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => Some(running(round, None).again()),
+        Some(Ok(_)) if task.is_some() || would_be_known(round, tasks) => None,
+        Some(Ok(_)) => Some(
+            Draft::fail(round, Reason::ExecutionOutcomeUnknown, messages::PERHAPS_SUBMITTED)
                 .forget_if(Ask::Approve)
                 .rest(),
-        }),
+        ),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Moved data is not like a proposal: what is lost is reported, never repeated unasked. A stop is sent only
 //! to a run of ours, and is over when the executor does something else or nothing.
 
+use std::time::Duration;
+
 use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState;
@@ -14,11 +16,13 @@ use uuid::Uuid;
 
 use super::super::decision::Decision;
 use super::super::draft::Draft;
-use super::super::hear::{Call, Said, Trouble};
+use super::super::hear::{Call, Said, Sort, Trouble};
+use super::super::observe::Blocked;
 use super::super::progress::{self, Progress};
-use super::super::{messages, request, tag};
+use super::super::{messages, request, result, tag};
 use super::begin::begin;
-use super::{FOLLOW, Round};
+use super::proposal_ready::void;
+use super::{CLOSELY, FOLLOW, RETRY, Round};
 
 /// What is known about the task.
 enum News<'a> {
@@ -84,22 +88,28 @@ fn ending(round: &Round<'_>) -> Option<Ending> {
         _ if round.deleting => None,
         Some(Ask::Refresh) => Some(Ending::Renew),
         // A spec that cannot be carried out is no reason to stop what was approved.
-        _ if round.edited && request::proposal(round.seen).is_ok() => Some(Ending::Renew),
+        _ if round.edited && impossible(round).is_none() => Some(Ending::Renew),
         _ => None,
     }
+}
+
+/// Why the spec as it is now could not be carried out.
+fn impossible(round: &Round<'_>) -> Option<Blocked> {
+    let wrong = |why| Blocked::new(Reason::IllegalArgumentException, why);
+    round.seen.template.blocked().or_else(|| request::proposal(round.seen).err().map(wrong))
 }
 
 fn end(round: &Round<'_>, ending: Ending, news: &News<'_>, executor: &Said<ExecutorState>) -> Decision {
     let executor = match executor {
         Ok(executor) => executor,
         // Without knowing whose run it is, none is stopped.
-        Err(trouble) => return stay(round).warn_trouble(trouble).back_off(),
+        Err(trouble) => return in_trouble(stay(round), trouble),
     };
     if is_ours(round, executor) {
         return stop(round, executor, news);
     }
     match (news, ending) {
-        (News::Unanswered(trouble), _) => stay(round).warn_trouble(trouble).back_off(),
+        (News::Unanswered(trouble), _) => in_trouble(stay(round), trouble),
         // Not begun, or just ending. A stop would be lost on it, or hit somebody else.
         (News::Task(task), _) if is_unfinished(task) => with_session(stay(round), task).after(FOLLOW),
         (_, Ending::Renew) => begin(round),
@@ -120,7 +130,7 @@ fn stop(round: &Round<'_>, executor: &ExecutorState, news: &News<'_>) -> Decisio
         None => draft.tell("Stopping", messages::STOPPING).call(Call::Stop),
         // Accepted, not over; and one that came too early is sent again next time.
         Some(Ok(())) => draft.after(FOLLOW),
-        Some(Err(trouble)) => draft.warn_trouble(trouble).back_off(),
+        Some(Err(trouble)) => in_trouble(draft, trouble),
     }
 }
 
@@ -152,18 +162,33 @@ fn go_on(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) -> 
         }
     }
     if round.edited
-        && let Err(why) = request::proposal(round.seen)
+        && let Some(Blocked { reason, message }) = impossible(round)
     {
-        draft = draft.warn(Reason::IllegalArgumentException, messages::invalid_while_running(&why));
+        draft = draft.warn(reason, messages::invalid_while_running(&message));
     }
     match (news, executor) {
-        (News::Unanswered(trouble), _) => draft.warn_trouble(trouble).back_off(),
-        (_, Err(trouble)) => draft.warn_trouble(trouble).back_off(),
+        (News::Unanswered(trouble), _) => in_trouble(draft, trouble),
+        (_, Err(trouble)) => in_trouble(draft, trouble),
         (News::Task(task), _) if is_slow(round, task) => {
             draft.warn(Reason::CruiseControlRestException, messages::SLOW_EXECUTION).after(FOLLOW)
         }
-        _ => draft.after(FOLLOW),
+        (_, Ok(executor)) => draft.after(pace(round, news, executor)),
     }
+}
+
+/// When to look again at a run that goes on. Its end is not called out, and brokers that it empties wait for it: so it is
+/// looked at more closely while it is young, and when little is left. The longer it has taken, the less a second matters.
+fn pace(round: &Round<'_>, news: &News<'_>, executor: &ExecutorState) -> Duration {
+    let ran = began(news).map(|began| round.seen.now.duration_since(began));
+    // Where clocks disagree nobody knows, either.
+    let Some(ran) = ran.and_then(|ran| Duration::try_from(ran).ok()) else { return FOLLOW };
+    let left = match is_ours(round, executor) {
+        true => progress::left(executor, ran),
+        // The executor is done with it, and its task is just being ended; or it is not begun yet.
+        false => matches!(news, News::Task(task) if task.status == TaskStatus::InExecution).then_some(Duration::ZERO),
+    };
+    let wished = left.map_or(FOLLOW, |left| left / 2).min(ran / 10);
+    wished.clamp(CLOSELY.max(ran / 600).min(FOLLOW), FOLLOW)
 }
 
 fn done(round: &Round<'_>, task: &UserTask) -> Decision {
@@ -177,26 +202,63 @@ fn done(round: &Round<'_>, task: &UserTask) -> Decision {
 fn failed(round: &Round<'_>, task: &UserTask) -> Decision {
     let text = match (task.optimization_result(), &task.original_response) {
         (Some(_), _) => messages::FAILED_WHILE_MOVING.to_owned(),
-        (None, Some(text)) if text == TaskStatus::CompletedWithError.name() => {
-            messages::FAILED_WHILE_PLANNING.to_owned()
-        }
+        (None, Some(text)) if text == TaskStatus::CompletedWithError.name() => return refused(round, task),
         (None, Some(text)) => format!("{}: {}", messages::FAILED, messages::trimmed(text)),
         (None, None) => messages::FAILED.to_owned(),
     };
     Draft::fail(round, Reason::CruiseControlRestException, text).rest()
 }
 
+/// It was taken on, and refused later: nothing was moved. The task does not say why; its own request, with its id, does.
+/// From there on it is as if it had been refused at once, but for the approval: that is used up.
+fn refused(round: &Round<'_>, task: &UserTask) -> Decision {
+    let fail = |text: String| Draft::fail(round, Reason::CruiseControlRestException, text).rest();
+    let mute = || fail(messages::FAILED_WHILE_PLANNING.to_owned());
+    let trouble = match &round.seen.heard.explanation {
+        None => return explain(round, task).map_or_else(mute, Decision::ask),
+        Some(Ok(_)) => return mute(),
+        Some(Err(trouble)) => trouble,
+    };
+    match trouble.sort {
+        Sort::Unreachable | Sort::Denied => in_trouble(stay(round), trouble),
+        Sort::Garbled => mute(),
+        // A template or a limit is another than it was, so that it is not the same request.
+        _ if trouble.text.contains(&format!("Unexpected header {}", task.user_task_id)) => mute(),
+        // Nothing new is begun for what is to go.
+        sort if (sort.passes() || sort == Sort::Outdated) && !round.deleting => void(round, trouble).after(RETRY),
+        sort => Draft::fail(round, sort.reason(), messages::nothing_moved(&trouble.text)).rest(),
+    }
+}
+
+/// The request that made a task, word for word. None: it cannot be made any more.
+fn explain(round: &Round<'_>, task: &UserTask) -> Option<Call> {
+    let reason = tag::reason_in(&task.request_url)?.to_owned();
+    let proposal_id = result::proposal_id(round.standing.status.optimization_result.as_ref());
+    let request = request::execution(round.seen, reason, proposal_id).ok()?;
+    Some(Call::Explain { request, task: Uuid::try_parse(&task.user_task_id).ok()? })
+}
+
 fn report(round: &Round<'_>, executor: Result<&ExecutorState, &Trouble>, news: &News<'_>) -> Option<Progress> {
     let executor = executor.ok().filter(|executor| is_ours(round, executor))?;
-    let began = match news {
+    Some(Progress::of(executor, began(news), round.seen.now))
+}
+
+/// When its task came.
+fn began(news: &News<'_>) -> Option<Timestamp> {
+    match news {
         News::Task(task) => Timestamp::from_millisecond(task.start_ms).ok(),
         _ => None,
-    };
-    Some(Progress::of(executor, began, round.seen.now))
+    }
 }
 
 fn is_ours(round: &Round<'_>, executor: &ExecutorState) -> bool {
     tag::runs(executor, round.seen.uid(), round.standing.session)
+}
+
+/// Asked again as if nothing were wrong: these are small questions, which make no work, and as soon as there are answers
+/// again progress is to be no older than ever.
+fn in_trouble(draft: Draft<'_>, trouble: &Trouble) -> Decision {
+    draft.warn_trouble_on_the_way_out(trouble).after(FOLLOW)
 }
 
 /// Whether the execution should have been planned long ago.
@@ -215,7 +277,10 @@ fn with_session<'a>(draft: Draft<'a>, task: &UserTask) -> Draft<'a> {
 }
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
-    let draft = Draft::stay_and_mind_the_ask(round);
+    let mut draft = Draft::stay_and_mind_the_ask(round);
+    if let (Some(label), Some(cluster)) = (round.seen.relabelled(), round.seen.cluster()) {
+        draft = draft.warn(Reason::InvalidResourceException, messages::relabelled(label, cluster));
+    }
     match round.seen.not_ready() {
         Some(blocked) => draft.warn_blocked(blocked),
         None => draft,

@@ -18,10 +18,11 @@ pub(super) fn fresh(round: &Round<'_>) -> Decision {
 }
 
 /// Stopped, failed or done. It begins anew only if asked to, if its spec was edited, or if it had failed
-/// before anything was asked of the engine and the cause is gone.
+/// before anything was asked of the engine and the cause is gone: one around it, or one in its template.
 pub(super) fn resting(round: &Round<'_>) -> Decision {
     let asked = round.ask == Some(Ask::Refresh);
-    if !round.deleting && (asked || round.edited || round.standing.failed_before_any_request()) {
+    let by_template = round.standing.failed_as_impossible() && round.seen.names_a_template();
+    if !round.deleting && (asked || round.edited || by_template || round.standing.failed_before_any_request()) {
         return begin(round);
     }
     // A stop that is fulfilled: the process may have died before it could take the annotation away.

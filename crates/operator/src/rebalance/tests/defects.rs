@@ -7,7 +7,7 @@ use evenkeel_rest::body::Summary;
 use evenkeel_rest::body::state::ExecutorState;
 use evenkeel_rest::parameter::TaskStatus;
 
-use super::super::{Finalizer, Next, Order, Plan, Sort, tag};
+use super::super::{Finalizer, Heard, Next, Order, Plan, Sort, tag};
 use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, summary, task, trouble};
 
 fn execution_tag() -> String {
@@ -181,6 +181,42 @@ fn a_submission_without_an_answer_is_searched_for() {
     }
 }
 
+/// The engine was frozen with the submission in its mail, and read it after it had said that it knows of none.
+#[test]
+fn a_submission_that_arrives_late_is_found_whatever_is_asked_meanwhile() {
+    let ours = || executing(2, &execution_tag());
+    for meanwhile in [Some("approve"), Some("refresh"), Some("aprove"), None] {
+        let mut scene = Scene::proposal_ready();
+        scene.ask("approve");
+        scene.run(&Engineer { submit: Some(trouble(Sort::Unreachable, "timed out")), ..Engineer::with(&[]) });
+        match meanwhile {
+            Some(command) => scene.ask(command),
+            None => scene.delete(),
+        }
+        scene.calls.clear();
+        // First the list, in which it is not.
+        scene.seen.heard = Heard { tasks: Some(Ok(vec![])), executor: Some(Ok(ours())), ..Heard::default() };
+        let decision = scene.look();
+        assert!(decision.status.is_some_and(|status| status.conditions[0].type_ == "Rebalancing"), "{meanwhile:?}");
+    }
+    // It came later still: what is submitted again is refused because of it, and found then.
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.run(&Engineer { submit: Some(trouble(Sort::Unreachable, "timed out")), ..Engineer::with(&[]) });
+    scene.run(&Engineer { submit: Some(trouble(Sort::Busy, "ongoing")), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (ProposalReady, Some("approve"), true));
+    let (runs, again) = (execution(TaskStatus::InExecution), task(3, TaskStatus::CompletedWithError, &execution_tag()));
+    let mut found = scene.clone();
+    found.run(&Engineer::with(&[runs, again]).running(ours()));
+    assert_eq!((found.state(), found.asked(), found.has_finalizer()), (Rebalancing, None, true));
+    // Or the operator had let go of it already, and sees it before it submits again.
+    scene.set_finalizer("strimzi.io/rebalance", false);
+    scene.calls.clear();
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(ours()));
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Rebalancing, None, true));
+    assert!(!scene.called().contains(&"submit"));
+}
+
 #[test]
 fn a_submission_that_cannot_be_searched_for_stays_in_doubt() {
     let mut scene = Scene::proposal_ready();
@@ -209,6 +245,43 @@ fn commands_are_removed_after_the_status_and_approvals_before_it() {
     scene.ask("stop");
     scene.run(&Engineer::default());
     assert_eq!((scene.asked(), scene.warnings().len()), (None, 0));
+}
+
+#[test]
+fn a_death_amid_a_refusal_neither_hides_it_nor_approves_what_nobody_has_seen() {
+    for (sort, state, warnings) in [
+        (Sort::Outdated, PendingProposal, vec!["ProposalOutdated"]),
+        (Sort::Refused, NotReady, vec![]),
+        (Sort::NoSuchBroker, NotReady, vec![]),
+    ] {
+        let mut scene = Scene::proposal_ready();
+        scene.set_finalizer("strimzi.io/rebalance", true);
+        scene.ask("approve");
+        scene.seen.heard.submission = Some(trouble(sort, "no"));
+        let decision = scene.look();
+        assert_eq!(decision.forget.map(|forget| forget.order), Some(Order::AfterStatus), "{sort:?}");
+        // It dies when the status is written.
+        scene.seen.heard.submission = None;
+        scene.seen.resource.status = decision.status;
+        assert_eq!((scene.state(), scene.warnings()), (state, warnings), "{sort:?}");
+    }
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    let outdated = Engineer {
+        propose: Some(Engineer::computing(4)),
+        submit: Some(trouble(Sort::Outdated, "no")),
+        ..Engineer::with(&[])
+    };
+    for called in [vec!["look", "submit"], vec!["look", "submit", "propose"]] {
+        scene.run(&outdated);
+        assert_eq!((scene.state(), scene.warnings()), (PendingProposal, vec!["ProposalOutdated"]));
+        assert_eq!(scene.called(), called);
+    }
+    scene.ask("approve");
+    scene.calls.clear();
+    scene.run(&Engineer::with(&[task(4, TaskStatus::Completed, "x")]));
+    assert_eq!((scene.state(), scene.asked()), (ProposalReady, None));
+    assert_eq!((scene.warnings(), scene.called()), (vec!["ProposalOutdated"], vec!["follow"]));
 }
 
 #[test]
@@ -242,7 +315,7 @@ fn completed_is_believed_only_when_the_executor_is_done_too() {
 
 #[test]
 fn passing_trouble_is_never_terminal() {
-    for sort in [Sort::TasksExhausted, Sort::Busy, Sort::Unreachable, Sort::Denied] {
+    for sort in [Sort::TasksExhausted, Sort::Busy, Sort::NotYet, Sort::Unreachable, Sort::Denied] {
         let mut scene = Scene::proposal_ready();
         scene.ask("approve");
         let last = scene.run(&Engineer { submit: Some(trouble(sort, "x")), ..Engineer::with(&[]) });

@@ -1,5 +1,6 @@
 //! Deletion at every state: it waits for what runs, begins nothing, and never hangs.
 
+use evenkeel_api::Reason;
 use evenkeel_api::annotations::AUTO_REBALANCING_FINALIZER;
 use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
 use evenkeel_rest::parameter::TaskStatus;
@@ -15,6 +16,53 @@ fn a_deletion_waits_for_the_proposal_and_keeps_reporting() {
     assert_eq!((scene.state(), scene.has_finalizer()), (PendingProposal, true));
     scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
     assert_eq!((scene.state(), scene.has_finalizer()), (ProposalReady, false));
+}
+
+/// A dry run has nothing to wait for, so nobody waits for an engine that is not there.
+#[test]
+fn a_deletion_does_not_wait_for_a_proposal_of_whoever_does_not_answer() {
+    let failed = || Engineer::with(&[task(1, TaskStatus::CompletedWithError, "x")]);
+    for engineer in [
+        Engineer { tasks: Some(trouble(Sort::Unreachable, "image cannot be pulled")), ..Engineer::default() },
+        Engineer { tasks: Some(trouble(Sort::Denied, "status 401")), ..Engineer::default() },
+        Engineer { tasks: Some(trouble(Sort::Garbled, "<html>")), ..Engineer::default() },
+        Engineer { explain: Some(trouble(Sort::Unreachable, "down")), ..failed() },
+        Engineer { explain: Some(trouble(Sort::Garbled, "<html>")), ..failed() },
+    ] {
+        let mut scene = Scene::pending();
+        scene.delete();
+        scene.run(&engineer);
+        assert_eq!((scene.state(), scene.has_finalizer()), (Stopped, false), "{}", scene.message());
+    }
+    let mut scene = Scene::pending();
+    scene.kafka().engine.as_mut().unwrap().missing_secret = Some("s".into());
+    scene.delete();
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.has_finalizer()), (Stopped, false));
+    // Nor for one that never finishes.
+    let mut scene = Scene::pending();
+    scene.delete();
+    scene.seen.now += jiff::SignedDuration::from_secs(601);
+    scene.run(&Engineer::with(&[task(1, TaskStatus::Active, "x")]));
+    assert_eq!((scene.state(), scene.has_finalizer()), (Stopped, false));
+}
+
+#[test]
+fn whoever_waits_for_a_run_that_nobody_can_ask_about_is_told_the_way_out() {
+    for command in [None, Some("stop")] {
+        let mut scene = Scene::rebalancing();
+        let down = Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..Engineer::with(&[]) };
+        scene.run(&down);
+        assert!(!scene.warning(Reason::CruiseControlRestException).unwrap().contains("by hand"));
+        scene.delete();
+        if let Some(command) = command {
+            scene.ask(command);
+        }
+        scene.run(&down);
+        let why = scene.warning(Reason::CruiseControlRestException).unwrap();
+        assert!(why.starts_with("down. ") && why.contains("finalizer strimzi.io/rebalance by hand"), "{why}");
+        assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true), "it may come back");
+    }
 }
 
 #[test]
@@ -136,5 +184,5 @@ fn deleted_while_it_was_being_submitted() {
     scene.delete();
     scene.run(&Engineer::with(&[]));
     assert_eq!((scene.state(), scene.has_finalizer()), (ProposalReady, false));
-    assert_eq!(scene.called(), ["list"]);
+    assert_eq!(scene.called(), ["list", "look"]);
 }

@@ -1,14 +1,16 @@
 //! When what is around a rebalance is not as it should be, and when the engine does not answer as it should.
 
-use evenkeel_api::Reason;
+use evenkeel_api::kafka::TemplateRef;
 use evenkeel_api::rebalance::RebalanceState::{
     NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, ReconciliationPaused, Stopped,
 };
+use evenkeel_api::{KafkaRebalanceSpec, Reason};
 use evenkeel_rest::body::state::ExecutorState;
 use evenkeel_rest::parameter::TaskStatus;
 use serde_json::json;
 
-use super::super::{Decision, FoundConfigMap, FoundKafka, Next, Other, Sort, Template, Trouble};
+use super::super::observe::runs_in;
+use super::super::{Decision, FoundConfigMap, FoundKafka, Heard, Next, Other, Sort, Template, Trouble};
 use super::scene::{Engineer, NOW, Scene, executing, execution, task, trouble};
 
 type Harm = Box<dyn Fn(&mut Scene)>;
@@ -152,6 +154,75 @@ fn a_spec_that_cannot_be_carried_out_says_what_to_change_and_begins_when_it_is()
     assert_eq!(scene.state(), ProposalReady);
 }
 
+/// Its label names another Kafka by now, whose engine knows nothing of it.
+#[test]
+fn a_run_is_followed_where_it_is_whatever_the_label_says() {
+    let relabelled = || {
+        let mut scene = Scene::rebalancing();
+        let labels = scene.seen.resource.metadata.labels.as_mut().unwrap();
+        labels.insert("strimzi.io/cluster".into(), "other".into());
+        scene.seen.recorded_cluster = Some("my-cluster".into());
+        scene
+    };
+    let runs = |scene: &Scene| runs_in(&scene.seen.resource, Some("my-cluster")).is_some();
+    assert!(runs(&relabelled()) && !runs(&Scene::rebalancing()) && !runs(&Scene::resting(Ready)));
+    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+    let mut scene = relabelled();
+    scene.run(&running);
+    let why = scene.warning(Reason::InvalidResourceException).unwrap();
+    assert!(why.contains("says other") && why.contains("Kafka my-cluster moves"), "{why}");
+    let last = scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.warnings().len(), last.config_map), (Ready, 0, None));
+}
+
+#[test]
+fn a_run_that_is_renewed_is_renewed_in_the_kafka_of_its_label() {
+    let mut scene = Scene::rebalancing();
+    let labels = scene.seen.resource.metadata.labels.as_mut().unwrap();
+    labels.insert("strimzi.io/cluster".into(), "other".into());
+    scene.ask("refresh");
+    scene.seen.heard.task = Some(Ok(vec![execution(TaskStatus::CompletedWithError)]));
+    scene.seen.heard.in_full = true;
+    scene.seen.heard.executor = Some(Ok(ExecutorState::default()));
+    let decision = scene.look();
+    assert_eq!(decision.next, Next::Again, "the other one is looked at before it is asked");
+    assert!(decision.status.is_some_and(|status| status.conditions[0].type_ == "PendingProposal"));
+    // And then the ConfigMap is about that one.
+    scene.seen.recorded_cluster = Some("my-cluster".into());
+    scene.seen.resource.status.as_mut().unwrap().conditions[0].type_ = "Ready".into();
+    scene.seen.heard = Heard::default();
+    scene.kafka().name = "other".into();
+    scene.seen.resource.metadata.annotations = None;
+    let written = scene.look().config_map.expect("a ConfigMap");
+    assert_eq!(written.metadata.labels.unwrap()["strimzi.io/cluster"], "other");
+}
+
+#[test]
+fn what_only_the_template_makes_impossible_begins_once_that_is_mended() {
+    let goals =
+        |goals: Option<Vec<String>>| Template::Found(Box::new(KafkaRebalanceSpec { goals, ..Default::default() }));
+    let bad = || goals(Some(vec!["A".into()]));
+    let mut scene = Scene::new();
+    scene.seen.resource.spec.rebalance_disk = Some(true);
+    scene.seen.template = bad();
+    let last = scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("IllegalArgumentException")));
+    assert!(matches!(last.next, Next::After(_)) && scene.message().contains("also from the template"));
+    let again = scene.run(&Engineer::default());
+    assert_eq!((again.status, again.events, again.next), (None, vec![], last.next), "looked at again, and said once");
+    scene.seen.template = goals(None);
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert_eq!(scene.state(), ProposalReady);
+    // So does one that was approved when the template had become impossible: with a new proposal, and a new approval.
+    scene.seen.template = bad();
+    scene.ask("approve");
+    scene.run(&Engineer::default());
+    assert_eq!((scene.state(), scene.asked()), (NotReady, None));
+    scene.seen.template = goals(None);
+    scene.run(&Engineer::proposes(Engineer::ready(2)));
+    assert_eq!((scene.state(), scene.called().contains(&"submit")), (ProposalReady, false));
+}
+
 #[test]
 fn a_spec_that_is_edited_begins_anew_from_every_state() {
     for mut scene in [
@@ -190,6 +261,29 @@ fn a_wrong_edit_does_not_stop_a_run() {
     scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
     assert!(scene.events.contains(&"Ready".to_owned()), "it came to its end, and only then the spec counts");
     assert_eq!((scene.state(), scene.reason()), (NotReady, Some("IllegalArgumentException")));
+}
+
+#[test]
+fn an_edit_that_names_no_template_does_not_stop_a_run_either() {
+    for (template, reason) in [
+        (Template::Missing("t".into()), "NoSuchResourceException"),
+        (Template::NotMarked("t".into()), "InvalidResourceException"),
+    ] {
+        let mut scene = Scene::rebalancing();
+        scene.edit(|spec| spec.template = Some(TemplateRef { name: Some("t".into()), ..Default::default() }));
+        scene.seen.template = template;
+        let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+        scene.run(&running);
+        assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec![reason]));
+        assert_eq!(scene.called(), ["follow", "look"]);
+        // Once it can be carried out it is what the user wants.
+        let mut mended = scene.clone();
+        mended.seen.template = Template::Found(Box::default());
+        mended.run(&running);
+        assert_eq!(mended.called().last(), Some(&"stop"));
+        scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+        assert_eq!((scene.state(), scene.warnings()), (Ready, vec![reason]), "it came to its end, and then waits");
+    }
 }
 
 #[test]
@@ -238,7 +332,8 @@ fn a_pause_does_not_cost_a_place_in_the_queue() {
 }
 
 /// Trouble that passes, whatever it is about.
-const PASSING: [Sort; 5] = [Sort::Unreachable, Sort::Denied, Sort::TasksExhausted, Sort::Busy, Sort::NotEnoughData];
+const PASSING: [Sort; 6] =
+    [Sort::Unreachable, Sort::Denied, Sort::TasksExhausted, Sort::Busy, Sort::NotYet, Sort::NotEnoughData];
 
 #[test]
 fn an_engine_that_cannot_be_reached_is_asked_again() {
@@ -263,6 +358,30 @@ fn pauses_grow_with_the_trouble_but_not_for_ever() {
         scene.seen.now += jiff::SignedDuration::from_secs(40);
     }
     assert_eq!(pauses, [5, 20, 40, 60, 60]);
+}
+
+#[test]
+fn a_run_is_asked_about_as_often_as_ever_however_long_nobody_answers() {
+    let tasks = || Engineer::with(&[execution(TaskStatus::InExecution)]);
+    let ours = || tasks().running(executing(2, "x"));
+    for command in [None, Some("stop")] {
+        for engineer in [
+            Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..Engineer::with(&[]) },
+            Engineer { executor: Some(trouble(Sort::Unreachable, "down")), ..tasks() },
+            Engineer { stop: Some(trouble(Sort::Unreachable, "down")), ..ours() },
+        ] {
+            let mut scene = Scene::rebalancing();
+            if let Some(command) = command {
+                scene.ask(command);
+            }
+            for _ in 0..3 {
+                let next = scene.run(&engineer).next;
+                assert!(matches!(next, Next::After(pause) if pause.as_secs() <= 5), "{command:?} {next:?}");
+                scene.seen.now += jiff::SignedDuration::from_secs(300);
+            }
+            assert_eq!(scene.state(), Rebalancing);
+        }
+    }
 }
 
 #[test]
@@ -333,9 +452,46 @@ fn a_lost_proposal_is_asked_for_again() {
     assert_eq!((scene.state(), scene.called()), (ProposalReady, vec!["follow", "propose"]));
     // The brokers to empty are gone by now: no hang, but a reason.
     let mut scene = Scene::pending();
-    let gone = trouble(Sort::Refused, "Some or all of the brokers in spec.brokers do not exist");
+    let gone = trouble(Sort::NoSuchBroker, "Some or all of the brokers in spec.brokers do not exist");
     scene.run(&Engineer { propose: Some(gone), ..Engineer::with(&[]) });
-    assert_eq!((scene.state(), scene.has_finalizer()), (NotReady, false));
+    assert_eq!((scene.state(), scene.has_finalizer(), scene.reason()), (NotReady, false, Some("NoSuchBroker")));
+}
+
+/// The engine has forgotten the task, and the brokers that were to be emptied are gone: whatever is asked meanwhile, it ends.
+#[test]
+fn what_is_lost_with_its_brokers_comes_to_an_end_and_hangs_nowhere() {
+    let gone = || trouble(Sort::NoSuchBroker, "Some or all of the brokers in spec.brokers do not exist");
+    for make in [Scene::pending, Scene::rebalancing] {
+        for (command, has_session) in [(None, true), (None, false), (Some("refresh"), true), (Some("refresh"), false)] {
+            let mut scene = make();
+            let executes = scene.state() == Rebalancing;
+            if !has_session {
+                scene.seen.resource.status.as_mut().unwrap().session_id = None;
+            }
+            if let Some(command) = command {
+                scene.ask(command);
+            }
+            let last = scene.run(&Engineer { propose: Some(gone()), ..Engineer::with(&[]) });
+            let outcome = (scene.state(), scene.asked(), scene.has_finalizer(), last.next);
+            assert_eq!(outcome, (NotReady, None, false, Next::Rest), "{executes} {command:?} {has_session}");
+            // What moved data, and was not asked to begin anew, is not asked for again.
+            let reason = match executes && command.is_none() {
+                true => "ExecutionOutcomeUnknown",
+                false => "NoSuchBroker",
+            };
+            assert_eq!(scene.reason(), Some(reason), "{executes} {command:?} {has_session}");
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_speaks_no_tls_is_explained() {
+    let source: Box<dyn std::error::Error + Send + Sync> = "received corrupt message of type InvalidContentType".into();
+    let mut heard = Heard::default();
+    let answer = evenkeel_rest::client::Answer::Unreachable(evenkeel_rest::client::Error::Connect { source });
+    heard.looked(evenkeel_rest::client::Reply { task: None, answer });
+    let trouble = heard.executor.unwrap().unwrap_err();
+    assert!(trouble.sort == Sort::Unreachable && trouble.text.contains("webserver.ssl.enable"), "{}", trouble.text);
 }
 
 #[test]
@@ -347,6 +503,53 @@ fn a_foreign_config_map_is_refused_and_not_overwritten() {
     assert!(scene.warning(Reason::InvalidResourceException).unwrap().contains("ConfigMap my-rebalance"));
     assert_eq!(scene.status().progress, None);
     assert!(!scene.status().optimization_result.as_ref().unwrap().contains_key("afterBeforeLoadConfigMap"));
+}
+
+#[test]
+fn a_config_map_that_cannot_be_written_holds_up_nothing() {
+    let quota = "configmaps \"my-rebalance\" is forbidden: exceeded quota";
+    let refuse =
+        |scene: &mut Scene| scene.seen.config_map = std::mem::take(&mut scene.seen.config_map).refused(quota.into());
+    let mut scene = Scene::new();
+    refuse(&mut scene);
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    let why = scene.warning(Reason::KubernetesClientException).unwrap();
+    assert!(why.contains("ConfigMap my-rebalance") && why.contains("exceeded quota"), "{why}");
+    assert_eq!((scene.state(), &scene.status().progress), (ProposalReady, &None));
+    assert_eq!(scene.run(&Engineer::default()).status, None, "said once");
+    for (command, end) in [("stop", Stopped), ("refresh", ProposalReady)] {
+        let mut scene = Scene::rebalancing();
+        refuse(&mut scene);
+        scene.ask(command);
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert_eq!((scene.called().last(), scene.warnings()), (Some(&"stop"), vec!["KubernetesClientException"]));
+        let over = Engineer::with(&[execution(TaskStatus::CompletedWithError)]);
+        scene.run(&Engineer { propose: Some(Engineer::ready(5)), ..over });
+        assert_eq!((scene.state(), scene.has_finalizer()), (end, false), "{command}");
+    }
+    let mut scene = Scene::rebalancing();
+    refuse(&mut scene);
+    scene.delete();
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.has_finalizer()), (Ready, false));
+}
+
+#[test]
+fn a_config_map_is_said_to_be_refused_until_it_is_written() {
+    let mut scene = Scene::rebalancing();
+    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+    scene.run(&running);
+    let before = scene.seen.config_map.clone();
+    scene.seen.config_map = before.clone().refused("it is immutable".into());
+    scene.run(&running);
+    assert_eq!(scene.warnings(), ["KubernetesClientException"]);
+    assert!(scene.status().progress.is_some(), "it is still there");
+    // The next look finds it as it was, and nothing new to write.
+    scene.seen.config_map = before;
+    let last = scene.run(&running);
+    assert_eq!((last.config_map, last.status), (None, None), "whether it can be written nobody knows yet");
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.warnings().len()), (Ready, 0), "it was written");
 }
 
 #[test]
@@ -384,7 +587,9 @@ fn an_executor_that_is_busy_is_waited_for() {
     );
     // It looked idle, but was not: external reassignments.
     scene.run(&Engineer { submit: Some(trouble(Sort::Busy, "ongoing")), ..Engineer::with(&[]) });
-    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (ProposalReady, Some("approve"), false));
+    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (ProposalReady, Some("approve"), true));
+    scene.run(&Engineer::with(&[]).running(executing(77, "self healing")));
+    assert_eq!((scene.asked(), scene.has_finalizer()), (Some("approve"), false), "it is not busy with ours");
     scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
     assert_eq!((scene.state(), scene.asked()), (Rebalancing, None));
 }
@@ -418,7 +623,7 @@ fn the_answers_of_the_client_are_understood() {
     use evenkeel_rest::body::{Message, OptimizationResult, State};
     use evenkeel_rest::client::{Answer, Error, Reply};
 
-    use super::super::{Heard, Plan};
+    use super::super::Plan;
 
     fn heard(answer: Answer<OptimizationResult>) -> Result<Plan, Trouble> {
         let mut heard = Heard::default();
@@ -431,7 +636,7 @@ fn the_answers_of_the_client_are_understood() {
     let sort = |answer| heard(answer).unwrap_err().sort;
     assert_eq!(sort(Answer::NotEnoughData("x".into())), Sort::NotEnoughData);
     assert_eq!(sort(Answer::Busy("x".into())), Sort::Busy);
-    assert_eq!(sort(Answer::MissingBroker("x".into())), Sort::Refused);
+    assert_eq!(sort(Answer::MissingBroker("x".into())), Sort::NoSuchBroker);
     assert_eq!(sort(Answer::TasksExhausted("x".into())), Sort::TasksExhausted);
     assert_eq!(sort(Answer::ProposalOutdated("x".into())), Sort::Outdated);
     assert_eq!(sort(Answer::Unauthorised { status: 401 }), Sort::Denied);
@@ -486,7 +691,7 @@ fn the_end_of_a_pause_is_told() {
 #[test]
 fn a_certificate_of_another_authority_is_explained() {
     let source: Box<dyn std::error::Error + Send + Sync> = "invalid peer certificate: UnknownIssuer".into();
-    let mut heard = super::super::Heard::default();
+    let mut heard = Heard::default();
     let answer = evenkeel_rest::client::Answer::Unreachable(evenkeel_rest::client::Error::Connect { source });
     heard.looked(evenkeel_rest::client::Reply { task: None, answer });
     let trouble = heard.executor.unwrap().unwrap_err();

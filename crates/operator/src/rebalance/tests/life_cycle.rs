@@ -1,5 +1,7 @@
 //! From the proposal to the end, command by command and answer by answer.
 
+use std::time::Duration;
+
 use evenkeel_api::Reason;
 use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
 use evenkeel_api::rebalance::{BrokerVolumes, RebalanceMode};
@@ -7,6 +9,7 @@ use evenkeel_rest::Request;
 use evenkeel_rest::body::Summary;
 use evenkeel_rest::body::state::{ExecutorState, Leadership, Phase, Stopping};
 use evenkeel_rest::parameter::TaskStatus;
+use jiff::SignedDuration;
 
 use super::super::{Call, Next, Plan, Sort, tag};
 use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, task, trouble};
@@ -86,14 +89,37 @@ fn disks_that_were_planned_slowly_come_without_the_load_before() {
 
 #[test]
 fn not_enough_data_is_waited_out() {
-    let mut scene = Scene::new();
-    scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
-    assert_eq!((scene.state(), scene.session()), (PendingProposal, None));
-    assert_eq!(scene.status().optimization_result, None);
-    let why = scene.warning(Reason::NotEnoughData).unwrap();
-    assert!(why.contains("0 of 1 windows") && why.contains("90 seconds"), "{why}");
-    scene.run(&Engineer::proposes(Engineer::ready(1)));
-    assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+    for mut scene in all_modes() {
+        scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
+        assert_eq!((scene.state(), scene.session()), (PendingProposal, None));
+        assert_eq!(scene.status().optimization_result, None);
+        let why = scene.warning(Reason::NotEnoughData).unwrap();
+        assert!(why.contains("0 of 1 windows") && why.contains("90 seconds"), "{why}");
+        scene.run(&Engineer::proposes(Engineer::ready(1)));
+        assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
+    }
+}
+
+#[test]
+fn every_mode_can_be_refused_stopped_and_carried_out() {
+    for scene in all_modes() {
+        let mode = scene.seen.resource.spec.mode;
+        let mut refused = scene.clone();
+        refused.run(&Engineer::proposes(trouble(Sort::Refused, "no")));
+        assert_eq!((refused.state(), refused.has_finalizer()), (NotReady, false), "{mode}");
+        let mut stopped = scene.clone();
+        stopped.run(&Engineer::proposes(Engineer::computing(1)));
+        stopped.ask("stop");
+        stopped.run(&Engineer::default());
+        assert_eq!((stopped.state(), &stopped.status().optimization_result), (Stopped, &None), "{mode}");
+        let mut done = scene;
+        done.run(&Engineer::proposes(Engineer::ready(1)));
+        done.ask("approve");
+        done.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+        assert_eq!(done.state(), Rebalancing, "{mode}");
+        done.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+        assert_eq!((done.state(), done.has_finalizer()), (Ready, false), "{mode}");
+    }
 }
 
 #[test]
@@ -197,6 +223,9 @@ fn an_outdated_proposal_comes_back_as_a_new_one_that_says_why() {
         ..Engineer::with(&[])
     };
     let last = scene.run(&engineer);
+    assert_eq!((scene.state(), scene.asked(), scene.called()), (PendingProposal, None, vec!["look", "submit"]));
+    assert_eq!(last.next, Next::After(Duration::from_secs(2)), "not before all brokers have heard of what has changed");
+    let last = scene.run(&engineer);
     assert_eq!((scene.state(), scene.asked(), last.next), (ProposalReady, None, Next::Rest));
     assert!(scene.warning(Reason::ProposalOutdated).unwrap().contains("broker 3 is gone"));
     assert_eq!(scene.session(), Some(id(3).to_string().as_str()));
@@ -212,13 +241,15 @@ fn an_outdated_proposal_comes_back_as_a_new_one_that_says_why() {
 fn an_engine_that_finds_everything_outdated_is_not_driven_round_and_round() {
     let mut scene = Scene::new();
     scene.annotate("strimzi.io/rebalance-auto-approval", "true");
-    let last = scene.run(&Engineer {
+    let engineer = Engineer {
         propose: Some(Engineer::ready(1)),
         submit: Some(trouble(Sort::Outdated, "again")),
         ..Engineer::with(&[task(1, TaskStatus::Completed, &tag::of_resource(UID))])
-    });
-    assert!(matches!(last.next, Next::After(_)));
-    assert_eq!(scene.state(), PendingProposal);
+    };
+    for pause in [2, 15, 15] {
+        let last = scene.run(&engineer);
+        assert_eq!((scene.state(), last.next), (PendingProposal, Next::After(Duration::from_secs(pause))));
+    }
 }
 
 #[test]
@@ -319,6 +350,33 @@ fn a_run_is_followed_to_its_end_with_progress() {
     assert!(scene.status().optimization_result.is_some() && last.next == Next::Rest);
 }
 
+/// Nobody calls out its end, and brokers that it empties wait for it.
+#[test]
+fn a_run_is_looked_at_more_closely_while_it_is_young_and_when_little_is_left() {
+    let pause = |seconds: i64, moved: u64| {
+        let mut scene = Scene::rebalancing();
+        scene.seen.now += SignedDuration::from_secs(seconds);
+        let mut executor = executing(2, "x");
+        if let Phase::InterBroker(moves) = &mut executor.phase {
+            moves.finished_data_movement = moved;
+        }
+        let engineer = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executor);
+        let next = scene.run(&engineer).next;
+        let Next::After(pause) = next else { panic!("{next:?}") };
+        pause.as_millis()
+    };
+    assert_eq!(pause(2, 0), 500, "young");
+    assert!((1_000..2_000).contains(&pause(15, 0)), "no longer quite so young");
+    assert_eq!((pause(60, 0), pause(60, 500)), (3_000, 3_000), "in the middle of it");
+    assert!((500..1_000).contains(&pause(60, 980)), "little is left");
+    assert_eq!(pause(60, 1_000), 500, "it may be over any moment");
+    assert_eq!(pause(7_200, 1_000), 3_000, "after hours nobody minds");
+    let mut scene = Scene::rebalancing();
+    scene.seen.now += SignedDuration::from_secs(60);
+    let next = scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)])).next;
+    assert_eq!(next, Next::After(Duration::from_millis(500)), "the executor has done its part");
+}
+
 #[test]
 fn a_result_that_is_missing_is_filled_in_from_the_task() {
     let mut scene = Scene::rebalancing();
@@ -363,10 +421,59 @@ fn a_run_that_fails_says_why_and_keeps_what_is_known() {
     assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
     assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), None);
     assert!(scene.data("executorState").is_some() && !scene.has_finalizer());
+}
 
-    let mut scene = Scene::rebalancing();
-    scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
-    assert!(scene.message().contains("nothing was moved"), "{}", scene.message());
+#[test]
+fn a_run_that_is_refused_later_says_why_and_moved_nothing() {
+    let refused = |answer| {
+        let mut scene = Scene::rebalancing();
+        scene.run(&Engineer::refuses(answer));
+        scene
+    };
+    let mut scene = refused(trouble(Sort::Refused, "[RackAwareGoal] Insufficient number of racks."));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert!(scene.message().starts_with("Nothing was moved: [RackAwareGoal]"), "{}", scene.message());
+    // The very same request, with the task that it made.
+    let Some(Call::Explain { request, task }) = scene.calls.pop() else { panic!("{:?}", scene.calls) };
+    assert_eq!((task, scene.called()), (id(2), vec!["follow", "follow", "look"]));
+    let mut submitted = Scene::proposal_ready();
+    submitted.ask("approve");
+    submitted.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    assert_eq!(submitted.calls.pop(), Some(Call::Submit(request)));
+    // Whoever no longer says why is not asked for ever, nor is one that means something else.
+    let other = format!("Unexpected header {} (value: User-Task-ID) in the request", id(2));
+    for mute in [Engineer::computing(2), trouble(Sort::Garbled, "<html>"), trouble(Sort::Refused, &other)] {
+        let scene = refused(mute);
+        assert_eq!(
+            (scene.state(), scene.message().contains("no longer says why")),
+            (NotReady, true),
+            "{}",
+            scene.message()
+        );
+    }
+    for sort in [Sort::Unreachable, Sort::Denied] {
+        let scene = refused(trouble(sort, "why"));
+        assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["CruiseControlRestException"]), "{sort:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_found_outdated_later_comes_back_as_a_new_proposal_too() {
+    for sort in [Sort::Outdated, Sort::Busy, Sort::NotYet, Sort::NotEnoughData, Sort::TasksExhausted] {
+        let mut scene = Scene::rebalancing();
+        let last = scene.run(&Engineer::refuses(trouble(sort, "broker 3 is gone")));
+        assert_eq!((scene.state(), scene.session(), scene.has_finalizer()), (PendingProposal, None, true), "{sort:?}");
+        assert!(matches!(last.next, Next::After(_)), "not driven round and round");
+        assert!(scene.warning(Reason::ProposalOutdated).unwrap().contains("broker 3 is gone"));
+        scene.run(&Engineer::proposes(Engineer::ready(3)));
+        assert_eq!((scene.state(), scene.warnings()), (ProposalReady, vec!["ProposalOutdated"]), "{sort:?}");
+        assert_eq!(scene.run(&Engineer::default()).next, Next::Rest, "it waits for a new approval");
+        // Nothing new is begun for what is to go.
+        let mut scene = Scene::rebalancing();
+        scene.delete();
+        scene.run(&Engineer::refuses(trouble(sort, "broker 3 is gone")));
+        assert_eq!((scene.state(), scene.has_finalizer()), (NotReady, false), "{sort:?}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod environment;
 mod explore;
 mod life_cycle;
 mod pair;
+mod picture;
 mod requests;
 pub(super) mod scene;
 mod table;

@@ -23,6 +23,8 @@ fn refused(change: impl FnOnce(&mut KafkaRebalanceSpec)) -> String {
     request::proposal(&with(change).seen).map(Request::from).expect_err("refused")
 }
 
+/// Asked of our engine: both loads, and as many proposals as are shown.
+const TOLD: &str = "max_proposals=20&verbose=true";
 const TAG: &str = "reason=evenkeel-0b7e4b4a5f394a0e";
 
 fn volumes(broker_id: i32, volume_ids: &[i32]) -> BrokerVolumes {
@@ -31,18 +33,24 @@ fn volumes(broker_id: i32, volume_ids: &[i32]) -> BrokerVolumes {
 
 #[test]
 fn each_mode_has_its_endpoint() {
-    assert_eq!(query(&Scene::new()), format!("rebalance?verbose=true&{TAG}"));
+    assert_eq!(query(&Scene::new()), format!("rebalance?{TOLD}&{TAG}"));
     let brokers = |mode| with(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![4, 3])));
     let added = query(&brokers(RebalanceMode::AddBrokers));
     assert!(added.starts_with("add_broker?") && added.contains("brokerid=3%2C4") && added.contains("verbose=true"));
     assert!(query(&brokers(RebalanceMode::RemoveBrokers)).starts_with("remove_broker?"));
-    let disks = with(|spec| {
+    let mut disks = with(|spec| {
         spec.mode = RebalanceMode::RemoveDisks;
         spec.move_replicas_off_volumes = Some(vec![volumes(0, &[1, 2])]);
         spec.goals = Some(vec!["ignored".into()]);
     });
     let dirs = "0-%2Fvar%2Flib%2Fkafka%2Fdata-1%2Fkafka-log0%2C0-%2Fvar%2Flib%2Fkafka%2Fdata-2%2Fkafka-log0";
+    assert_eq!(query(&disks), format!("remove_disks?{TOLD}&{TAG}&brokerid_and_logdirs={dirs}"));
+    // Cruise Control refuses what it does not know: there it has no `verbose`, and nowhere a limit of proposals.
+    disks.kafka().engine.as_mut().unwrap().is_ours = false;
     assert_eq!(query(&disks), format!("remove_disks?{TAG}&brokerid_and_logdirs={dirs}"));
+    disks.seen.resource.spec.mode = RebalanceMode::Full;
+    disks.seen.resource.spec.goals = None;
+    assert_eq!(query(&disks), format!("rebalance?verbose=true&{TAG}"));
 }
 
 #[test]
@@ -75,7 +83,7 @@ fn every_option_is_passed_on_and_zero_means_the_default() {
         spec.concurrent_leader_movements = Some(0);
         spec.replication_throttle = Some(0);
     }));
-    assert_eq!(none, format!("rebalance?verbose=true&{TAG}"));
+    assert_eq!(none, format!("rebalance?{TOLD}&{TAG}"));
     assert!(query(&with(|spec| spec.rebalance_disk = Some(true))).contains("rebalance_disk=true"));
 }
 
@@ -127,7 +135,7 @@ fn fields_of_other_modes_are_ignored() {
         spec.brokers = Some(vec![1]);
         spec.move_replicas_off_volumes = Some(vec![volumes(0, &[1])]);
     });
-    assert_eq!(query(&scene), format!("rebalance?verbose=true&{TAG}"));
+    assert_eq!(query(&scene), format!("rebalance?{TOLD}&{TAG}"));
 }
 
 /// Strimzi's own definitions admit it.

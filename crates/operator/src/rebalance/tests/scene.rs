@@ -140,6 +140,11 @@ impl Engineer {
         Self { tasks: Some(Ok(tasks.to_vec())), executor: Some(Ok(ExecutorState::default())), ..Self::default() }
     }
 
+    /// Took the execution on, and then refused it: why.
+    pub(super) fn refuses(why: Said<Plan>) -> Self {
+        Self { explain: Some(why), ..Self::with(&[execution(TaskStatus::CompletedWithError)]) }
+    }
+
     pub(super) fn running(self, executor: ExecutorState) -> Self {
         Self { executor: Some(Ok(executor)), ..self }
     }
@@ -189,6 +194,7 @@ impl Scene {
             kafka: FoundKafka::There(Cluster { name: "my-cluster".into(), ready: true, engine: Some(engine) }),
             template: Template::None,
             config_map: FoundConfigMap::Absent,
+            recorded_cluster: None,
             others: Vec::new(),
             heard: Heard::default(),
             now: Timestamp::from_second(NOW).unwrap(),
@@ -230,7 +236,7 @@ impl Scene {
         let mut scene = Self::rebalancing();
         match state {
             RebalanceState::Ready => drop(scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]))),
-            RebalanceState::NotReady => drop(scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]))),
+            RebalanceState::NotReady => drop(scene.run(&Engineer::refuses(trouble(Sort::Refused, "no racks")))),
             RebalanceState::Stopped => {
                 scene.ask("stop");
                 scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));

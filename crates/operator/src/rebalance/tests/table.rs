@@ -4,6 +4,8 @@
 //! [`super::explore`] follows long ways through a world in which the engine is consistent. Here nothing need be: an
 //! engine may say anything at any time, and what must never happen does not happen even so.
 
+use std::collections::BTreeSet;
+
 use evenkeel_api::annotations::{self, AUTO_REBALANCING_FINALIZER};
 use evenkeel_api::rebalance::RebalanceState::{
     self, NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped,
@@ -13,15 +15,17 @@ use evenkeel_rest::body::state::{ExecutorState, Phase, Stopping};
 use evenkeel_rest::parameter::TaskStatus;
 
 use super::super::{Call, FoundKafka, Heard, Next, Plan, Said, Sort, Template, decide, tag};
+use super::picture::{self, Step};
 use super::scene::{Engineer, Scene, UID, executing, execution, id, plan, steps, task, trouble};
 
-const SORTS: [Sort; 9] = [
+const SORTS: [Sort; 10] = [
     Sort::NotEnoughData,
     Sort::Busy,
     Sort::TasksExhausted,
     Sort::NotYet,
     Sort::Outdated,
     Sort::Refused,
+    Sort::NoSuchBroker,
     Sort::Denied,
     Sort::Unreachable,
     Sort::Garbled,
@@ -34,6 +38,8 @@ enum Circumstance {
     Deleting,
     Paused,
     Edited,
+    /// Edited into something that cannot be carried out.
+    Impossible,
     Auto,
     Generated,
     /// There is no Kafka to ask.
@@ -48,12 +54,15 @@ enum Circumstance {
     Original,
 }
 
-use Circumstance::{Auto, BadLimit, Deleting, Edited, Generated, Limited, Missing, NoTemplate, Original, Paused};
+use Circumstance::{
+    Auto, BadLimit, Deleting, Edited, Generated, Impossible, Limited, Missing, NoTemplate, Original, Paused,
+};
 
-const CIRCUMSTANCES: [Circumstance; 11] = [
+const CIRCUMSTANCES: [Circumstance; 12] = [
     Deleting,
     Paused,
     Edited,
+    Impossible,
     Auto,
     Generated,
     Missing,
@@ -70,6 +79,7 @@ impl Circumstance {
             Deleting => scene.delete(),
             Paused => scene.annotate(annotations::PAUSE_RECONCILIATION, "true"),
             Edited => scene.edit(|spec| spec.skip_hard_goal_check = Some(true)),
+            Impossible => scene.edit(|spec| spec.excluded_topics = Some("(".into())),
             Auto => scene.annotate(annotations::REBALANCE_AUTO_APPROVAL, "true"),
             Generated => scene.set_finalizer(AUTO_REBALANCING_FINALIZER, true),
             Missing => scene.seen.kafka = FoundKafka::Missing { name: "my-cluster".into() },
@@ -219,8 +229,8 @@ impl Case {
         self.before.state()
     }
 
-    /// Follows every way. How many there were.
-    fn play(&self) -> usize {
+    /// Follows every way, and adds the steps on it to `steps_seen`. How many ways there were.
+    fn play(&self, steps_seen: &mut BTreeSet<Step>) -> usize {
         let start = Way { scene: self.before.clone(), heard: Heard::default(), submissions: 0, again: 0 };
         let (mut ways, mut ends) = (vec![start], 0);
         while let Some(mut way) = ways.pop() {
@@ -228,9 +238,11 @@ impl Case {
             way.scene.seen.heard = way.heard.clone();
             let decision = decide(&way.scene.seen);
             way.scene.seen.heard = Heard::default();
+            let before = way.scene.state();
             for step in steps(&decision) {
                 step(&mut way.scene.seen);
             }
+            steps_seen.extend(picture::step(before, way.scene.state()));
             match &decision.next {
                 Next::Call(call) => {
                     self.check_call(&way, call);
@@ -263,7 +275,7 @@ impl Case {
                 assert!(approved || beforehand, "nobody approved it: {}", context());
                 assert!(way.scene.has_finalizer(), "not on record before it is sent: {}", context());
                 assert_eq!(way.submissions, 0, "sent twice: {}", context());
-                assert!(!self.has(Deleting), "after the deletion: {}", context());
+                assert!(!self.has(Deleting) && !self.has(Impossible), "{}", context());
                 assert!(
                     !self.has(NoTemplate) && !self.has(Circumstance::NotReady),
                     "it could not begin: {}",
@@ -280,8 +292,10 @@ impl Case {
             Call::Stop => {
                 let ours = |it: &ExecutorState| tag::runs(it, UID, Some(id(2)));
                 assert!(matches!(&way.heard.executor, Some(Ok(it)) if ours(it)), "not ours: {}", context());
+                // What is edited into something impossible goes on as it was approved.
+                let edited = self.has(Edited) && !self.has(NoTemplate);
                 assert!(
-                    self.command == Some("stop") || self.command == Some("refresh") || self.has(Edited),
+                    self.command == Some("stop") || self.command == Some("refresh") || edited,
                     "unasked: {}",
                     context()
                 );
@@ -323,7 +337,8 @@ impl Case {
 
         // What rests begins anew only if it is asked to or edited.
         if matches!(was, Ready | Stopped | NotReady) {
-            let may = !self.has(Deleting) && (self.command == Some("refresh") || self.has(Edited));
+            let edited = self.has(Edited) || self.has(Impossible);
+            let may = !self.has(Deleting) && (self.command == Some("refresh") || edited);
             assert!(may || (is == was && way.scene.calls.is_empty()), "restarted: {}", context());
         }
 
@@ -334,9 +349,10 @@ impl Case {
             assert!(way.submissions == 1 || found, "{}", context());
             assert_ne!(way.scene.asked(), Some("approve"), "an approval is used up: {}", context());
         }
-        // What moves is given up for a new proposal only if somebody asked for one.
+        // What moves is given up for a new proposal only if somebody asked for one, or if nothing was moved after all.
         if was == Rebalancing && matches!(is, PendingProposal | ProposalReady) {
-            assert!(self.command == Some("refresh") || self.has(Edited), "{}", context());
+            let refused = way.scene.called().contains(&"explain");
+            assert!(self.command == Some("refresh") || self.has(Edited) || refused, "{}", context());
         }
         // What is under way is looked at again by itself.
         if matches!(is, PendingProposal | Rebalancing) {
@@ -349,9 +365,9 @@ impl Case {
     }
 }
 
-/// Every command in every circumstance and every answer, for scenes whose names begin so.
-fn check_all(which: &[&str]) {
-    let mut ends = 0;
+/// Every command in every circumstance and every answer, for scenes whose names begin so, which are those of these states.
+fn check_all(which: &[&str], states: &[RebalanceState]) {
+    let (mut ends, mut steps) = (0, BTreeSet::new());
     for (name, scene) in scenes().into_iter().filter(|(name, _)| which.iter().any(|which| name.starts_with(which))) {
         for with in sets() {
             for command in COMMANDS {
@@ -364,31 +380,32 @@ fn check_all(which: &[&str]) {
                     circumstance.apply(&mut before);
                 }
                 let name = format!("{name}, {command:?}, {with:?}");
-                ends += Case { name, with: with.clone(), command, before }.play();
+                ends += Case { name, with: with.clone(), command, before }.play(&mut steps);
             }
         }
     }
     assert!(ends > 1_000, "{ends}");
+    picture::shows(&steps, states);
 }
 
 #[test]
 fn whatever_is_said_to_what_is_new_or_pending() {
-    check_all(&["new", "pending"]);
+    check_all(&["new", "pending"], &[RebalanceState::New, PendingProposal]);
 }
 
 #[test]
 fn whatever_is_said_to_a_proposal() {
-    check_all(&["proposal", "perhaps"]);
+    check_all(&["proposal", "perhaps"], &[ProposalReady]);
 }
 
 #[test]
 fn whatever_is_said_to_a_run() {
-    check_all(&["rebalancing"]);
+    check_all(&["rebalancing"], &[Rebalancing]);
 }
 
 #[test]
 fn whatever_is_said_to_what_rests() {
-    check_all(&["ready", "stopped", "failed"]);
+    check_all(&["ready", "stopped", "failed"], &[Ready, Stopped, NotReady]);
 }
 
 /// Two waiting ones of which the first cannot go on: it holds up nobody.

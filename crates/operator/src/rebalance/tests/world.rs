@@ -59,7 +59,16 @@ pub(super) struct ModelEngine {
     pub executor: Executor,
     /// Which proposal can still be carried out exactly.
     pub known_proposal: Option<u32>,
+    /// A submission that nobody answered: it lies in its mail, and is read after the next question is answered.
+    pub unread: Option<Submission>,
     pub count: u32,
+}
+
+/// What matters of a request to carry something out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Submission {
+    reason: String,
+    proposal_id: Option<String>,
 }
 
 /// How a reconciliation ended.
@@ -93,7 +102,8 @@ impl World {
             scene.annotate("strimzi.io/rebalance-auto-approval", "true");
         }
         scene.kafka().engine.as_mut().unwrap().is_ours = kind == Kind::Ours;
-        let engine = ModelEngine { kind, jobs: Vec::new(), executor: Executor::Idle, known_proposal: None, count: 0 };
+        let (jobs, executor) = (Vec::new(), Executor::Idle);
+        let engine = ModelEngine { kind, jobs, executor, known_proposal: None, unread: None, count: 0 };
         Self { scene, engine, auto, words, faults, approvals: 0, accepted: 0, gone: false }
     }
 
@@ -112,7 +122,7 @@ impl World {
         let known = engine.known_proposal.filter(|n| session == Some(*n));
         let forgotten = engine.jobs.len() - jobs.len() > 0;
         let counted = (engine.count.min(3), self.words, self.faults, self.approvals.saturating_sub(self.accepted));
-        let rest = (engine.executor, known, forgotten, counted, edited, self.gone);
+        let rest = (engine.executor, &engine.unread, known, forgotten, counted, edited, self.gone);
         let text = serde_json::to_string(&resource).unwrap();
         let mut text = format!("{text}{:?}{:?}{jobs:?}{rest:?}", self.scene.seen.kafka, self.scene.seen.config_map);
         let mut numbers: Vec<u32> = jobs.iter().map(|job| job.n).chain(session).chain(known).collect();
@@ -194,6 +204,46 @@ impl World {
 
     /// Every answer that this call may get: the world after it, what was heard, and whether it was trouble.
     fn answers(&self, call: &Call, heard: &Heard) -> Vec<(World, Heard, bool)> {
+        let mut all = self.prompt_answers(call, heard);
+        if let Some(unread) = &self.engine.unread {
+            for (world, _, _) in &mut all {
+                world.engine.unread = None;
+                world.arrives(unread);
+            }
+        }
+        // It is not lost, nor is it read before something else is.
+        if let Call::Submit(planning) = call
+            && self.faults > 0
+            && self.engine.unread.is_none()
+        {
+            let mut late = self.clone();
+            late.faults -= 1;
+            late.engine.unread = Some(Submission::of(&Request::from(planning.clone())));
+            let mut heard = heard.clone();
+            Answer::lost(call).hear(call, &mut heard);
+            all.push((late, heard, true));
+        }
+        all
+    }
+
+    /// A submission is read late: it is taken on, if nothing has changed since that stands against it.
+    fn arrives(&mut self, submission: &Submission) {
+        if self.engine.refusal(submission).is_none() {
+            let n = self.accept(submission, Status::InExecution);
+            self.engine.executor = Executor::Runs { n, stopping: false };
+        }
+    }
+
+    /// Takes a submission on.
+    fn accept(&mut self, submission: &Submission, status: Status) -> u32 {
+        self.accepted += 1;
+        assert!(self.accepted <= self.approvals, "a second submission for one approval");
+        // Carried out, it is no longer what it was.
+        self.engine.known_proposal = None;
+        self.engine.begin(submission.reason.clone(), true, status)
+    }
+
+    fn prompt_answers(&self, call: &Call, heard: &Heard) -> Vec<(World, Heard, bool)> {
         let mut all: Vec<(World, Heard, bool)> = Vec::new();
         for (world, said) in self.normal_answers(call) {
             if world.faults > 0 {
@@ -223,7 +273,15 @@ impl World {
         match call {
             Call::Propose(_) => self.propose(),
             Call::Submit(planning) => self.submit(&Request::from(planning.clone())),
-            Call::Explain { .. } => same(Answer::Plan(trouble(Sort::Refused, "no racks"))),
+            Call::Explain { request, .. } => {
+                let executes = Request::from(request.clone()).executes();
+                let mut all = same(Answer::Plan(trouble(Sort::Refused, "no racks")));
+                // Each of these brings a new proposal, so with automatic approval they would go on for ever.
+                if executes && self.engine.count < 3 {
+                    all.extend(same(Answer::Plan(trouble(Sort::Outdated, "broker 3 is gone"))));
+                }
+                all
+            }
             Call::ListTasks => same(Answer::Tasks(Ok(tasks()))),
             Call::Follow { task, .. } => {
                 same(Answer::Tasks(Ok(tasks().into_iter().filter(|it| it.user_task_id == task.to_string()).collect())))
@@ -266,30 +324,17 @@ impl World {
         assert!(!self.deleting(), "an execution was submitted after the deletion");
         assert!(request.executes());
         assert!(self.auto || self.scene.asked() == Some("approve"), "submitted without an approval in force");
-        let run = request.run().expect("a run");
+        let submission = Submission::of(request);
         let refused = |sort| (self.clone(), Answer::Plan(trouble(sort, "no")));
-        if self.engine.executor != Executor::Idle
-            || self.engine.jobs.iter().any(|job| job.executes && job.status == Status::Active)
-        {
-            return vec![refused(Sort::Busy)];
-        }
-        if self.engine.kind == Kind::Ours {
-            let known = self.engine.known_proposal.map(|n| format!("plan-{n}"));
-            assert!(run.proposal_id.is_some(), "our engine names its proposals");
-            if run.proposal_id != known {
-                return vec![refused(Sort::Outdated)];
-            }
+        if let Some(sort) = self.engine.refusal(&submission) {
+            return vec![refused(sort)];
         }
         let accept = |status: Status| {
             let mut world = self.clone();
-            world.accepted += 1;
-            assert!(world.accepted <= world.approvals, "a second submission for one approval");
-            let n = world.engine.begin(run.reason.clone().unwrap_or_default(), true, status);
+            let n = world.accept(&submission, status);
             if status == Status::InExecution {
                 world.engine.executor = Executor::Runs { n, stopping: false };
             }
-            // Carried out, it is no longer what it was.
-            world.engine.known_proposal = None;
             (world, n)
         };
         let (runs, n) = accept(Status::InExecution);
@@ -314,7 +359,29 @@ impl World {
     }
 }
 
+impl Submission {
+    fn of(request: &Request) -> Self {
+        let run = request.run().expect("a run");
+        Self { reason: run.reason.clone().unwrap_or_default(), proposal_id: run.proposal_id.clone() }
+    }
+}
+
 impl ModelEngine {
+    /// Why a submission cannot be taken on.
+    fn refusal(&self, submission: &Submission) -> Option<Sort> {
+        if self.executor != Executor::Idle || self.jobs.iter().any(|job| job.executes && job.status == Status::Active) {
+            return Some(Sort::Busy);
+        }
+        let known = self.known_proposal.map(|n| format!("plan-{n}"));
+        match self.kind {
+            Kind::Ours => {
+                assert!(submission.proposal_id.is_some(), "our engine names its proposals");
+                (submission.proposal_id != known).then_some(Sort::Outdated)
+            }
+            Kind::Original => None,
+        }
+    }
+
     fn begin(&mut self, reason: String, executes: bool, status: Status) -> u32 {
         self.count += 1;
         self.jobs.push(Job { n: self.count, reason, executes, status });

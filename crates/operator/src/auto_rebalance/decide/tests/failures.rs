@@ -50,6 +50,34 @@ fn what_an_earlier_engine_refused_is_asked_again() {
 }
 
 #[test]
+fn brokers_that_the_engine_has_not_heard_of_are_asked_for_again() {
+    let unheard = |since: i64| calm().recorded(ScaleUp, &[4]).with(failed(ADD, &[4], Reason::NoSuchBroker, since));
+    let found = check("just now", &unheard(-4), "RebalanceOnScaleUp A[4]");
+    assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+    assert_eq!(found.look_again, Some(at(6)));
+    check("a while ago", &unheard(-10), "RebalanceOnScaleUp A[4]; refresh add");
+    let away = unheard(-10).change(|seen| seen.brokers.ready = set(&[0, 1, 2, 3, 5]));
+    let found = check("it is not there", &away, "RebalanceOnScaleUp A[4]");
+    assert_eq!(found.look_again, Some(at(10)), "nothing calls when it is");
+    check("more urgent", &unheard(-10).leaving(&[3]), "RebalanceOnScaleDown R[3] A[4]; remove add");
+    let held = unheard(-10).change(|seen| seen.brake = Brake::Pulled);
+    check("the brake is pulled", &held, "Idle A[4]; remove add");
+    let newer = unheard(-4).change(|seen| seen.engine = Engine::Current { since: at(-1), executing: Some(false) });
+    check("another engine may have heard of it", &newer, "RebalanceOnScaleUp A[4]; refresh add");
+    check("one to empty is not new", &drain(Reason::NoSuchBroker), "Idle R[4]; remove remove");
+}
+
+/// What counts is the reason, which a program gives. Whatever else the engine says may have the same words in it.
+#[test]
+fn a_refusal_is_not_known_by_its_words() {
+    let reason = Reason::CruiseControlRestException;
+    let because = Some((reason.as_str().to_owned(), "Broker [4] does not exist.".to_owned()));
+    let refused = calm().recorded(ScaleUp, &[4]).with(Generated { because, ..failed(ADD, &[4], reason, -5) });
+    let found = check("refused for good", &refused, "Idle; remove add");
+    assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+}
+
+#[test]
 fn a_drain_that_leaves_data_behind_says_which_until_the_brokers_are_gone() {
     let ended = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(own(REMOVE, Ready, &[4]));
     let ended = ended.change(|seen| seen.brokers.left = Some("broker 4 holds data of 1 partition (t-0)".to_owned()));

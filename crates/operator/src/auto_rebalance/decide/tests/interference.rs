@@ -68,6 +68,15 @@ fn while_it_is_settled_whether_brokers_go_nothing_is_put_on_them() {
         let found = check("a drain has just ended", &done, "Idle A[5]; remove remove");
         assert_eq!(found.cordoned, set(&[4]), "{unsettled:?}");
     }
+    let stuck = calm().leaving(&[4]).change(|seen| seen.brokers.check = Check::Stuck);
+    assert_eq!(check("there is no room for their data", &stuck, "Idle").cordoned, Brokers::new());
+    for (known, cordoned) in [(Check::HasData, &[][..]), (Check::Unknown, &[]), (Check::Clear, &[4])] {
+        let seen = calm().leaving(&[4]).change(|seen| {
+            seen.brokers.check = known;
+            seen.configured.modes.insert(REMOVE, Some("gone".to_owned()));
+        });
+        assert_eq!(check("without its template", &seen, "Idle").cordoned, set(cordoned), "{known:?}");
+    }
     let held = calm().recorded(Idle, &[5]).leaving(&[4]).change(|seen| drop(seen.configured.modes.remove(&REMOVE)));
     let found = check("nobody empties them for us", &held, "RebalanceOnScaleUp A[5]; create add[5]");
     assert_eq!(found.cordoned, Brokers::new(), "nobody asked for it");
@@ -177,9 +186,10 @@ fn a_damaged_memory_is_written_anew() {
     let seen =
         calm().violated(SOME, "").change(|seen| seen.tracker = Some([("memory.json".into(), "{".into())].into()));
     let found = check("damaged", &seen, "Idle");
-    assert_eq!(warned(&found), ["InvalidResourceException", "AutoRebalanceHeld"]);
+    assert_eq!(warned(&found), ["InvalidResourceException", "AutoRebalanceHeld", "AutoRebalanceHeld"]);
     let next = seen.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
-    assert_eq!(warned(&check("mended", &next, "Idle")), ["AutoRebalanceHeld"]);
+    let found = check("mended", &next, "Idle");
+    assert_eq!(warned(&found), ["AutoRebalanceHeld"; 2], "by the rate, and by the pause");
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) struct World {
     /// Replicas by partition.
     data: BTreeMap<String, BTreeSet<i32>>,
     empty_since: BTreeMap<i32, Timestamp>,
+    missing_since: BTreeMap<String, Timestamp>,
     struck_off: BTreeMap<i32, Timestamp>,
     /// Whether the last look had nothing to do, now or later.
     is_quiet: bool,
@@ -87,6 +88,7 @@ impl World {
             registered: BTreeMap::new(),
             data: BTreeMap::new(),
             empty_since: BTreeMap::new(),
+            missing_since: BTreeMap::new(),
             struck_off: BTreeMap::new(),
             is_quiet: false,
             settings: Settings::default(),
@@ -160,8 +162,9 @@ impl World {
             operation_timeout: std::time::Duration::from_secs(300),
             random: || [7; 16],
         };
-        let Decision { first, deeds, tracker, status, acts, found_empty, struck_off, look_again, .. } =
-            decide(&seen, given);
+        let Decision {
+            first, deeds, tracker, status, acts, found_empty, found_missing, struck_off, look_again, ..
+        } = decide(&seen, given);
         let mut writes = 0;
         let mut lives = || {
             writes += 1;
@@ -196,6 +199,7 @@ impl World {
         // Whoever dies forgets.
         let survives = dies_after.is_none_or(|end| writes <= end);
         self.empty_since = if survives { found_empty } else { BTreeMap::new() };
+        self.missing_since = if survives { found_missing } else { BTreeMap::new() };
         self.struck_off = if survives { struck_off } else { BTreeMap::new() };
         self.is_quiet = writes == 0 && look_again.is_none();
         writes
@@ -263,6 +267,7 @@ impl World {
             metadata: if self.registered.is_empty() { Metadata::Nobody } else { Metadata::Known(known) },
             engine: EngineSaid::default(),
             empty_since: self.empty_since.clone(),
+            missing_since: self.missing_since.clone(),
             refused: BTreeMap::new(),
             struck_off: self.struck_off.clone(),
         }
