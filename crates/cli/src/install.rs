@@ -34,7 +34,8 @@ pub(crate) struct Removal {
     /// Removes the CustomResourceDefinitions too, if there is nothing of their kinds any more.
     #[arg(long)]
     crds: bool,
-    /// Removes the CustomResourceDefinitions and with them every Kafka cluster that the operator looked after.
+    /// Removes the CustomResourceDefinitions and with them every Kafka cluster. Refused while there are clusters that the
+    /// operator did not look after.
     #[arg(long, conflicts_with = "crds")]
     crds_and_clusters: bool,
     /// Goes on although the operator's pod does not end, on a node that is lost for example, or was installed otherwise.

@@ -2,6 +2,7 @@
 
 pub(crate) mod greeting;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use self::greeting::Greeting;
 use crate::directory::{Directory, absolute};
-use crate::ending::Signals;
+use crate::ending::{self, Signals};
 use crate::misuse::Misuse;
 
 /// Where the API listens, and where its kubeconfig goes.
@@ -67,14 +68,26 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     let program = greeting::program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref());
     let (url, crds_installed) = (server.url(), args.install_crds);
     let greeting = Greeting { kubeconfig: &kubeconfig, url: &url, crds_installed, program: &program };
-    greeting.print(&mut std::io::stdout().lock())?;
-    let outcome = until_told(signals.one(), &mut node).await;
+    let outcome = match greeting.print(&mut std::io::stdout().lock()) {
+        // Whoever read it has seen enough, as `head -1` has.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(()) => until_told(told(&mut signals), &mut node).await,
+    };
     drop(stop);
     if outcome.is_ok() {
         node.await?;
     }
     server.stop().await;
     outcome
+}
+
+/// A signal, or nobody to read what was printed.
+async fn told(signals: &mut Signals) {
+    tokio::select! {
+        () = signals.one() => {}
+        () = ending::reader_gone() => {}
+    }
 }
 
 /// Waits until it is told to stop. Should the controllers end before, nobody would collect garbage any more, and

@@ -138,16 +138,16 @@ async fn live(stack: &Stack, begun: Instant, args: &Args, last: usize) -> anyhow
     guide.until_engine().await?;
     let addresses = stack.bootstrap().await;
     guide.bootstrap = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-    greeting::ready(begun.elapsed(), &guide.bootstrap, &mut io::stdout().lock())?;
-
     // From here on Kafka is asked as people's own clients would, at the very address that was printed.
     guide.kafka = Kafka::new(Arc::new(Tcp), KafkaSettings::new(addresses));
     guide.topics = example::fill(stack, args.scale, &guide.kafka).await?;
+    greeting::ready(begun.elapsed(), &guide.bootstrap, &mut io::stdout().lock())?;
+
     let world = stack.world(example::NAMESPACE, example::CLUSTER);
     guide.backstage = Backstage { operator: Some(stack.operator()), world };
     if args.tour.tour {
         return tour::play(&mut guide, last).await;
     }
-    greeting::invite(&mut io::stdout().lock())?;
+    greeting::invite(args.scale, &mut io::stdout().lock())?;
     std::future::pending().await
 }

@@ -21,7 +21,7 @@ mod status;
 mod strimzi;
 mod usage;
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -107,7 +107,9 @@ fn log(command: &Command) {
         _ => ("warn", false),
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for people who look: not for files, and not for those who collect what containers say.
+    let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(coloured);
     if json { lines.json().flatten_event(true).init() } else { lines.init() }
 }
 

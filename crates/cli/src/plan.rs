@@ -91,6 +91,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.rollback && args.output != Format::Reassignment {
         return Err(Refusal::Options("--rollback goes with --output reassignment only".to_owned()).into());
     }
+    if args.report.as_ref() == Some(&args.file) {
+        let file = args.file.display();
+        return Err(
+            Refusal::Options(format!("--report and -o both write {file}: one would be lost in the other")).into()
+        );
+    }
     // Everything that can be refused without the cluster is refused before it is read.
     let asked = args.question.parse(&args.what_if)?;
     let mut clock = timings::Clock::start();

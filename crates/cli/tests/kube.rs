@@ -121,6 +121,16 @@ async fn it_serves_until_it_is_interrupted_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn it_ends_in_good_order_when_nobody_reads_any_more() {
+    let surroundings = Surroundings::new();
+    let mut running = Running(surroundings.command().spawn().unwrap());
+    running.first_line();
+    drop(running.0.stdout.take());
+    assert_eq!((running.ended().code(), running.complaint()), (Some(0), String::new()));
+    assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new(), "the temporary directory is gone");
+}
+
+#[test]
 fn a_port_in_use_is_one_line_and_a_failure() {
     let surroundings = Surroundings::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -240,14 +240,14 @@ mod real_arm {
     use super::*;
 
     #[test]
-    fn the_first_chapter_is_true_of_real_brokers() {
+    fn the_tour_is_true_of_real_brokers() {
         let Some(kit) = std::env::var_os("EVENKEEL_KAFKA_KIT") else {
             // Nobody reads it if it cannot be written.
             let _ = writeln!(std::io::stderr(), "skipped: cargo xtask real kafka runs this");
             return;
         };
         let kit = kit.to_str().expect("text").to_owned();
-        let output = evenkeel(&["--brokers", "jvm", "--kafka-home", &kit, "--tour", "--chapter", "1"]);
+        let output = evenkeel(&["--brokers", "jvm", "--kafka-home", &kit, "--tour"]);
         let (told, complaints) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{told}\n{complaints}");
     }

@@ -42,10 +42,19 @@ pub(crate) enum Scale {
 }
 
 impl Scale {
-    fn brokers(self) -> i32 {
+    pub(super) fn brokers(self) -> i32 {
         match self {
             Self::Small => 3,
             Self::Medium => 30,
+        }
+    }
+
+    /// How much slower than in the manifests everything that happens again and again does: the metrics of 60,000 replicas
+    /// every second would keep a laptop from anything else.
+    fn pace(self) -> i64 {
+        match self {
+            Self::Small => 1,
+            Self::Medium => 10,
         }
     }
 
@@ -68,29 +77,46 @@ impl Scale {
 
 /// Applies the manifests, as `kubectl apply --server-side` does.
 pub(super) async fn apply(stack: &Stack, scale: Scale) -> anyhow::Result<()> {
+    apply_to(&stack.client(), scale, stack.is_simulated()).await
+}
+
+async fn apply_to(client: &kube::Client, scale: Scale, simulated: bool) -> anyhow::Result<()> {
     for mut document in serde_saphyr::from_multiple::<Value>(MANIFESTS).context("the example is no YAML")? {
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         match kind.as_str() {
             "Kafka" => {
+                for settings in ["/spec/kafka/config", "/spec/cruiseControl/config"] {
+                    slow_down(document.pointer_mut(settings), scale.pace());
+                }
                 // Apache Kafka as it is unpacked has no such reporter; the engine does without.
                 let config = document.pointer_mut("/spec/cruiseControl/config").and_then(Value::as_object_mut);
-                if let Some(config) = config.filter(|_| !stack.is_simulated()) {
+                if let Some(config) = config.filter(|_| !simulated) {
                     config.retain(|key, _| !REPORTER.iter().any(|prefix| key.starts_with(prefix)));
                 }
-                apply_one(Api::<Kafka>::namespaced(stack.client(), NAMESPACE), document).await?;
+                apply_one(Api::<Kafka>::namespaced(client.clone(), NAMESPACE), document).await?;
             }
             "KafkaNodePool" => {
                 let mut pool = KafkaNodePool::deserialize(document)?;
                 if pool.metadata.name.as_deref() == Some("quay") {
                     pool.spec.replicas = scale.brokers();
                 }
-                apply_one(Api::<KafkaNodePool>::namespaced(stack.client(), NAMESPACE), serde_json::to_value(pool)?)
+                apply_one(Api::<KafkaNodePool>::namespaced(client.clone(), NAMESPACE), serde_json::to_value(pool)?)
                     .await?;
             }
             other => anyhow::bail!("the example has a {other}, which nobody applies"),
         }
     }
     Ok(())
+}
+
+/// Makes every span of time among these settings longer.
+fn slow_down(settings: Option<&mut Value>, pace: i64) {
+    let settings = settings.and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, span) in settings.filter(|(key, _)| key.ends_with(".ms")) {
+        if let Some(milliseconds) = span.as_i64() {
+            *span = (milliseconds * pace).into();
+        }
+    }
 }
 
 async fn apply_one<K>(api: Api<K>, document: Value) -> anyhow::Result<()>
@@ -116,11 +142,17 @@ pub(super) async fn fill(stack: &Stack, scale: Scale, kafka: &Client) -> anyhow:
         return Ok(topics);
     }
     let world = until_up(stack, scale).await;
+    make_topics(&world, scale)?;
+    Ok(scale.topics().into_iter().map(|(name, partitions, _)| (name, partitions)).collect())
+}
+
+/// The topics of simulated brokers.
+fn make_topics(world: &World, scale: Scale) -> anyhow::Result<()> {
     for (name, partitions, rate) in scale.topics() {
         let topic = NewTopic::new(&name, partitions, 3).loaded(Load::steady(rate), HISTORY);
         world.with(|cluster| cluster.create_topic(&topic, false)).with_context(|| format!("could not make {name}"))?;
     }
-    Ok(scale.topics().into_iter().map(|(name, partitions, _)| (name, partitions)).collect())
+    Ok(())
 }
 
 /// The simulated cluster, when its brokers are there to hold topics.
@@ -139,4 +171,65 @@ async fn until_up(stack: &Stack, scale: Scale) -> World {
 /// How many brokers are up and let in.
 fn running(world: &World) -> usize {
     world.look(|cluster| cluster.broker_status().iter().filter(|broker| broker.state == BrokerState::Running).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_api::crds;
+    use evenkeel_apiserver::http::{Options, Shared, router};
+    use evenkeel_sim::Cluster;
+    use evenkeel_sim::cluster::BrokerSpec;
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::api::PostParams;
+
+    use super::*;
+
+    /// Of all node pools: the name and how many nodes it has.
+    async fn applied(scale: Scale, simulated: bool) -> (Vec<(String, i32)>, Value) {
+        let client = kube::Client::new(router(Shared::new(Options::default())), NAMESPACE);
+        for crd in crds() {
+            let api = Api::<CustomResourceDefinition>::all(client.clone());
+            api.create(&PostParams::default(), &crd).await.unwrap();
+        }
+        apply_to(&client, scale, simulated).await.unwrap();
+        let pools =
+            Api::<KafkaNodePool>::namespaced(client.clone(), NAMESPACE).list(&Default::default()).await.unwrap();
+        let pools = pools.items.into_iter().map(|pool| (pool.metadata.name.unwrap(), pool.spec.replicas)).collect();
+        let kafka = Api::<Kafka>::namespaced(client, NAMESPACE).get(CLUSTER).await.unwrap();
+        (pools, serde_json::to_value(kafka.spec).unwrap()["cruiseControl"]["config"].clone())
+    }
+
+    /// The server has our definitions, so what it takes is valid.
+    #[tokio::test]
+    async fn the_manifests_of_every_scale_are_taken_by_a_server() {
+        for (scale, brokers) in [(Scale::Small, 3), (Scale::Medium, 30)] {
+            let (pools, config) = applied(scale, true).await;
+            assert_eq!(pools, [("pilots".to_owned(), 3), ("quay".to_owned(), brokers)]);
+            assert_eq!(config["evenkeel.metrics.reporter"], true);
+            assert_eq!(config["metric.sampling.interval.ms"], 1_000 * scale.pace());
+            assert_eq!(config["num.partition.metrics.windows"], 3, "no span of time");
+        }
+        let (_, config) = applied(Scale::Small, false).await;
+        assert_eq!(config["evenkeel.metrics.reporter"], Value::Null, "real brokers are unpacked without a reporter");
+        assert!(config["metric.sampling.interval.ms"].is_number(), "{config}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_medium_example_holds_twenty_thousand_partitions_and_has_room_for_them() {
+        let scale = Scale::Medium;
+        let world =
+            World::new(Cluster::new(evenkeel_sim::Options::default(), (0..scale.brokers()).map(BrokerSpec::new)));
+        make_topics(&world, scale).unwrap();
+        let topics = scale.topics();
+        assert_eq!((topics.len(), topics.iter().map(|(_, partitions, _)| partitions).sum::<i32>()), (200, 20_000));
+        world.look(|cluster| {
+            let held: Vec<usize> = cluster.broker_ids().into_iter().map(|id| cluster.replicas_on(id).len()).collect();
+            assert_eq!((held.len(), held.iter().sum::<usize>()), (30, 60_000));
+            assert!(held.iter().all(|replicas| *replicas > 1_000), "everybody holds some of them: {held:?}");
+            let sizes = topics.iter().flat_map(|(name, partitions, _)| (0..*partitions).map(move |n| (name, n)));
+            let bytes: u64 = sizes.map(|(name, number)| 3 * cluster.partition_size(name, number)).sum();
+            // A claim of the example holds 100 GiB.
+            assert!(bytes > 0 && bytes / 30 < (100 << 30) / 10, "{bytes} bytes on 30 brokers");
+        });
+    }
 }

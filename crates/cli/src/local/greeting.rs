@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::example::CLUSTER;
+use super::example::{CLUSTER, Scale};
 use super::stack::Stack;
 use crate::kube::greeting::quoted;
 
@@ -26,13 +26,29 @@ pub(super) fn ready(after: Duration, bootstrap: &str, out: &mut impl Write) -> i
 }
 
 /// What to try, for somebody who was left alone with it.
-pub(super) fn invite(out: &mut impl Write) -> io::Result<()> {
+pub(super) fn invite(scale: Scale, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     writeln!(out, "Paste the first line into another terminal, then try:")?;
     writeln!(out)?;
     writeln!(out, "  kubectl get kafka,kafkanodepool,strimzipodset,pod")?;
-    writeln!(out, "  kubectl scale kafkanodepool/quay --replicas=4")?;
+    writeln!(out, "  kubectl scale kafkanodepool/quay --replicas={}", scale.brokers() + 1)?;
     writeln!(out, "  kubectl get events --watch")?;
     writeln!(out, "  kubectl logs deployment/{CLUSTER}-cruise-control")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One more than there are: fewer would be another story.
+    #[test]
+    fn every_scale_is_invited_to_grow() {
+        for (scale, more) in [(Scale::Small, 4), (Scale::Medium, 31)] {
+            let mut told = Vec::new();
+            invite(scale, &mut told).unwrap();
+            let told = String::from_utf8(told).unwrap();
+            assert!(told.contains(&format!("kubectl scale kafkanodepool/quay --replicas={more}\n")), "{told}");
+        }
+    }
 }

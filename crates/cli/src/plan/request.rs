@@ -36,7 +36,7 @@ pub(crate) struct Question {
     /// Leaves topics alone whose whole name matches.
     #[arg(long, value_name = "REGEX")]
     exclude_topics: Option<String>,
-    /// Moves replicas onto these brokers only.
+    /// Moves replicas onto these brokers only, be they excluded or old.
     #[arg(long, value_name = "ID,…")]
     destination_brokers: Option<String>,
     /// Gives these brokers no leaders.
@@ -128,11 +128,8 @@ impl Asked {
             return Err(Refusal::Options(problem.to_owned()));
         }
         for id in &self.request.destinations {
-            let is_dead = cluster.broker(*id).is_some_and(|broker| !broker.is_alive());
-            let leaves = matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(id));
-            if is_dead || leaves {
-                let problem = if is_dead { "the broker is dead" } else { "the broker is to be emptied" };
-                return Err(Refusal::value("--destination-brokers", &id.to_string(), problem));
+            if cluster.broker(*id).is_some_and(|broker| !broker.is_alive()) {
+                return Err(Refusal::value("--destination-brokers", &id.to_string(), "the broker is dead"));
             }
         }
         let excluded = self.request.excluded_for_leadership.iter().chain(&self.request.excluded_for_replica_moves);
@@ -240,32 +237,15 @@ impl Question {
     }
 }
 
-/// Refuses what asks for a thing and for its opposite: whichever of the two won, the other would have been ignored.
+/// Refuses what-if questions that ask for a thing and for its opposite. What the options of a request make of each other is
+/// the planner's to say: there, destinations override exclusions and the rule of new brokers, as in Cruise Control.
 fn contradiction(request: &Request, what_if: &WhatIf) -> Result<(), Refusal> {
-    let added: BTreeSet<BrokerId> = what_if.added()?.into_iter().map(|(id, _)| id).collect();
-    let excluded = &request.excluded_for_replica_moves;
-    let both = |one: &BTreeSet<BrokerId>, other: &BTreeSet<BrokerId>| one.intersection(other).next().copied();
-    let refused = |option: &'static str, id: BrokerId, problem: &str| {
-        Err(Refusal::Value { option, value: id.to_string(), problem: problem.to_owned() })
-    };
-    if let Some(id) = both(&request.destinations, excluded) {
-        return refused("--destination-brokers", id, "--exclude-brokers-for-replica-moves keeps replicas away from it");
-    }
-    match &request.operation {
-        Operation::RemoveBrokers(ids) => match both(&added, ids) {
-            Some(id) => refused("--add-broker", id, "the broker cannot be removed at the same time"),
-            None => Ok(()),
-        },
-        Operation::AddBrokers(ids) => {
-            if let Some(id) = both(ids, excluded) {
-                return refused("--exclude-brokers-for-replica-moves", id, "the broker is to be added, and filled");
-            }
-            match request.destinations.difference(ids).next() {
-                Some(id) => refused("--destination-brokers", *id, "--mode add-brokers fills the added brokers only"),
-                None => Ok(()),
-            }
+    let Operation::RemoveBrokers(removed) = &request.operation else { return Ok(()) };
+    match what_if.added()?.into_iter().find(|(id, _)| removed.contains(id)) {
+        Some((id, _)) => {
+            Err(Refusal::value("--add-broker", &id.to_string(), "the broker cannot be removed at the same time"))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -99,7 +99,8 @@ fn summary(report: &Report<'_>) -> String {
     }
     if summary.unsafe_changes > 0 {
         let changes = counted(summary.unsafe_changes as u64, "change", "changes");
-        line("order", format!("the last {changes} break a hard goal for a while, in whatever order they come"));
+        let verb = if summary.unsafe_changes == 1 { "breaks" } else { "break" };
+        line("order", format!("{changes} {verb} a hard goal for a while, in whatever order they come"));
     }
     let is_healed = |goal: &GoalLine| goal.held_back_by.iter().any(|held| held.rule == Rule::Healing);
     if report.heals && report.goals.iter().any(is_healed) {
@@ -329,7 +330,7 @@ mod tests {
     fn the_whole_answer() {
         expect![[r#"
             small: 5 brokers, 9 topics, 9 partitions, 18 replicas
-            plan         1dba4bf3b2af487cc24d4d5b2ee5efe0 (rebalance)
+            plan         4fc1637cae5ec93aff18472eadff2b9b (rebalance)
             to move      2 replicas, 3 leaders
             data         39.1 GB; no plan gets as far with less than 32.0 GB, this one has 1.22 times that
             time         5 min 30 s expected; 3 min 48 s at the full speed of one broker

@@ -10,8 +10,8 @@ use super::{Refusal, rebuild};
 /// How the cluster differs from the snapshot.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub(crate) struct WhatIf {
-    /// What if there were a new, empty broker like the median one? Without a rack, the one with the fewest brokers
-    /// (repeatable).
+    /// What if there were a new, empty broker like the median one? Without a rack, the one with the fewest brokers, or
+    /// none where there are none (repeatable).
     #[arg(long, value_name = "ID[:RACK]")]
     pub(super) add_broker: Vec<String>,
     /// What if this broker were removed? (repeatable)
@@ -104,11 +104,9 @@ fn like_the_median(
     let Some(median) = alive.get(alive.len() / 2) else {
         return Err(Refusal::WhatIf(Invalid::NoBroker));
     };
-    let mut by_rack: BTreeMap<&str, usize> = BTreeMap::new();
-    for spec in specs.iter().filter(|spec| spec.state != BrokerState::Dead) {
-        *by_rack.entry(&spec.rack).or_default() += 1;
-    }
-    let smallest = by_rack.into_iter().min_by_key(|(_, brokers)| *brokers).map_or("", |(rack, _)| rack);
+    // Where no rack is told its host is the broker's rack, and so it is for a new one.
+    let is_told = |spec: &&BrokerSpec| spec.rack != spec.host;
+    let smallest = if alive.iter().any(is_told) { smallest_rack(specs) } else { "" };
     Ok(BrokerSpec {
         id,
         rack: rack.unwrap_or(smallest).to_owned(),
@@ -118,6 +116,17 @@ fn like_the_median(
         // What failed there did not fail here.
         disks: median.disks.iter().map(|disk| DiskSpec { state: DiskState::Alive, ..disk.clone() }).collect(),
     })
+}
+
+/// The rack with the fewest brokers, of those that are more than the name of a host.
+fn smallest_rack(specs: &[BrokerSpec]) -> &str {
+    let alive = || specs.iter().filter(|spec| spec.state != BrokerState::Dead);
+    let told: BTreeSet<&str> = alive().filter(|spec| spec.rack != spec.host).map(|spec| spec.rack.as_str()).collect();
+    let mut by_rack: BTreeMap<&str, usize> = BTreeMap::new();
+    for rack in alive().map(|spec| spec.rack.as_str()).filter(|rack| told.contains(rack)) {
+        *by_rack.entry(rack).or_default() += 1;
+    }
+    by_rack.into_iter().min_by_key(|(_, brokers)| *brokers).map_or("", |(rack, _)| rack)
 }
 
 #[cfg(test)]
@@ -158,6 +167,34 @@ mod tests {
         "#]]
         .assert_eq(&brokers(&cluster));
         assert_eq!(cluster.replica_count(), testing::cluster().replica_count());
+    }
+
+    /// Brokers on these hosts, in these racks or in none.
+    fn on_hosts(brokers: &[(i32, &str)]) -> Cluster {
+        let mut builder = ClusterBuilder::new();
+        for (id, rack) in brokers {
+            let (rack, host) = ((*rack).to_owned(), format!("h{id}"));
+            let state = BrokerState::Alive;
+            let spec = BrokerSpec { id: BrokerId(*id), rack, host, state, capacity: [1.0; 4], disks: Vec::new() };
+            builder.broker(spec).unwrap();
+        }
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn where_there_are_no_racks_a_new_broker_is_one_by_itself() {
+        let racks = |cluster: Cluster, add: &[&str]| {
+            let cluster = what_if(add, None).apply(cluster).unwrap();
+            let rack = |broker: &Broker| cluster.racks()[broker.rack].clone();
+            cluster.brokers().iter().map(rack).collect::<Vec<_>>().join(" ")
+        };
+        let none = || on_hosts(&[(0, ""), (1, ""), (2, "")]);
+        assert_eq!(racks(none(), &["7", "8"]), "h0 h1 h2 what-if-7 what-if-8");
+        assert_eq!(racks(none(), &["7:z", "8"]), "h0 h1 h2 z what-if-8");
+        // Where some have one, a new broker gets one as well, and none that is only a broker's host.
+        assert_eq!(racks(on_hosts(&[(0, ""), (1, "z"), (2, "z")]), &["7"]), "h0 z z z");
+        // A rack may be called like one of the hosts in it.
+        assert_eq!(racks(on_hosts(&[(0, "h0"), (1, "h0"), (2, "z")]), &["7"]), "h0 h0 z z");
     }
 
     #[test]

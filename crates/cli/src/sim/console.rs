@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use evenkeel_sim::BrokerId;
 use evenkeel_sim::serve::{Listener, World};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
 
 use super::command::{Command, parse};
 use super::{Args, deed, show};
@@ -37,12 +37,12 @@ impl Console {
     /// Obeys until told to quit, or until there is nothing left to read.
     pub(super) async fn run(&self) -> io::Result<Ending> {
         let at_a_terminal = io::stdin().is_terminal();
-        let mut lines = BufReader::new(tokio::io::stdin()).lines();
+        let mut input = BufReader::new(tokio::io::stdin());
         loop {
             if at_a_terminal {
                 say("> ").await?;
             }
-            let line = match lines.next_line().await {
+            let line = match next_line(&mut input).await {
                 Ok(Some(line)) => line,
                 Ok(None) if at_a_terminal => return Ok(Ending::Quit),
                 Ok(None) => return Ok(Ending::InputOver),
@@ -96,6 +96,32 @@ impl Console {
     }
 }
 
+/// A longer line is none that a person types.
+const LONGEST: usize = 64 * 1024;
+
+/// The next line; nothing at the end of the input. One that is too long is read to its end and not kept, and as little
+/// text as one that is none.
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    loop {
+        let come = input.fill_buf().await?;
+        let end = come.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(come.len(), |at| at + 1);
+        line.extend_from_slice(&come[..taken.min(LONGEST + 1 - line.len())]);
+        input.consume(taken);
+        if end.is_some() || taken == 0 {
+            break;
+        }
+    }
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.len() > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    String::from_utf8(line).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 /// The id after the greatest, or the least that is free if there is none greater. Ids come in order.
 fn next_free(ids: &[BrokerId]) -> i32 {
     let after = ids.last().map_or(Some(0), |id| id.0.checked_add(1));
@@ -124,5 +150,20 @@ mod tests {
     fn there_is_a_free_id_after_the_greatest_that_can_be() {
         let next = |ids: &[i32]| next_free(&ids.iter().copied().map(BrokerId).collect::<Vec<_>>());
         assert_eq!([next(&[]), next(&[0, 1, 5]), next(&[0, 1, i32::MAX]), next(&[i32::MAX])], [0, 6, 2, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_not_kept() {
+        let endless = [vec![b'x'; 3 * LONGEST], b"\nhelp\r\n\xff\n\nquit".to_vec()].concat();
+        let mut input = BufReader::with_capacity(1_000, &endless[..]);
+        let mut heard = Vec::new();
+        loop {
+            match next_line(&mut input).await {
+                Ok(None) => break,
+                line => heard.push(line.ok().flatten()),
+            }
+        }
+        let said = |text: &str| Some(text.to_owned());
+        assert_eq!(heard, [None, said("help\r\n"), None, said("\n"), said("quit")]);
     }
 }

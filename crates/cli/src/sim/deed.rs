@@ -54,16 +54,16 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
             cluster.suffer(&Fault::SlowDisk(*broker, dir, *pace));
         }
         Command::FullDisk { broker, dir } => {
-            let dir = disk(cluster, *broker, dir)?;
+            let dir = well(cluster, *broker, dir)?;
             cluster.suffer(&Fault::FullDisk(*broker, dir));
         }
         Command::FailDir { broker, dir } => {
-            let dir = disk(cluster, *broker, dir)?;
+            let dir = well(cluster, *broker, dir)?;
             cluster.suffer(&Fault::FailedDir(*broker, dir));
         }
         Command::MendDir { broker, dir } => {
             let dir = disk(cluster, *broker, dir)?;
-            if !failed(cluster, *broker).get(dir).copied().unwrap_or_default() {
+            if !has_failed(cluster, *broker, dir) {
                 return Err(format!("directory {dir} of broker {broker} works"));
             }
             cluster.suffer(&Fault::MendedDir(*broker, dir));
@@ -74,6 +74,9 @@ pub(super) fn obey(cluster: &mut Cluster, command: &Command) -> Result<String, S
         }
         Command::Cut(id) => {
             up(cluster, *id)?;
+            if known(cluster, *id)? == BrokerState::CutOff {
+                return Err(format!("the link of broker {id} is cut already; mend {id} mends it"));
+            }
             cluster.suffer(&Fault::CutLink(*id));
         }
         Command::Mend(id) => {
@@ -135,6 +138,19 @@ fn failed(cluster: &Cluster, id: BrokerId) -> Vec<bool> {
     let brokers = cluster.broker_status();
     let dirs = brokers.iter().find(|broker| broker.id == id).map_or(&[][..], |broker| &broker.dirs);
     dirs.iter().map(|dir| dir.failed).collect()
+}
+
+fn has_failed(cluster: &Cluster, id: BrokerId, dir: usize) -> bool {
+    failed(cluster, id).get(dir).copied().unwrap_or_default()
+}
+
+/// The number of a broker's directory that has not failed yet.
+fn well(cluster: &Cluster, id: BrokerId, dir: &Dir) -> Result<usize, String> {
+    let dir = disk(cluster, id, dir)?;
+    if has_failed(cluster, id, dir) {
+        return Err(format!("directory {dir} of broker {id} has failed already; mend-dir {id} {dir} mends it"));
+    }
+    Ok(dir)
 }
 
 /// Whether a broker has a directory to start with.
@@ -252,6 +268,19 @@ mod tests {
             assert_eq!(obey(&mut cluster, &command), Err(says.to_owned()));
         }
         assert_eq!((cluster.broker_status(), cluster.topic_status()), before);
+    }
+
+    #[test]
+    fn what_is_broken_already_is_not_broken_again() {
+        let (mut cluster, broker, dir) = (cluster(), BrokerId(1), || Dir::Number(0));
+        assert!(obey(&mut cluster, &Command::Cut(broker)).is_ok());
+        let refused = obey(&mut cluster, &Command::Cut(broker));
+        assert_eq!(refused, Err("the link of broker 1 is cut already; mend 1 mends it".to_owned()));
+        assert!(obey(&mut cluster, &Command::FailDir { broker, dir: dir() }).is_ok());
+        for again in [Command::FailDir { broker, dir: dir() }, Command::FullDisk { broker, dir: dir() }] {
+            let words = "directory 0 of broker 1 has failed already; mend-dir 1 0 mends it";
+            assert_eq!(obey(&mut cluster, &again), Err(words.to_owned()));
+        }
     }
 
     #[test]

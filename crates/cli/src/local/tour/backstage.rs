@@ -7,8 +7,10 @@ use evenkeel_sim::serve::World;
 use crate::local::data;
 use crate::local::operator::Operator;
 
-/// What is written to each partition where brokers are real and disks are small.
-const REAL_BYTES: usize = 512 * 1024;
+/// How much less there is of everything where brokers are real: their disks are small.
+const LESS: u64 = 20;
+/// The largest record that is written there; Kafka takes a megabyte.
+const RECORD: u64 = 512 * 1024;
 
 /// What stands behind the stage.
 #[derive(Default)]
@@ -22,12 +24,25 @@ pub(crate) struct Backstage {
 impl Backstage {
     /// Has so many bytes come into each partition of a topic. Simulated brokers are told that they came.
     pub(crate) async fn pour(&self, kafka: &Client, topic: &str, partitions: i32, bytes: u64) -> anyhow::Result<()> {
-        let Some(world) = &self.world else { return data::write(kafka, topic, partitions, REAL_BYTES).await };
-        world.with(|cluster| {
-            for number in 0..partitions {
-                cluster.fill(&TopicPartition::new(topic, number), bytes);
-            }
-        });
+        if let Some(world) = &self.world {
+            world.with(|cluster| {
+                for number in 0..partitions {
+                    cluster.fill(&TopicPartition::new(topic, number), bytes);
+                }
+            });
+            return Ok(());
+        }
+        let mut left = bytes;
+        while left > 0 {
+            let some = left.min(RECORD);
+            data::write(kafka, topic, partitions, usize::try_from(some)?).await?;
+            left -= some;
+        }
         Ok(())
+    }
+
+    /// So many bytes, in a topic or in a second; or fewer where there is less of everything.
+    pub(crate) fn fitting(&self, bytes: u64) -> u64 {
+        if self.world.is_some() { bytes } else { bytes / LESS }
     }
 }

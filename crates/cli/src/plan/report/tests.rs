@@ -8,7 +8,7 @@ fn the_fields_are_those_documented() {
     expect![[r#"
         {
           "version": 1,
-          "planId": "1dba4bf3b2af487cc24d4d5b2ee5efe0",
+          "planId": "4fc1637cae5ec93aff18472eadff2b9b",
           "mode": "rebalance",
           "cluster": {
             "name": "small",

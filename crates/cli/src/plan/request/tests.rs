@@ -93,26 +93,6 @@ fn a_thing_and_its_opposite_are_refused() {
         adds("100"),
         expect!["--add-broker 100: the broker cannot be removed at the same time"],
     );
-    refused(
-        Question {
-            destination_brokers: text("3,4"),
-            exclude_brokers_for_replica_moves: text("4,5"),
-            ..Question::default()
-        },
-        WhatIf::default(),
-        expect!["--destination-brokers 4: --exclude-brokers-for-replica-moves keeps replicas away from it"],
-    );
-    let mode = Some(Mode::AddBrokers);
-    refused(
-        Question { mode, exclude_brokers_for_replica_moves: text("100"), ..Question::default() },
-        adds("100"),
-        expect!["--exclude-brokers-for-replica-moves 100: the broker is to be added, and filled"],
-    );
-    refused(
-        Question { mode, brokers: text("3"), destination_brokers: text("3,4"), ..Question::default() },
-        WhatIf::default(),
-        expect!["--destination-brokers 4: --mode add-brokers fills the added brokers only"],
-    );
 }
 
 #[test]

@@ -14,11 +14,7 @@ use super::{POOL, gone, manifests};
 
 /// The rebalance that is deleted. It is slow on purpose: a megabyte a second.
 const SLOW: &str = "empty-slowly";
-const SLOW_SPEC: &str = "
-  mode: remove-brokers
-  brokers: [3]
-  replicationThrottle: 1000000
-";
+const BYTES_PER_SECOND: u64 = 1_000_000;
 /// The key of its ConfigMap under which the engine's own words about the run stand.
 const EXECUTOR: &str = "executorState";
 /// The one after it.
@@ -30,7 +26,9 @@ const SPEC: &str = "
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("Broker 3 is to go after all. Somebody has it emptied, slowly, and then thinks better of it.")?;
-    guide.create::<KafkaRebalance>(&manifests::rebalance(SLOW, None, SLOW_SPEC)).await?;
+    let throttle = guide.backstage.fitting(BYTES_PER_SECOND);
+    let slow = format!("{SPEC}  replicationThrottle: {throttle}\n");
+    guide.create::<KafkaRebalance>(&manifests::rebalance(SLOW, None, &slow)).await?;
     reach(guide, SLOW, RebalanceState::ProposalReady, "a proposal is there").await?;
     guide.annotate::<KafkaRebalance>(SLOW, annotations::REBALANCE, "approve").await?;
     reach(guide, SLOW, RebalanceState::Rebalancing, "data moves").await?;

@@ -21,7 +21,8 @@ const BYTES_PER_SECOND: u64 = 25_000_000;
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("A broker comes, its data slowly this time. In the middle of it everybody is killed.")?;
-    guide.patch::<KafkaRebalance>(TEMPLATE, &json!({"spec": {"replicationThrottle": BYTES_PER_SECOND}})).await?;
+    let throttle = guide.backstage.fitting(BYTES_PER_SECOND);
+    guide.patch::<KafkaRebalance>(TEMPLATE, &json!({"spec": {"replicationThrottle": throttle}})).await?;
     guide.scale::<KafkaNodePool>(POOL, 3).await?;
     let begun = until_begun(guide, AutoRebalanceMode::AddBrokers).await?;
     guide

@@ -22,10 +22,11 @@ const GOALS: &str = "RackAwareGoal, ReplicaCapacityGoal, DiskCapacityGoal, DiskU
 /// The goal that is violated here.
 const VIOLATED: &str = "DiskUsageDistributionGoal";
 const WATCHING: &str = "steady";
-/// The topic that lies on two brokers, how many partitions it has, and how many megabytes come into each.
+/// The topic that lies on two brokers, how many partitions it has, and how much comes into each, in records of this size.
 const TOPIC: &str = "manifests";
 const PARTITIONS: i32 = 12;
-const MEGABYTES: u64 = 45;
+const BYTES: u64 = 45_000_000;
+const RECORD: u64 = 1_000_000;
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
     guide.tell("Nobody scales, and yet load shifts. From now on the engine shall watch how full disks are.")?;
@@ -56,12 +57,13 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         listed.join(",")
     ))?;
     data::make_placed_topic(&guide.kafka, TOPIC, &lists).await?;
+    let bytes = guide.backstage.fitting(BYTES);
     guide.command(&format!(
-        "kafka-producer-perf-test.sh --topic {TOPIC} --num-records {} --record-size 1000000 --throughput -1 \
+        "kafka-producer-perf-test.sh --topic {TOPIC} --num-records {} --record-size {RECORD} --throughput -1 \
          --producer-props bootstrap.servers={at}",
-        MEGABYTES * u64::from(PARTITIONS.unsigned_abs())
+        bytes * u64::from(PARTITIONS.unsigned_abs()) / RECORD
     ))?;
-    guide.backstage.pour(&guide.kafka, TOPIC, PARTITIONS, MEGABYTES * 1_000_000).await?;
+    guide.backstage.pour(&guide.kafka, TOPIC, PARTITIONS, bytes).await?;
     let uneven = guide.picture().await?;
 
     let begun = until_begun(guide, AutoRebalanceMode::Imbalance).await?;
