@@ -8,11 +8,11 @@ use evenkeel_rest::{
     request::{self, Rebalance, RemoveBroker, StopProposalExecution},
 };
 use evenkeel_testkit::measure::{Measurement, Numbers, Spread, Unit, grouped};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     sizes::Sizes,
-    stand::{Served, Stand},
+    stand::{PATIENCE, Served, Stand, USUAL},
     step,
 };
 
@@ -29,7 +29,7 @@ const SPAN: i64 = 1_800_000;
 pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> {
     let [brokers, partitions] = sizes.planned;
     step("plans: a cluster");
-    let stand = Stand::built(sizes.planned).await?;
+    let stand = Stand::built(sizes.planned, USUAL).await?;
     stand.remember(partitions, EVERY, SPAN).await?;
     let engine = stand.engine("").await?;
     engine.ready().await?;
@@ -87,11 +87,12 @@ async fn approval(stand: &Stand, engine: &Served) -> Result<Duration> {
     approved.execution.run.proposal_id = seen.summary.proposal_id;
     let began = Instant::now();
     let moved = async {
-        stand.world.until(|cluster| !cluster.list_reassignments(None).is_empty()).await;
-        began.elapsed()
+        let moves = stand.world.until(|cluster| !cluster.list_reassignments(None).is_empty());
+        timeout(PATIENCE, moves).await.context("nothing was ever moved")?;
+        anyhow::Ok(began.elapsed())
     };
-    let (begun, took) = tokio::join!(engine.answer(&approved), moved);
-    begun?;
+    // Where the approval is refused nothing will ever move.
+    let (_, took) = tokio::try_join!(engine.answer(&approved), moved)?;
     engine.answer(&StopProposalExecution::default()).await?;
     engine.until("it is stopped", async || Ok(engine.phase().await? == Phase::Idle)).await?;
     Ok(took)

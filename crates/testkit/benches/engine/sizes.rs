@@ -37,7 +37,7 @@ impl Sizes {
         states: 3_000,
         remembered: [60, 100_000],
         rounds: 2,
-        watched: 75,
+        watched: 25,
         sampled: [12, 5_000],
         throttled: 600,
     };
@@ -52,7 +52,7 @@ impl Sizes {
         remembered: [6, 1_000],
         rounds: 0,
         watched: 5,
-        sampled: [3, 100],
+        sampled: [4, 100],
         throttled: 60,
     };
 }

@@ -3,6 +3,7 @@
 use std::{
     env,
     fmt::Debug,
+    net::SocketAddr,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -30,12 +31,12 @@ use tower::ServiceExt as _;
 
 /// Partitions of each topic.
 pub(crate) const OF_A_TOPIC: i32 = 50;
-/// How often brokers report, in milliseconds: as the plug-in does unless told otherwise.
-const REPORTS_EVERY: i64 = 60_000;
+/// How often brokers report, in milliseconds, as the plug-in does unless told otherwise: as often as the engine samples.
+pub(crate) const USUAL: i64 = 60_000;
 /// For how long there has been load, in milliseconds.
 const LOADED_FOR: i64 = 3_600_000;
 /// Anything that takes longer will not come.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A terabyte, eight cores, and links of 1 Gbit/s, as simulated brokers have them.
 const CAPACITIES: &str = r#"{"brokerCapacities": [{"brokerId": "-1", "capacity":
@@ -59,30 +60,34 @@ pub(crate) struct Served {
 }
 
 impl Stand {
-    /// Brokers in three racks, the last tenth of them new and empty, and topics of different loads. The first reports are
-    /// in the reporter's topic already.
-    pub(crate) async fn built([brokers, partitions]: [i32; 2]) -> Result<Self> {
-        let reporter = Reporter { interval: REPORTS_EVERY, partitions: 8, factor: 2, ..Reporter::default() };
+    /// Brokers in three racks, the last tenth of them, or the last one, new and empty, and topics of different loads. The first reports are
+    /// in the reporter's topic already; the next ones come each `interval` milliseconds.
+    pub(crate) async fn built([brokers, partitions]: [i32; 2], interval: i64) -> Result<Self> {
+        let reporter = Reporter { interval, partitions: 8, factor: 2, ..Reporter::default() };
         let options = Options {
-            wall_start: now()? - REPORTS_EVERY - 1_000,
+            wall_start: now()? - interval - 1_000,
             reporter: Some(reporter),
             memory: 4 << 30,
             ..Options::default()
         };
         let racks = ["a", "b", "c"];
         let spec = |id: i32| BrokerSpec::new(id).in_rack(racks[id as usize % racks.len()]);
-        let older = brokers - brokers / 10;
+        let older = brokers - (brokers / 10).max(1);
         let mut cluster = Cluster::new(options, (0..older).map(spec));
         for n in 0..partitions / OF_A_TOPIC {
             let topic = NewTopic::new(&topic(n), OF_A_TOPIC, 3).loaded(load(n), LOADED_FOR);
             cluster.create_topic(&topic, false).map_err(|refusal| anyhow::anyhow!("{refusal:?}"))?;
         }
         (older..brokers).for_each(|id| cluster.add_broker(spec(id)));
-        cluster.tick(REPORTS_EVERY + 1_000);
+        cluster.tick(interval + 1_000);
         let world = World::new(cluster);
         let listener = Listener::plain(world.clone());
         for id in 0..brokers {
-            listener.open_tcp(BrokerId(id), 0).await?;
+            // A machine for each, as in real clusters. Where loopback has but one address, all share it.
+            let [high, low] = u16::try_from(id + 2)?.to_be_bytes();
+            if listener.open_on(BrokerId(id), SocketAddr::from(([127, 0, high, low], 0))).await.is_err() {
+                listener.open_tcp(BrokerId(id), 0).await?;
+            }
         }
         Ok(Self { world, listener })
     }

@@ -4,7 +4,11 @@ use anyhow::{Result, ensure};
 use evenkeel_rest::request;
 use evenkeel_testkit::measure::{Measurement, Numbers, Spread, Unit, grouped};
 
-use crate::{sizes::Sizes, stand::Stand, step};
+use crate::{
+    sizes::Sizes,
+    stand::{Stand, USUAL},
+    step,
+};
 
 const DAY: i64 = 86_400_000;
 /// Samples every other minute.
@@ -16,7 +20,7 @@ const STARTS: usize = 3;
 pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> {
     let [_, partitions] = sizes.sampled;
     step("start: a cluster with a day of samples");
-    let stand = Stand::built(sizes.sampled).await?;
+    let stand = Stand::built(sizes.sampled, USUAL).await?;
     let count = stand.remember(partitions, EVERY, DAY).await?;
     step("start: engines");
     let mut times = Vec::new();

@@ -13,12 +13,9 @@ mod objects;
 mod sizes;
 mod watches;
 
-use std::{fs, path::PathBuf, time::Instant};
-
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use evenkeel_testkit::measure::{Measurement, Report, Spread, Unit, cores, load_average};
-use serde_json::json;
+use evenkeel_testkit::measure::{self, Measurement, Report, Run, Spread, Unit};
 
 use contestant::Contestant;
 use load::Write;
@@ -27,21 +24,11 @@ use sizes::Sizes;
 #[derive(Parser)]
 #[command(about = "The embedded Kubernetes API beside kube-apiserver and etcd")]
 struct Options {
-    /// Small sizes: shows that it works, not how fast anything is.
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    common: measure::Options<Part>,
     /// Runs one contestant alone.
     #[arg(long)]
     only: Option<Side>,
-    /// Runs these parts alone (repeatable).
-    #[arg(long = "part", value_name = "PART")]
-    parts: Vec<Part>,
-    /// Writes the numbers, the sizes and the machine here.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// `cargo bench` says so to every bench.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,12 +47,6 @@ enum Part {
     Memory,
 }
 
-impl Options {
-    fn wants(&self, part: Part) -> bool {
-        self.parts.is_empty() || self.parts.contains(&part)
-    }
-}
-
 fn main() -> Result<()> {
     let options = Options::parse();
     let runtime = tokio::runtime::Runtime::new().context("could not start a runtime")?;
@@ -73,9 +54,8 @@ fn main() -> Result<()> {
 }
 
 async fn run(options: &Options) -> Result<()> {
-    let sizes = if options.quick { Sizes::QUICK } else { Sizes::FULL };
-    let started = Instant::now();
-    let load_before = load_average();
+    let sizes = if options.common.quick { Sizes::QUICK } else { Sizes::FULL };
+    let run = Run::begin();
     // Never both at once: each has the machine, and half of it is the client's.
     let mut real = Vec::new();
     if options.only != Some(Side::Ours) {
@@ -85,15 +65,7 @@ async fn run(options: &Options) -> Result<()> {
     if options.only != Some(Side::Real) {
         ours = measure(&Contestant::ours()?, &sizes, options).await.context("our server")?;
     }
-    let report = Report::new(&ours, &real);
-    let load = [load_before, load_average()];
-    println!("\n{report}\n{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
-    println!("load average before: {}; after: {}", load[0], load[1]);
-    if let Some(file) = &options.json {
-        let numbers = json!({"cores": cores(), "loadAverages": load, "quick": options.quick, "sizes": sizes, "rows": report.rows()});
-        fs::write(file, format!("{numbers:#}\n")).with_context(|| format!("could not write {}", file.display()))?;
-    }
-    Ok(())
+    run.end(&options.common, &sizes, &[("rows", &Report::new(&ours, &real))])
 }
 
 /// All that is measured, of one server.
@@ -113,22 +85,22 @@ async fn measure(contestant: &Contestant, sizes: &Sizes, options: &Options) -> R
     measured.push(Measurement::time("start until ready", Unit::Milliseconds, start));
 
     load::warm_up(&server, sizes).await.context("warming up")?;
-    if options.wants(Part::Writes) || options.wants(Part::Lists) {
+    if options.common.wants(Part::Writes) || options.common.wants(Part::Lists) {
         for write in [Write::Create, Write::Patch] {
             step(write.plural());
             measured.extend(load::measure(&server, sizes, write).await.context(write.plural())?);
         }
     }
-    if options.wants(Part::Lists) {
+    if options.common.wants(Part::Lists) {
         step("lists");
         measured.extend(lists::measure(&server, sizes).await.context("lists")?);
     }
-    if options.wants(Part::Watches) {
+    if options.common.wants(Part::Watches) {
         step("watches");
         measured.extend(watches::measure(&server, sizes).await.context("watches")?);
     }
     drop(server);
-    if options.wants(Part::Memory) {
+    if options.common.wants(Part::Memory) {
         step("memory");
         // A process of its own: what a thousand watchers left behind in the allocator is another question.
         let server = contestant.start().await?;

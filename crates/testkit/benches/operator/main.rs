@@ -4,6 +4,7 @@
 //! `cargo xtask bench operator` starts this. It asserts nothing about time, but stops when something never happens.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench talks to the terminal it was started from")]
 
+mod crowd;
 mod idle;
 mod manifests;
 mod operator;
@@ -11,44 +12,32 @@ mod scaling;
 mod sizes;
 mod stand;
 
-use std::{env, fs, path::PathBuf, time::Instant};
+use std::{env, path::PathBuf, sync::LazyLock, time::Instant};
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
-use evenkeel_testkit::measure::{Numbers, cores, load_average};
-use serde_json::json;
+use evenkeel_testkit::measure::{self, Numbers, Run};
 
 use sizes::Sizes;
 
 #[derive(Parser)]
 #[command(about = "The operator: memory, idle work, and how soon it acts")]
 struct Options {
-    /// Small sizes: shows that it works, not how fast anything is.
-    #[arg(long)]
-    quick: bool,
-    /// Runs these parts alone (repeatable).
-    #[arg(long = "part", value_name = "PART")]
-    parts: Vec<Part>,
-    /// Writes the numbers, the sizes and the machine here.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// `cargo bench` says so to every bench.
-    #[arg(long, hide = true)]
-    bench: bool,
+    #[command(flatten)]
+    common: measure::Options<Part>,
+    /// So many clusters where there are many.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    clusters: Option<u16>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// One cluster that grows and shrinks with its data.
     Scaling,
-    /// Many clusters and rebalances at rest, and all of them scaled at once.
+    /// Many clusters and rebalances at rest.
     Idle,
-}
-
-impl Options {
-    fn wants(&self, part: Part) -> bool {
-        self.parts.is_empty() || self.parts.contains(&part)
-    }
+    /// Many clusters, all of them scaled at once.
+    Crowd,
 }
 
 fn main() -> Result<()> {
@@ -57,29 +46,25 @@ fn main() -> Result<()> {
         return operator::live(PathBuf::from(kubeconfig));
     }
     let options = Options::parse();
-    let sizes = if options.quick { Sizes::QUICK } else { Sizes::FULL };
-    let (started, load_before) = (Instant::now(), load_average());
+    let mut sizes = if options.common.quick { Sizes::QUICK } else { Sizes::FULL };
+    sizes.clusters = options.clusters.map_or(sizes.clusters, usize::from);
+    let run = Run::begin();
     let mut numbers = Numbers::default();
     let runtime = tokio::runtime::Runtime::new().context("could not start a runtime")?;
-    if options.wants(Part::Scaling) {
+    if options.common.wants(Part::Scaling) {
         runtime.block_on(scaling::measure(&sizes, &mut numbers)).context("scaling")?;
     }
-    if options.wants(Part::Idle) {
+    if options.common.wants(Part::Idle) {
         runtime.block_on(idle::measure(&sizes, &mut numbers)).context("idle")?;
     }
-    let (report, load) = (numbers.report(), [load_before, load_average()]);
-    println!("\n{report}");
-    println!("{} cores, {:.0} s", cores(), started.elapsed().as_secs_f64());
-    println!("load average before: {}; after: {}", load[0], load[1]);
-    if let Some(file) = &options.json {
-        let numbers = json!({"cores": cores(), "loadAverages": load, "quick": options.quick, "sizes": sizes,
-            "rows": report.rows()});
-        fs::write(file, format!("{numbers:#}\n")).with_context(|| format!("could not write {}", file.display()))?;
+    if options.common.wants(Part::Crowd) {
+        runtime.block_on(crowd::measure(&sizes, &mut numbers)).context("crowd")?;
     }
-    Ok(())
+    run.end(&options.common, &sizes, &[("rows", &numbers.report())])
 }
 
-/// Says what is done now.
+/// Says what is done now, and how long the bench has taken up to then.
 pub(crate) fn step(what: &str) {
-    eprintln!("{what}");
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    eprintln!("{:5.0} s  {what}", BEGAN.elapsed().as_secs_f64());
 }

@@ -2,15 +2,34 @@
 
 use serde_json::{Value, json};
 
-/// Seconds between samples; a window is twice as long.
-const SAMPLED_EVERY: u64 = 5;
+/// How load is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Watched {
+    /// By a reporter in the brokers: whatever is asked for can be planned soon, and is done as in production.
+    Closely,
+    /// From outside, and seldom: a hundred engines that measure all the time would leave nothing of the machine to whom is
+    /// measured here.
+    Seldom,
+}
+
+impl Watched {
+    /// Seconds between samples; a window is twice as long.
+    fn every(self) -> u64 {
+        match self {
+            Self::Closely => 5,
+            Self::Seldom => 20,
+        }
+    }
+}
+
 /// Goals that a small simulated cluster can be judged by.
 pub(crate) const GOALS: &str = "RackAwareGoal,ReplicaCapacityGoal,DiskCapacityGoal,ReplicaDistributionGoal";
 /// The template of automatic rebalances.
 pub(crate) const TEMPLATE: &str = "usual";
 
 /// A Kafka whose data moves when brokers come and go, and when load gets uneven.
-pub(crate) fn kafka(name: &str) -> Value {
+pub(crate) fn kafka(name: &str, watched: Watched) -> Value {
+    let every = watched.every();
     let modes = ["add-brokers", "remove-brokers", "imbalance"];
     let modes = modes.map(|mode| json!({"mode": mode, "template": {"name": TEMPLATE}}));
     json!({
@@ -25,16 +44,16 @@ pub(crate) fn kafka(name: &str) -> Value {
                 "config": {
                     "default.replication.factor": 3,
                     "min.insync.replicas": 2,
-                    "cruise.control.metrics.reporter.metrics.reporting.interval.ms": SAMPLED_EVERY * 1_000,
+                    "cruise.control.metrics.reporter.metrics.reporting.interval.ms": every * 1_000,
                 },
             },
             "cruiseControl": {
                 "autoRebalance": modes,
                 "config": {
-                    "evenkeel.metrics.reporter": true,
-                    "metric.sampling.interval.ms": SAMPLED_EVERY * 1_000,
-                    "partition.metrics.window.ms": SAMPLED_EVERY * 2_000,
-                    "broker.metrics.window.ms": SAMPLED_EVERY * 2_000,
+                    "evenkeel.metrics.reporter": watched == Watched::Closely,
+                    "metric.sampling.interval.ms": every * 1_000,
+                    "partition.metrics.window.ms": every * 2_000,
+                    "broker.metrics.window.ms": every * 2_000,
                     "num.partition.metrics.windows": 1,
                     "num.concurrent.partition.movements.per.broker": 40,
                     // Whatever this bench calls an anomaly is one; the engine itself finds none in that time.

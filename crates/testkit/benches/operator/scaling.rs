@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use serde_json::json;
 
 use crate::{
-    manifests::{GOALS, pool_name, rebalance},
+    manifests::{GOALS, Watched, pool_name, rebalance},
     sizes::Sizes,
     stand::Stand,
     step,
@@ -34,7 +34,7 @@ pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> 
     step("scaling: a cluster");
     let stand = Stand::start().await?;
     let began = Instant::now();
-    stand.make(CLUSTER).await?;
+    stand.make(CLUSTER, Watched::Closely).await?;
     stand.until("the cluster is up", async || stand.is_up(CLUSTER, 3).await).await?;
     numbers.add(Measurement::time("a cluster of six nodes until ready", Unit::Milliseconds, began.elapsed()));
     let world = stand.world(CLUSTER).context("a world")?;

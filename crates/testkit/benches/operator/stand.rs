@@ -1,6 +1,7 @@
 //! A Kubernetes API, a node with simulated brokers and engines, and an operator beside them.
 
 use std::{
+    collections::BTreeSet,
     fmt::Debug,
     path::PathBuf,
     sync::Arc,
@@ -26,10 +27,11 @@ use evenkeel_node::{
     },
 };
 use evenkeel_sim::{Options, cluster::BrokerState, serve::World};
+use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use kube::{
     Api, Client, Resource,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -37,16 +39,19 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::{
-    manifests::{self, TEMPLATE, pool_name},
+    manifests::{self, TEMPLATE, Watched, pool_name},
     operator::{Operator, outside},
 };
 
 const NAMESPACE: &str = "default";
 const ZONES: [&str; 3] = ["zone-0", "zone-1", "zone-2"];
 /// Anything that takes longer will not come.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How closely is looked.
 const GLANCE: Duration = Duration::from_millis(2);
+const LONG_GLANCE: Duration = Duration::from_millis(500);
+/// So much is asked for at once.
+const AT_ONCE: usize = 16;
 
 pub(crate) struct Stand {
     // In this order: the operator goes before what it works with.
@@ -127,10 +132,38 @@ impl Stand {
     }
 
     /// A cluster of three controllers and three brokers.
-    pub(crate) async fn make(&self, cluster: &str) -> Result<()> {
+    pub(crate) async fn make(&self, cluster: &str, watched: Watched) -> Result<()> {
         self.create::<KafkaNodePool>(manifests::pool(cluster, "controller", 3, "[100-199]")).await?;
         self.create::<KafkaNodePool>(manifests::pool(cluster, "broker", 3, "[0-99]")).await?;
-        self.create::<Kafka>(manifests::kafka(cluster)).await
+        self.create::<Kafka>(manifests::kafka(cluster, watched)).await
+    }
+
+    /// Does something about each of these, some at a time.
+    pub(crate) async fn each<T>(
+        &self,
+        all: impl IntoIterator<Item = T>,
+        deed: impl AsyncFn(T) -> Result<()>,
+    ) -> Result<()> {
+        stream::iter(all).map(Ok).try_for_each_concurrent(AT_ONCE, |one| deed(one)).await
+    }
+
+    /// Waits until all of these are ready with so many brokers.
+    pub(crate) async fn all_up(&self, names: &[String], brokers: usize) -> Result<Duration> {
+        self.until_at_last("every cluster is up", async || {
+            let ready: BTreeSet<String> = self
+                .api::<Kafka>()
+                .list(&ListParams::default())
+                .await?
+                .into_iter()
+                .filter(|kafka| {
+                    let state = kafka.status.as_ref().and_then(|status| status.conditions.first());
+                    state.is_some_and(|state| state.type_ == "Ready")
+                })
+                .filter_map(|kafka| kafka.metadata.name)
+                .collect();
+            Ok(names.iter().all(|name| ready.contains(name) && self.running(name) == brokers))
+        })
+        .await
     }
 
     /// As `kubectl scale` does.
@@ -162,12 +195,26 @@ impl Stand {
 
     /// Waits for something, and tells how long that took from this moment on.
     pub(crate) async fn until(&self, what: &str, holds: impl AsyncFn() -> Result<bool>) -> Result<Duration> {
+        self.until_seen(GLANCE, what, holds).await
+    }
+
+    /// The same for what takes long and is work to look at: a bench that looks all the time measures itself.
+    pub(crate) async fn until_at_last(&self, what: &str, holds: impl AsyncFn() -> Result<bool>) -> Result<Duration> {
+        self.until_seen(LONG_GLANCE, what, holds).await
+    }
+
+    async fn until_seen(
+        &self,
+        glance: Duration,
+        what: &str,
+        holds: impl AsyncFn() -> Result<bool>,
+    ) -> Result<Duration> {
         let began = Instant::now();
         while !holds().await? {
             if began.elapsed() > PATIENCE {
                 bail!("never: {what}; the end of the operator's log:\n{}", self.log_tail());
             }
-            sleep(GLANCE).await;
+            sleep(glance).await;
         }
         Ok(began.elapsed())
     }

@@ -1,4 +1,5 @@
-//! What a bench has measured, and what it was to be.
+//! What a bench has measured, and what it was to be. Each number is told when it is there: who waits for a long bench, or ends
+//! it, has seen what it got so far.
 
 use super::{Measurement, Report};
 
@@ -11,14 +12,16 @@ pub struct Numbers {
 
 impl Numbers {
     /// One that nothing was aimed at.
+    #[allow(clippy::print_stderr, reason = "a bench talks to the terminal it was started from")]
     pub fn add(&mut self, measured: Measurement) {
+        eprintln!("         {measured}");
         self.measured.push(measured);
     }
 
     /// One that was to be this.
     pub fn aimed(&mut self, measured: Measurement, aim: f64) {
         self.aims.push(Measurement { value: aim, ..measured.clone() });
-        self.measured.push(measured);
+        self.add(measured);
     }
 
     /// All of them, the aims beside them.

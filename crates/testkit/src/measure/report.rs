@@ -31,6 +31,9 @@ pub enum Unit {
     /// How much of one core is used, where less is better.
     #[serde(rename = "% of a core")]
     PercentOfCore,
+    /// How often something was written, where less is better.
+    #[serde(rename = "writes")]
+    Writes,
 }
 
 impl Unit {
@@ -47,6 +50,7 @@ impl Unit {
             Self::Mebibytes => "MiB",
             Self::Percent => "%",
             Self::PercentOfCore => "% of a core",
+            Self::Writes => "writes",
         }
     }
 }
@@ -72,6 +76,12 @@ impl Measurement {
     pub fn time(what: impl Into<String>, unit: Unit, time: Duration) -> Self {
         let scale = if unit == Unit::Microseconds { 1e6 } else { 1e3 };
         Self::new(what, unit, time.as_secs_f64() * scale)
+    }
+}
+
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.what, number(self.value), self.unit.name())
     }
 }
 
@@ -257,6 +267,12 @@ mod tests {
         let nothing = [Measurement::new("x", Unit::Milliseconds, 0.0)];
         let json = serde_json::to_value(Report::new(&nothing, &nothing).rows()).unwrap();
         assert_eq!(json[0]["advantage"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn a_number_can_be_told_before_the_table_is_there() {
+        let written = Measurement::new("at rest", Unit::Writes, 0.0);
+        assert_eq!(written.to_string(), "at rest: 0.00 writes");
     }
 
     #[test]

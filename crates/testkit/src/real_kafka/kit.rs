@@ -40,14 +40,24 @@ impl Kit {
         Ok(Self { folder: folder.into() })
     }
 
-    /// A node with these properties, that dies with us.
-    pub(super) fn command(&self, properties: &Path) -> Command {
+    /// Where Kafka's libraries are.
+    pub fn libraries(&self) -> PathBuf {
+        self.folder.join("libs")
+    }
+
+    /// What `java` is told before the class: the class path, a small heap, and the archive of classes.
+    pub fn java_options(&self) -> [OsString; 2] {
         let mut options = OsString::from("@");
         options.push(self.folder.join("java.options"));
         let mut archive = OsString::from("-XX:SharedArchiveFile=");
         archive.push(self.folder.join("classes.jsa"));
+        [options, archive]
+    }
+
+    /// A node with these properties, that dies with us.
+    pub(super) fn command(&self, properties: &Path) -> Command {
         let mut command = mortal("java");
-        command.args([options, archive]).arg("kafka.Kafka").arg(properties);
+        command.args(self.java_options()).arg("kafka.Kafka").arg(properties);
         command
     }
 
@@ -64,7 +74,7 @@ impl Kit {
 }
 
 /// A program that dies when its standard input is closed; it takes arguments as ever.
-fn mortal(program: &str) -> Command {
+pub fn mortal(program: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", DIE_WITH_THE_HARNESS, "node", program]);
     command

@@ -27,7 +27,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use futures::future::try_join_all;
 use tokio::sync::{Mutex, OnceCell};
 
-pub use kit::{KIT, Kit};
+pub use kit::{KIT, Kit, mortal};
 pub use properties::{BrokerSpec, Listener};
 
 use crate::{certificates::Certificates, ports::lasting_ports, run_folder::RunFolder, server::EarlyExit};

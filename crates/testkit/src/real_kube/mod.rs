@@ -90,7 +90,8 @@ impl ControlPlane {
             .await
     }
 
-    /// Starts the garbage collector and the namespace and service account controllers, once.
+    /// Starts the garbage collector, the namespace and service account controllers, and those that protect claims and
+    /// volumes, once.
     ///
     /// Returns when they are at work. Later calls return at once.
     ///
@@ -244,6 +245,7 @@ fn controller_manager_flags() -> Vec<String> {
         // which only their log tells.
         "--use-service-account-credentials=true".into(),
         "--controllers=garbage-collector-controller,namespace-controller,\
+         persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,\
          serviceaccount-controller,root-ca-certificate-publisher-controller"
             .into(),
         format!("--service-account-private-key-file={}", kubeconfig::KEY),

@@ -3,35 +3,24 @@
 //!
 //! The brokers have no metrics reporter, so the engine knows them from outside: by offsets and the sizes of directories.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
-use bytes::Bytes;
-use evenkeel_kafka::{
-    Client, TopicPartition,
-    calls::{
-        configs::Resource,
-        offsets::Isolation,
-        produce::Writing,
-        topics::{Layout, NewTopic, Which},
-    },
-    records::{self, BatchOptions, Compression, Producer, Record},
-    topic::{Start, TopicReader, Until},
-};
+use evenkeel_kafka::Client;
 use evenkeel_rest::{
     body::state::Phase,
     parameter::{TaskStatus, TopicPattern},
     request::{Rebalance, RemoveBroker, RemoveDisks, StopProposalExecution},
 };
-use evenkeel_testkit::real_kafka::{BrokerSpec, Cluster, Kit, Listener};
+use evenkeel_testkit::{
+    freight::{self, Freight},
+    real_kafka::{BrokerSpec, Cluster, Kit, Listener},
+};
 use tokio::time::{Instant, sleep};
 
 use crate::life::{Life, PATIENCE};
 
 const TOPIC: &str = "freight";
-const PARTITIONS: i32 = 12;
+const PARTITIONS: usize = 12;
 /// Of each partition: 2 MB together.
 const RECORDS: usize = 40;
 const RECORD_BYTES: usize = 50_000;
@@ -43,7 +32,7 @@ pub(crate) async fn data_is_moved_as_approved() {
     let cluster = Cluster::start(Kit::from_env().unwrap(), &BrokerSpec::several(4)).await.unwrap();
     let bootstrap = cluster.bootstrap(Listener::Plaintext);
     let kafka = client(&bootstrap);
-    load_freight(&kafka).await;
+    let freight = load_freight(&kafka).await;
     let live = || Life::begin(&bootstrap, &BROKERS, THROTTLE);
 
     // Seen, approved, begun; then the engine is gone.
@@ -63,7 +52,7 @@ pub(crate) async fn data_is_moved_as_approved() {
     let life = live().await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     assert_eq!(life.status_of(task).await, Some(TaskStatus::Completed));
-    let held = held_by(&kafka, |topic| topic == TOPIC).await;
+    let held = freight::held_by(&kafka, |topic| topic == TOPIC).await.unwrap();
     assert!(BROKERS.iter().all(|id| held.contains_key(id)), "{held:?}");
     at_rest(&kafka).await;
 
@@ -73,15 +62,16 @@ pub(crate) async fn data_is_moved_as_approved() {
     life.answers(&StopProposalExecution::default()).await;
     life.until("it is stopped", |phase| *phase == Phase::Idle).await;
     at_rest(&kafka).await;
-    assert!(held_by(&kafka, |_| true).await.contains_key(&3), "a stop leaves what has not begun");
+    assert!(freight::held_by(&kafka, |_| true).await.unwrap().contains_key(&3), "a stop leaves what has not begun");
     life.answers(&removal()).await;
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     at_rest(&kafka).await;
-    let held = held_by(&kafka, |_| true).await;
+    let held = freight::held_by(&kafka, |_| true).await.unwrap();
     assert!(!held.contains_key(&3), "something is left on a broker that was emptied: {held:?}");
-    all_freight_is_there(&kafka).await;
+    freight.is_whole().await.unwrap();
     drop(life);
     directories_are_emptied_and_filled(&kafka, &bootstrap).await;
+    freight.is_whole().await.unwrap();
 }
 
 /// One of broker 0's directories is emptied, and then both are evened out.
@@ -114,7 +104,6 @@ async fn directories_are_emptied_and_filled(kafka: &Client, bootstrap: &str) {
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     assert!(crowd(kafka, 0).await[full] > 0);
     at_rest(kafka).await;
-    all_freight_is_there(kafka).await;
 }
 
 /// How many replicas each directory of a broker holds. None is on its way to another.
@@ -134,75 +123,19 @@ fn client(bootstrap: &str) -> Client {
 }
 
 /// Two replicas of everything, on brokers 0 and 1.
-async fn load_freight(kafka: &Client) {
-    let pair = |number: i32| [[0, 1], [1, 0]][number as usize % 2].map(evenkeel_kafka::BrokerId).to_vec();
-    let layout = Layout::Manual((0..PARTITIONS).map(pair).collect());
-    let topic = NewTopic { name: TOPIC.to_owned(), layout, configs: BTreeMap::new() };
-    let made = kafka.create_topics(&[topic], false).await.whole().unwrap();
-    assert!(made[TOPIC].is_ok(), "{made:?}");
-    for number in 0..RECORDS {
-        let batches = (0..PARTITIONS).map(|index| (TopicPartition::new(TOPIC, index), batch(index, number)));
-        let batches: BTreeMap<TopicPartition, Bytes> = batches.collect();
-        let written = kafka.produce(&batches, Writing::Plain).await.unwrap();
-        assert!(written.values().all(Result::is_ok), "{written:?}");
-    }
-}
-
-fn batch(partition: i32, number: usize) -> Bytes {
-    let value = Bytes::from(vec![number as u8; RECORD_BYTES]);
-    let key = Some(Bytes::from(format!("{partition}/{number}")));
-    let record = Record { key, value: Some(value), ..Record::default() };
-    let producer = Producer { id: -1, epoch: -1, sequence: -1 };
-    let options = BatchOptions { compression: Compression::None, producer, transactional: false };
-    records::encode_batch(&[record], &options).expect("a batch")
-}
-
-/// Every record that was written, once.
-async fn all_freight_is_there(kafka: &Client) {
-    let mut reader =
-        TopicReader::open(kafka.clone(), TOPIC, &Start::Earliest, Until::End, Isolation::Committed).await.unwrap();
-    let mut keys: Vec<String> = Vec::new();
-    while let Some(records) = reader.next().await.unwrap() {
-        for record in records {
-            let record = record.stored.record;
-            assert_eq!(record.value.map(|value| value.len()), Some(RECORD_BYTES));
-            keys.push(String::from_utf8(record.key.expect("a key").to_vec()).expect("letters"));
-        }
-    }
-    assert_eq!(keys.len(), RECORDS * PARTITIONS as usize);
-    assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
-}
-
-/// How many replicas each broker holds of topics that are meant.
-async fn held_by(kafka: &Client, is_meant: impl Fn(&str) -> bool) -> BTreeMap<i32, usize> {
-    let mut held = BTreeMap::new();
-    for topic in kafka.topics(Which::All).await.unwrap().into_values().flatten().filter(|topic| is_meant(&topic.name)) {
-        for id in topic.partitions.iter().flat_map(|partition| &partition.replicas) {
-            *held.entry(id.0).or_default() += 1;
-        }
-    }
-    held
+async fn load_freight(kafka: &Client) -> Freight {
+    let pairs: [&[i32]; 2] = [&[0, 1], &[1, 0]];
+    let lists: Vec<&[i32]> = pairs.into_iter().cycle().take(PARTITIONS).collect();
+    let freight = Freight::new(kafka, TOPIC, &lists, RECORD_BYTES).await.unwrap();
+    freight.write(RECORDS).await.unwrap();
+    freight
 }
 
 /// Nothing moves, nothing is held back, and everybody is in sync.
 async fn at_rest(kafka: &Client) {
     assert!(kafka.list_reassignments(None).await.unwrap().is_empty());
-    let brokers = BROKERS.map(|id| Resource::Broker(evenkeel_kafka::BrokerId(id)));
-    let resources: Vec<Resource> = brokers.into_iter().chain([Resource::Topic(TOPIC.to_owned())]).collect();
-    for (resource, settings) in kafka.describe_configs(&resources, None).await.whole().unwrap() {
-        for (name, setting) in settings.unwrap() {
-            let throttles = name.contains(".replication.throttled.");
-            let is_default =
-                setting.value.as_deref().is_none_or(|value| value.is_empty() || value == i64::MAX.to_string());
-            assert!(!throttles || is_default, "{resource:?} has {name} {:?}", setting.value);
-        }
-    }
-    until("everybody is in sync", async || {
-        let topics = kafka.topics(Which::All).await.unwrap();
-        let mut partitions = topics.values().flatten().flat_map(|topic| &topic.partitions);
-        partitions.all(|partition| partition.in_sync.len() == partition.replicas.len())
-    })
-    .await;
+    assert_eq!(freight::throttles(kafka, &BROKERS).await.unwrap(), [""; 0]);
+    until("everybody is in sync", async || freight::is_settled(kafka).await.unwrap()).await;
 }
 
 async fn until(what: &str, holds: impl AsyncFn() -> bool) {

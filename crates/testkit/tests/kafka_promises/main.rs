@@ -74,6 +74,7 @@ mod simulated;
 mod wire;
 mod world;
 
+mod acknowledgements;
 mod bad_input;
 mod cluster_wide;
 mod compaction;

@@ -8,6 +8,7 @@ scenes!(
     apply_merges_builtin_kinds,
     apply_server_side_conflicts_and_is_forced,
     a_field_that_nobody_knows_is_refused_or_warned_about,
+    a_kind_that_is_not_there_is_told_as_such,
     diff_shows_what_would_change,
     create_takes_files_and_arguments,
     replace_needs_what_is_there,
@@ -87,6 +88,16 @@ fn a_field_that_nobody_knows_is_refused_or_warned_about(terminal: &Terminal) {
     warned.prints("widget.scenes.example.com/a created");
     let wrong = terminal.feed(&["apply", "-f", "-"], &widget("b", "{size: huge}"));
     wrong.fails_with("spec.size: Unsupported value: \"huge\": supported values: \"small\", \"large\"");
+}
+
+fn a_kind_that_is_not_there_is_told_as_such(terminal: &Terminal) {
+    let gadget = "apiVersion: nowhere.example.com/v1\nkind: Gadget\nmetadata: {name: a}\nspec: {}\n";
+    for verb in [&["apply"][..], &["apply", "--server-side"], &["create"]] {
+        let ran = terminal.feed(&[verb, &["-f", "-"]].concat(), gadget);
+        ran.fails_with(
+            "no matches for kind \"Gadget\" in version \"nowhere.example.com/v1\"\nensure CRDs are installed first",
+        );
+    }
 }
 
 fn diff_shows_what_would_change(terminal: &Terminal) {

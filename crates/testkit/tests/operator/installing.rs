@@ -7,6 +7,7 @@ use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Done, Extent, Man
 use evenkeel_operator::seams::NAME;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -87,6 +88,75 @@ mod embedded_arm {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn an_operator_that_lives_elsewhere_keeps_its_rights() {
+        let client = evenkeel_testkit::embedded().await;
+        let elsewhere = Manifests::new(Some("ops"), None).unwrap();
+        installation::put(&client, &elsewhere).await.expect("the manifests are taken");
+        hold(&client, "default", json!({})).await;
+        let removed = installation::remove(&client, &Manifests::default(), Extent::Operator, true).await;
+        let put = installation::put(&client, &Manifests::default()).await;
+        for refused in [removed, put] {
+            assert_eq!(refused.expect_err("it lives in ops").to_string(), "the operator lives in the namespace ops");
+        }
+        assert!(is_held(&client, "default").await);
+        let binding = Api::<ClusterRoleBinding>::all(client.clone()).get(NAME).await.expect("its rights");
+        assert_eq!(binding.subjects.unwrap()[0].namespace.as_deref(), Some("ops"));
+        installation::put(&client, &elsewhere).await.expect("again where it is");
+        installation::remove(&client, &elsewhere, Extent::Operator, false).await.expect("a removal");
+        assert!(!is_held(&client, "default").await);
+        // Where there was no operator it has looked after nothing.
+        hold_again(&client, "default").await;
+        remove(&client, Extent::Operator).await;
+        assert!(is_held(&client, "default").await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clusters_of_others_do_not_go_with_definitions_of_ours() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        let kafkas = Api::<Kafka>::namespaced(client.clone(), "default");
+        for name in ["ours", "theirs"] {
+            let kafka = json!({"metadata": {"name": name}, "spec": {}});
+            kafkas.create(&PostParams::default(), &serde_json::from_value(kafka).unwrap()).await.expect("a Kafka");
+        }
+        let set = json!({"metadata": {"name": "theirs-quay", "labels": {labels::CLUSTER: "theirs"}},
+            "spec": {"selector": {"matchLabels": {}}, "pods": []}});
+        let sets = Api::<StrimziPodSet>::namespaced(client.clone(), "default");
+        sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.expect("a pod set");
+        let refused = installation::remove(&client, &Manifests::default(), Extent::Clusters, false).await;
+        let refused = refused.expect_err("they are somebody else's").to_string();
+        let theirs = "the Kafka default/theirs, the StrimziPodSet default/theirs-quay would go with the CRDs";
+        assert!(refused.starts_with(theirs), "{refused}");
+        assert!(kafkas.get_opt("theirs").await.unwrap().is_some() && kafkas.get_opt("ours").await.unwrap().is_some());
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        assert_eq!(deployments.get(NAME).await.unwrap().spec.and_then(|spec| spec.replicas), Some(1), "it runs on");
+        sets.delete("theirs-quay", &DeleteParams::default()).await.unwrap();
+        kafkas.delete("theirs", &DeleteParams::default()).await.unwrap();
+        remove(&client, Extent::Clusters).await;
+        assert!(kafkas.list(&Default::default()).await.is_err(), "the kind is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn brokers_with_racks_keep_the_role_that_they_need() {
+        let client = evenkeel_testkit::embedded().await;
+        put(&client).await;
+        let bindings = Api::<ClusterRoleBinding>::all(client.clone());
+        let binding = json!({
+            "metadata": {"name": "strimzi-default-lagoon-kafka-init", "labels": {labels::CLUSTER: "lagoon"}},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "strimzi-kafka-broker"},
+            "subjects": [{"kind": "ServiceAccount", "name": "lagoon-kafka", "namespace": "default"}],
+        });
+        bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.expect("a binding");
+        let roles = Api::<ClusterRole>::all(client.clone());
+        let done = remove(&client, Extent::Operator).await;
+        assert!(roles.get_opt("strimzi-kafka-broker").await.unwrap().is_some(), "{done:?}");
+        put(&client).await;
+        let done = remove(&client, Extent::Clusters).await;
+        assert!(bindings.list(&Default::default()).await.unwrap().items.is_empty(), "{done:?}");
+        assert!(roles.get_opt("strimzi-kafka-broker").await.unwrap().is_none(), "{done:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn where_only_another_version_is_served_nothing_hangs_either() {
         let client = evenkeel_testkit::embedded().await;
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
@@ -133,6 +203,13 @@ async fn hold(client: &Client, namespace: &str, labels: Value) {
     let held = json!({"metadata": {"name": "held", "labels": labels, "finalizers": FINALIZERS}, "spec": {}});
     let api = Api::<KafkaRebalance>::namespaced(client.clone(), namespace);
     api.create(&PostParams::default(), &serde_json::from_value(held).unwrap()).await.expect("a rebalance");
+}
+
+/// The same once more, after it was released.
+async fn hold_again(client: &Client, namespace: &str) {
+    let api = Api::<KafkaRebalance>::namespaced(client.clone(), namespace);
+    let held = Patch::Merge(json!({"metadata": {"finalizers": FINALIZERS}}));
+    api.patch("held", &PatchParams::default(), &held).await.expect("it is held again");
 }
 
 async fn is_held(client: &Client, namespace: &str) -> bool {

@@ -5,10 +5,15 @@
 //! suite `rebalances_on_a_real_server`. Here it is the other side that counts: that
 //! the real server takes every object, also where it is strict about fields, and that no right is missing. Nothing of
 //! it may be refused, and every story looks whether something was. Only installing and removing has an embedded arm.
+//! In one file nothing is simulated: `real_brokers`.
 
+#[cfg(feature = "real-kube")]
+mod container;
 mod installing;
 #[cfg(feature = "real-kube")]
 mod node;
+#[cfg(feature = "real-kube")]
+mod real_brokers;
 #[cfg(feature = "real-kube")]
 mod refusals;
 #[cfg(feature = "real-kube")]

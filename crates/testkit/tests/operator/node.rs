@@ -1,5 +1,6 @@
 //! Our node beside the real controllers: it runs pods, and leaves garbage, namespaces and accounts to them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +11,26 @@ use evenkeel_node::clock::Clock;
 use evenkeel_node::kubelet::Settings;
 use evenkeel_node::kubelet::logs::Logs;
 use evenkeel_node::kubelet::materials::Account;
+use evenkeel_node::kubelet::program::{Launch, LaunchError, Process, Programs};
 use evenkeel_node::nodes::Nodes;
 use evenkeel_node::programs::engine::Engines;
+use evenkeel_node::programs::jvm::{Jvm, RealBrokers};
 use evenkeel_node::programs::kafka::{Brokers, Simulation};
 use evenkeel_node::programs::wires::Wires;
 use evenkeel_node::programs::{AnyBrokers, LocalPrograms};
-use evenkeel_node::{claims, deployments, endpoints, kubelet, nodes, replica_sets, scheduler};
-use evenkeel_operator::seams::{BoxFuture, Services};
+use evenkeel_node::{claims, deployments, endpoints, kubelet, nodes, protection, replica_sets, scheduler};
+use evenkeel_operator::seams::Services;
 use evenkeel_sim::Options;
+use evenkeel_testkit::real_kafka::Kit;
 use evenkeel_testkit::real_kube::ControlPlane;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 
-/// A node whose brokers are simulated.
+/// Namespaces whose names begin so have real brokers.
+pub(crate) const REAL: &str = "real-";
+
+/// A node whose brokers are simulated, but in some namespaces.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) brokers: Brokers,
@@ -42,7 +51,13 @@ impl Node {
         let engines = Engines::new(Wires::Loopback, clock.clone(), Some(client.clone()));
         let settings = Settings {
             nodes: Nodes::default(),
-            programs: Arc::new(LocalPrograms { brokers: AnyBrokers::Simulated(self.brokers.clone()), engines }),
+            programs: Arc::new(Either {
+                simulated: LocalPrograms {
+                    brokers: AnyBrokers::Simulated(self.brokers.clone()),
+                    engines: engines.clone(),
+                },
+                real: LocalPrograms { brokers: AnyBrokers::Real(RealBrokers { jvm: jvm() }), engines },
+            }),
             clock: clock.clone(),
             addresses: self.table.clone(),
             logs: Logs::default(),
@@ -52,14 +67,53 @@ impl Node {
         };
         tokio::join!(
             nodes::run(client.clone(), settings.nodes.clone(), clock.clone()),
-            scheduler::run(client.clone(), clock.clone()),
+            scheduler::run(client.clone(), settings.nodes.clone(), clock.clone()),
             claims::run(client.clone()),
+            protection::run(client.clone()),
             replica_sets::run(client.clone(), clock.clone()),
             deployments::run(client.clone(), clock),
             // The table is all that is wanted of it: the real server takes no slices with addresses of loopback.
             endpoints::run(client.clone(), self.table.clone()),
             async { kubelet::run(client.clone(), settings, std::future::pending()).await.expect("a folder for pods") },
         );
+    }
+}
+
+/// Kafka as `cargo xtask real kafka` fetched it. Later options win: as `evenkeel local` has it, the heap holds what a log
+/// cleaner asks for when nobody tells it to ask for less.
+fn jvm() -> Jvm {
+    let kit = Kit::from_env().expect("real brokers");
+    let options = kit.java_options().into_iter().chain([OsString::from("-Xmx512m")]);
+    Jvm { java: "java".into(), options: options.collect() }
+}
+
+/// Brokers of one kind or the other, by namespace.
+#[derive(Debug)]
+struct Either {
+    simulated: LocalPrograms,
+    real: LocalPrograms,
+}
+
+impl Either {
+    fn of(&self, pod: &Pod) -> &LocalPrograms {
+        let is_real = pod.metadata.namespace.as_ref().is_some_and(|namespace| namespace.starts_with(REAL));
+        if is_real { &self.real } else { &self.simulated }
+    }
+}
+
+impl Programs for Either {
+    fn launch(&self, what: Launch) -> BoxFuture<'static, Result<Process, LaunchError>> {
+        self.of(&what.pod).launch(what)
+    }
+
+    fn forget(&self, pod: &Pod) {
+        self.of(pod).forget(pod);
+    }
+
+    fn discard(&self, volume: &str) {
+        // Volumes have ids that nobody else has.
+        self.simulated.discard(volume);
+        self.real.discard(volume);
     }
 }
 

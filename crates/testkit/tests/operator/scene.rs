@@ -1,10 +1,13 @@
 //! A namespace of one story, and what a user does and sees there.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
-use evenkeel_api::kafka::KafkaStatus;
+use evenkeel_api::kafka::{AutoRebalanceState, KafkaStatus};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations, labels};
+use evenkeel_kafka::Address;
+use evenkeel_kafka::connect::Tcp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Patch, PatchParams};
@@ -13,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::node::REAL;
 use crate::world::{World, until};
 
 pub(crate) const CLUSTER: &str = "lagoon";
@@ -51,17 +55,41 @@ impl Scene {
 
     /// One controller, and three brokers in three zones with claims that go with them; an engine with short windows.
     pub(crate) async fn cluster(&self, automatic: Option<Value>) {
-        let pool = |name: &str, role: &str, replicas: u32, ids: Value, storage: Value| {
-            json!({
-                "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
-                "metadata": {"name": name, "labels": {labels::CLUSTER: CLUSTER}, "annotations": ids},
-                "spec": {"replicas": replicas, "roles": [role], "storage": storage},
-            })
-        };
+        let reporter = json!({
+            "evenkeel.metrics.reporter": true,
+            "cruise.control.metrics.reporter.metrics.reporting.interval.ms": 1000,
+        });
+        self.cluster_with(json!({}), reporter, automatic).await;
+    }
+
+    /// The same where brokers are real. They have no reporter, so the engine knows them from outside; and few partitions
+    /// besides those of the story, so that its own weigh the most.
+    pub(crate) async fn real_cluster(&self, automatic: Option<Value>) {
+        assert!(self.namespace.starts_with(REAL), "brokers are simulated here");
+        let few = json!({
+            "partition.sample.store.topic.partition.count": 2,
+            "broker.sample.store.topic.partition.count": 2,
+            "num.concurrent.partition.movements.per.broker": 40,
+        });
+        self.cluster_with(json!({"transaction.state.log.num.partitions": 4}), few, automatic).await;
+    }
+
+    async fn cluster_with(&self, settings: Value, engine: Value, automatic: Option<Value>) {
         let hundreds = json!({annotations::NEXT_NODE_IDS: "[100-199]"});
         let claim = json!({"type": "persistent-claim", "size": "100Gi", "deleteClaim": true});
-        self.apply::<KafkaNodePool>(pool("pilots", "controller", 1, hundreds, json!({"type": "ephemeral"}))).await;
-        self.apply::<KafkaNodePool>(pool("quay", "broker", 3, json!({}), claim)).await;
+        self.pool("pilots", &["controller"], 1, hundreds, json!({"type": "ephemeral"})).await;
+        self.pool("quay", &["broker"], 3, json!({}), claim).await;
+        let mut config = json!({
+            "metric.sampling.interval.ms": 1000,
+            "partition.metrics.window.ms": 2000,
+            "num.partition.metrics.windows": 3,
+            "broker.metrics.window.ms": 2000,
+            "num.broker.metrics.windows": 20,
+            "anomaly.detection.interval.ms": 3000,
+        });
+        if let (Some(config), Value::Object(engine)) = (config.as_object_mut(), engine) {
+            config.extend(engine);
+        }
         let mut kafka = json!({
             "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": CLUSTER},
             "spec": {
@@ -71,19 +99,11 @@ impl Scene {
                         {"name": "tls", "port": 9093, "type": "internal", "tls": true},
                     ],
                     "rack": {"topologyKey": "topology.kubernetes.io/zone"},
+                    "config": settings,
                 },
                 "cruiseControl": {
                     "brokerCapacity": {"inboundNetwork": "100MiB/s", "outboundNetwork": "100MiB/s"},
-                    "config": {
-                        "evenkeel.metrics.reporter": true,
-                        "metric.sampling.interval.ms": 1000,
-                        "partition.metrics.window.ms": 2000,
-                        "num.partition.metrics.windows": 3,
-                        "broker.metrics.window.ms": 2000,
-                        "num.broker.metrics.windows": 20,
-                        "anomaly.detection.interval.ms": 3000,
-                        "cruise.control.metrics.reporter.metrics.reporting.interval.ms": 1000,
-                    },
+                    "config": config,
                 },
             },
         });
@@ -92,6 +112,25 @@ impl Scene {
         }
         self.apply::<Kafka>(kafka).await;
         self.until_ready().await;
+    }
+
+    pub(crate) async fn pool(&self, name: &str, roles: &[&str], replicas: u32, ids: Value, storage: Value) {
+        self.apply::<KafkaNodePool>(json!({
+            "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
+            "metadata": {"name": name, "labels": {labels::CLUSTER: CLUSTER}, "annotations": ids},
+            "spec": {"replicas": replicas, "roles": roles, "storage": storage},
+        }))
+        .await;
+    }
+
+    /// Kafka as clients of this machine reach it: through its plain listener.
+    pub(crate) async fn client_of_kafka(&self) -> evenkeel_kafka::Client {
+        let host = format!("{CLUSTER}-kafka-bootstrap.{}.svc", self.namespace);
+        let table = &self.world.node.table;
+        self.until("somebody listens", async || !table.find(&host, 9092).is_empty()).await;
+        let at =
+            table.find(&host, 9092).iter().map(|it| Address { host: it.ip().to_string(), port: it.port() }).collect();
+        evenkeel_kafka::Client::new(Arc::new(Tcp), evenkeel_kafka::Settings::new(at))
     }
 
     pub(crate) async fn kafka(&self) -> KafkaStatus {
@@ -115,15 +154,30 @@ impl Scene {
         self.api::<KafkaNodePool>().get("quay").await.expect("the pool").status.unwrap_or_default().node_ids
     }
 
+    /// Whether automatic rebalancing has nothing to do.
+    pub(crate) async fn rests(&self) -> bool {
+        let auto = self.kafka().await.auto_rebalance;
+        auto.is_some_and(|auto| auto.state == AutoRebalanceState::Idle && auto.modes.is_empty())
+    }
+
     pub(crate) async fn warning(&self, reason: &str) -> Option<String> {
         let conditions = self.kafka().await.conditions;
         conditions.into_iter().find(|it| it.reason.as_deref() == Some(reason)).and_then(|it| it.message)
     }
 
     pub(crate) async fn rebalance(&self, name: &str, spec: Value) {
+        self.marked_rebalance(name, json!({}), spec).await;
+    }
+
+    /// A template of rebalances.
+    pub(crate) async fn template(&self, name: &str, spec: Value) {
+        self.marked_rebalance(name, json!({annotations::REBALANCE_TEMPLATE: "true"}), spec).await;
+    }
+
+    async fn marked_rebalance(&self, name: &str, marks: Value, spec: Value) {
         self.apply::<KafkaRebalance>(json!({
             "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance",
-            "metadata": {"name": name, "labels": {labels::CLUSTER: CLUSTER}},
+            "metadata": {"name": name, "labels": {labels::CLUSTER: CLUSTER}, "annotations": marks},
             "spec": spec,
         }))
         .await;

@@ -1,6 +1,5 @@
 //! What people do with clusters and rebalances, and what the real server says to everything that follows from it.
 
-use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
 use evenkeel_sim::cluster::NewTopic;
@@ -165,11 +164,11 @@ async fn life_of_rebalances() {
 
     // By itself, when brokers come and go.
     scene.scale(4).await;
-    scene.until("broker 3 has its share", async || holds(3) > 0 && rests(&scene).await).await;
+    scene.until("broker 3 has its share", async || holds(3) > 0 && scene.rests().await).await;
     scene.scale(3).await;
     scene.until("broker 3 was emptied and is gone", async || scene.brokers().await == [0, 1, 2]).await;
     assert_eq!(holds(3), 0);
-    scene.until("the operator rests", async || rests(&scene).await).await;
+    scene.until("the operator rests", async || scene.rests().await).await;
 
     // On imbalance: the engine may write one ConfigMap, and nothing else.
     let modes = json!([{"mode": "add-brokers"}, {"mode": "remove-brokers"}, {"mode": "imbalance"}]);
@@ -187,12 +186,6 @@ async fn life_of_rebalances() {
     scene.api::<Kafka>().patch(CLUSTER, &PatchParams::default(), &patch).await.expect("a changed Kafka");
     scene.until("it may no longer", async || !may(&scene, "update", "configmaps", &map).await).await;
     scene.until_ready().await;
-}
-
-/// Whether automatic rebalancing has nothing to do.
-async fn rests(scene: &Scene) -> bool {
-    let auto = scene.kafka().await.auto_rebalance;
-    auto.is_some_and(|auto| auto.state == AutoRebalanceState::Idle && auto.modes.is_empty())
 }
 
 /// Whether the engine's account may do something in its namespace.

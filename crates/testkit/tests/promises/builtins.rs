@@ -9,6 +9,9 @@ promises!(
     a_service_gets_an_address_and_defaults,
     a_headless_service_has_no_address,
     an_address_is_not_given_twice,
+    a_list_of_addresses_begins_with_the_address,
+    a_node_port_is_of_its_range_and_not_given_twice,
+    a_service_leaves_behind_what_its_type_gave_it,
     a_deployment_gets_its_defaults,
     a_deployment_must_select_its_own_pods,
     a_pod_gets_its_defaults,
@@ -62,6 +65,85 @@ async fn an_address_is_not_given_twice(world: World) {
     third["spec"]["clusterIP"] = first;
     let answer = world.post(&world.core("services"), third).await.refused(422, "Invalid");
     answer.mentions("provided IP is already allocated");
+}
+
+async fn a_list_of_addresses_begins_with_the_address(world: World) {
+    let service = |name: &str, ip: Value, ips: Value| json!({"metadata": {"name": name}, "spec": {"clusterIP": ip, "clusterIPs": ips, "ports": [{"port": 80}]}});
+    let services = world.core("services");
+    let first = world.post(&services, service("a", json!(null), json!(null))).await.ok()["spec"]["clusterIP"].take();
+    for (ip, ips, why) in [
+        // Whether somebody has it or not: a list alone asks for nothing.
+        (json!(null), json!([first]), "must be empty when `clusterIP` is not specified"),
+        (json!("10.0.0.77"), json!([first]), "first value must match `clusterIP`"),
+        (json!("10.0.0.77"), json!(["10.0.0.77", "10.0.0.78"]), "may specify no more than one IP for each IP family"),
+    ] {
+        let answer = world.post(&services, service("b", ip, ips.clone())).await.refused(422, "Invalid");
+        answer.says(&format!("Service \"b\" is invalid: spec.clusterIPs: Invalid value: {ips}: {why}"));
+    }
+    let both = service("b", json!("10.0.0.77"), json!(["10.0.0.77"]));
+    let spec = world.post(&services, both).await.ok()["spec"].take();
+    assert_eq!((&spec["clusterIP"], &spec["clusterIPs"]), (&json!("10.0.0.77"), &json!(["10.0.0.77"])));
+    // Later, who leaves out one of the two means what was there.
+    let one = format!("{services}/b");
+    let answer = world.patch(MERGE, &one, json!({"spec": {"clusterIPs": [first]}})).await.refused(422, "Invalid");
+    answer.mentions("first value must match `clusterIP`");
+    let kept = world.patch(MERGE, &one, json!({"spec": {"clusterIP": null, "clusterIPs": null}})).await.ok();
+    assert_eq!(kept["spec"]["clusterIP"], "10.0.0.77");
+}
+
+async fn a_node_port_is_of_its_range_and_not_given_twice(world: World) {
+    let service =
+        |name: &str, ports: Value| json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports}});
+    let made = world.post(&world.core("services"), service("a", json!([{"port": 80}]))).await.ok();
+    let given = made["spec"]["ports"][0]["nodePort"].clone();
+    let free = json!({"name": "free", "port": 79});
+    for (wanted, why) in [
+        (given.clone(), "provided port is already allocated"),
+        (json!(80), "provided port is not in the valid range. The range of valid ports is 30000-32767"),
+    ] {
+        let ports = json!([free, {"name": "wanted", "port": 80, "nodePort": wanted}]);
+        let answer = world.post(&world.core("services"), service("b", ports)).await.refused(422, "Invalid");
+        answer.says(&format!("Service \"b\" is invalid: spec.ports[1].nodePort: Invalid value: {wanted}: {why}"));
+    }
+    // One number in two protocols is one port of the nodes.
+    let dns =
+        json!([{"name": "t", "port": 53}, {"name": "u", "port": 53, "protocol": "UDP"}, {"name": "x", "port": 54}]);
+    let ports = world.post(&world.core("services"), service("dns", dns)).await.ok()["spec"]["ports"].take();
+    assert_eq!(ports[0]["nodePort"], ports[1]["nodePort"]);
+    assert_ne!(ports[0]["nodePort"], ports[2]["nodePort"]);
+    // Its own it may keep, whatever else changes.
+    let one = format!("{}/a", world.core("services"));
+    let changed = world.patch(MERGE, &one, json!({"spec": {"ports": [{"port": 81, "nodePort": given}]}})).await.ok();
+    assert_eq!(changed["spec"]["ports"][0]["nodePort"], given);
+    world.delete(&one, json!(null)).await.code(200);
+    world.post(&world.core("services"), service("b", json!([{"port": 80, "nodePort": given}]))).await.code(201);
+}
+
+async fn a_service_leaves_behind_what_its_type_gave_it(world: World) {
+    let service = json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    let made = world.post(&world.core("services"), service).await.ok();
+    assert_eq!(made["spec"]["externalTrafficPolicy"], "Cluster");
+    let one = format!("{}/a", world.core("services"));
+    let changed_to = async |spec: Value| world.patch(MERGE, &one, json!({"spec": spec})).await.ok()["spec"].take();
+
+    let inside = changed_to(json!({"type": "ClusterIP"})).await;
+    assert_eq!(inside["ports"], json!([{"protocol": "TCP", "port": 80, "targetPort": 80}]));
+    assert_eq!(inside["clusterIP"], made["spec"]["clusterIP"]);
+    assert!(inside.get("externalTrafficPolicy").is_none(), "{inside}");
+
+    let balanced = changed_to(json!({"type": "LoadBalancer"})).await;
+    assert!(
+        balanced["ports"][0]["nodePort"].is_u64() && balanced["allocateLoadBalancerNodePorts"] == true,
+        "{balanced}"
+    );
+
+    let outside = changed_to(json!({"type": "ExternalName", "externalName": "a.example.com"})).await;
+    for field in ["clusterIP", "clusterIPs", "externalTrafficPolicy", "allocateLoadBalancerNodePorts"] {
+        assert!(outside.get(field).is_none(), "{field} in {outside}");
+    }
+    assert!(outside["ports"][0].get("nodePort").is_none(), "{outside}");
+    let back = changed_to(json!({"type": "ClusterIP", "externalName": null})).await;
+    assert!(back["clusterIP"].as_str().is_some_and(|ip| ip.starts_with("10.")), "{back}");
 }
 
 fn deployment(labels: Value) -> Value {

@@ -108,6 +108,12 @@ async fn a_generated_name_extends_its_prefix(world: World) {
     // A name given beside a prefix wins.
     let both = json!({"metadata": {"name": "fixed", "generateName": "run-"}});
     assert_eq!(world.post(&world.maps(), both).await.ok()["metadata"]["name"], "fixed");
+    // And is not replaced by a generated one where it is taken.
+    let both = json!({"metadata": {"name": "fixed", "generateName": "run-"}});
+    let again = world.post(&world.maps(), both).await.refused(409, "AlreadyExists").about("", "configmaps", "fixed");
+    let again = again
+        .says("configmaps \"fixed\" already exists, the server was not able to generate a unique name for the object");
+    assert_eq!(again.body["details"]["retryAfterSeconds"], 1, "{}", again.text);
     // A long prefix is cut so that the whole name fits.
     let long = json!({"metadata": {"generateName": "x".repeat(80)}});
     let name = world.post(&world.maps(), long).await.ok()["metadata"]["name"].as_str().unwrap().to_owned();

@@ -13,6 +13,7 @@ promises!(
     a_definition_name_is_plural_and_group,
     exactly_one_version_is_stored,
     clashing_names_are_not_accepted,
+    a_name_of_another_is_not_taken_over_before_it_is_given_up,
     scope_and_group_never_change,
     deleting_a_definition_removes_its_objects,
     a_definition_waits_for_held_objects,
@@ -44,6 +45,7 @@ async fn a_definition_becomes_established(world: World) {
     assert_eq!(seen["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(seen["spec"]["conversion"], json!({"strategy": "None"}));
     assert_eq!(seen["metadata"]["generation"], 1);
+    assert!(seen["metadata"].get("finalizers").is_none(), "nothing holds it while nobody deletes it");
 }
 
 async fn a_status_that_came_along_is_dropped(world: World) {
@@ -152,6 +154,42 @@ async fn clashing_names_are_not_accepted(world: World) {
     assert_ne!(condition(&seen, "Established")["status"], "True");
 }
 
+async fn a_name_of_another_is_not_taken_over_before_it_is_given_up(world: World) {
+    let mut first = definition(anything());
+    first["spec"]["names"]["shortNames"] = json!(["wd"]);
+    let mut second = first.clone();
+    let widgets = world.install(first).await;
+    second["metadata"]["name"] = json!(format!("gadgets.{}", widgets.group));
+    second["spec"]["names"] = json!({"plural": "gadgets", "singular": "gadget", "kind": "Gadget",
+        "listKind": "GadgetList", "shortNames": ["gd"]});
+    world.post(DEFINITIONS, second).await.code(201);
+    let path = format!("{DEFINITIONS}/gadgets.{}", widgets.group);
+    world.until(&path, |answer| condition(&answer.body, "Established")["status"] == "True").await;
+    let short_names = |list: &Value| {
+        let gadgets = list["resources"].as_array().into_iter().flatten().find(|r| r["name"] == "gadgets").cloned();
+        gadgets.unwrap_or_default()["shortNames"].clone()
+    };
+    let discovery = format!("/apis/{}/v1", widgets.group);
+    world.until(&discovery, |answer| short_names(&answer.body) == json!(["gd"])).await;
+
+    let wanted = json!({"spec": {"names": {"shortNames": ["gx", "wd"]}}});
+    world.patch(MERGE, &path, wanted).await.code(200);
+    let seen = world.until(&path, |answer| condition(&answer.body, "NamesAccepted")["status"] == "False").await.ok();
+    let refused = condition(&seen, "NamesAccepted");
+    assert_eq!(
+        (&refused["reason"], &refused["message"]),
+        (&json!("ShortNamesConflict"), &json!("\"wd\" is already in use"))
+    );
+    assert_eq!(condition(&seen, "Established")["status"], "True", "it goes on being served");
+    assert_eq!(seen["status"]["acceptedNames"]["shortNames"], json!(["gd"]));
+    assert_eq!(short_names(&world.get(&discovery).await.ok()), json!(["gd"]));
+
+    world.patch(MERGE, &widgets.definition, json!({"spec": {"names": {"shortNames": null}}})).await.code(200);
+    let seen = world.until(&path, |answer| condition(&answer.body, "NamesAccepted")["status"] == "True").await.ok();
+    assert_eq!(seen["status"]["acceptedNames"]["shortNames"], json!(["gx", "wd"]));
+    world.until(&discovery, |answer| short_names(&answer.body) == json!(["gx", "wd"])).await;
+}
+
 async fn scope_and_group_never_change(world: World) {
     let widgets = world.install(definition(anything())).await;
     for (path, value) in
@@ -183,6 +221,8 @@ async fn a_definition_waits_for_held_objects(world: World) {
     world.until(&widgets.one("a"), |answer| answer.body["metadata"]["deletionTimestamp"].is_string()).await;
     let seen = world.get(&widgets.definition).await.code(200).ok();
     assert_eq!(condition(&seen, "Terminating")["status"], "True");
+    assert_eq!(seen["metadata"]["generation"], 1);
+    assert!(seen["metadata"].get("deletionGracePeriodSeconds").is_none(), "{}", seen["metadata"]);
     let answer = world.post(&widgets.path(), widgets.widget("b", json!({}))).await;
     let answer = answer.refused(403, "Forbidden");
     answer.mentions("\"b\" is forbidden: create not allowed while custom resource definition is terminating");

@@ -20,6 +20,8 @@ promises!(
     a_collection_is_deleted_by_selector,
     a_collection_answers_with_what_it_deleted,
     deleting_a_collection_leaves_held_objects_marked,
+    a_claim_that_no_pod_uses_goes_when_it_is_deleted,
+    a_volume_that_no_claim_uses_goes_when_it_is_deleted,
 );
 
 const HOLD: &str = "example.com/hold";
@@ -179,4 +181,42 @@ async fn deleting_a_collection_leaves_held_objects_marked(world: World) {
     let left = world.get(&widgets.path()).await.ok();
     assert_eq!(names(&left), ["a"]);
     assert!(left["items"][0]["metadata"]["deletionTimestamp"].is_string());
+}
+
+async fn a_claim_that_no_pod_uses_goes_when_it_is_deleted(world: World) {
+    let claim = |name: &str| json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let claims = world.core("persistentvolumeclaims");
+    for name in ["idle", "used"] {
+        let made = world.post(&claims, claim(name)).await.ok();
+        assert_eq!(made["metadata"]["finalizers"], json!(["kubernetes.io/pvc-protection"]));
+    }
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {
+            "nodeName": "nowhere", "containers": [{"name": "c", "image": "i"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "used"}}],
+        },
+    });
+    world.post(&world.core("pods"), pod).await.ok();
+    for name in ["used", "idle"] {
+        world.delete(&format!("{claims}/{name}"), json!(null)).await.code(200);
+    }
+    world.until(&format!("{claims}/idle"), |answer| answer.code == 404).await;
+    let held = world.get(&format!("{claims}/used")).await.ok();
+    assert!(held["metadata"]["deletionTimestamp"].is_string(), "a pod uses it");
+    world.delete(&format!("{}/p", world.core("pods")), json!({"gracePeriodSeconds": 0})).await.code(200);
+    world.until(&format!("{claims}/used"), |answer| answer.code == 404).await;
+}
+
+async fn a_volume_that_no_claim_uses_goes_when_it_is_deleted(world: World) {
+    let name = format!("{}-volume", world.namespace);
+    let volume = json!({
+        "metadata": {"name": name},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none", "hostPath": {"path": "/x"}},
+    });
+    let made = world.post("/api/v1/persistentvolumes", volume).await.ok();
+    assert_eq!(made["metadata"]["finalizers"], json!(["kubernetes.io/pv-protection"]));
+    let path = format!("/api/v1/persistentvolumes/{name}");
+    world.delete(&path, json!(null)).await.code(200);
+    world.until(&path, |answer| answer.code == 404).await;
 }

@@ -31,8 +31,13 @@ async fn a_deleted_namespace_takes_its_content_along(world: World) {
     let about = json!({"kind": "ConfigMap", "namespace": world.namespace, "name": "a"});
     let event = json!({"metadata": {"name": "a"}, "involvedObject": about, "reason": "Testing", "type": "Normal"});
     world.post(&world.core("events"), event).await.ok();
-    let marked = world.delete(&path(&world), json!(null)).await.code(200).ok();
+    let uid = world.get(&path(&world)).await.ok()["metadata"]["uid"].take();
+    let other = world.delete(&path(&world), json!({"preconditions": {"uid": "other"}})).await.refused(409, "Conflict");
+    let why = format!("Precondition failed: UID in precondition: other, UID in object meta: {}", uid.as_str().unwrap());
+    other.says(&format!("Operation cannot be fulfilled on namespaces {:?}: {why}", world.namespace));
+    let marked = world.delete(&path(&world), json!({"preconditions": {"uid": uid}})).await.code(200).ok();
     assert_eq!(marked["kind"], "Namespace");
+    assert!(marked["metadata"].get("deletionGracePeriodSeconds").is_none(), "{marked}");
     assert_eq!(marked["status"]["phase"], "Terminating");
     assert!(marked["metadata"]["deletionTimestamp"].is_string());
     world.gone(&path(&world)).await;

@@ -8,6 +8,7 @@ use crate::world::{MERGE, World, with_query};
 promises!(
     an_apply_is_written_down_as_such,
     an_update_is_written_down_with_what_it_changed,
+    what_the_server_decides_is_nobodys,
     a_manager_has_one_entry_per_operation_and_subresource,
     the_manager_of_an_update_comes_from_the_user_agent,
     an_update_takes_fields_from_appliers,
@@ -58,6 +59,44 @@ async fn an_update_is_written_down_with_what_it_changed(world: World) {
     let fields = json!({"f:data": {"f:j": {}}});
     let patcher = json!({"manager": "patcher", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields});
     assert_eq!(entries(&patched), [maker, patcher]);
+}
+
+async fn what_the_server_decides_is_nobodys(world: World) {
+    let claim = json!({"metadata": {"name": "a"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let service = json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for (resource, body, fields) in [
+        (
+            "persistentvolumeclaims",
+            claim,
+            json!({"f:accessModes": {}, "f:resources": {"f:requests": {".": {}, "f:storage": {}}}, "f:volumeMode": {}}),
+        ),
+        (
+            "services",
+            service,
+            json!({
+                "f:externalTrafficPolicy": {}, "f:internalTrafficPolicy": {}, "f:sessionAffinity": {}, "f:type": {},
+                "f:ports": {".": {}, "k:{\"port\":80,\"protocol\":\"TCP\"}": {
+                    ".": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}}},
+            }),
+        ),
+        (
+            "pods",
+            pod,
+            json!({
+                "f:containers": {"k:{\"name\":\"c\"}": {
+                    ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:resources": {},
+                    "f:terminationMessagePath": {}, "f:terminationMessagePolicy": {}}},
+                "f:dnsPolicy": {}, "f:enableServiceLinks": {}, "f:restartPolicy": {}, "f:schedulerName": {},
+                "f:securityContext": {}, "f:terminationGracePeriodSeconds": {},
+            }),
+        ),
+    ] {
+        let made = world.post(&with_query(&world.core(resource), "fieldManager=maker"), body).await.ok();
+        assert_eq!(entries(&made)[0]["fieldsV1"], json!({"f:spec": fields}), "{resource}");
+        assert_eq!(entries(&made).len(), 1, "{resource}");
+    }
 }
 
 async fn a_manager_has_one_entry_per_operation_and_subresource(world: World) {

@@ -19,6 +19,7 @@ promises!(
     rules_run_after_the_schema_only,
     an_optional_old_value_lets_a_transition_rule_run_always,
     a_definition_with_a_malformed_rule_is_refused,
+    a_definition_with_a_rule_that_reads_nonsense_is_refused,
     a_definition_with_a_rule_of_the_wrong_type_is_refused,
     a_definition_with_a_rule_that_costs_too_much_is_refused,
     status_has_rules_of_its_own,
@@ -146,6 +147,23 @@ async fn rules_know_the_libraries(world: World) {
         ("self.name.lowerAscii() == self.name", json!({"name": "abc"}), json!({"name": "aBc"})),
         ("has(self.min) ? self.min > 0 : true", json!({}), json!({"min": 0})),
         ("ip.isCanonical(self.name)", json!({"name": "::1"}), json!({"name": "0:0::1"})),
+        ("self.name.size() <= 3", json!({"name": "äöü"}), json!({"name": "abcd"})),
+        ("size(self.name) == 1", json!({"name": "日"}), json!({"name": "日本"})),
+        (r"self.name.matches('^\\d\\w$')", json!({"name": "1a"}), json!({"name": "٣a"})),
+        (r"self.name.matches('^\\w$')", json!({"name": "_"}), json!({"name": "é"})),
+        (
+            "timestamp(self.name).getHours('-05:00') == 19",
+            json!({"name": "2026-01-01T00:00:00Z"}),
+            json!({"name": "2026-01-01T01:00:00Z"}),
+        ),
+        (
+            "timestamp(self.name).getDate('America/New_York') == 31",
+            json!({"name": "2026-01-01T00:00:00Z"}),
+            json!({"name": "2026-01-01T06:00:00Z"}),
+        ),
+        ("quantity(self.name) == quantity('1Gi')", json!({"name": "1024Mi"}), json!({"name": "1Mi"})),
+        ("ip(self.name) == ip('::1')", json!({"name": "0:0::1"}), json!({"name": "::2"})),
+        ("bool(self.name)", json!({"name": "true"}), json!({"name": "maybe"})),
     ] {
         let widgets = install(&world, json!([rule(expression, json!({}))])).await;
         world.post(&widgets.path(), widgets.widget("good", good)).await.code(201);
@@ -206,6 +224,20 @@ async fn a_definition_with_a_malformed_rule_is_refused(world: World) {
         schema["x-kubernetes-validations"] = json!([rule(expression, json!({}))]);
         let answer = world.post(DEFINITIONS, definition(schema)).await.refused(422, "Invalid");
         answer.causes(&[("FieldValueInvalid", RULE)]).mentions("compilation failed");
+    }
+}
+
+async fn a_definition_with_a_rule_that_reads_nonsense_is_refused(world: World) {
+    for (expression, why) in [
+        ("self.name.matches('(')", "invalid matches argument"),
+        ("self.name.matches('a(?=b)')", "invalid matches argument"),
+        ("duration('zork') > duration(self.name)", "invalid duration argument"),
+        ("timestamp('2026') > timestamp(self.name)", "invalid timestamp argument"),
+    ] {
+        let mut schema = properties(json!({"name": {"type": "string", "maxLength": 20}}));
+        schema["x-kubernetes-validations"] = json!([rule(expression, json!({}))]);
+        let answer = world.post(DEFINITIONS, definition(schema)).await.refused(422, "Invalid");
+        answer.causes(&[("FieldValueInvalid", RULE)]).mentions(why);
     }
 }
 

@@ -13,6 +13,7 @@ promises!(
     an_unsupported_field_is_a_bad_request,
     custom_kinds_select_by_their_selectable_fields,
     pods_select_by_phase_and_node,
+    flags_that_are_absent_are_false,
     secrets_select_by_type,
     selectors_combine,
 );
@@ -139,6 +140,30 @@ async fn pods_select_by_phase_and_node(world: World) {
         let path = with_query(&world.core("pods"), &format!("fieldSelector={}", escaped(selector)));
         assert_eq!(names(&world.get(&path).await.code(200).ok()).join(" "), expected, "{selector}");
     }
+}
+
+async fn flags_that_are_absent_are_false(world: World) {
+    let (open, closed) = (format!("{}-open", world.namespace), format!("{}-closed", world.namespace));
+    for (name, unschedulable) in [(&open, json!(null)), (&closed, json!(true))] {
+        let node = json!({"metadata": {"name": name, "labels": {"of": world.namespace}}, "spec": {"unschedulable": unschedulable}});
+        world.post("/api/v1/nodes", node).await.code(201);
+    }
+    for (selector, expected) in [
+        ("spec.unschedulable=false", vec![open.as_str()]),
+        ("spec.unschedulable=true", vec![closed.as_str()]),
+        ("spec.unschedulable!=true", vec![open.as_str()]),
+    ] {
+        let query = format!("labelSelector=of={}&fieldSelector={}", world.namespace, escaped(selector));
+        let list = world.get(&with_query("/api/v1/nodes", &query)).await.ok();
+        assert_eq!(names(&list), expected, "{selector}");
+    }
+    for name in [open, closed] {
+        world.delete(&format!("/api/v1/nodes/{name}"), json!(null)).await.code(200);
+    }
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    world.post(&world.core("pods"), pod).await.code(201);
+    let list = world.get(&with_query(&world.core("pods"), "fieldSelector=spec.hostNetwork=false")).await.ok();
+    assert_eq!(names(&list), ["a"]);
 }
 
 async fn secrets_select_by_type(world: World) {

@@ -1,6 +1,6 @@
 //! `status` and `scale`: what they show, and what they keep apart.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::widgets::{anything, definition, scalable};
 use crate::world::{JSON, MERGE, World};
@@ -17,7 +17,9 @@ promises!(
     a_scale_update_may_be_stale_too,
     scale_of_a_missing_object_is_not_found,
     a_negative_scale_is_invalid,
+    an_object_must_be_readable_as_a_scale,
     a_deployment_is_scaled_the_same_way,
+    a_scale_is_applied_to_the_replicas,
     a_kind_without_subresources_does_not_serve_them,
 );
 
@@ -152,12 +154,88 @@ async fn a_negative_scale_is_invalid(world: World) {
     answer.mentions(".spec.replicas: Invalid value: -1: should be a non-negative integer");
 }
 
+async fn an_object_must_be_readable_as_a_scale(world: World) {
+    let mut definition = scalable();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = anything();
+    let widgets = world.install(definition).await;
+    let says =
+        |path: &str, why: &str| format!("Widget.{} \"a\" is invalid: {path}: Invalid value: {why}", widgets.group);
+    let refused = async |replicas: Value, why: &str| {
+        let answer = world.post(&widgets.path(), widgets.widget("a", json!({"replicas": replicas}))).await;
+        let answer = answer.refused(422, "Invalid").causes(&[("FieldValueInvalid", ".spec.replicas")]);
+        answer.says(&says(".spec.replicas", why));
+    };
+    refused(json!(-1), "-1: should be a non-negative integer").await;
+    refused(json!(3_000_000_000_u64), "3000000000: should be less than or equal to 2147483647").await;
+    refused(json!("x"), "0: .spec.replicas accessor error: x is of the type string, expected int64").await;
+    refused(json!(null), "0: .spec.replicas accessor error: <nil> is of the type <nil>, expected int64").await;
+    let list = "0: .spec.replicas accessor error: [1 map[a:b]] is of the type []interface {}, expected int64";
+    refused(json!([1, {"a": "b"}]), list).await;
+
+    world.post(&widgets.path(), widgets.widget("a", json!({}))).await.code(201);
+    let status = format!("{}/status", widgets.one("a"));
+    let answer = world.patch(MERGE, &status, json!({"status": {"replicas": -1}})).await.refused(422, "Invalid");
+    answer.says(&says(".status.replicas", "-1: should be a non-negative integer"));
+    let answer = world.patch(MERGE, &status, json!({"status": {"selector": 5}})).await.refused(422, "Invalid");
+    let why = "\"\": .status.selector accessor error: 5 is of the type int64, expected string";
+    answer.says(&says(".status.selector", why));
+    world.patch(MERGE, &status, json!({"status": {"replicas": 1, "selector": "a=b"}})).await.code(200);
+}
+
 async fn a_deployment_is_scaled_the_same_way(world: World) {
     let one = deployment(&world).await;
     let scale = world.patch(MERGE, &format!("{one}/scale"), json!({"spec": {"replicas": 4}})).await.ok();
     assert_eq!((&scale["apiVersion"], &scale["kind"]), (&json!("autoscaling/v1"), &json!("Scale")));
     assert_eq!(scale["status"]["selector"], "app=a");
     assert_eq!(world.get(&one).await.ok()["spec"]["replicas"], 4);
+}
+
+/// A Scale, as it is applied.
+fn scale(replicas: i32) -> Value {
+    json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": replicas}})
+}
+
+/// Who owns the replicas of an object, how, and through which subresource.
+fn owners_of_replicas(object: &Value) -> Vec<(&str, &str, &str)> {
+    let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let owning = entries.filter(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some());
+    owning.map(|entry| (text(&entry["manager"]), text(&entry["operation"]), text(&entry["subresource"]))).collect()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Of a Deployment. To custom resources the original cannot apply one: it answers with an error of its own (500).
+async fn a_scale_is_applied_to_the_replicas(world: World) {
+    let one = deployment(&world).await;
+    world.patch(MERGE, &one, json!({"spec": {"replicas": 3}})).await.ok();
+    let path = format!("{one}/scale");
+    let answer = world.apply("scaler", &path, scale(5)).await.refused(409, "Conflict");
+    answer.causes(&[("FieldManagerConflict", ".spec.replicas")]);
+    assert_eq!(world.get(&one).await.ok()["spec"]["replicas"], 3);
+
+    let scaled = world.force("scaler", &path, scale(5)).await.code(200).ok();
+    assert_eq!((&scaled["kind"], &scaled["spec"]), (&json!("Scale"), &json!({"replicas": 5})));
+    let whole = world.get(&one).await.ok();
+    assert_eq!(whole["spec"]["replicas"], 5);
+    assert_eq!(owners_of_replicas(&whole), [("scaler", "Apply", "scale")]);
+    let entries = whole["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let own = entries.iter().find(|entry| entry["manager"] == "scaler").expect("an entry");
+    assert_eq!(own["apiVersion"], whole["apiVersion"], "it speaks of the object, not of the Scale");
+    assert_eq!(own["fieldsV1"], json!({"f:spec": {"f:replicas": {}}}));
+
+    // What is one's own changes freely.
+    world.apply("scaler", &path, scale(6)).await.code(200);
+    let again = world.get(&one).await.ok();
+    assert_eq!(again["spec"]["replicas"], 6);
+    assert_eq!(owners_of_replicas(&again), [("scaler", "Apply", "scale")]);
+    let answer = world.apply("other", &path, scale(7)).await.refused(409, "Conflict");
+    answer.mentions("conflict with \"scaler\" with subresource \"scale\"");
+    let mut other = scale(1);
+    other["metadata"]["name"] = json!("nope");
+    let nowhere = format!("{}/nope/scale", one.rsplit_once('/').expect("a path").0);
+    world.apply("scaler", &nowhere, other).await.refused(404, "NotFound");
 }
 
 async fn a_kind_without_subresources_does_not_serve_them(world: World) {

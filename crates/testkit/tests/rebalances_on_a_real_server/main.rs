@@ -5,11 +5,14 @@
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 #[path = "../../../operator/tests/rebalance/cluster.rs"]
+#[allow(dead_code, reason = "nobody dies here, and nobody else moves anything")]
 mod cluster;
 #[path = "../../../operator/tests/rebalance/deletion.rs"]
 mod deletion;
 #[path = "../../../operator/tests/rebalance/misbehaviour.rs"]
 mod misbehaviour;
+#[path = "../../../operator/tests/rebalance/moves.rs"]
+mod moves;
 #[path = "../../../operator/tests/clusters/rights.rs"]
 mod rights;
 #[path = "../../../operator/tests/rebalance/seams.rs"]
