@@ -55,6 +55,9 @@ pub(crate) struct EngineOptions {
 pub(crate) struct OperatorOptions {
     #[command(flatten)]
     scope: Scope,
+    /// So many clusters where there are many.
+    #[arg(long, value_name = "NUMBER")]
+    clusters: Option<u16>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,7 +87,11 @@ fn beside_program(workspace: &Workspace, name: &str, scope: &Scope) -> Result<Co
 pub(crate) fn operator(workspace: &Workspace, options: &OperatorOptions) -> Result<()> {
     let mut bench = process::cargo();
     bench.args(["bench", "--locked"]).args(PACKAGES).args(["--bench", "operator", "--"]);
-    process::run(bench.args(options.scope.arguments()?).current_dir(workspace.root()))
+    bench.args(options.scope.arguments()?).current_dir(workspace.root());
+    if let Some(clusters) = options.clusters {
+        bench.arg(format!("--clusters={clusters}"));
+    }
+    process::run(&mut bench)
 }
 
 /// The engine as users run it, over simulated brokers.

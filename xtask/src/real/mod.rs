@@ -18,9 +18,9 @@ use anyhow::{Context, Result};
 use crate::{process, workspace::Workspace};
 
 /// What the tests that need something real have in their path, whatever the suite: against the real control plane or real
-/// brokers, against the real API server with our controllers, and against simulated brokers with clients that are not
-/// ours.
-const REAL_ARMS: [&str; 3] = ["real_arm::", "node_arm::", "sim_with_clients_arm::"];
+/// brokers, against the real API server with our controllers, against simulated brokers with clients that are not ours,
+/// and against our API server with the kubectl that comes with the real one.
+const REAL_ARMS: [&str; 4] = ["real_arm::", "node_arm::", "sim_with_clients_arm::", "newest_kubectl_arm::"];
 /// Their twins against our own server, and against simulated brokers; a user's filter would match both.
 const OUR_ARMS: [&str; 2] = ["embedded_arm::", "sim_arm::"];
 
@@ -28,8 +28,14 @@ const OUR_ARMS: [&str; 2] = ["embedded_arm::", "sim_arm::"];
 const FEATURES: [&str; 2] = ["--features", "evenkeel-testkit/real-kube,evenkeel-testkit/real-kafka"];
 
 /// Test binaries with real arms, by the part that these need.
-const KUBE_SUITES: [&str; 5] = ["kubectl", "operator", "promises", "real_control_plane", "rebalances_on_a_real_server"];
+const KUBE_SUITES: [&str; 4] = ["kubectl", "operator", "promises", "real_control_plane"];
+/// These wait for the clock almost all of their time, so many are told side by side, whatever the number of cores.
+const WAITING_KUBE_SUITES: [&str; 1] = ["rebalances_on_a_real_server"];
+const WAITING_AT_ONCE: &str = "8";
 const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
+
+/// What tells the harness where Apache Kafka is.
+const KIT: &str = "EVENKEEL_KAFKA_KIT";
 
 /// One kind of real part, and the tests that need it.
 struct Suites<'a> {
@@ -41,11 +47,13 @@ struct Suites<'a> {
     environment: &'a [(&'a str, &'a OsStr)],
 }
 
-/// Runs the real arms of the suites about the Kubernetes API.
+/// Runs the real arms of the suites about the Kubernetes API. One of them has real brokers as well.
 pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let kubetest = kubetest::binary(workspace)?;
-    let environment = [("EVENKEEL_KUBETEST", kubetest.as_os_str())];
-    Suites { part: "kube", tests: &KUBE_SUITES, environment: &environment }.run(workspace, arguments)
+    let (kubetest, kit) = (kubetest::binary(workspace)?, kafka_kit::folder(workspace)?);
+    let environment = [("EVENKEEL_KUBETEST", kubetest.as_os_str()), (KIT, kit.as_os_str())];
+    Suites { part: "kube", tests: &KUBE_SUITES, environment: &environment }.run(workspace, arguments)?;
+    let environment = [&environment[..], &[("RUST_TEST_THREADS", OsStr::new(WAITING_AT_ONCE))]].concat();
+    Suites { part: "kube", tests: &WAITING_KUBE_SUITES, environment: &environment }.run(workspace, arguments)
 }
 
 /// Runs the real arms of the suites about Kafka.
@@ -65,7 +73,7 @@ pub(crate) fn parts(workspace: &Workspace) -> Result<()> {
 /// Apache Kafka and clients of it that are not ours, made first if no earlier run left them; and what tells the harness
 /// where they are.
 pub(crate) fn kafka_parts(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
-    Ok([("EVENKEEL_KAFKA_KIT", kafka_kit::folder(workspace)?), ("EVENKEEL_KAFKA_PYTHON", clients::python(workspace)?)])
+    Ok([(KIT, kafka_kit::folder(workspace)?), ("EVENKEEL_KAFKA_PYTHON", clients::python(workspace)?)])
 }
 
 impl Suites<'_> {
@@ -127,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_real_arm_runs_unless_a_filter_is_given() {
-        assert_eq!(test_arguments(&[]), ["real_arm::", "node_arm::", "sim_with_clients_arm::"]);
+        assert_eq!(test_arguments(&[]), REAL_ARMS);
         assert_eq!(
             test_arguments(&["stale".to_owned(), "--nocapture".to_owned()]),
             ["stale", "--nocapture", "--skip", "embedded_arm::", "--skip", "sim_arm::"]
@@ -150,7 +158,7 @@ mod tests {
                 }
             }
         }
-        let mut known = [KUBE_SUITES.as_slice(), KAFKA_SUITES.as_slice()].concat();
+        let mut known = [KUBE_SUITES.as_slice(), &WAITING_KUBE_SUITES, KAFKA_SUITES.as_slice()].concat();
         known.sort_unstable();
         assert_eq!(suites.into_iter().collect::<Vec<_>>(), known);
     }

@@ -12,7 +12,7 @@ const PURE: [(&str, &[&str]); 4] = [
 ];
 
 /// A word, and why it has no place in a decision.
-const IMPURE: [(&str, &str); 17] = [
+const IMPURE: [(&str, &str); 19] = [
     ("async", "it waits for nobody"),
     (".await", "it waits for nobody"),
     ("tokio::", "it needs no runtime"),
@@ -21,9 +21,11 @@ const IMPURE: [(&str, &str); 17] = [
     ("TcpStream", "it talks to nobody"),
     ("TcpListener", "it talks to nobody"),
     ("UdpSocket", "it talks to nobody"),
+    ("ToSocketAddrs", "it asks nobody where somebody is"),
     ("std::fs", "it reads and writes no files"),
     ("std::env", "its inputs are arguments"),
     ("std::thread", "it runs where it was called"),
+    ("std::process", "it starts and ends nobody"),
     ("::now()", "time is an argument"),
     ("SystemTime", "time is an argument"),
     ("Instant", "time is an argument"),
@@ -50,20 +52,52 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     if !is_rust(path) || !is_pure(path) {
         return Vec::new();
     }
+    // Comments may explain what the code must not do.
+    let is_comment = |line: &str| line.trim_start().starts_with("//");
+    let code: Vec<&str> = text.lines().map(|line| if is_comment(line) { "" } else { line }).collect();
     let mut findings = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        // Comments may explain what the code must not do.
-        if line.trim_start().starts_with("//") {
+    for (word, why) in IMPURE {
+        if EXCEPTIONS.iter().any(|(file, allowed, _)| *file == path && *allowed == word) {
             continue;
         }
-        for (word, why) in IMPURE {
-            let excepted = EXCEPTIONS.iter().any(|(file, allowed, _)| *file == path && *allowed == word);
-            if has_word(line, word) && !excepted {
-                findings.push(Finding::at_line(path, number, format!("`{word}` in pure code: {why}")));
+        let plain = code.iter().enumerate().filter(|(_, line)| has_word(line, word)).map(|(number, _)| number);
+        let mut lines: Vec<usize> = plain.chain(in_lists(&code.join("\n"), word)).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        let finding = |line| Finding::at_line(path, line, format!("`{word}` in pure code: {why}"));
+        findings.extend(lines.into_iter().map(finding));
+    }
+    findings
+}
+
+/// The lines on which a module of the standard library (`std::fs`) is imported in a list: `use std::{env, fs as files};`,
+/// over as many lines as it likes. What is used of it then is named without `std`.
+fn in_lists(code: &str, word: &str) -> Vec<usize> {
+    let Some(module) = word.strip_prefix("std::") else { return Vec::new() };
+    let mut lines = Vec::new();
+    for (at, opening) in code.match_indices("std::{") {
+        let start = at + opening.len();
+        let (mut depth, mut item) = (0_usize, start);
+        for (offset, letter) in code[start..].char_indices() {
+            let here = start + offset;
+            let ends_item = depth == 0 && matches!(letter, ',' | '}');
+            if ends_item {
+                let name = code[item..here].trim_start();
+                let first = name.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+                if first == Some(module) {
+                    lines.push(code[..here - name.len()].matches('\n').count());
+                }
+                item = here + 1;
+            }
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                _ => {}
             }
         }
     }
-    findings
+    lines
 }
 
 /// Guards the table above: a crate that is there must have files where the rule looks for them.
@@ -108,6 +142,31 @@ mod tests {
         for (word, _) in IMPURE {
             let text = format!("let x = {word} y;");
             assert!(!check("crates/balancer/src/model.rs", &text).is_empty(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_module_in_a_list_of_imports_is_found_where_it_stands() {
+        let places = |text: &str| -> Vec<String> {
+            check("crates/balancer/src/model.rs", text).into_iter().map(|finding| finding.place).collect()
+        };
+        for module in ["fs", "env", "thread", "process"] {
+            let lists = [
+                format!("use std::{{{module}}};"),
+                format!("use std::{{cmp::Ordering, {module}, fmt}};"),
+                format!("use std::{{{module} as other, fmt}};"),
+                format!("use std::{{collections::{{BTreeMap, BTreeSet}}, {module}::something}};"),
+                format!("use std::{{{module}::{{self, one, another}}, fmt}};"),
+            ];
+            for text in lists {
+                assert_eq!(places(&text), ["crates/balancer/src/model.rs:1"], "{text}");
+            }
+        }
+        assert_eq!(places("use std::{\n    fmt,\n    // fs,\n    fs,\n};\n"), ["crates/balancer/src/model.rs:4"]);
+        for pure in
+            ["use std::{fmt, cmp};\nlet env = fs;", "use std::{fmt};\nuse other::{fs};", "use std::{offset, fmt::fs};"]
+        {
+            assert_eq!(places(pure), [] as [&str; 0], "{pure}");
         }
     }
 
