@@ -42,6 +42,8 @@ impl Client {
         // Partitions of which nothing is known but that no answer came, and why the last of them has none.
         let mut silent: BTreeSet<&TopicPartition> = BTreeSet::new();
         let mut lost = None;
+        // The last word about partitions that were not asked about again since.
+        let mut said: Answers<Out> = BTreeMap::new();
         let mut open: BTreeSet<&TopicPartition> = work.keys().collect();
         let mut failures = 0;
         let mut sharing = 0;
@@ -70,12 +72,15 @@ impl Client {
 
             let mut failed: Answers<Out> = leaderless;
             for (partitions, answer) in asked {
+                for partition in &partitions {
+                    said.remove(*partition);
+                }
                 match answer {
                     Ok(answer) => {
-                        let mut said = split(answer);
+                        let mut results = split(answer);
                         for partition in &partitions {
                             let silence = || Err(Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message: None });
-                            let result = said.remove(*partition).unwrap_or_else(silence);
+                            let result = results.remove(*partition).unwrap_or_else(silence);
                             let into = if result.is_ok() { &mut answers } else { &mut failed };
                             into.insert((*partition).clone(), result);
                         }
@@ -100,16 +105,22 @@ impl Client {
             };
             for (partition, result) in failed {
                 let Err(refusal) = &result else { continue };
-                if hopeless(refusal.code) || again >= until {
-                    answers.insert(partition, result);
-                }
+                let last = hopeless(refusal.code) || again >= until;
+                let into = if last { &mut answers } else { &mut said };
+                into.insert(partition, result);
             }
             open.retain(|partition| !answers.contains_key(*partition));
             if again >= until
                 && let Some(error) = &lost
             {
-                answers.extend(open.iter().map(|one| ((*one).clone(), Err(no_answer(error)))));
-                silent.extend(std::mem::take(&mut open));
+                // A round that had no time left to ask anybody takes nothing back of what was said before.
+                for partition in std::mem::take(&mut open) {
+                    let known = said.remove(partition);
+                    if known.is_none() {
+                        silent.insert(partition);
+                    }
+                    answers.insert(partition.clone(), known.unwrap_or_else(|| Err(no_answer(error))));
+                }
             }
             if open.is_empty() {
                 return match lost {

@@ -291,6 +291,21 @@ async fn what_one_leader_says_is_told_though_another_is_silent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_said_of_a_partition_is_not_taken_back_by_a_question_without_an_answer() {
+    let memory = Memory::default();
+    let questions = AtomicUsize::new(0);
+    play(&memory, 1, move |request| match key(request) {
+        ApiKey::Metadata if questions.fetch_add(1, Ordering::Relaxed) > 2 => Reply::Silence,
+        ApiKey::Metadata => answer(request, metadata(&[(1, 1)], 1, &[("t", &[-1])])),
+        other => panic!("nobody leads, and {other:?} was asked"),
+    });
+    let there = TopicPartition::new("t", 0);
+    let places = BTreeMap::from([(there.clone(), Place::Latest)]);
+    let told = client(&memory, 1).list_offsets(&places, Isolation::Uncommitted).await.unwrap();
+    assert_eq!(told[&there].as_ref().unwrap_err().code, ErrorCode::LEADER_NOT_AVAILABLE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_whose_answer_was_lost_is_not_repeated() {
     let memory = Memory::default();
     let asked = Arc::new(AtomicUsize::new(0));
