@@ -20,13 +20,15 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::cache;
+use super::{
+    cache,
+    maven::{POM, copy_libraries},
+};
 use crate::{process, workspace::Workspace};
 
 const SOURCE: &str = "real/kafka";
 /// All that decides what the kit is, besides the JDK.
-const SOURCE_FILES: [&str; 4] = ["pom.xml", "jvm.options", "log4j2.xml", "users.json"];
-const COPY_LIBRARIES: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+const SOURCE_FILES: [&str; 4] = [POM, "jvm.options", "log4j2.xml", "users.json"];
 const ARCHIVE: &str = "classes.jsa";
 /// Names another Kafka than the one in the pom, to see what differs there.
 const VERSION: &str = "EVENKEEL_KAFKA_VERSION";
@@ -61,22 +63,12 @@ fn java_version() -> Result<String> {
 
 /// Fills `folder`, which will be called `kit`.
 fn lay_out(source: &Path, folder: &Path, kit: &Path, version: Option<&str>) -> Result<()> {
-    // Maven may want to write beside the pom, and the repository is no place for that.
-    let pom = folder.join("pom.xml");
     for file in SOURCE_FILES {
         fs::copy(source.join(file), folder.join(file)).with_context(|| format!("could not copy {file}"))?;
     }
     let libraries = folder.join("libs");
-    process::run(
-        process::command("mvn")
-            .args(["--quiet", "--batch-mode", "--file"])
-            .arg(&pom)
-            .arg(COPY_LIBRARIES)
-            .arg("-DincludeScope=runtime")
-            .args(version.map(|version| format!("-Dkafka.version={version}")))
-            .arg(format!("-DoutputDirectory={}", text(&libraries)?)),
-    )
-    .context("the libraries of Apache Kafka could not be fetched (this needs Maven)")?;
+    let version: Vec<_> = version.map(|version| format!("-Dkafka.version={version}")).into_iter().collect();
+    copy_libraries(source, &libraries, &version)?;
     let names = jars(&libraries)?;
     let jvm = fs::read_to_string(folder.join("jvm.options")).context("could not read the JVM's options")?;
     fs::write(folder.join("java.options"), java_options(&jvm, text(kit)?, &names))

@@ -4,6 +4,8 @@ mod cache;
 mod clients;
 mod kafka_kit;
 pub(crate) mod kubetest;
+mod maven;
+mod strimzi_definitions;
 
 use std::{
     ffi::OsStr,
@@ -34,8 +36,9 @@ const WAITING_KUBE_SUITES: [&str; 1] = ["rebalances_on_a_real_server"];
 const WAITING_AT_ONCE: &str = "8";
 const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
 
-/// What tells the harness where Apache Kafka is.
+/// What tells the harness where Apache Kafka is, and where Strimzi's definitions are.
 const KIT: &str = "EVENKEEL_KAFKA_KIT";
+const STRIMZI_DEFINITIONS: &str = "EVENKEEL_STRIMZI_DEFINITIONS";
 
 /// One kind of real part, and the tests that need it.
 struct Suites<'a> {
@@ -50,7 +53,12 @@ struct Suites<'a> {
 /// Runs the real arms of the suites about the Kubernetes API. One of them has real brokers as well.
 pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let (kubetest, kit) = (kubetest::binary(workspace)?, kafka_kit::folder(workspace)?);
-    let environment = [("EVENKEEL_KUBETEST", kubetest.as_os_str()), (KIT, kit.as_os_str())];
+    let definitions = strimzi_definitions::folder(workspace)?;
+    let environment = [
+        ("EVENKEEL_KUBETEST", kubetest.as_os_str()),
+        (KIT, kit.as_os_str()),
+        (STRIMZI_DEFINITIONS, definitions.as_os_str()),
+    ];
     Suites { part: "kube", tests: &KUBE_SUITES, environment: &environment }.run(workspace, arguments)?;
     let environment = [&environment[..], &[("RUST_TEST_THREADS", OsStr::new(WAITING_AT_ONCE))]].concat();
     Suites { part: "kube", tests: &WAITING_KUBE_SUITES, environment: &environment }.run(workspace, arguments)
@@ -66,6 +74,7 @@ pub(crate) fn kafka(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// Makes or fetches every part, so that whoever needs one finds it. What is small comes first.
 pub(crate) fn parts(workspace: &Workspace) -> Result<()> {
     kafka_parts(workspace)?;
+    strimzi_definitions::folder(workspace)?;
     kubetest::binary(workspace)?;
     Ok(())
 }

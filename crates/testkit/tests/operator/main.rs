@@ -5,7 +5,7 @@
 //! suite `rebalances_on_a_real_server`. Here it is the other side that counts: that
 //! the real server takes every object, also where it is strict about fields, and that no right is missing. Nothing of
 //! it may be refused, and every story looks whether something was. Only installing and removing has an embedded arm.
-//! In one file nothing is simulated: `real_brokers`.
+//! In one file nothing is simulated: `real_brokers`. In another the definitions are Strimzi's own: `strimzis_definitions`.
 
 #[cfg(feature = "real-kube")]
 mod container;
@@ -20,5 +20,7 @@ mod refusals;
 mod scene;
 #[cfg(feature = "real-kube")]
 mod stories;
+#[cfg(feature = "real-kube")]
+mod strimzis_definitions;
 #[cfg(feature = "real-kube")]
 mod world;

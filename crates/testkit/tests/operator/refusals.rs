@@ -8,23 +8,35 @@ use kube::client::Body;
 use tower::service_fn;
 
 /// What the server did not want of a client.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Refusals(Arc<Mutex<Vec<String>>>);
+#[derive(Clone, Debug)]
+pub(crate) struct Refusals {
+    all: Arc<Mutex<Vec<String>>>,
+    is_strict: bool,
+}
 
 impl Refusals {
-    /// All so far.
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+    /// The server is to be strict with what is written: a field that no such object has is refused instead of dropped.
+    pub(crate) fn strict() -> Self {
+        Self { all: Arc::default(), is_strict: true }
     }
 
-    /// The same client, but every refusal is written down, and the server is to be strict with what it writes: a field
-    /// that no such object has is then refused instead of dropped.
+    /// The server drops fields that it does not know, as it does for the operator that people install.
+    pub(crate) fn lenient() -> Self {
+        Self { all: Arc::default(), is_strict: false }
+    }
+
+    /// All so far.
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.all.lock().unwrap().clone()
+    }
+
+    /// The same client, but every refusal is written down.
     pub(crate) fn of(&self, client: Client) -> Client {
         let refusals = self.clone();
         let service = service_fn(move |mut request: Request<Body>| {
             let (client, refusals) = (client.clone(), refusals.clone());
             async move {
-                if request.method() != Method::GET && request.method() != Method::DELETE {
+                if refusals.is_strict && request.method() != Method::GET && request.method() != Method::DELETE {
                     *request.uri_mut() = strict(request.uri());
                 }
                 let asked = format!("{} {}", request.method(), request.uri());
@@ -45,7 +57,7 @@ impl Refusals {
                 let text = String::from_utf8_lossy(&body).into_owned();
                 // Nobody's fault: where everything is being deleted, nothing can be made.
                 if !text.contains("is being terminated") {
-                    refusals.0.lock().unwrap().push(format!("{asked}: {} {text}", head.status));
+                    refusals.all.lock().unwrap().push(format!("{asked}: {} {text}", head.status));
                 }
                 Ok::<_, kube::Error>(Response::from_parts(head, Body::from(body.to_vec())))
             }

@@ -31,7 +31,10 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn new(namespace: &str) -> Self {
-        let world = World::shared().await;
+        Self::of(World::shared().await, namespace).await
+    }
+
+    pub(crate) async fn of(world: &'static World, namespace: &str) -> Self {
         let client = world.control_plane.client().await.expect("a client");
         let namespaces = Api::<Namespace>::all(client.clone());
         let made: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_api::KafkaRebalance;
-use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Manifests};
+use evenkeel_operator::installation::{self, DEFAULT_NAMESPACE, Done, Manifests, Outcome};
 use evenkeel_operator::process;
 use evenkeel_operator::seams::{Context, NAME};
 use evenkeel_operator::settings::Settings;
@@ -33,22 +33,27 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The world of this run, begun by whoever asks first.
+    /// The world of this run, begun by whoever asks first. The server is strict with what the operator writes.
     pub(crate) async fn shared() -> &'static Self {
         static SHARED: OnceCell<World> = OnceCell::const_new();
-        SHARED.get_or_init(Self::begin).await
+        let begin = async || {
+            let control_plane = ControlPlane::shared().await.expect("the real control plane");
+            for done in install(&control_plane.client().await.expect("a client")).await {
+                assert_eq!(done.outcome, Outcome::Applied, "{done}");
+            }
+            Self::begin(control_plane, Refusals::strict()).await
+        };
+        SHARED.get_or_init(begin).await
     }
 
-    async fn begin() -> Self {
+    /// One of its own, where the operator has been installed already.
+    pub(crate) async fn begin(control_plane: &'static ControlPlane, refusals: Refusals) -> Self {
         // Silent, unless RUST_LOG asks for more.
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-        let control_plane = ControlPlane::shared().await.expect("the real control plane");
-        let admin = control_plane.client().await.expect("a client");
-        install(&admin).await;
         // Only now: the garbage collector must know our kinds.
         control_plane.start_controller_manager().await.expect("the real controllers");
-        let (node, refusals) = (Node::new(), Refusals::default());
+        let node = Node::new();
         let files = tempfile::tempdir().expect("a folder for pods");
         let (running, dir) = (node.clone(), files.path().to_owned());
         live(async move { running.run(control_plane, dir).await });
@@ -71,10 +76,8 @@ fn live(work: impl Future<Output = ()> + Send + 'static) {
 }
 
 /// Installs the operator as `evenkeel install --apply` does, but for its pod: it runs in this process.
-async fn install(admin: &Client) {
-    for done in installation::put(admin, &Manifests::default()).await.expect("the manifests are taken") {
-        assert_eq!(done.outcome, installation::Outcome::Applied, "{done}");
-    }
+pub(crate) async fn install(admin: &Client) -> Vec<Done> {
+    let done = installation::put(admin, &Manifests::default()).await.expect("the manifests are taken");
     let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
     let deployments = Api::<Deployment>::namespaced(admin.clone(), DEFAULT_NAMESPACE);
     deployments.patch(NAME, &PatchParams::default(), &none).await.expect("the operator's deployment");
@@ -82,6 +85,7 @@ async fn install(admin: &Client) {
         Api::<KafkaRebalance>::all(admin.clone()).list(&Default::default()).await.is_ok()
     })
     .await;
+    done
 }
 
 /// The settings that the manifest of the deployment says, and one that no manifest does: real brokers call each other by
