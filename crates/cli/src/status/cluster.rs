@@ -22,7 +22,11 @@ pub(super) fn paint(kafka: &Kafka, explained: &Explained, now: Timestamp) -> Str
     let since = explained.since.map(|since| format!(" since {}", moment(since, now))).unwrap_or_default();
     let _ = writeln!(text, "\nAutomatic rebalancing: {}{since}", state_name(explained.state));
     if let Some(end) = explained.last_end {
-        let _ = writeln!(text, "The last rebalance of any kind ended at {}", moment(end, now));
+        let _ = writeln!(
+            text,
+            "The last KafkaRebalance came to an end (Ready, Stopped or NotReady) at {}",
+            moment(end, now)
+        );
     }
     text + &queue(explained)
         + &modes(explained)

@@ -55,8 +55,8 @@ impl Kind {
         let api = Api::<DynamicObject>::all_with(client.clone(), &self.resource);
         match api.list_metadata(&ListParams::default()).await {
             Ok(found) => Ok(found.items),
-            // The definition has gone meanwhile.
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+            // The definition has gone meanwhile. With the last of its group that is said in plain text, without a reason.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(source) => Err(Error::Read { what: self.resource.plural.clone(), source }),
         }
     }

@@ -264,9 +264,9 @@ impl Removal<'_> {
         Ok(found.map(|found| Kafka { metadata: found.metadata, ..Kafka::new(name, Default::default()) }))
     }
 
-    /// Whether clusters live in a namespace that are to stay: all of them, or those whose definitions stay.
+    /// Whether anything lives in a namespace that is to stay: all of it, or that whose definitions stay.
     async fn is_lived_in(&self, lived_in: &str, extent: Extent) -> Result<bool, Error> {
-        for kind in self.kinds.iter().filter(|kind| extent != Extent::Clusters || !kind.is_ours) {
+        for kind in self.kinds.iter().filter(|kind| extent == Extent::Operator || !kind.is_ours) {
             if kind.list(self.client).await?.iter().any(|it| namespace(it) == lived_in) {
                 return Ok(true);
             }

@@ -153,7 +153,8 @@ pub(super) fn proposal(summary: &Summary) -> String {
         parts.push(format!("{leaders} leaderships"));
     }
     let estimate = match summary.estimated_minutes {
-        Some(minutes) if minutes.0.is_finite() => format!(", in about {:.0} minutes", minutes.0.max(0.0).ceil()),
+        Some(minutes) if minutes.0.is_finite() && minutes.0 <= 1.0 => ", in about a minute".to_owned(),
+        Some(minutes) if minutes.0.is_finite() => format!(", in about {:.0} minutes", minutes.0.ceil()),
         _ => String::new(),
     };
     format!(
@@ -308,6 +309,8 @@ mod tests {
             "To move: 3 replicas between brokers (40 MB), 2 leaderships, in about 2 minutes. Annotate \
              strimzi.io/rebalance=approve to carry it out, or =refresh for a new proposal"
         );
+        let short = Summary { estimated_minutes: Some(0.3.into()), ..summary };
+        assert!(proposal(&short).contains(", in about a minute. "), "{}", proposal(&short));
         assert!(proposal(&Summary::default()).starts_with("Nothing has to move."));
     }
 }

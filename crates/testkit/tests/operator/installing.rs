@@ -281,6 +281,11 @@ async fn nothing_hangs_and_what_others_installed_stays(client: Client, controlle
     let left = definitions.list_metadata(&Default::default()).await.expect("a list").items;
     assert!(left.is_empty(), "{left:?}");
 
+    // And where there is none, the definitions go without being asked twice.
+    all_applied(&put(&client).await);
+    let done = remove(&client, Extent::Crds).await;
+    assert!(done.iter().all(|it| it.outcome == Outcome::Removed), "{done:?}");
+
     // Somebody else's definition is neither overwritten nor removed, and what it does not know is said.
     let mut foreign = serde_json::to_value(&evenkeel_api::crds()[0]).unwrap();
     foreign["metadata"]["labels"] = json!({"app": "strimzi"});
