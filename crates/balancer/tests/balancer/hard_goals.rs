@@ -20,6 +20,22 @@ fn a_rack_holds_one_replica_of_a_partition() {
     );
 }
 
+/// One to two replicas on each broker: once b2 has given one away, it may get none of `t0`.
+#[test]
+fn a_hard_goal_comes_first_wherever_it_is_listed() {
+    let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+    for goals in [goals, [goals[1], goals[0]]] {
+        check(
+            "rack a: b0[t0*] b1[t0]\nrack b: b2[u0* u1* u2*]",
+            &goals,
+            expect![[r#"
+            RackAwareGoal fixed
+            ReplicaDistributionGoal fixed
+        "#]],
+        );
+    }
+}
+
 #[test]
 fn more_replicas_than_racks_are_infeasible() {
     check(
