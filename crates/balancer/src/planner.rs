@@ -153,7 +153,26 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 }
 
 /// Makes the plan for `request` on a cluster of which `state` is as it was found.
+///
+/// An earlier hard goal may bar what a later one needs. All of them are needed, so where that leads to no plan they are
+/// served in their usual order before the request is refused.
 pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let listed = request.goals_in_force();
+    let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = listed.iter().copied().partition(|goal| goal.is_hard());
+    usual.sort_unstable();
+    usual.extend(soft);
+    if usual == listed {
+        return plan_in_order(state, request, settings);
+    }
+    plan_in_order(state.clone(), request, settings).or_else(|refused| match refused {
+        Refused::Infeasible(_) => {
+            plan_in_order(state, &Request { goals: usual, ..request.clone() }, settings).map_err(|_| refused)
+        }
+        Refused::BadRequest(_) => Err(refused),
+    })
+}
+
+fn plan_in_order(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
     let settings = for_people.as_ref().unwrap_or(settings);

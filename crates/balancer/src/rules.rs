@@ -47,7 +47,9 @@ pub enum BadRequest {
     #[error("Not enough remaining capacity to move replicas to for broker {0}.")]
     NotEnoughCapacity(BrokerId),
     /// A pattern of topics that cannot be matched with one of them.
-    #[error("the pattern of topics takes too many steps on topic {0}: repeat nothing that repeats, and do not refer back")]
+    #[error(
+        "the pattern of topics takes too many steps on topic {0}: repeat nothing that repeats, and do not refer back"
+    )]
     Pattern(String),
     /// A goal that has no place in the operation.
     #[error("{0}")]

@@ -489,7 +489,10 @@ fn what_is_read_is_not_overwritten() {
             .unwrap();
         let said = text(&told.stderr);
         assert_eq!((told.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains(&format!("{output} would overwrite")) && said.contains("which --snapshot reads"), "{said}");
+        assert!(
+            said.contains(&format!("{output} would overwrite")) && said.contains("which --snapshot reads"),
+            "{said}"
+        );
         assert_eq!(std::fs::read_to_string(&cluster).unwrap(), small());
     }
     let same = ["--report", "new.html", "-o", "./new.html"];
@@ -507,7 +510,8 @@ fn what_is_read_is_not_overwritten() {
 fn a_directory_that_may_hold_what_a_plan_moved_there_is_not_called_empty() {
     let moved = after(&["--goals", "DiskUsageDistributionGoal"], JBOD);
     assert!(moved.lines().any(|line| line.starts_with("p T") && !line.contains('@')), "{moved}");
-    let words = "broker 1: nobody knows in which log directory 2 of its replicas lie, and one that is to be removed may";
+    let words =
+        "broker 1: nobody knows in which log directory 2 of its replicas lie, and one that is to be removed may";
     refused(&["--mode", "remove-disks", "--disks", "1:/d1"], &moved, 2, words);
     let told = report(&["--mode", "rebalance-disks"], &moved);
     assert_eq!(told["summary"]["onUnknownDisks"], 2);

@@ -58,7 +58,8 @@ impl Refusal {
         match refused {
             // Its tips are in the words of Cruise Control's REST parameters.
             Refused::Infeasible(Infeasible { goal, reason, .. }) => {
-                let options = narrowings(goal, asked).into_iter().chain(restrictions(cluster, &asked.request)).collect();
+                let options =
+                    narrowings(goal, asked).into_iter().chain(restrictions(cluster, &asked.request)).collect();
                 Refusal::Infeasible { reason, options }
             }
             other => Refusal::Refused(other),
