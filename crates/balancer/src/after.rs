@@ -1,9 +1,12 @@
 //! The cluster as it is once a plan is carried out, to ask the next question about it.
 
-use crate::cluster::{BrokerId, Cluster, ClusterBuilder, Invalid, LeadLoad, NO_DISK, Part, ReplicaSpec, Slot};
+use crate::cluster::{
+    Broker, BrokerId, Cluster, ClusterBuilder, DiskState, Invalid, LeadLoad, NO_DISK, Part, ReplicaSpec, Slot,
+};
 use crate::plan::{Change, Plan};
 
-/// What `plan` makes of `cluster`. A replica takes its load along, and leadership takes its share.
+/// What `plan` makes of `cluster`. A replica takes its load along, and leadership takes its share. Where the plan leaves the
+/// disk of a replica that is new on its broker to Kafka, nobody knows it.
 ///
 /// Brokers are in the state they were in: who was new still is.
 pub fn after(cluster: &Cluster, plan: &Plan) -> Result<Cluster, Invalid> {
@@ -43,6 +46,12 @@ pub fn after(cluster: &Cluster, plan: &Plan) -> Result<Cluster, Invalid> {
     builder.build()
 }
 
+/// The disk that any new replica must go to, because no other of the broker serves.
+fn only_disk(broker: &Broker) -> Option<usize> {
+    let mut serving = (0..broker.disks.len()).filter(|disk| broker.disks[*disk].state != DiskState::Dead);
+    serving.next().filter(|_| serving.next().is_none())
+}
+
 /// The replicas of a partition in their new order, with what they carry as followers.
 fn changed<'a>(cluster: &'a Cluster, part: Part, change: &'a Change) -> impl Iterator<Item = ReplicaSpec> + 'a {
     let slots = cluster.slots(part);
@@ -57,7 +66,7 @@ fn changed<'a>(cluster: &'a Cluster, part: Part, change: &'a Change) -> impl Ite
                 cluster.broker(*broker).and_then(|broker| broker.disks.iter().position(|disk| disk.name == named.to))
             }
             (None, Some(slot)) => Some(cluster.disks()[slot as usize]).filter(|disk| *disk != NO_DISK).map(usize::from),
-            (None, None) => None,
+            (None, None) => cluster.broker(*broker).and_then(only_disk),
         };
         Some(ReplicaSpec {
             broker: *broker,

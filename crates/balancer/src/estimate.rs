@@ -142,9 +142,10 @@ fn flows(cluster: &Cluster, plan: &Plan) -> BTreeMap<BrokerId, Flow> {
         let part = cluster.find(&change.topic, change.partition);
         let found: Vec<ReplicaSpec> =
             part.map(|part| cluster.partition(part as usize).replicas().collect()).unwrap_or_default();
+        let is_lost = found.iter().all(|replica| replica.offline);
         for (from, to) in &change.moves {
             let flow = flows.entry(*to).or_default();
-            let moved = found.iter().find(|replica| replica.broker == *from);
+            let moved = found.iter().find(|replica| !is_lost && replica.broker == *from);
             flow.megabytes_in += moved.map_or(0.0, |replica| f64::from(replica.load.disk));
             flow.moves += 1;
         }
@@ -183,8 +184,12 @@ fn busiest_disks(plan: &Plan) -> f64 {
 /// and disks as near to their bands. The largest of these counts, because one copy can serve them all;
 /// only the first two are added up, since no replica is in both.
 pub(crate) fn least_megabytes(state: &State<'_>, aims: &Aims, rules: &Rules, before: &[BrokerLoad]) -> f64 {
-    let saved = rules.offline().filter(|slot| !rules.must_move(state, *slot));
-    let saved: f64 = saved.map(|slot| state.cluster.megabytes(slot)).sum();
+    // What nobody has is copied by no plan, however much room its replicas are to have elsewhere.
+    let is_lost = |slot: &Slot| state.cluster.is_lost(state.cluster.part_of(*slot));
+    let (lost, saved): (Vec<Slot>, Vec<Slot>) =
+        rules.offline().filter(|slot| !rules.must_move(state, *slot)).partition(is_lost);
+    let megabytes = |slots: Vec<Slot>| slots.into_iter().map(|slot| state.cluster.megabytes(slot)).sum::<f64>();
+    let (lost, saved) = (megabytes(lost), megabytes(saved));
     let parted = if aims.goals.contains(&Goal::RackAware) { parted(state, aims, rules) } else { 0.0 };
     let mut least = saved + parted;
     for aim in &aims.aims {
@@ -198,7 +203,7 @@ pub(crate) fn least_megabytes(state: &State<'_>, aims: &Aims, rules: &Rules, bef
         };
         let (over, under) = outside(&|seat| before[usize::from(seat)].resources[Resource::Disk as usize]);
         let (still_over, still_under) = outside(&|seat| state.levels(seat)[Gauge::Disk as usize]);
-        least = least.max(over - still_over).max(under - still_under);
+        least = least.max((over - still_over).max(under - still_under) - lost);
     }
     least
 }

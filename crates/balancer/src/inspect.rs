@@ -455,7 +455,9 @@ impl Inspector<'_> {
             let counted = before.iter().filter(|replica| counts(replica));
             counted.fold(0.0, |sum, replica| sum + f64::from(replica.load.disk))
         };
-        let gone = weight(&|replica| !change.new_replicas.contains(&replica.broker));
+        // Where nobody has the data there is nothing to copy.
+        let is_lost = before.iter().all(|replica| replica.offline);
+        let gone = weight(&|replica| !is_lost && !change.new_replicas.contains(&replica.broker));
         let shifted = weight(&|replica| change.disks.iter().any(|disk| disk.broker == replica.broker));
         for (between, told, counted) in
             [("between brokers", change.megabytes, gone), ("between disks", change.disk_megabytes, shifted)]

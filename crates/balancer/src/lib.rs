@@ -30,6 +30,7 @@ mod improve;
 mod intra;
 mod net;
 mod order;
+mod pattern;
 mod reasons;
 mod state;
 mod threads;

@@ -2,43 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
-
 use crate::cluster::BrokerId;
 use crate::goal::Goal;
-
-/// Topics by name: a pattern that the whole name must match, as with Java's `matches()`.
-#[derive(Debug, Clone)]
-pub struct TopicPattern {
-    whole: Regex,
-}
-
-impl TopicPattern {
-    /// The pattern as people write it.
-    pub fn new(pattern: &str) -> Result<TopicPattern, regex::Error> {
-        // By itself first, so that what is wrong is said about what was written.
-        Regex::new(pattern)?;
-        // A comment at the end of a verbose pattern (`(?x)a # why`) takes the rest of its line with it.
-        let whole = Regex::new(&format!("^(?:{pattern})$")).or_else(|_| Regex::new(&format!("^(?:{pattern}\n)$")))?;
-        Ok(TopicPattern { whole })
-    }
-
-    /// These topics by name, and what `pattern` means.
-    pub fn with_names<'a>(pattern: Option<&TopicPattern>, names: impl IntoIterator<Item = &'a str>) -> TopicPattern {
-        let names: Vec<String> = names.into_iter().map(regex::escape).collect();
-        let mut whole = format!("^(?:{})$", names.join("|"));
-        if let Some(pattern) = pattern {
-            whole = format!("{}|{whole}", pattern.whole.as_str());
-        }
-        // Both halves were patterns before, and flags do not reach beyond their group.
-        TopicPattern { whole: Regex::new(&whole).expect("two patterns make a pattern") }
-    }
-
-    /// Whether it means the topic.
-    pub fn matches(&self, topic: &str) -> bool {
-        self.whole.is_match(topic)
-    }
-}
+pub use crate::pattern::{BadPattern, TopicPattern};
 
 /// What is to be done to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -89,7 +55,7 @@ impl Default for Demotion {
 pub struct Request {
     /// What is to be done.
     pub operation: Operation,
-    /// Most important first; empty means the operation's own list.
+    /// Most important first, but that hard ones come before soft ones; empty means the operation's own list.
     pub goals: Vec<Goal>,
     /// If not empty, replicas move only onto these brokers.
     pub destinations: BTreeSet<BrokerId>,
@@ -118,17 +84,19 @@ impl Request {
         Request { goals: goals.to_vec(), ..Request::default() }
     }
 
-    /// The goals in force: the caller's, or the operation's own.
+    /// The goals in force: the caller's, or the operation's own. Hard ones come first wherever they are listed: a plan
+    /// without them is none, so what soft goals want must not be what they fail at.
     pub(crate) fn goals_in_force(&self) -> Vec<Goal> {
-        if !self.goals.is_empty() {
-            return self.goals.clone();
-        }
-        match self.operation {
+        let mut goals = match self.operation {
+            _ if !self.goals.is_empty() => self.goals.clone(),
             Operation::DemoteBrokers(_) => vec![Goal::PreferredLeaderElection],
             Operation::RemoveDisks(_) => vec![Goal::IntraBrokerDiskCapacity],
             Operation::RebalanceDisks => Goal::INTRA_BROKER.to_vec(),
             _ => Goal::DEFAULT.to_vec(),
-        }
+        };
+        // Stable: hard ones among themselves, and soft ones, are in the caller's order.
+        goals.sort_by_key(|goal| !goal.is_hard());
+        goals
     }
 
     /// Whether what is offline moves, if these goals are in force: electing leaders and tidying disks copies nothing from
@@ -144,29 +112,10 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use super::{Demotion, TopicPattern};
+    use super::Demotion;
 
     #[test]
     fn demotion_leaves_followers_and_partitions_in_trouble_alone_unless_told_otherwise() {
         assert_eq!(Demotion::default(), Demotion { skip_under_replicated: true, exclude_followers: true });
-    }
-
-    #[test]
-    fn a_pattern_means_the_whole_name_with_every_alternative() {
-        let pattern = TopicPattern::new("a|ab").unwrap();
-        assert!(pattern.matches("a") && pattern.matches("ab"));
-        assert!(!pattern.matches("abc") && !pattern.matches("ba"));
-    }
-
-    #[test]
-    fn a_comment_at_the_end_of_a_verbose_pattern_does_no_harm() {
-        let pattern = TopicPattern::new("(?x)a | b c # the old ones").unwrap();
-        assert!(pattern.matches("a") && pattern.matches("bc"));
-        assert!(!pattern.matches("ab") && !pattern.matches("a "));
-    }
-
-    #[test]
-    fn a_pattern_that_does_not_parse_is_refused() {
-        assert!(TopicPattern::new("(").is_err());
     }
 }

@@ -149,7 +149,7 @@ pub struct Change {
     pub new_leader: BrokerId,
     /// Replicas that change disks within their broker, and disks for replicas that are new on theirs.
     pub disks: Vec<DiskChange>,
-    /// Data copied between brokers, in MB.
+    /// Data copied between brokers, in MB; none of a partition that has lost all its replicas.
     pub megabytes: f64,
     /// Data copied between disks of one broker, in MB.
     pub disk_megabytes: f64,
@@ -197,6 +197,8 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons:
     let slots = cluster.slots(part);
     let mut new_replicas: Vec<BrokerId> = slots.clone().map(|slot| id(state.seat(slot))).collect();
     new_replicas.swap(0, (state.leader(part) - slots.start) as usize);
+    // What nobody has nobody copies.
+    let copied = if cluster.is_lost(part) { &[] } else { left };
     Change {
         topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
         partition: cluster.number_of(part),
@@ -207,7 +209,7 @@ fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons:
         new_replicas,
         disks: Vec::new(),
         disk_megabytes: 0.0,
-        megabytes: left.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
+        megabytes: copied.iter().map(|slot| cluster.megabytes(*slot)).fold(0.0, |sum, part| sum + part),
         reasons,
     }
 }

@@ -90,8 +90,7 @@ pub struct Verdict {
     pub status: Status,
     /// How far it is from being satisfied before and after; 0 means satisfied.
     pub miss: (f64, f64),
-    /// If violated: the goals that refused its moves, and how often: those of higher priority and, if it is soft, the hard
-    /// ones wherever they come.
+    /// If violated: the goals of higher priority that refused its moves, and how often.
     pub refused_by: Vec<(Goal, u64)>,
     /// If violated: the rules that kept it from more, and how many replicas, leaders or brokers they kept.
     pub held_back_by: Vec<(Rule, u64)>,
@@ -119,7 +118,7 @@ pub struct BrokerLoad {
 pub struct Outcome {
     /// The plan.
     pub plan: Plan,
-    /// Per goal in force, most important first.
+    /// Per goal in force, most important first: hard goals come before soft ones wherever they were listed.
     pub verdicts: Vec<Verdict>,
     /// Goals that were asked for and left out, because nobody measured what they need.
     pub unmeasured: Vec<Goal>,
@@ -144,6 +143,8 @@ pub struct Outcome {
     pub heals: bool,
     /// Every disk before and after, by broker; empty unless goals inside brokers are in force.
     pub disks: Vec<DiskLoad>,
+    /// Replicas that lie on one of these disks, nobody knows on which: no disk's load tells of them.
+    pub unplaced: u64,
 }
 
 /// Makes the plan for `request`.
@@ -152,11 +153,34 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 }
 
 /// Makes the plan for `request` on a cluster of which `state` is as it was found.
+///
+/// An earlier hard goal may bar what a later one needs. All of them are needed, so where that leads to no plan they are
+/// served in their usual order before the request is refused.
 pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+    let listed = request.goals_in_force();
+    let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = listed.iter().copied().partition(|goal| goal.is_hard());
+    usual.sort_unstable();
+    usual.extend(soft);
+    if usual == listed {
+        return plan_in_order(state, request, settings);
+    }
+    plan_in_order(state.clone(), request, settings).or_else(|refused| match refused {
+        Refused::Infeasible(_) => {
+            plan_in_order(state, &Request { goals: usual, ..request.clone() }, settings).map_err(|_| refused)
+        }
+        Refused::BadRequest(_) => Err(refused),
+    })
+}
+
+fn plan_in_order(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
     let settings = for_people.as_ref().unwrap_or(settings);
     let rules = Rules::compile(cluster, request)?;
+    let with_leaders = settings.topics_with_min_leaders_per_broker.as_ref();
+    if let Some(topic) = with_leaders.and_then(|pattern| pattern.undecided(cluster.topics())) {
+        return Err(BadRequest::Pattern(topic.to_owned()).into());
+    }
     let (goals, unmeasured): (Vec<Goal>, Vec<Goal>) =
         request.goals_in_force().into_iter().partition(|goal| goal.is_measurable(cluster.unknown()));
     if goals.is_empty() {
@@ -210,6 +234,7 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
         plan.undone = Undone { changes, megabytes: plan.undone.megabytes + megabytes };
     }
     unsafe_changes += tidied.unsafe_changes;
+    let unplaced = tidied.unplaced;
     let disks = tidied.add_to(&search.state, &mut plan.changes);
     // Disks were arranged for what brokers hold in the end. Where replicas come and go meanwhile, one order serves both.
     let filling = Filling::found(cluster, &inside, settings);
@@ -234,6 +259,7 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
         before,
         after,
         disks,
+        unplaced,
     })
 }
 

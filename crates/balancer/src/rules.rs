@@ -34,12 +34,23 @@ pub enum BadRequest {
     /// A log directory nobody knows, or one that failed.
     #[error("Invalid log dirs provided for broker {0}.")]
     InvalidLogDirs(BrokerId),
+    /// A log directory is to be emptied, and nobody knows whether it holds so many of the broker's replicas.
+    #[error(
+        "broker {0}: nobody knows in which log directory {1} of its replicas lie, and one that is to be removed may hold \
+         them"
+    )]
+    UnknownLogDirs(BrokerId, usize),
     /// All log directories are to be removed.
     #[error("No log dir remaining to move replicas to for broker {0}.")]
     NoLogDirLeft(BrokerId),
     /// The log directories that remain are too small.
     #[error("Not enough remaining capacity to move replicas to for broker {0}.")]
     NotEnoughCapacity(BrokerId),
+    /// A pattern of topics that cannot be matched with one of them.
+    #[error(
+        "the pattern of topics takes too many steps on topic {0}: repeat nothing that repeats, and do not refer back"
+    )]
+    Pattern(String),
     /// A goal that has no place in the operation.
     #[error("{0}")]
     Misplaced(String),
@@ -145,6 +156,9 @@ impl Rules {
         let any_offline = offline.contains(&true);
         if request.operation == Operation::FixOfflineReplicas && !any_offline {
             return Err(BadRequest::NothingOffline);
+        }
+        if let Some(topic) = request.excluded_topics.as_ref().and_then(|pattern| pattern.undecided(cluster.topics())) {
+            return Err(BadRequest::Pattern(topic.to_owned()));
         }
         let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(name));
         let mut frozen: Vec<Part> = cluster.pending().iter().map(|(part, _)| *part).collect();

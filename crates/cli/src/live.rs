@@ -40,6 +40,14 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
+impl Options {
+    /// The files that are read, by the options that name them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let named = [("--command-config", &self.command_config), ("--capacity", &self.capacity)];
+        named.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)))
+    }
+}
+
 /// Records the cluster that is reached at `bootstrap`.
 pub(crate) fn snapshot(bootstrap: &str, options: &Options) -> anyhow::Result<Snapshot> {
     let connection = options.connection(bootstrap)?;

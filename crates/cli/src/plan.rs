@@ -11,6 +11,7 @@ mod refusal;
 mod report;
 mod request;
 mod settings;
+mod shortfall;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -91,12 +92,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.rollback && args.output != Format::Reassignment {
         return Err(Refusal::Options("--rollback goes with --output reassignment only".to_owned()).into());
     }
-    if args.report.as_ref() == Some(&args.file) {
-        let file = args.file.display();
-        return Err(
-            Refusal::Options(format!("--report and -o both write {file}: one would be lost in the other")).into()
-        );
-    }
+    args.check_files()?;
     // Everything that can be refused without the cluster is refused before it is read.
     let asked = args.question.parse(&args.what_if)?;
     let mut clock = timings::Clock::start();
@@ -126,6 +122,46 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Args {
+    /// Refuses to write what is being read, and two answers to one file.
+    fn check_files(&self) -> Result<(), Refusal> {
+        let written: Vec<(&str, &Path)> = [("-o", Some(&self.file)), ("--report", self.report.as_ref())]
+            .into_iter()
+            .filter_map(|(option, path)| Some((option, path?.as_path())))
+            .collect();
+        if let [(_, one), (_, other)] = written[..]
+            && meant(one) == meant(other)
+        {
+            let file = one.display();
+            let problem = format!("--report and -o both write {file}: one would be lost in the other");
+            return Err(Refusal::Options(problem));
+        }
+        let given = self.snapshot.iter().map(|path| ("--snapshot", path.as_path()));
+        for (input, read) in given.chain(self.live.files()).filter(|(_, path)| !is_stream(path)) {
+            let is_read = |(_, path): &&(&str, &Path)| !is_stream(path) && meant(path) == meant(read);
+            if let Some((output, path)) = written.iter().find(is_read) {
+                let problem = format!("{output} would overwrite {}, which {input} reads: name another", path.display());
+                return Err(Refusal::Options(problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Standard input, or standard output.
+fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The file that a path means, whether it is there yet or not: two spellings of one are the same.
+fn meant(path: &Path) -> PathBuf {
+    let beside = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(beside).unwrap_or_else(|| path.to_owned())
+}
+
 fn read(path: &Path) -> Result<Snapshot, Refusal> {
     let bar = progress::Reading::start();
     let snapshot = evenkeel_snapshot::read_path(path, |progress| bar.update(progress));
@@ -137,7 +173,7 @@ fn plan(cluster: &Cluster, asked: &Asked) -> Result<Outcome, Refusal> {
     let bar = progress::planning(cluster.replica_count());
     let outcome = planner::plan(cluster, &asked.request, &asked.settings);
     bar.finish_and_clear();
-    outcome.map_err(|refused| Refusal::of(refused, cluster, &asked.request))
+    outcome.map_err(|refused| Refusal::of(refused, cluster, asked))
 }
 
 /// What must hold of any plan before anybody sees it.

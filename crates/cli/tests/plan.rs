@@ -432,14 +432,26 @@ fn what_cannot_be_done_is_told_with_the_options_that_were_typed() {
     let output = run(&[&goals[..], &restricted].concat(), &small());
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    let options = "In the way may be --destination-brokers 2, --exclude-brokers-for-leadership 1,2, --exclude-topics (1 \
-                   of 1 topics).\n";
+    let options = "In the way may be --max-replicas-per-broker 1, --destination-brokers 2, \
+                   --exclude-brokers-for-leadership 1,2, --exclude-topics (1 of 1 topics).\n";
     assert!(said.starts_with("evenkeel: [ReplicaCapacityGoal] ") && said.ends_with(options), "{said}");
     for word in ["||", "parameter", "endpoint", "destination_broker_ids", "excluded_topics"] {
         assert!(!said.contains(word), "{said}");
     }
-    let free = text(&run(&goals, &small()).stderr);
-    assert!(!free.contains("In the way"), "{free}");
+    let says = |arguments: &[&str], options: &str| {
+        let output = run(arguments, &small());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.ends_with(&format!("In the way may be {options}.\n")), "{said}");
+    };
+    says(&goals, "--max-replicas-per-broker 1");
+    let racks = |more: [&'static str; 2]| [&["--goals", "RackAwareGoal"][..], &more].concat();
+    says(&racks(["--lose-rack", "b"]), "--lose-rack b");
+    says(&racks(["--remove-broker", "2"]), "--remove-broker 2");
+    says(&[&racks(["--brokers", "2"])[..], &["--mode", "remove-brokers"]].concat(), "--brokers 2");
+    // What was not asked for is not in the way: a partition of 20,000 MB fits on no broker that may hold 8,000.
+    let output = run(&["--goals", "DiskCapacityGoal"], &small().replace("200000 300000", "200000 10000"));
+    assert!(!text(&output.stderr).contains("In the way") && output.status.code() == Some(3));
 }
 
 #[test]
@@ -447,11 +459,121 @@ fn contradictions_are_refused() {
     refused(&["--add-broker", "100", "--remove-broker", "100"], &small(), 2, "--add-broker 100: the broker cannot be");
     let added = ["--mode", "add-brokers", "--brokers", "2", "--exclude-brokers-for-replica-moves", "2"];
     refused(&added, &small(), 2, "broker 2 is to be added, and yet excluded from replica moves");
+    let added = ["--add-broker", "50", "--exclude-brokers-for-replica-moves", "50"];
+    refused(&added, &small(), 2, "--add-broker 50: the broker is excluded for replica moves, so it would stay empty");
     refused(&["--goals", "foo"], &small(), 2, "there is no goal `foo`; there are RackAwareGoal, ");
     refused(&["--report", "-"], &small(), 2, "--report and -o both write -");
     refused(&["--report", "/tmp/x", "-o", "/tmp/x"], &small(), 2, "--report and -o both write /tmp/x");
     let there = small().replacen("partitions=2", "partitions=2 moves=1", 1) + "move T 0 0\n";
     refused(&[], &there, 2, "-:7: `T-0` has a replica on broker 0 already");
+}
+
+/// However it is spelled, and whichever of the two writes it.
+#[test]
+fn what_is_read_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let cluster = directory.path().join("cluster.txt");
+    std::fs::write(&cluster, small()).unwrap();
+    std::os::unix::fs::symlink(&cluster, directory.path().join("link")).unwrap();
+    for (arguments, output) in [
+        (["-o", "cluster.txt"], "-o"),
+        (["-o", "./cluster.txt"], "-o"),
+        (["-o", "link"], "-o"),
+        (["--report", "cluster.txt"], "--report"),
+    ] {
+        let told = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(["plan", "--snapshot", cluster.to_str().unwrap(), "--goals", "RackAwareGoal"])
+            .args(arguments)
+            .current_dir(&directory)
+            .output()
+            .unwrap();
+        let said = text(&told.stderr);
+        assert_eq!((told.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(
+            said.contains(&format!("{output} would overwrite")) && said.contains("which --snapshot reads"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(&cluster).unwrap(), small());
+    }
+    let same = ["--report", "new.html", "-o", "./new.html"];
+    let told = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["plan", "--snapshot", cluster.to_str().unwrap()])
+        .args(same)
+        .current_dir(&directory)
+        .output()
+        .unwrap();
+    assert!(text(&told.stderr).contains("--report and -o both write ./new.html"), "{}", text(&told.stderr));
+}
+
+/// Where Kafka chooses the log directory nobody knows it, and none counts as empty that may hold something.
+#[test]
+fn a_directory_that_may_hold_what_a_plan_moved_there_is_not_called_empty() {
+    let moved = after(&["--goals", "DiskUsageDistributionGoal"], JBOD);
+    assert!(moved.lines().any(|line| line.starts_with("p T") && !line.contains('@')), "{moved}");
+    let words =
+        "broker 1: nobody knows in which log directory 2 of its replicas lie, and one that is to be removed may";
+    refused(&["--mode", "remove-disks", "--disks", "1:/d1"], &moved, 2, words);
+    let told = report(&["--mode", "rebalance-disks"], &moved);
+    assert_eq!(told["summary"]["onUnknownDisks"], 2);
+    let table = text(&run(&["--mode", "rebalance-disks"], &moved).stdout);
+    assert!(table.contains("not judged   2 replicas of which nobody knows the log directory\n"), "{table}");
+    // A plan that names directories is another matter.
+    let named = after(&["--goals", "DiskUsageDistributionGoal,IntraBrokerDiskCapacityGoal"], JBOD);
+    assert!(named.lines().all(|line| !line.starts_with("p T") || line.contains('@')), "{named}");
+    let emptied = report(&["--mode", "remove-disks", "--disks", "1:/d1"], &named);
+    assert_eq!(emptied["summary"]["onUnknownDisks"], 0);
+}
+
+/// T-0 was in rack a alone.
+#[test]
+fn data_that_nobody_has_is_told_as_lost_and_not_as_copied() {
+    let goals = ["--goals", "ReplicaCapacityGoal", "--lose-rack", "a"];
+    let spread = small().replacen("broker 2 b h2", "broker 3 c h3 ALIVE 100 300000 200000 300000\nbroker 2 b h2", 1);
+    let spread = spread.replacen("brokers=3", "brokers=4", 1);
+    let told = report(&goals, &spread);
+    let summary = &told["summary"];
+    assert_eq!(summary["lost"], serde_json::json!({"partitions": 1, "dataMB": 20000.0}));
+    // Of T-1 broker 2 has a copy.
+    assert_eq!((&summary["replicaMoves"], &summary["dataToMoveMB"]), (&3.into(), &20000.0.into()));
+    for change in told["changes"].as_array().unwrap() {
+        let is_lost = change["partition"] == 0;
+        assert_eq!((&change["lost"], change["dataToMoveMB"] == 0.0), (&is_lost.into(), is_lost), "{change}");
+        assert_eq!(change["why"].as_str().unwrap().contains("no replica lives"), is_lost, "{change}");
+    }
+    let table = text(&run(&goals, &spread).stdout);
+    assert!(table.contains("lost         1 partition, 19.5 GB: no replica is left on a broker that lives"), "{table}");
+    let page = text(&run(&[&goals[..], &["--output", "html"]].concat(), &spread).stdout);
+    assert!(page.contains("<p>Lost: 1 partition, 19.5 GB: "), "{page}");
+    let whole = report(&["--goals", "ReplicaCapacityGoal"], &spread);
+    assert_eq!(whole["summary"]["lost"], serde_json::json!({"partitions": 0, "dataMB": 0.0}));
+}
+
+#[test]
+fn a_broker_that_a_budget_does_not_empty_is_named_with_what_it_holds() {
+    let apart = small().replacen("p T 0 0,1", "p T 0 0,2", 1);
+    let goals = ["--goals", "ReplicaCapacityGoal", "--remove-broker", "2"];
+    let part = [&goals[..], &["--max-data", "20GB"]].concat();
+    let left = serde_json::json!([{"broker": 2, "replicas": 1, "dataMB": 20000.0}]);
+    assert_eq!(report(&part, &apart)["summary"]["notEmptied"], left);
+    let table = text(&run(&part, &apart).stdout);
+    assert!(table.contains("not empty    broker 2 still holds 1 replica, 19.5 GB\n"), "{table}");
+    let page = text(&run(&[&part[..], &["--output", "html"]].concat(), &apart).stdout);
+    assert!(page.contains("<p>Not empty afterwards: broker 2 still holds 1 replica, 19.5 GB.</p>"), "{page}");
+    assert_eq!(report(&goals, &apart)["summary"]["notEmptied"], serde_json::json!([]));
+}
+
+/// Cruise Control's users write such patterns. One that takes for ever is given up.
+#[test]
+fn topics_are_excluded_by_patterns_that_look_ahead() {
+    let moves = |pattern: &str| {
+        let goals = ["--goals", "ReplicaDistributionGoal", "--exclude-topics", pattern];
+        report(&goals, JBOD)["summary"]["replicaMoves"].as_u64().unwrap()
+    };
+    assert!(moves("(?!T).*") > 0);
+    assert_eq!(moves("^(?!U).*"), 0);
+    let long = JBOD.replace("p T ", &format!("p {} ", "a".repeat(200)));
+    let says = "the pattern of topics takes too many steps on topic aaa";
+    refused(&["--exclude-topics", r"(?!b)((a*)*)*\2c"], &long, 2, says);
 }
 
 /// The same answer as from the planner: a broker that is named is meant.

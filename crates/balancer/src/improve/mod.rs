@@ -2,8 +2,9 @@
 //!
 //! A goal is improved by trying actions, the ones that promise most for the fewest bytes first. An
 //! action happens only if its goal misses by less afterwards and no goal of higher priority misses by
-//! more; so whatever the order of attempts, no goal is ever made worse for one below it. Nor is a hard
-//! goal for a soft one, whichever comes first: a plan that breaks a hard goal would be refused as a whole.
+//! more; so whatever the order of attempts, no goal is ever made worse for one below it. Hard goals come
+//! first wherever they are listed ([`Request`](crate::options::Request)): a plan that leaves one of them violated
+//! would be refused as a whole.
 //! Passes over the goals repeat until one changes nothing. What a pass does depends on the placement alone, never
 //! on how it came about or on how long it took: planning again on the result finds nothing to do.
 
@@ -62,7 +63,7 @@ pub(crate) enum Why {
 pub(crate) enum Judges {
     /// Every goal: what harms nobody is tried first.
     All,
-    /// Only the goals of higher priority and, if the goal is soft, the hard ones that come after it.
+    /// Only the goals of higher priority.
     Before,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Search<'c, 'r> {
     pub(crate) rules: &'r Rules,
     pub(crate) aims: Aims,
     pub(crate) steps: Vec<Step>,
-    /// How often each goal was refused something by each goal before it, or by a hard one after it.
+    /// How often each goal was refused something by each goal before it.
     pub(crate) vetoes: Vec<Vec<u64>>,
     pub(crate) threads: usize,
     /// What a move costs apart from its bytes, in MB.
@@ -91,8 +92,6 @@ pub(crate) struct Search<'c, 'r> {
     scratch: Vec<(f64, Seat)>,
     fences_of_all: Fences,
     fences_before: Fences,
-    /// Where the goals end among which there is a hard one: soft goals from here on have all of them before them.
-    hard_until: usize,
     /// How often the placement changed.
     age: u64,
     /// Whether every replica and every broker is asked, not only the most promising ones: the last resort before a hard
@@ -105,7 +104,6 @@ impl<'c, 'r> Search<'c, 'r> {
         let bytes: f64 = state.all_levels().iter().map(|levels| levels[Gauge::Disk as usize]).sum();
         let a_move = (A_MOVE * bytes / state.cluster.replica_count().max(1) as f64).max(1e-6);
         let (goals, seats) = (aims.goals.len(), state.cluster.brokers().len());
-        let hard_until = aims.goals.iter().rposition(|goal| goal.is_hard()).map_or(0, |last| last + 1);
         Search {
             eases: (0..seats as Seat).map(|seat| Ease::of(&aims, &state, seat)).collect(),
             fences_of_all: Fences::of(&aims, goals, seats),
@@ -118,7 +116,6 @@ impl<'c, 'r> Search<'c, 'r> {
             threads,
             a_move,
             scratch: Vec::new(),
-            hard_until,
             age: 0,
             asks_all: false,
         }
@@ -214,7 +211,7 @@ impl<'c, 'r> Search<'c, 'r> {
     fn judge(&mut self, goal: usize, judges: Judges, action: Action) -> Result<f64, Refusal> {
         let judged = self.weigh(goal, judges, action, &self.state.effect(action));
         if let Err(Refusal::Veto(vetoing)) = judged
-            && (vetoing < goal || judges == Judges::Before)
+            && vetoing < goal
         {
             self.vetoes[goal][vetoing] += 1;
         }
@@ -228,14 +225,11 @@ impl<'c, 'r> Search<'c, 'r> {
             return Err(Refusal::NoGain);
         }
         let refused = match judges {
-            Judges::Before => {
-                let refused = match self.fences_before.look(&self.state, effect) {
-                    Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, effect),
-                    Quick::Leaves(vetoing) => Some(vetoing),
-                    Quick::Unsure => self.aims.veto(goal, &self.state, action, effect),
-                };
-                refused.or_else(|| self.later_hard_veto(goal, action, effect))
-            }
+            Judges::Before => match self.fences_before.look(&self.state, effect) {
+                Quick::Within => self.aims.veto_but_bands(goal, &self.state, action, effect),
+                Quick::Leaves(vetoing) => Some(vetoing),
+                Quick::Unsure => self.aims.veto(goal, &self.state, action, effect),
+            },
             Judges::All => match self.fences_of_all.look(&self.state, effect) {
                 Quick::Within => self.aims.veto_but_bands(self.aims.goals.len(), &self.state, action, effect),
                 Quick::Leaves(vetoing) => Some(vetoing),
@@ -243,15 +237,6 @@ impl<'c, 'r> Search<'c, 'r> {
             },
         };
         refused.map_or(Ok(gain), |vetoing| Err(Refusal::Veto(vetoing)))
-    }
-
-    /// The hard goal after a soft one that the action would make worse. Hard goals mostly come first, so that nobody is
-    /// left to be asked.
-    fn later_hard_veto(&self, goal: usize, action: Action, effect: &Effect) -> Option<usize> {
-        if goal >= self.hard_until || self.is_hard(goal) {
-            return None;
-        }
-        self.aims.hard_veto(&self.state, action, effect)
     }
 
     /// Takes the action without asking, between the two brokers that are returned.

@@ -135,6 +135,28 @@ proptest! {
         }
     }
 
+    /// However far a plan without a budget is carried out, but for halves of exchanges: the first goal that it makes a
+    /// difference to is missed by less.
+    #[test]
+    fn every_beginning_of_a_plan_is_useful(shape in shapes(), soft in any::<bool>()) {
+        let goals = if soft { vec![Goal::IntraBrokerDiskUsageDistribution] } else { Goal::INTRA_BROKER.to_vec() };
+        let request = Request { goals, ..disks() };
+        let Ok(outcome) = planned(&build(&shape, &BTreeMap::new()), &request) else { return Ok(()) };
+        let changes = &outcome.plan.changes;
+        let is_exchange = |change: &crate::plan::Change| change.reasons.iter().any(|why| why.exchange);
+        for most in 1..changes.len() - outcome.unsafe_changes.min(changes.len()) {
+            if is_exchange(&changes[most - 1]) {
+                continue;
+            }
+            let part = Plan { changes: changes[..most].to_vec(), ..outcome.plan.clone() };
+            let then = build(&shape, &after(&Outcome { plan: part, ..outcome.clone() }));
+            let Ok(left) = planned(&then, &request) else { continue };
+            let mut gains = outcome.verdicts.iter().zip(&left.verdicts).map(|(one, then)| one.miss.0 - then.miss.0);
+            let first = gains.find(|gain| gain.abs() > 1e-6);
+            prop_assert!(first.is_none_or(|gain| gain > 0.0), "{most} of {}: {first:?}", changes.len());
+        }
+    }
+
     /// What a budget leaves of it does good by itself, halves of exchanges included.
     #[test]
     fn a_part_of_a_plan_makes_no_goal_worse(shape in shapes(), soft in any::<bool>(), moves in 0..5usize) {

@@ -43,6 +43,8 @@ pub(crate) struct Tidied {
     pub(crate) undone: Option<Undone>,
     /// How many changes at the end fill a disk beyond its capacity for a while, in whatever order they come.
     pub(crate) unsafe_changes: usize,
+    /// Replicas that stay on their broker, on a disk that nobody knows.
+    pub(crate) unplaced: u64,
     disks: Vec<DiskLoad>,
     moves: Vec<DiskMove>,
 }
@@ -94,6 +96,7 @@ pub(crate) fn tidy(
             }
         }
         vetoes += arranged.vetoes;
+        tidied.unplaced += arranged.unplaced;
         tidied.disks.extend(report::loads(broker, &plans, before, &after, &arranged.counts));
     }
     let verdict = |(goal, miss): (&Goal, (f64, f64))| verdict(*goal, miss, vetoes, undone);
@@ -199,6 +202,8 @@ struct Arranged {
     counts: Vec<u64>,
     moved: Vec<(Slot, Moved)>,
     vetoes: u64,
+    /// Replicas that are on one of the disks, nobody knows on which.
+    unplaced: u64,
 }
 
 impl Arranged {
@@ -237,7 +242,7 @@ impl Desk<'_, '_> {
             .map(|plan| Shelf { capacity: plan.capacity, open: plan.state == DiskState::Alive, ..Shelf::default() })
             .collect();
         let mut counts = vec![0; plans.len()];
-        let mut arrivals = Vec::new();
+        let (mut arrivals, mut unplaced) = (Vec::new(), 0);
         let mut held = self.state.held(self.seat).to_vec();
         held.sort_unstable();
         for slot in held {
@@ -257,6 +262,8 @@ impl Desk<'_, '_> {
                 if may {
                     shelves[disk].lists[SETTLED].push(item);
                 }
+            } else if !cluster.is_offline(slot) {
+                unplaced += 1;
             }
         }
         for shelf in &mut shelves {
@@ -288,7 +295,7 @@ impl Desk<'_, '_> {
         if empties {
             self.check_result(broker, &plans, &shelves, &counts)?;
         }
-        Ok(Arranged { shelves, counts, moved: moved.into_iter().collect(), vetoes })
+        Ok(Arranged { shelves, counts, moved: moved.into_iter().collect(), vetoes, unplaced })
     }
 
     fn may_move(&self, slot: Slot) -> bool {

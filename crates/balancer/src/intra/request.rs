@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{Broker, BrokerId, Cluster, DiskState, Resource, Seat};
+use super::disk_of;
+use crate::cluster::{Broker, BrokerId, Cluster, DiskState, Resource, Seat, Slot};
 use crate::goal::Goal;
 use crate::options::{Operation, Request};
 use crate::rules::BadRequest;
@@ -49,6 +50,9 @@ pub(crate) fn split(
         Operation::RemoveDisks(named) => removed(cluster, named, settings)?,
         _ => BTreeSet::new(),
     };
+    if inside.contains(&Goal::IntraBrokerDiskCapacity) {
+        check_known(cluster, &removed)?;
+    }
     let destinations = request.destinations.iter().filter_map(|id| cluster.seat_of(*id)).collect();
     Ok((between.clone(), Inside { goals: inside, alone: between.is_empty(), removed, destinations }))
 }
@@ -105,6 +109,29 @@ fn removed(
         check_rest(broker, &found[usize::from(seat)], |disk| removed.contains(&(seat, disk)), settings)?;
     }
     Ok(removed)
+}
+
+/// Whether it is known of all replicas that serve which disk they are on, where disks are to be emptied: one that seems
+/// empty is taken out of its machine next.
+fn check_known(cluster: &Cluster, removed: &BTreeSet<(Seat, usize)>) -> Result<(), BadRequest> {
+    let is_emptied = |(seat, broker): (Seat, &Broker)| {
+        let marked = || broker.disks.iter().any(|disk| disk.state == DiskState::Removed);
+        broker.is_alive() && (removed.iter().any(|(of, _)| *of == seat) || marked())
+    };
+    let emptied: Vec<bool> = (0..).zip(cluster.brokers()).map(is_emptied).collect();
+    if !emptied.contains(&true) {
+        return Ok(());
+    }
+    let mut unknown = vec![0; emptied.len()];
+    for slot in 0..cluster.replica_count() as Slot {
+        let seat = usize::from(cluster.seats()[slot as usize]);
+        let is_unknown = emptied[seat] && disk_of(cluster, slot).is_none() && !cluster.is_offline(slot);
+        unknown[seat] += usize::from(is_unknown);
+    }
+    match unknown.iter().position(|count| *count > 0) {
+        Some(seat) => Err(BadRequest::UnknownLogDirs(cluster.brokers()[seat].id, unknown[seat])),
+        None => Ok(()),
+    }
 }
 
 fn check_rest(

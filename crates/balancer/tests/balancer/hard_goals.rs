@@ -20,6 +20,25 @@ fn a_rack_holds_one_replica_of_a_partition() {
     );
 }
 
+/// One to two replicas on each broker: once b2 has given one away, it may get none of `t0`.
+#[test]
+fn a_hard_goal_comes_first_wherever_it_is_listed() {
+    let goals = [Goal::RackAware, Goal::ReplicaDistribution];
+    for goals in [goals, [goals[1], goals[0]]] {
+        check(
+            "rack a: b0[t0*] b1[t0]\nrack b: b2[u0* u1* u2*]",
+            &goals,
+            expect![[r#"
+                t0: b0 -> b2: leader b0 -> b2
+                u0: b2 -> b0: leader b2 -> b0
+                u1: b2 -> b0: leader b2 -> b0
+                RackAwareGoal fixed
+                ReplicaDistributionGoal fixed
+            "#]],
+        );
+    }
+}
+
 #[test]
 fn more_replicas_than_racks_are_infeasible() {
     check(
@@ -93,21 +112,28 @@ fn a_soft_goal_that_comes_first_breaks_no_hard_one() {
         "#]],
     );
     let outcome = inspected(&Picture::parse(picture), &Request::rebalance(&goals), &Settings::default()).unwrap();
-    let refused_by: Vec<Goal> = outcome.verdicts[0].refused_by.iter().map(|(goal, _)| *goal).collect();
-    assert_eq!(refused_by, [Goal::DiskCapacity], "whoever is in the way is told, though it comes later");
-    // One hard goal after the other is another matter: what the racks need comes first, and capacities make room for it.
-    check(
-        "rack a: b0[t0*] b1[t0]
-         rack b: b2[u0* u1*]
-         load *: 1 10 10 4
-         capacity b2: 100 300000 200000 12",
-        &[Goal::RackAware, Goal::DiskCapacity],
-        expect![[r#"
-            t0: b0 -> b2: leader b0 -> b2
-            u0: b2 -> b0: leader b2 -> b0
-            RackAwareGoal fixed
-        "#]],
-    );
+    let counts = outcome.verdicts.iter().find(|verdict| verdict.goal == goals[0]).unwrap();
+    let refused_by: Vec<Goal> = counts.refused_by.iter().map(|(goal, _)| *goal).collect();
+    assert_eq!(refused_by, [Goal::DiskCapacity], "whoever is in the way is told, though it is listed later");
+}
+
+/// What the racks need comes first, and capacities make room for it. Served the other way round they would bar it.
+#[test]
+fn the_order_of_hard_goals_refuses_nothing() {
+    for goals in [[Goal::RackAware, Goal::DiskCapacity], [Goal::DiskCapacity, Goal::RackAware]] {
+        check(
+            "rack a: b0[t0*] b1[t0]
+             rack b: b2[u0* u1*]
+             load *: 1 10 10 4
+             capacity b2: 100 300000 200000 12",
+            &goals,
+            expect![[r#"
+                t0: b0 -> b2: leader b0 -> b2
+                u0: b2 -> b0: leader b2 -> b0
+                RackAwareGoal fixed
+            "#]],
+        );
+    }
 }
 
 #[test]

@@ -115,6 +115,34 @@ proptest! {
         }
     }
 
+    /// What can be planned with hard goals in their usual order can be with them in any.
+    #[test]
+    fn the_order_of_hard_goals_refuses_no_plan(case in any_case()) {
+        let all = if case.request.goals.is_empty() { Goal::DEFAULT.to_vec() } else { case.request.goals.clone() };
+        let (mut hard, soft): (Vec<Goal>, Vec<Goal>) = all.into_iter().partition(|goal| goal.is_hard());
+        let with = |hard: &[Goal]| {
+            let request = Request { goals: [hard, &soft].concat(), ..case.request.clone() };
+            planned(&Case { request, ..case.clone() })
+        };
+        let listed = with(&hard);
+        hard.sort_unstable();
+        prop_assert!(listed.is_ok() || with(&hard).is_err(), "{:?}", listed);
+        hard.reverse();
+        let backwards = with(&hard);
+        hard.sort_unstable();
+        prop_assert!(backwards.is_ok() || with(&hard).is_err(), "{:?}", backwards);
+    }
+
+    /// Neither refuses a plan nor makes it another one where hard goals are listed among soft ones.
+    #[test]
+    fn hard_goals_come_first_wherever_they_are_listed(case in any_case()) {
+        let all = if case.request.goals.is_empty() { Goal::DEFAULT.to_vec() } else { case.request.goals.clone() };
+        let (hard, soft): (Vec<Goal>, Vec<Goal>) = all.into_iter().partition(|goal| goal.is_hard());
+        let with = |goals: Vec<Goal>| planned(&Case { request: Request { goals, ..case.request.clone() }, ..case.clone() });
+        let last = with([soft.clone(), hard.clone()].concat());
+        prop_assert_eq!(last, with([hard, soft].concat()));
+    }
+
     /// "Nothing to do" and "not done" without a reason are bugs.
     #[test]
     fn whatever_is_left_violated_has_a_reason(case in any_case(), moves in 0..12usize) {

@@ -10,6 +10,7 @@ mod html;
 use std::fmt::Write as _;
 
 use super::report::{GoalLine, Report};
+use super::shortfall::NotEmptied;
 use super::table;
 use super::units::{count, counted, megabytes, minutes};
 use flows::Flows;
@@ -101,6 +102,11 @@ fn tiles(report: &Report<'_>) -> String {
         let _ = writeln!(list, "<div><dt>{what}</dt><dd>{}</dd></div>", text(&value));
     }
     list.push_str("</dl>\n");
+    let not_emptied = NotEmptied::in_words(&summary.not_emptied).map(|words| format!("Not empty afterwards: {words}."));
+    let lost = summary.lost.in_words().map(|words| format!("Lost: {words}."));
+    for words in [not_emptied, lost].into_iter().flatten() {
+        let _ = writeln!(list, "<p>{}</p>", text(&words));
+    }
     if !report.provision.recommendation.is_empty() {
         let _ = writeln!(list, "<p>{}</p>", text(report.provision.recommendation));
     }

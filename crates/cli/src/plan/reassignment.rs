@@ -51,13 +51,7 @@ fn back<'a>(cluster: &'a Cluster, change: &'a Change) -> Partition<'a> {
 
 /// The log directory in which the partition's replica on the broker was found.
 fn found_in<'a>(cluster: &'a Cluster, change: &Change, broker: BrokerId) -> Option<&'a str> {
-    let key = |index: usize| (cluster.partition(index).topic(), cluster.partition(index).number());
-    let (mut low, mut high) = (0, cluster.partition_count());
-    while low < high {
-        let middle = low.midpoint(high);
-        if key(middle) < (change.topic.as_str(), change.partition) { low = middle + 1 } else { high = middle }
-    }
-    let found = (low < cluster.partition_count()).then(|| cluster.partition(low))?;
+    let found = cluster.find_partition(&change.topic, change.partition)?;
     let replica = found.replicas().find(|replica| replica.broker == broker)?;
     let disk = cluster.broker(broker)?.disks.get(replica.disk?)?;
     (disk.state == DiskState::Alive).then_some(disk.name.as_str())

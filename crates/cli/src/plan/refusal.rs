@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 
 use evenkeel_balancer::cluster::{BrokerId, BrokerState, Cluster, Invalid};
+use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request};
 use evenkeel_balancer::planner::{Infeasible, Refused};
+use evenkeel_balancer::settings::Settings;
+
+use super::request::Asked;
 
 /// Why nothing was planned.
 #[derive(Debug, thiserror::Error)]
@@ -50,11 +54,13 @@ fn in_the_way(options: &[String]) -> String {
 
 impl Refusal {
     /// What the balancer refused, in the words of the command line.
-    pub(super) fn of(refused: Refused, cluster: &Cluster, request: &Request) -> Refusal {
+    pub(super) fn of(refused: Refused, cluster: &Cluster, asked: &Asked) -> Refusal {
         match refused {
             // Its tips are in the words of Cruise Control's REST parameters.
-            Refused::Infeasible(Infeasible { reason, .. }) => {
-                Refusal::Infeasible { reason, options: restrictions(cluster, request) }
+            Refused::Infeasible(Infeasible { goal, reason, .. }) => {
+                let options =
+                    narrowings(goal, asked).into_iter().chain(restrictions(cluster, &asked.request)).collect();
+                Refusal::Infeasible { reason, options }
             }
             other => Refusal::Refused(other),
         }
@@ -83,6 +89,30 @@ fn new_brokers(cluster: &Cluster, operation: &Operation) -> BTreeSet<BrokerId> {
         }
         _ => found.collect(),
     }
+}
+
+/// The options that make the cluster smaller than it is, or than it has to be.
+fn narrowings(goal: Goal, asked: &Asked) -> Vec<String> {
+    let mut options = Vec::new();
+    let most = asked.settings.max_replicas_per_broker;
+    if goal == Goal::ReplicaCapacity && most != Settings::default().max_replicas_per_broker {
+        options.push(format!("--max-replicas-per-broker {most}"));
+    }
+    // The fewer brokers there are, the easier it is for each of them to lead some of a topic.
+    if goal == Goal::MinTopicLeadersPerBroker {
+        return options;
+    }
+    let what_if = &asked.what_if;
+    options.extend(what_if.lose_rack.iter().map(|rack| format!("--lose-rack {rack}")));
+    options.extend(what_if.remove_broker.iter().map(|id| format!("--remove-broker {id}")));
+    if let Operation::RemoveBrokers(removed) = &asked.request.operation {
+        let is_told = |id: &&BrokerId| what_if.remove_broker.iter().any(|told| told.trim() == id.to_string());
+        let ids: Vec<String> = removed.iter().filter(|id| !is_told(id)).map(BrokerId::to_string).collect();
+        if !ids.is_empty() {
+            options.push(format!("--brokers {}", ids.join(",")));
+        }
+    }
+    options
 }
 
 /// The options that keep replicas or leaders from where they could go.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::ser::Serializer;
 
 use super::request::Asked;
+use super::shortfall::{Lost, NotEmptied};
 use super::why::Explainer;
 
 /// The whole answer.
@@ -85,6 +86,10 @@ pub(super) struct Summary {
     pub(super) data_ratio: Option<f64>,
     pub(super) minutes: Minutes,
     pub(super) undone: Undone,
+    pub(super) lost: Lost,
+    pub(super) not_emptied: Vec<NotEmptied>,
+    /// Replicas on disks that goals inside brokers judge, nobody knows on which.
+    pub(super) on_unknown_disks: u64,
 }
 
 /// How long it takes.
@@ -294,6 +299,8 @@ pub(super) struct ChangeLine<'a> {
     #[serde(rename = "intraBrokerDataToMoveMB")]
     pub(super) intra_broker_data_to_move: Option<f64>,
     disks: Vec<DiskLine<'a>>,
+    /// Whether nobody has the partition's data.
+    lost: bool,
     reasons: Vec<ReasonLine>,
     pub(super) why: String,
 }
@@ -358,6 +365,7 @@ impl Changes<'_> {
                 .iter()
                 .map(|disk| DiskLine { broker: disk.broker.0, from: &disk.from, to: &disk.to })
                 .collect(),
+            lost: self.explainer.is_lost(change),
             reasons: change.reasons.iter().map(ReasonLine::from).collect(),
             why: self.explainer.why(change),
         }
@@ -506,6 +514,9 @@ fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
             between_disks: estimate.disks.filter(|_| sized(cluster)),
         },
         undone: Undone { changes: plan.undone.changes, data_to_move: data(plan.undone.megabytes) },
+        lost: Lost::of(cluster),
+        not_emptied: NotEmptied::all(cluster, &asked.request.operation, outcome),
+        on_unknown_disks: outcome.unplaced,
     }
 }
 

@@ -240,13 +240,17 @@ impl Question {
 /// Refuses what-if questions that ask for a thing and for its opposite. What the options of a request make of each other is
 /// the planner's to say: there, destinations override exclusions and the rule of new brokers, as in Cruise Control.
 fn contradiction(request: &Request, what_if: &WhatIf) -> Result<(), Refusal> {
-    let Operation::RemoveBrokers(removed) = &request.operation else { return Ok(()) };
-    match what_if.added()?.into_iter().find(|(id, _)| removed.contains(id)) {
-        Some((id, _)) => {
-            Err(Refusal::value("--add-broker", &id.to_string(), "the broker cannot be removed at the same time"))
-        }
-        None => Ok(()),
+    for (id, _) in what_if.added()? {
+        let is_removed = matches!(&request.operation, Operation::RemoveBrokers(removed) if removed.contains(&id));
+        let is_closed = request.destinations.is_empty() && request.excluded_for_replica_moves.contains(&id);
+        let problem = match (is_removed, is_closed) {
+            (true, _) => "the broker cannot be removed at the same time",
+            (_, true) => "the broker is excluded for replica moves, so it would stay empty",
+            _ => continue,
+        };
+        return Err(Refusal::value("--add-broker", &id.to_string(), problem));
     }
+    Ok(())
 }
 
 /// A broker's id.

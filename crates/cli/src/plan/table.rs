@@ -7,6 +7,7 @@ use evenkeel_balancer::held::Rule;
 use evenkeel_balancer::plan::Change;
 
 use super::report::{BrokerLine, DiskUse, GoalLine, HeldBackBy, Report};
+use super::shortfall::NotEmptied;
 use super::units::{count, counted, megabytes, minutes};
 use crate::columns::columns;
 use crate::printable;
@@ -97,6 +98,12 @@ fn summary(report: &Report<'_>) -> String {
         let changes = counted(undone.changes as u64, "change", "changes");
         line("left undone", format!("{changes}, {}", size(undone.data_to_move)));
     }
+    if let Some(words) = NotEmptied::in_words(&summary.not_emptied) {
+        line("not empty", words);
+    }
+    if let Some(words) = summary.lost.in_words() {
+        line("lost", words);
+    }
     if summary.unsafe_changes > 0 {
         let changes = counted(summary.unsafe_changes as u64, "change", "changes");
         let verb = if summary.unsafe_changes == 1 { "breaks" } else { "break" };
@@ -110,6 +117,10 @@ fn summary(report: &Report<'_>) -> String {
     if !report.unmeasured_goals.is_empty() {
         let (goals, what) = (report.unmeasured_goals.join(", "), cluster.unmeasured.join(", "));
         line("not judged", format!("{goals}: {what} not measured"));
+    }
+    if summary.on_unknown_disks > 0 {
+        let replicas = counted(summary.on_unknown_disks, "replica", "replicas");
+        line("not judged", format!("{replicas} of which nobody knows the log directory"));
     }
     text
 }

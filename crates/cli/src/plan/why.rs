@@ -1,6 +1,6 @@
 //! Why a partition changes, in words and in the numbers of the cluster as found.
 
-use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
+use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, PartitionView, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::BrokerLoad;
@@ -43,8 +43,14 @@ impl<'a> Explainer<'a> {
         words
     }
 
+    /// Whether nobody has the partition's data.
+    pub(super) fn is_lost(&self, change: &Change) -> bool {
+        self.cluster.find_partition(&change.topic, change.partition).is_some_and(PartitionView::is_lost)
+    }
+
     fn reason(&self, change: &Change, reason: &Reason) -> String {
         let from = reason.from;
+        let lost = if self.is_lost(change) { "; no replica lives, so the new ones begin empty" } else { "" };
         match reason.cause {
             Cause::Goal { goal, .. } => {
                 let exchange = if reason.exchange { ", in exchange with another partition" } else { "" };
@@ -53,9 +59,9 @@ impl<'a> Explainer<'a> {
             Cause::Removed => format!("removed: broker {from} is to be emptied"),
             Cause::Demoted => format!("demoted: broker {from} is to lead nothing"),
             Cause::Offline if self.cluster.broker(from).is_some_and(Broker::is_alive) => {
-                format!("offline: the replica on broker {from} is, though the broker is up")
+                format!("offline: the replica on broker {from} is, though the broker is up{lost}")
             }
-            Cause::Offline => format!("offline: broker {from} is dead"),
+            Cause::Offline => format!("offline: broker {from} is dead{lost}"),
         }
     }
 

@@ -239,8 +239,10 @@ fn refused(why: Refused, ask: &Ask, endpoint: Endpoint, cluster: &Cluster) -> Fa
         BadRequest::NothingMeasured(_)
         | BadRequest::NoDisks
         | BadRequest::InvalidLogDirs(_)
+        | BadRequest::UnknownLogDirs(..)
         | BadRequest::NoLogDirLeft(_)
         | BadRequest::NotEnoughCapacity(_)
+        | BadRequest::Pattern(_)
         | BadRequest::Misplaced(_)
         | BadRequest::Contradiction(..) => Failure::illegal_argument(why),
     }

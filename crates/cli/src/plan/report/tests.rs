@@ -36,7 +36,13 @@ fn the_fields_are_those_documented() {
             "undone": {
               "changes": 0,
               "dataToMoveMB": 0.0
-            }
+            },
+            "lost": {
+              "partitions": 0,
+              "dataMB": 0.0
+            },
+            "notEmptied": [],
+            "onUnknownDisks": 0
           },
           "balancedness": {
             "before": 0.0,
@@ -478,6 +484,7 @@ fn the_fields_are_those_documented() {
               "dataToMoveMB": 20000.0,
               "intraBrokerDataToMoveMB": 0.0,
               "disks": [],
+              "lost": false,
               "reasons": [
                 {
                   "cause": "goal",
@@ -520,6 +527,7 @@ fn the_fields_are_those_documented() {
               "dataToMoveMB": 20000.0,
               "intraBrokerDataToMoveMB": 0.0,
               "disks": [],
+              "lost": false,
               "reasons": [
                 {
                   "cause": "goal",
@@ -549,6 +557,7 @@ fn the_fields_are_those_documented() {
               "dataToMoveMB": 0.0,
               "intraBrokerDataToMoveMB": 0.0,
               "disks": [],
+              "lost": false,
               "reasons": [
                 {
                   "cause": "goal",
