@@ -12,6 +12,7 @@ use evenkeel_rest::{
     parameter::TaskStatus,
     request::{RemoveDisks, StopProposalExecution},
 };
+use evenkeel_sim::{BrokerId, cluster::Fault};
 use lives::{Life, PATIENCE, between_disks, crowded, spread, task};
 use stage::Stage;
 use uuid::Uuid;
@@ -81,5 +82,18 @@ async fn a_directory_is_emptied() {
     let crowd = crowd(&stage);
     assert_eq!(crowd[&1], BTreeMap::from([("/d1".to_owned(), 6)]));
     assert!([0, 2, 3].iter().all(|id| crowd[id] == BTreeMap::from([("/d0".to_owned(), 6)])), "{crowd:?}");
+    stage.assert_at_rest("afterwards");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_fails_for_good_ends_what_was_to_leave_it_and_its_task_says_so() {
+    let stage = crowded();
+    let life = stage.engine_with_dirs("");
+    let task = begun(&life, &between_disks()).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::FailedDir(BrokerId(1), 0)));
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    assert_eq!(life.status_of(task).await, Some(TaskStatus::CompletedWithError));
+    let crowd = crowd(&stage);
+    assert!([0, 2, 3].iter().all(|id| crowd[id].values().eq([&3, &3])), "{crowd:?}");
     stage.assert_at_rest("afterwards");
 }

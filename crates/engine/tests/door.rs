@@ -269,7 +269,7 @@ impl Desk for Faulty {
         Ok(())
     }
 
-    async fn forget(&self, _: &[(Uuid, UserTask)]) -> Result<(), Error> {
+    async fn forget(&self, _: &[(Uuid, Arc<UserTask>)]) -> Result<(), Error> {
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use evenkeel_engine::{
     journal::{Entry, Journal, Run, topic::TOPIC},
 };
 use evenkeel_kafka::{BrokerId, Error};
+use evenkeel_rest::body::state::{Phase, Trigger};
 use evenkeel_sim::cluster::Fault;
 use tokio::sync::watch;
 
@@ -288,4 +289,40 @@ async fn nothing_is_begun_on_top_of_a_run_that_cannot_be_read() {
     let executor = stage.executor().await;
     let refused = executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await;
     assert!(matches!(&refused, Err(NotBegun::Unreadable(named)) if *named == key), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stops_what_is_under_way_is_next_and_it_is_never_idle_in_between() {
+    let stage = Stage::new();
+    let executor = stage.executor().await;
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let next = Trigger { triggered_task_reason: "the next".to_owned(), ..Trigger::default() };
+    let reservation = executor.reserve_next(next.clone()).unwrap();
+    assert!(matches!(executor.reserve_next(next), Err(NotBegun::Busy)), "one is next, and not two");
+    let mut ended = executor.ended();
+    // Whoever hears of the end looks at once.
+    let looking = async {
+        ended.recv().await.unwrap();
+        executor.state(false)
+    };
+    let (taken, state) = tokio::join!(reservation.take_over(), looking);
+    taken.unwrap();
+    assert_eq!(state.phase, Phase::Generating);
+    assert_eq!(state.trigger.unwrap().triggered_task_reason, "the next");
+    assert_eq!(executor.endings().pop().map(|it| it.ending), Some(Ending::Stopped));
+    drop(reservation);
+    assert_eq!(executor.state(false).phase, Phase::Idle);
+    stage.assert_at_rest("what was under way is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_meant_for_who_is_next_as_well() {
+    let stage = Stage::new();
+    let executor = stage.executor().await;
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    let reservation = executor.reserve_next(Trigger::default()).unwrap();
+    executor.stop(false).await.unwrap();
+    reservation.take_over().await.unwrap();
+    assert!(matches!(reservation.clear_the_way(true).await, Err(NotBegun::Stopped)));
 }

@@ -180,6 +180,35 @@ async fn between_directories_too_nothing_is_left_half_done() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_stays_failed_keeps_no_run_from_its_end() {
+    for (kind, broker, dir) in [
+        (Kind::Replicas, 2, 0),
+        (Kind::Replicas, 2, 1),
+        (Kind::Replicas, 0, 0),
+        (Kind::Replicas, 0, 1),
+        (Kind::Dir(0), 0, 0),
+        (Kind::Dir(0), 1, 0),
+        (Kind::Dir(0), 1, 1),
+    ] {
+        let (what, fault) = (format!("{kind:?}, {broker}, {dir}"), Fault::FailedDir(BrokerId(broker), dir));
+        let stage = slow_stage();
+        let ending = carried_out(&stage, async |executor| {
+            while executor.running().expect("it runs").1.phase != Some(kind) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            stage.world.with(|cluster| cluster.suffer(&fault));
+        });
+        assert_eq!(ending.await, Ending::Incomplete, "{what}");
+        stage.assert_at_rest(&what);
+        for (mv, record) in moves().iter().zip(stage.registrations()) {
+            let now: Vec<i32> = record.replicas.iter().map(|id| id.0).collect();
+            let either = [&mv.old, &mv.new].map(|ids| ids.iter().map(|id| id.0).collect::<Vec<_>>());
+            assert!(either.contains(&now), "{what}: {} lies on {now:?}", mv.partition);
+        }
+    }
+}
+
 /// Somebody else sends a partition to brokers 3 and 1, where nothing of this run is to go.
 fn sent_elsewhere(partition: TopicPartition) -> Fault {
     Fault::ForeignReassignment(Reassignment { partition, target: Some([3, 1].map(BrokerId).to_vec()) })

@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus};
-use evenkeel_sim::{BrokerId, cluster::Fault};
+use evenkeel_sim::{
+    BrokerId,
+    cluster::{Fault, NewTopic},
+};
 use expect_test::expect;
 use lives::{Life, PATIENCE, between_disks, crowded, executing, spread, task};
 use serde_json::{Value, json};
@@ -93,6 +96,8 @@ async fn every_endpoint_answers_in_every_state() {
     states.push(("Kafka never seen", all(&life).await));
     drop(life);
     stage.cut(false);
+
+    states.push(("loading", loading().await));
 
     let life = stage.engine_with(BLIND);
     life.until("the journal is open", |phase| *phase == Phase::Idle).await;
@@ -232,6 +237,38 @@ async fn every_endpoint_answers_in_every_state() {
             500 IllegalState: Kafka lost
     "#]]
     .assert_eq(&table(&states));
+}
+
+/// While samples of the past are being read: the broker that has them says nothing for now.
+async fn loading() -> Answers {
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let (kept, silent) =
+        (["__KafkaCruiseControlPartitionMetricSamples", "__KafkaCruiseControlModelTrainingSamples"], 3);
+    stage.world.with(|cluster| {
+        for topic in kept {
+            cluster.create_topic(&NewTopic::manual(topic, &[&[silent]]), false).unwrap();
+        }
+        let journal = NewTopic::manual(TOPIC, &[&[0, 1]]).config("cleanup.policy", "compact");
+        cluster.create_topic(&journal, false).unwrap();
+        cluster.suffer(&Fault::CutLink(BrokerId(silent)));
+    });
+    let life = stage.engine();
+    life.until("the journal is open", |phase| *phase == Phase::Idle).await;
+    let answers = all_while(&life, async || {
+        let (_, body) = life.answered("GET", "state?json=true&substates=monitor").await;
+        let body: Value = evenkeel_rest::json::from_slice(body.as_bytes()).unwrap();
+        assert_eq!(body["MonitorState"]["state"], "LOADING");
+        assert_eq!(body["MonitorState"]["loadingProgressPct"], 0.0);
+        let (_, text) = life.answered("GET", "state?substates=monitor").await;
+        assert!(text.contains("LOADING"), "{text}");
+        let (status, why) = life.got("/readyz").await;
+        assert_eq!(status, 503, "{why}");
+    })
+    .await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::MendedLink(BrokerId(silent))));
+    life.answered("POST", "resume_sampling").await;
+    life.proposed(&spread()).await;
+    answers
 }
 
 /// While a plan is being made to be carried out: moves of another tool are taken back before it, and brokers show them for

@@ -214,7 +214,7 @@ async fn how_it_is_can_be_asked_while_kafka_is_out_of_reach() {
     let Answer::Ready(state) = life.client.ask(&request::State::default()).await.answer else { panic!("no state") };
     assert!(state.monitor_state.is_some() && state.executor_state.is_none());
     let refused = life.client.ask(&spread()).await;
-    assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
+    assert!(matches!(refused.answer, Answer::NotYet(_)), "{:?}", refused.answer);
 }
 
 #[tokio::test(start_paused = true)]
@@ -338,9 +338,9 @@ async fn an_idle_engine_notices_soon_that_another_has_taken_over() {
     assert_eq!(status, 503);
     assert!(body.contains("Another engine has taken over"), "{body}");
     let refused = older.client.ask(&request::PauseSampling::default()).await;
-    assert!(matches!(refused.answer, Answer::Refused { status: 503, .. }), "{:?}", refused.answer);
+    assert!(matches!(refused.answer, Answer::NotYet(_)), "{:?}", refused.answer);
     let (status, said) = older.answered("GET", "state?substates=executor").await;
-    assert!(status == 500 && said.contains("another engine has taken over"), "{said}");
+    assert!(status == 503 && said.contains("another engine has taken over"), "{said}");
     assert_eq!(newer.got("/readyz").await, (200, "ok\n".to_owned()));
 }
 
@@ -359,7 +359,7 @@ async fn that_kafka_is_lost_is_told_within_seconds_and_mended_by_itself() {
     assert!(body.contains("Kafka cannot be reached"), "{body}");
     let before = tokio::time::Instant::now();
     let (status, body) = life.got("/kafkacruisecontrol/kafka_cluster_state").await;
-    assert_eq!(status, 500, "{body}");
+    assert_eq!(status, 503, "{body}");
     assert!(before.elapsed() < Duration::from_secs(2) && body.contains("Kafka cannot be reached"), "{body}");
     tokio::time::sleep(Duration::from_secs(120)).await;
     let (_, text) = life.got("/kafkacruisecontrol/state").await;
@@ -372,6 +372,31 @@ async fn that_kafka_is_lost_is_told_within_seconds_and_mended_by_itself() {
     let Answer::Ready(state) = life.client.ask(&request::State::default()).await.answer else { panic!("no state") };
     let failures = state.anomaly_detector_state.unwrap().recent_broker_failures;
     assert!(failures.is_empty(), "{failures:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_now_is_not_begun_and_may_be_asked_for_again() {
+    let stage = Stage::new();
+    let life = stage.engine_with("webserver.request.maxBlockTimeMs=100\n");
+    let (seen, _) = life.proposed(&spread()).await;
+    let approved = executing(seen.summary.proposal_id.clone());
+    stage.cut(true);
+    let reply = life.client.ask(&approved).await;
+    assert!(matches!(reply.answer, Answer::Computing(_)), "{:?}", reply.answer);
+    // It was taken on, so that nobody is told that there is nothing to do.
+    assert_eq!(life.phase().await, Some(Phase::Generating));
+    life.until("it is given up", |phase| *phase == Phase::Idle).await;
+    let explained = life.client.follow(&approved, task(&reply)).await;
+    assert!(matches!(explained.answer, Answer::NotYet(_)), "{:?}", explained.answer);
+    let refused = life.client.ask_and_wait(&approved, PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(refused.answer, Answer::NotYet(_)), "{:?}", refused.answer);
+    stage.cut(false);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), [], "nothing was begun");
+    let reply = life.client.ask_and_wait(&approved, PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    assert_eq!(life.status_of(task(&reply)).await, Some(TaskStatus::Completed));
 }
 
 #[tokio::test(start_paused = true)]

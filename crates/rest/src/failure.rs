@@ -15,9 +15,14 @@ const ILLEGAL_STATE: &str = "java.lang.IllegalStateException";
 /// What every refusal of a proposal that is no longer what it was begins with.
 const PROPOSAL_OUTDATED: &str = "The proposal cannot be carried out as it was approved";
 
-/// Why a request failed: what stands between the quotes of the error text.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(String);
+pub struct Failure {
+    /// What stands between the quotes of the error text.
+    text: String,
+    /// Whether nothing was begun and the same request may work later, without anybody doing anything about it.
+    passes: bool,
+}
 
 /// What a client makes of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,15 +44,15 @@ pub enum Sort {
 impl Failure {
     /// A failure in words of its own.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), passes: false }
     }
 
     fn thrown(class: &str, text: impl Display) -> Self {
-        Self(format!("{class}: {text}"))
+        Self::new(format!("{class}: {text}"))
     }
 
     fn wrapped(class: &str, text: impl Display) -> Self {
-        Self(format!("{WRAPPER}: {class}: {text}"))
+        Self::new(format!("{WRAPPER}: {class}: {text}"))
     }
 
     /// Something about the request cannot be; found while working on it.
@@ -58,6 +63,17 @@ impl Failure {
     /// The cluster or the engine is in no state for it.
     pub fn illegal_state(text: impl Display) -> Self {
         Self::wrapped(ILLEGAL_STATE, text)
+    }
+
+    /// The same, and it will pass: nothing was begun, and whoever asks again later may be lucky. Told apart by its
+    /// status, 503, and not by its text.
+    pub fn not_now(text: impl Display) -> Self {
+        Self { passes: true, ..Self::illegal_state(text) }
+    }
+
+    /// Whether nothing was begun and the same request may work later.
+    pub fn passes(&self) -> bool {
+        self.passes
     }
 
     /// There is no window at all between the two moments. Indices count windows since 1970.
@@ -128,27 +144,27 @@ impl Failure {
 
     /// Whether it says that a goal that must hold cannot.
     pub fn is_optimization_failure(&self) -> bool {
-        self.0.starts_with(OPTIMIZATION_FAILURE)
+        self.text.starts_with(OPTIMIZATION_FAILURE)
     }
 
     /// As many tasks as there may be at a time.
     pub fn tasks_exhausted(active: usize) -> Self {
-        Self(format!("There are already {active} active user tasks, which has reached the servlet capacity."))
+        Self::new(format!("There are already {active} active user tasks, which has reached the servlet capacity."))
     }
 
     /// The header names a task of another request, or none.
     pub fn unexpected_task(id: Uuid) -> Self {
-        Self(format!("Unexpected header {id} (value: User-Task-ID) in the request."))
+        Self::new(format!("Unexpected header {id} (value: User-Task-ID) in the request."))
     }
 
     /// The header names nothing that could be a task.
     pub fn malformed_task(id: &str) -> Self {
-        Self(format!("Invalid UUID string: {id}"))
+        Self::new(format!("Invalid UUID string: {id}"))
     }
 
     /// `admin` asks for more moves than the cluster may make in all.
     pub fn concurrency_too_high(what: &str, asked: u32, limit: u32) -> Self {
-        Self(format!(
+        Self::new(format!(
             "Attempt to set {what} concurrency [{asked}] to greater than or equal to the maximum number of allowed \
              movements in cluster [{limit}]."
         ))
@@ -189,7 +205,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -70,9 +70,10 @@ impl Refusal {
         Self { status: 501, ..Self::failed(method, path, &failure) }
     }
 
-    /// 500: it was tried, and failed.
+    /// 500: it was tried, and failed. 503 if nothing was begun, and the same may work later.
     pub fn failed(method: Method, path: &str, failure: &Failure) -> Self {
-        Self { status: 500, message: format!("Error processing {method} request '{path}' due to: '{failure}'.") }
+        let status = if failure.passes() { 503 } else { 500 };
+        Self { status, message: format!("Error processing {method} request '{path}' due to: '{failure}'.") }
     }
 }
 
@@ -111,6 +112,14 @@ mod tests {
             "Cannot process GET request '/review_board' due to: 'Attempt to access REVIEW_BOARD endpoint without \
              enabling 'two.step.verification.enabled' config.'."
         );
+    }
+
+    #[test]
+    fn what_passes_has_a_status_of_its_own_and_the_same_text() {
+        let of = |failure: Failure| Refusal::failed(Method::Post, "/rebalance", &failure);
+        let (passing, lasting) = (of(Failure::not_now("x")), of(Failure::illegal_state("x")));
+        assert_eq!((passing.status, lasting.status), (503, 500));
+        assert_eq!(passing.message, lasting.message);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::{
     clock::WallClock,
     config::{detectors::Detectors as Settings, settings::Goals},
     metrics::Timer,
-    notify::{Alert, Notice},
+    notify::{Alert, Judgement, Notice},
 };
 
 mod feed;
@@ -316,7 +316,7 @@ impl Watcher {
             tracing::warn!(?unfixable, "self-healing is not possible due to unfixable goals");
         }
         let id = self.note(round.finding, now).unwrap_or_default();
-        self.inputs.courier.tell(Notice::Judged { id, fixable, unfixable });
+        self.inputs.courier.tell(Notice::Judged(Judgement { id, fixable, unfixable }));
     }
 
     /// Deals with all that was found, the most urgent first.

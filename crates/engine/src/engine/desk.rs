@@ -19,7 +19,7 @@ use crate::{
     metrics::{self, Page},
     monitor::{Known, windows::Requirement},
     proposals::{self, not_enough},
-    said::chain,
+    said::failure,
     serve::{Answered, Asked, Desk, Steps},
     tasks::UserTask,
     watch::Sighting,
@@ -37,7 +37,7 @@ impl Desk for Engine {
         }
     }
 
-    async fn forget(&self, tasks: &[(Uuid, UserTask)]) -> Result<(), Error> {
+    async fn forget(&self, tasks: &[(Uuid, Arc<UserTask>)]) -> Result<(), Error> {
         match self.acting.get() {
             Some(acting) => acting.executor.forget_tasks(tasks).await,
             None => Ok(()),
@@ -72,9 +72,11 @@ impl Engine {
             }
             Request::PartitionLoad(it) => {
                 let (it, requirement) = (it.clone(), proposals::partition_requirement(it, &self.settings.monitor));
-                let known = self.known_for(requirement, &steps).await?;
+                let (known, monitor) = (self.known_for(requirement, &steps).await?, self.monitor.clone());
                 aside(move || {
-                    let body = proposals::partition_load(&it, &known)?;
+                    let peaks = it.max_load.then(|| monitor.peaks(&known));
+                    let loads = peaks.as_ref().unwrap_or(&known.loads.loads);
+                    let body = proposals::partition_load(&it, &known.sighting.view, loads)?;
                     Ok(asked.answered(|| body.json(), || body.text()))
                 })
                 .await
@@ -89,7 +91,7 @@ impl Engine {
             }
             Request::StopProposalExecution(it) => {
                 let executor = &self.acting()?.executor;
-                executor.stop(it.stop_external_agent).await.map_err(|error| Failure::illegal_state(chain(&error)))?;
+                executor.stop(it.stop_external_agent).await.map_err(|error| failure(&error))?;
                 Ok(said(&asked, &Message::execution_stopped()))
             }
             Request::PauseSampling(_) => {
@@ -130,8 +132,8 @@ impl Engine {
     /// A fresh look. Nobody waits for it while Kafka is known to be out of reach.
     pub(super) async fn look(&self) -> Result<Arc<Sighting>, Failure> {
         tokio::select! {
-            seen = self.monitor.look_now() => seen.map_err(|error| Failure::illegal_state(chain(&error))),
-            why = self.reach.lost() => Err(Failure::illegal_state(format_args!("Kafka cannot be reached: {why}"))),
+            seen = self.monitor.look_now() => seen.map_err(|error| failure(&error)),
+            why = self.reach.lost() => Err(out_of_reach(&why)),
         }
     }
 
@@ -145,9 +147,9 @@ impl Engine {
             None if asked.substates.is_empty() => request::State { substates: known.into(), ..asked.clone() },
             None if asked.substates.iter().all(|part| known.contains(part)) => asked.clone(),
             None if self.acting.get().is_some() => {
-                return Err(Failure::illegal_state("another engine has taken over: it knows what is carried out"));
+                return Err(Failure::not_now("another engine has taken over: it knows what is carried out"));
             }
-            None => return Err(Failure::illegal_state("the journal is not open: it is not known what is carried out")),
+            None => return Err(Failure::not_now("the journal is not open: it is not known what is carried out")),
         };
         let parts = Parts {
             analyzer: |verbose| self.analyzer_state(verbose),
@@ -228,7 +230,7 @@ impl Engine {
         let mut seen = AdminSeen::default();
         if plan.forgets_brokers() {
             let forgotten = acting.executor.forget_brokers(&plan.removed, &plan.demoted).await;
-            seen.history = Some(forgotten.map_err(|error| Failure::illegal_state(chain(&error)))?);
+            seen.history = Some(forgotten.map_err(|error| failure(&error))?);
         }
         acting.executor.adjust(plan.adjustment);
         for (kind, on) in &plan.healing {
@@ -246,6 +248,11 @@ impl Engine {
         }
         Ok(plan.answer(&seen))
     }
+}
+
+/// Nothing can be done now; it is tried again all the time, and so may whoever asks.
+pub(super) fn out_of_reach(why: &str) -> Failure {
+    Failure::not_now(format_args!("Kafka cannot be reached: {why}"))
 }
 
 fn said(asked: &Asked, message: &Message) -> Answered {

@@ -144,7 +144,7 @@ impl Engine {
     }
 
     fn acting(&self) -> Result<&Acting, Failure> {
-        self.acting.get().ok_or_else(|| Failure::illegal_state("the journal is not open yet"))
+        self.acting.get().ok_or_else(|| Failure::not_now("the journal is not open yet"))
     }
 }
 

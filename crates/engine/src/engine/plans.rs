@@ -11,7 +11,7 @@ use evenkeel_rest::{
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::Engine;
+use super::{Engine, desk::out_of_reach};
 use crate::{
     aside::aside,
     executor::service::{HistoryChange, Start},
@@ -21,6 +21,7 @@ use crate::{
         windows::{NotEnough, Requirement},
     },
     proposals::{self, Proposal, not_enough},
+    said::failure,
     serve::{Answered, Asked, Steps},
     watch::Sighting,
 };
@@ -79,12 +80,23 @@ impl Engine {
         if run.stop_ongoing_execution {
             let known = self.known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
             self.planner.check(request, &executor.history(), &known)?;
-            steps.begin(Step::StoppingOngoingExecution);
-            executor.stop(false).await.map_err(|error| Failure::illegal_state(crate::said::chain(&error)))?;
-            executor.idle().await;
         }
         // From here on nobody else begins anything, and `state` says that this one is about to.
-        let reservation = executor.reserve(client.trigger())?;
+        let reservation = match run.stop_ongoing_execution {
+            true => executor.reserve_next(client.trigger())?,
+            false => executor.reserve(client.trigger())?,
+        };
+        // Before anything is done, even for its sake, a next life has to know who asked for it.
+        if let Whose::Task(asked) = &client.whose {
+            tokio::select! {
+                recorded = executor.record_task(asked.id, &asked.task) => recorded.map_err(|error| failure(&error))?,
+                why = self.reach.lost() => return Err(out_of_reach(&why)),
+            }
+        }
+        if run.stop_ongoing_execution {
+            steps.begin(Step::StoppingOngoingExecution);
+            reservation.take_over().await?;
+        }
         reservation.clear_the_way(self.settings.executor.stops_others).await?;
         steps.begin(Step::WaitingForClusterModel);
         // What is not seen to lie somewhere is not moved away from there: so this look is the one that the plan rests on.

@@ -2,8 +2,9 @@
 //!
 //! No new move begins while a broker has gone down, or a partition outside the plan has fallen
 //! under its minimum in sync, since the plan was made. What was wrong already then does not count,
-//! nor do brokers that the plan empties; plans that repair are never held. Who answers may trail the
-//! others, so what one look shows of a broker ends nothing: only what looks in a row show does.
+//! nor do brokers that the plan empties; plans that repair are never held. A disk that has failed is to what lies on it
+//! as a broker that is down is. Who answers may trail the others, so what one look shows of a broker or a disk ends
+//! nothing: only what looks in a row show does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,6 +57,10 @@ pub(super) struct Care {
     watched: BTreeSet<BrokerId>,
     down_since: BTreeMap<BrokerId, Millis>,
     unregistered_since: BTreeMap<BrokerId, Millis>,
+    /// Replicas of the plan's partitions whose disk has failed: their brokers are up.
+    lost_since: BTreeMap<(BrokerId, TopicPartition), Millis>,
+    /// Partitions that fall short because of who is lost.
+    bereft_since: BTreeMap<TopicPartition, Millis>,
     /// When the last look was.
     looked: Option<Millis>,
 }
@@ -67,18 +72,24 @@ impl Care {
             watched: order.baseline.up.iter().chain(parts).copied().collect(),
             down_since: BTreeMap::new(),
             unregistered_since: BTreeMap::new(),
+            lost_since: BTreeMap::new(),
+            bereft_since: BTreeMap::new(),
             looked: None,
         }
     }
 
-    /// Takes note of who is down, and whom nobody knows.
+    /// Takes note of who is down, whom nobody knows, and which disks have failed.
     pub(super) fn look(&mut self, sight: &Sight) {
         let since_last = self.looked.replace(sight.now).map_or(0, |last| sight.now - last);
         if since_last > GAP {
             // Nobody knows how it was meanwhile; the cluster itself may just be coming back.
             self.down_since.clear();
             self.unregistered_since.clear();
+            self.lost_since.clear();
+            self.bereft_since.clear();
         }
+        self.note_lost(sight);
+        keep(&mut self.bereft_since, sight.bereft.iter().cloned(), sight.now);
         note(&mut self.down_since, &self.watched, &sight.up, sight.now);
         // Who does not name those that are down cannot tell them from those that are struck off.
         if sight.names_all {
@@ -86,9 +97,41 @@ impl Care {
         }
     }
 
+    fn note_lost(&mut self, sight: &Sight) {
+        let seen = sight.partitions.iter().filter(|(_, seen)| !seen.offline.is_empty());
+        let lost = seen.flat_map(|(partition, seen)| {
+            let disks = seen.offline.iter().filter(|broker| sight.up.contains(broker));
+            disks.map(move |broker| (*broker, partition.clone()))
+        });
+        // What was not seen this time is neither well nor lost.
+        let unseen = self.lost_since.keys().filter(|(_, partition)| !sight.partitions.contains_key(partition));
+        let lost: BTreeSet<_> = lost.chain(unseen.cloned()).collect();
+        keep(&mut self.lost_since, lost, sight.now);
+    }
+
+    /// Whether the disk of a replica has failed, and not only to somebody who trails. Such a disk is not well again before
+    /// somebody has seen to it and its broker was started anew.
+    pub(super) fn is_lost(&self, sight: &Sight, broker: BrokerId, partition: &TopicPartition) -> bool {
+        let replica = (broker, partition.clone());
+        sight.up.contains(&broker) && has_lasted(&self.lost_since, &replica, DOWN_AFTER, sight.now)
+    }
+
+    /// Whether nobody waits any longer for a replica: its broker is given up, or its disk has failed for as long.
+    pub(super) fn has_given_up_on(
+        &self,
+        order: &Order,
+        sight: &Sight,
+        broker: BrokerId,
+        partition: &TopicPartition,
+    ) -> bool {
+        let replica = (broker, partition.clone());
+        let lost_for = |patience| has_lasted(&self.lost_since, &replica, patience, sight.now);
+        self.has_given_up(order, sight, broker) || order.gives_up_after.is_some_and(lost_for)
+    }
+
     /// Whether a broker is down, and not only to somebody who trails.
     pub(super) fn is_down(&self, sight: &Sight, broker: BrokerId) -> bool {
-        !sight.up.contains(&broker) && has_lasted(&self.down_since, broker, DOWN_AFTER, sight.now)
+        !sight.up.contains(&broker) && has_lasted(&self.down_since, &broker, DOWN_AFTER, sight.now)
     }
 
     /// Whether a broker is not coming back: nobody knows it any longer, or it is down for too long.
@@ -96,8 +139,8 @@ impl Care {
         if sight.up.contains(&broker) {
             return false;
         }
-        has_lasted(&self.unregistered_since, broker, UNREGISTERED_AFTER, sight.now)
-            || order.gives_up_after.is_some_and(|patience| has_lasted(&self.down_since, broker, patience, sight.now))
+        has_lasted(&self.unregistered_since, &broker, UNREGISTERED_AFTER, sight.now)
+            || order.gives_up_after.is_some_and(|patience| has_lasted(&self.down_since, &broker, patience, sight.now))
     }
 
     /// Why nothing new may begin, if so.
@@ -116,10 +159,15 @@ impl Care {
             return Some(Hold::BrokersDown(down));
         }
         let ours: BTreeSet<&TopicPartition> = order.moves.iter().map(|mv| &mv.partition).collect();
+        // Those that wait for who is given up would wait for ever.
+        let given_up = |partition: &TopicPartition| {
+            order.gives_up_after.is_some_and(|patience| has_lasted(&self.bereft_since, partition, patience, sight.now))
+        };
         let short: BTreeSet<TopicPartition> = sight
             .short
             .iter()
             .filter(|partition| !ours.contains(partition) && !order.baseline.short.contains(*partition))
+            .filter(|partition| !given_up(partition))
             .cloned()
             .collect();
         (!short.is_empty()).then_some(Hold::PartitionsShort(short))
@@ -128,14 +176,17 @@ impl Care {
 
 /// Keeps since when those who are watched are missing.
 fn note(since: &mut BTreeMap<BrokerId, Millis>, watched: &BTreeSet<BrokerId>, there: &BTreeSet<BrokerId>, now: Millis) {
-    since.retain(|broker, _| !there.contains(broker));
-    for broker in watched.difference(there) {
-        since.entry(*broker).or_insert(now);
-    }
+    keep(since, watched.difference(there).copied(), now);
 }
 
-fn has_lasted(since: &BTreeMap<BrokerId, Millis>, broker: BrokerId, patience: Millis, now: Millis) -> bool {
-    since.get(&broker).is_some_and(|since| now - since >= patience)
+/// Keeps since when these are so; of all others it is over.
+fn keep<T: Ord>(since: &mut BTreeMap<T, Millis>, these: impl IntoIterator<Item = T>, now: Millis) {
+    let mut before = std::mem::take(since);
+    *since = these.into_iter().map(|it| before.remove_entry(&it).unwrap_or((it, now))).collect();
+}
+
+fn has_lasted<T: Ord>(since: &BTreeMap<T, Millis>, it: &T, patience: Millis, now: Millis) -> bool {
+    since.get(it).is_some_and(|since| now - since >= patience)
 }
 
 #[cfg(test)]

@@ -34,15 +34,19 @@ const ASK_MINIMUM_EVERY: Millis = 300_000;
 #[derive(Debug)]
 pub(crate) struct Eyes {
     client: Client,
-    /// Partitions that fell short when the cluster was last looked through, and when that was.
-    short: (Option<Millis>, BTreeSet<TopicPartition>),
+    /// When the cluster was last looked through.
+    looked_around: Option<Millis>,
+    /// Partitions that fell short then, and those of them whose missing members are lost.
+    short: BTreeSet<TopicPartition>,
+    bereft: BTreeSet<TopicPartition>,
     /// What topics want in sync, and when they were asked.
     minimums: (Option<Millis>, BTreeMap<String, usize>),
 }
 
 impl Eyes {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, short: (None, BTreeSet::new()), minimums: (None, BTreeMap::new()) }
+        let (short, bereft) = (BTreeSet::new(), BTreeSet::new());
+        Self { client, looked_around: None, short, bereft, minimums: (None, BTreeMap::new()) }
     }
 
     /// What is to be seen now.
@@ -75,7 +79,7 @@ impl Eyes {
             sight.partitions.extend(self.partitions(topic));
         }
         sight.unknown = unknown(&open, &found);
-        sight.short = self.short.1.clone();
+        (sight.short, sight.bereft) = (self.short.clone(), self.bereft.clone());
         self.look_at_dirs(execution, &mut sight).await;
         Ok(sight)
     }
@@ -86,6 +90,7 @@ impl Eyes {
             let seen = PartitionSight {
                 replicas: partition.replicas.clone(),
                 in_sync: partition.in_sync.clone(),
+                offline: partition.offline.clone(),
                 leader: partition.leader,
                 min_in_sync,
             };
@@ -96,7 +101,7 @@ impl Eyes {
     /// Looks through the whole cluster, if it is time to.
     async fn look_around(&mut self, now: Millis) -> Result<(), Error> {
         let due = |last: Option<Millis>, every| last.is_none_or(|last| now - last >= every);
-        if !due(self.short.0, LOOK_AROUND_EVERY) {
+        if !due(self.looked_around, LOOK_AROUND_EVERY) {
             return Ok(());
         }
         let all = self.client.topics(Which::All).await?;
@@ -108,8 +113,10 @@ impl Eyes {
             self.minimums.0 = Some(now);
         }
         let partitions = all.values().flatten().flat_map(|topic| self.partitions(topic));
-        let short = partitions.filter(|(_, seen)| seen.in_sync.len() < seen.min_in_sync.min(seen.replicas.len()));
-        self.short = (Some(now), short.map(|(partition, _)| partition).collect());
+        let short: Vec<_> = partitions.filter(|(_, seen)| seen.is_short()).collect();
+        self.bereft = short.iter().filter(|(_, seen)| seen.is_bereft()).map(|(name, _)| name.clone()).collect();
+        self.short = short.into_iter().map(|(name, _)| name).collect();
+        self.looked_around = Some(now);
         Ok(())
     }
 

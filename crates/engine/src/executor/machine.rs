@@ -372,10 +372,12 @@ impl Execution {
         let of = *self.by_partition.get(partition)?;
         let dir = self.order.moves[of].dirs.iter().position(|dir| dir.broker == broker)?;
         let index = *self.by_move.get(&(of, Kind::Dir(dir)))?;
+        // What is being taken back ends for the reason that it is.
+        let or = |why| if let Stage::Aborting { why, .. } = self.tasks[index].stage { why } else { why };
         let end = match code {
-            ErrorCode::REPLICA_NOT_AVAILABLE => End::Aborted(Why::Changed),
-            ErrorCode::LOG_DIR_NOT_FOUND | ErrorCode::INVALID_REPLICA_ASSIGNMENT => End::Dead(Why::Refused),
-            ErrorCode::STORAGE_ERROR => End::Dead(Why::TargetDown),
+            ErrorCode::REPLICA_NOT_AVAILABLE => End::Aborted(or(Why::Changed)),
+            ErrorCode::LOG_DIR_NOT_FOUND | ErrorCode::INVALID_REPLICA_ASSIGNMENT => End::Dead(or(Why::Refused)),
+            ErrorCode::STORAGE_ERROR => End::Dead(or(Why::TargetDown)),
             // One that does not know the partition may trail: looks tell whether it is gone.
             _ => return None,
         };

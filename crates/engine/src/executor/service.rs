@@ -1,7 +1,7 @@
 //! The executor as the rest of the engine knows it: at most one run at a time, begun, watched, stopped.
 //!
 //! ```text
-//!   Idle --reserve--> Reserved --begin: on record first--> Running --over: on record first--> Idle
+//!   Idle --reserve--> Reserved --begin: on record first--> Running --over: on record first--> Idle, or who took it over
 //!    ^                    |                                    |
 //!    +---- given up ------+                                    +--- a newer engine acts ---> Fenced
 //! ```
@@ -15,7 +15,7 @@ mod terms;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use evenkeel_rest::{
 use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
-use self::shared::{At, Shared, State};
+use self::shared::{At, Current, Heir, Shared, State};
 pub use self::terms::{Ended, HistoryChange, NotBegun, Start, Tally};
 use super::{Adjustment, Execution, Millis, Report, Standing, state as bodies};
 use crate::{
@@ -90,6 +90,7 @@ impl Executor {
                 demotion_memory: settings.demotion_memory,
                 state: Mutex::new(State {
                     at: At::Idle,
+                    heir: None,
                     history,
                     switches,
                     unreadable: strange.into_iter().find(|key| journal::is_run(key)),
@@ -118,15 +119,9 @@ impl Executor {
 
     /// Keeps the executor free for a plan that is being made to be carried out.
     pub fn reserve(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
-        let mut state = self.shared.state();
-        if let Some(key) = &state.unreadable {
-            return Err(NotBegun::Unreadable(key.clone()));
-        }
-        match state.at {
-            At::Idle if self.shared.journal.is_fenced() => return Err(NotBegun::Fenced),
-            At::Idle => {}
-            At::Fenced => return Err(NotBegun::Fenced),
-            At::Reserved { .. } | At::Running(_) => return Err(NotBegun::Busy),
+        let mut state = self.may_begin()?;
+        if !matches!(state.at, At::Idle) {
+            return Err(NotBegun::Busy);
         }
         state.reservations += 1;
         let number = state.reservations;
@@ -134,6 +129,36 @@ impl Executor {
         drop(state);
         self.shared.changed();
         Ok(Reservation { shared: Arc::clone(&self.shared), number })
+    }
+
+    /// The same for one that may stop what is under way: its turn comes when that is over, and in between nobody sees that
+    /// there is nothing to do. See [`Reservation::take_over`].
+    pub fn reserve_next(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
+        let mut state = self.may_begin()?;
+        if matches!(state.at, At::Idle) {
+            drop(state);
+            return self.reserve(trigger);
+        }
+        if state.heir.is_some() {
+            return Err(NotBegun::Busy);
+        }
+        state.reservations += 1;
+        let number = state.reservations;
+        state.heir = Some(Heir { number, trigger, stopped: false });
+        Ok(Reservation { shared: Arc::clone(&self.shared), number })
+    }
+
+    /// Where it stands, unless nothing may ever begin here.
+    fn may_begin(&self) -> Result<MutexGuard<'_, State>, NotBegun> {
+        let state = self.shared.state();
+        if let Some(key) = &state.unreadable {
+            return Err(NotBegun::Unreadable(key.clone()));
+        }
+        match state.at {
+            At::Idle if self.shared.journal.is_fenced() => Err(NotBegun::Fenced),
+            At::Fenced => Err(NotBegun::Fenced),
+            At::Idle | At::Reserved { .. } | At::Running(_) => Ok(state),
+        }
     }
 
     /// Begins a run, if none is under way.
@@ -144,26 +169,16 @@ impl Executor {
     /// Asks for a stop: nothing new begins, and what is in flight is taken back. With `others`, moves
     /// that other tools began are taken back as well.
     pub async fn stop(&self, others: bool) -> Result<(), Error> {
-        let ours = {
-            let mut state = self.shared.state();
-            match &mut state.at {
-                At::Running(running) => Some(Arc::clone(&running.run)),
-                At::Reserved { stopped, .. } => {
-                    *stopped = true;
-                    None
-                }
-                At::Idle => None,
-                // What another engine does is no longer ours to stop.
-                At::Fenced => return Ok(()),
-            }
-        };
-        if let Some(run) = &ours {
-            self.shared.stop_run(run).await?;
+        if let Some(heir) = &mut self.shared.state().heir {
+            heir.stopped = true;
         }
-        if others {
+        let stopped = self.shared.stop_current().await?;
+        // What another engine does is no longer ours to stop.
+        if others && stopped != Current::Fenced {
             // Those may be a newer engine's, which this one has not heard of yet.
             self.shared.journal.confirm().await?;
-            self.shared.stop_others(ours.as_deref()).await?;
+            let run = if let Current::Run(run) = &stopped { Some(&**run) } else { None };
+            self.shared.stop_others(run).await?;
         }
         Ok(())
     }
@@ -191,14 +206,18 @@ impl Executor {
     /// The body of `state`.
     pub fn state(&self, verbose: bool) -> ExecutorState {
         let history = self.history();
-        if let Some((run, report)) = self.running() {
-            return bodies::state(Standing::Running(&run, &report), &history, verbose);
-        }
-        let reserved = match &self.shared.state().at {
-            At::Reserved { trigger, .. } => Some(trigger.clone()),
-            _ => None,
+        // Where it stands is looked at once: in between two looks what was reserved could have begun.
+        let (reserved, running) = match &self.shared.state().at {
+            At::Running(running) => (None, Some((Arc::clone(&running.run), running.report.borrow().clone()))),
+            At::Reserved { trigger, .. } => (Some(trigger.clone()), None),
+            At::Idle | At::Fenced => (None, None),
         };
-        bodies::state(reserved.as_ref().map_or(Standing::Idle, Standing::Generating), &history, verbose)
+        let standing = match (&reserved, &running) {
+            (_, Some((run, report))) => Standing::Running(run, report),
+            (Some(trigger), None) => Standing::Generating(trigger),
+            (None, None) => Standing::Idle,
+        };
+        bodies::state(standing, &history, verbose)
     }
 
     /// How far each broker is that receives something in the run that is under way, for the body of `state`.
@@ -287,7 +306,7 @@ impl Executor {
     }
 
     /// Takes user tasks off the record.
-    pub async fn forget_tasks(&self, tasks: &[(Uuid, UserTask)]) -> Result<(), Error> {
+    pub async fn forget_tasks(&self, tasks: &[(Uuid, Arc<UserTask>)]) -> Result<(), Error> {
         let entries = tasks.iter().flat_map(|(id, task)| journal::task_forgotten(*id, task)).collect();
         self.shared.journal.append(entries).await
     }
@@ -321,6 +340,24 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Stops what is under way, if anything is, and waits until that is over.
+    pub async fn take_over(&self) -> Result<(), NotBegun> {
+        let mut changes = self.shared.changes.subscribe();
+        let is_its_turn = || match &self.shared.state().at {
+            At::Reserved { number, .. } => Ok(*number == self.number),
+            At::Fenced => Err(NotBegun::Fenced),
+            At::Idle | At::Running(_) => Ok(false),
+        };
+        if !is_its_turn()? {
+            self.shared.stop_current().await.map_err(NotBegun::NotStopped)?;
+        }
+        while !is_its_turn()? {
+            // The sender lives as long as `self`.
+            let _ = changes.changed().await;
+        }
+        Ok(())
+    }
+
     /// Makes sure that nobody else moves anything, before a plan is made that is to be carried out. What others move is
     /// taken back, if they may be stopped; this returns when the brokers no longer show it.
     pub async fn clear_the_way(&self, stops_others: bool) -> Result<(), NotBegun> {
@@ -372,8 +409,9 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let mut state = self.shared.state();
+        state.heir.take_if(|heir| heir.number == self.number);
         if matches!(state.at, At::Reserved { number, .. } if number == self.number) {
-            state.at = At::Idle;
+            state.vacate();
             drop(state);
             self.shared.changed();
         }

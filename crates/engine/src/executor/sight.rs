@@ -31,6 +31,8 @@ pub struct Sight {
     pub dirs: BTreeMap<(BrokerId, TopicPartition), DirSight>,
     /// Partitions with fewer replicas in sync than they should have.
     pub short: BTreeSet<TopicPartition>,
+    /// Those of them whose missing members cannot come by themselves: their brokers or their disks are lost.
+    pub bereft: BTreeSet<TopicPartition>,
 }
 
 /// One partition, as metadata shows it.
@@ -40,6 +42,8 @@ pub struct PartitionSight {
     pub replicas: Vec<BrokerId>,
     /// Who has all of it.
     pub in_sync: Vec<BrokerId>,
+    /// Who should hold it and cannot: the broker is down, or the disk has failed.
+    pub offline: Vec<BrokerId>,
     /// Who leads it, if anybody.
     pub leader: Option<BrokerId>,
     /// How many should be in sync at least.
@@ -55,6 +59,19 @@ pub struct DirSight {
     pub bytes: u64,
     /// The directory it is being copied to, and how much is there.
     pub future: Option<(String, u64)>,
+}
+
+impl PartitionSight {
+    /// Whether it has fewer replicas in sync than it should have.
+    pub(super) fn is_short(&self) -> bool {
+        self.in_sync.len() < self.min_in_sync.min(self.replicas.len())
+    }
+
+    /// Whether everybody who is not in sync is lost: nobody is just catching up.
+    pub(super) fn is_bereft(&self) -> bool {
+        let lags = |broker: &&BrokerId| !self.in_sync.contains(broker);
+        self.replicas.iter().filter(lags).all(|broker| self.offline.contains(broker))
+    }
 }
 
 impl Sight {

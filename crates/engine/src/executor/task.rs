@@ -71,11 +71,11 @@ pub enum Why {
     Gone,
     /// Somebody else has given the partition other replicas.
     Changed,
-    /// A broker it was to go to is down, or its directory is.
+    /// A broker it was to go to is down, or a disk there has failed.
     TargetDown,
     /// The cluster refused it.
     Refused,
-    /// It did not come true in time.
+    /// It did not come true in time: nobody was elected, or there was nobody to copy from.
     TooSlow,
 }
 

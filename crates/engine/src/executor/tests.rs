@@ -9,6 +9,7 @@ use super::*;
 
 mod care;
 mod crash;
+mod disks;
 mod moves;
 mod stop;
 mod throttle;
@@ -38,8 +39,12 @@ struct Play {
 impl Play {
     /// Four brokers with two directories each, and a topic `t` with these replicas of 20 MB.
     fn new(lists: &[&[i32]], moves: &[(i32, &[i32])]) -> Play {
+        Play::on(evenkeel_sim::Options::default(), lists, moves)
+    }
+
+    fn on(options: evenkeel_sim::Options, lists: &[&[i32]], moves: &[(i32, &[i32])]) -> Play {
         let brokers = (0..4).map(|id| BrokerSpec::new(id).with_dirs(["/d0", "/d1"]));
-        let options = evenkeel_sim::Options { session_timeout: 2_000, ..Default::default() };
+        let options = evenkeel_sim::Options { session_timeout: 2_000, ..options };
         let mut cluster = evenkeel_sim::Cluster::new(options, brokers);
         cluster.create_topic(&NewTopic::manual("t", lists), false).unwrap();
         for partition in 0..lists.len() as i32 {
@@ -113,6 +118,7 @@ impl Play {
                     PartitionSight {
                         replicas: record.replicas.iter().copied().map(ours).collect(),
                         in_sync,
+                        offline: partition.offline.iter().copied().map(ours).collect(),
                         leader: record.leader.map(ours),
                         min_in_sync: 1,
                     },
@@ -333,6 +339,10 @@ impl Play {
     /// No broker and no topic is held back any longer, and nothing moves.
     fn assert_at_rest(&self) {
         assert_eq!(self.cluster.list_reassignments(None), []);
+        self.assert_not_held_back();
+    }
+
+    fn assert_not_held_back(&self) {
         let ids = self.cluster.broker_ids();
         let topic = self.cluster.topic_id("t").map(|_| (ids[0], Resource::Topic("t".to_owned())));
         for (asked, resource) in ids.into_iter().map(|id| (id, Resource::Broker(id))).chain(topic) {

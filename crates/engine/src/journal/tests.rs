@@ -36,6 +36,7 @@ pub(super) fn sight(run: &Run, now: i64) -> Sight {
         in_sync: mv.old.clone(),
         leader: Some(mv.old_leader),
         min_in_sync: 1,
+        ..PartitionSight::default()
     };
     Sight {
         now,

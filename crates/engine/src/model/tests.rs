@@ -17,13 +17,7 @@ fn view() -> View {
 }
 
 fn loads(values: Values) -> Aggregate {
-    Aggregate {
-        windows: vec![1],
-        loads: [(TopicPartition::new("t", 0), values)].into(),
-        peaks: BTreeMap::new(),
-        coverage: 1.0,
-        stretched: 0,
-    }
+    Aggregate { windows: vec![1], loads: [(TopicPartition::new("t", 0), values)].into(), coverage: 1.0, stretched: 0 }
 }
 
 fn measured() -> Values {

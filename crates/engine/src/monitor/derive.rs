@@ -16,9 +16,9 @@ use super::{
 
 /// Who led what when the interval ended, and on how many cores.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Leaders {
+pub struct Leaders<'a> {
     /// The leader of each partition that has one.
-    pub of: BTreeMap<TopicPartition, i32>,
+    pub of: BTreeMap<&'a TopicPartition, i32>,
     /// Cores of each broker.
     pub cores: BTreeMap<i32, f64>,
 }
@@ -44,7 +44,7 @@ const MISTAKEN: f64 = 1.05;
 const WORTH_JUDGING: f64 = 10.0;
 
 /// Samples of the interval that ended at `time`.
-pub fn derive(told: &Told, leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
+pub fn derive(told: &Told, leaders: &Leaders<'_>, weights: CpuWeights, time: i64) -> Derived {
     let mut derived = Derived { brokers: told.of_brokers(), held: told.held(), ..Derived::default() };
     let mut led: BTreeMap<i32, BTreeMap<&str, Vec<&TopicPartition>>> = BTreeMap::new();
     for (partition, leader) in &leaders.of {
@@ -86,88 +86,114 @@ pub fn derive(told: &Told, leaders: &Leaders, weights: CpuWeights, time: i64) ->
     derived
 }
 
-/// Everything that was told, by who told it and of what. What is told more than once becomes a mean as it is heard: of a
-/// large cluster a round brings millions of measurements, and only so many means.
+/// Everything that was told, by what it is of and who told it. What is told more than once becomes a mean as it is heard: of a
+/// large cluster a round brings millions of measurements, and only so many means. Nearly every broker tells of nearly every
+/// topic, so there are very many short lists of means, and what each of them takes counts.
 #[derive(Debug, Default)]
 pub struct Told {
-    brokers: BTreeMap<i32, BTreeMap<u8, Mean>>,
-    topics: BTreeMap<i32, BTreeMap<String, OfTopic>>,
+    brokers: BTreeMap<i32, Means>,
+    topics: BTreeMap<String, BTreeMap<i32, OfTopic>>,
 }
 
 #[derive(Debug, Default)]
 struct OfTopic {
-    rates: BTreeMap<u8, Mean>,
-    sizes: BTreeMap<i32, Mean>,
+    /// By kind.
+    rates: Means,
+    /// By partition.
+    sizes: Means,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+/// Means by a number, in its order.
+#[derive(Debug, Default)]
+struct Means(Vec<Mean>);
+
+#[derive(Debug, Clone, Copy)]
 struct Mean {
+    of: i32,
+    count: u32,
     sum: f64,
-    count: f64,
 }
 
 impl Mean {
-    fn add(&mut self, value: f64) {
-        (self.sum, self.count) = (self.sum + value, self.count + 1.0);
+    fn value(&self) -> f64 {
+        self.sum / f64::from(self.count)
+    }
+}
+
+impl Means {
+    fn add(&mut self, of: i32, value: f64) {
+        match self.0.binary_search_by_key(&of, |mean| mean.of) {
+            Ok(at) => {
+                let mean = &mut self.0[at];
+                (mean.count, mean.sum) = (mean.count.saturating_add(1), mean.sum + value);
+            }
+            Err(at) => self.0.insert(at, Mean { of, count: 1, sum: value }),
+        }
     }
 
-    fn value(self) -> f64 {
-        self.sum / self.count
+    fn get(&self, of: i32) -> Option<f64> {
+        self.0.binary_search_by_key(&of, |mean| mean.of).ok().map(|at| self.0[at].value())
+    }
+
+    /// By kind.
+    fn by_kind(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
+        self.0.iter().filter_map(|mean| Some((u8::try_from(mean.of).ok()?, mean.value())))
     }
 }
 
 impl Told {
     /// Takes in one measurement.
     pub fn hear(&mut self, metric: &RawMetric) {
-        let (broker, kind) = (metric.broker, metric.kind);
-        let mean = match &metric.scope {
-            Scope::Broker => self.brokers.entry(broker).or_default().entry(kind).or_default(),
-            Scope::Topic(topic) => self.of_topic(broker, topic).rates.entry(kind).or_default(),
-            Scope::Partition(topic, partition) => self.of_topic(broker, topic).sizes.entry(*partition).or_default(),
-        };
-        mean.add(metric.value);
+        let (broker, kind, value) = (metric.broker, i32::from(metric.kind), metric.value);
+        match &metric.scope {
+            Scope::Broker => self.brokers.entry(broker).or_default().add(kind, value),
+            Scope::Topic(topic) => self.of_topic(broker, topic).rates.add(kind, value),
+            Scope::Partition(topic, partition) => self.of_topic(broker, topic).sizes.add(*partition, value),
+        }
     }
 
     fn of_topic(&mut self, broker: i32, topic: &str) -> &mut OfTopic {
-        let topics = self.topics.entry(broker).or_default();
-        // A name is kept once, however often it is told.
-        if !topics.contains_key(topic) {
-            topics.insert(topic.to_owned(), OfTopic::default());
+        // A name is kept once, however often and by however many it is told.
+        if !self.topics.contains_key(topic) {
+            self.topics.insert(topic.to_owned(), BTreeMap::new());
         }
-        topics.get_mut(topic).expect("it is there")
+        self.topics.get_mut(topic).expect("it is there").entry(broker).or_default()
     }
 
     /// What each broker told of itself.
     fn of_brokers(&self) -> BTreeMap<i32, BTreeMap<u8, f64>> {
-        let means = |kinds: &BTreeMap<u8, Mean>| kinds.iter().map(|(kind, mean)| (*kind, mean.value())).collect();
-        self.brokers.iter().map(|(broker, kinds)| (*broker, means(kinds))).collect()
+        self.brokers.iter().map(|(broker, means)| (*broker, means.by_kind().collect())).collect()
     }
 
     /// Bytes that each broker holds.
     fn held(&self) -> BTreeMap<i32, f64> {
-        let sizes = |topics: &BTreeMap<String, OfTopic>| {
-            topics.values().flat_map(|it| it.sizes.values()).copied().map(Mean::value).sum()
-        };
-        let telling = self.topics.iter().filter(|(_, topics)| topics.values().any(|it| !it.sizes.is_empty()));
-        telling.map(|(broker, topics)| (*broker, sizes(topics))).collect()
+        let mut held = BTreeMap::new();
+        for (broker, told) in self.topics.values().flatten().filter(|(_, told)| !told.sizes.0.is_empty()) {
+            *held.entry(*broker).or_default() += told.sizes.0.iter().map(Mean::value).sum::<f64>();
+        }
+        held
+    }
+
+    fn by(&self, broker: i32, topic: &str) -> Option<&OfTopic> {
+        self.topics.get(topic)?.get(&broker)
     }
 
     /// By the name that the reporter gives it.
     fn topic(&self, broker: i32, topic: &str) -> Option<Rates> {
-        let told = self.topics.get(&broker)?.get(topic).filter(|told| !told.rates.is_empty())?;
-        Some(Rates(told.rates.iter().map(|(kind, mean)| (*kind, mean.value())).collect()))
+        let told = self.by(broker, topic).filter(|told| !told.rates.0.is_empty())?;
+        Some(Rates(told.rates.by_kind().collect()))
     }
 
     fn size(&self, broker: i32, topic: &str, partition: i32) -> Option<f64> {
-        self.topics.get(&broker)?.get(topic)?.sizes.get(&partition).copied().map(Mean::value)
+        self.by(broker, topic)?.sizes.get(partition)
     }
 
     /// All that a broker told of its topics, whether it leads them or follows.
     fn total(&self, broker: i32) -> Rates {
         let mut total = Rates::default();
-        for told in self.topics.get(&broker).into_iter().flat_map(BTreeMap::values) {
-            for (kind, mean) in &told.rates {
-                *total.0.entry(*kind).or_default() += mean.value();
+        for told in self.topics.values().filter_map(|by| by.get(&broker)) {
+            for (kind, value) in told.rates.by_kind() {
+                *total.0.entry(kind).or_default() += value;
             }
         }
         total
@@ -239,10 +265,11 @@ impl Rates {
 mod tests {
     use super::*;
 
-    fn derive(metrics: &[RawMetric], leaders: &Leaders, weights: CpuWeights, time: i64) -> Derived {
+    fn derive(metrics: &[RawMetric], leaders: &[TopicPartition], weights: CpuWeights, time: i64) -> Derived {
+        let leaders = Leaders { of: leaders.iter().map(|it| (it, 0)).collect(), cores: [(0, 4.0)].into() };
         let mut told = Told::default();
         metrics.iter().for_each(|metric| told.hear(metric));
-        super::derive(&told, leaders, weights, time)
+        super::derive(&told, &leaders, weights, time)
     }
 
     fn metric(kind: u8, scope: Scope, value: f64) -> RawMetric {
@@ -253,11 +280,9 @@ mod tests {
         Scope::Topic(name.to_owned())
     }
 
-    fn leaders(partitions: &[(&str, i32)]) -> Leaders {
-        Leaders {
-            of: partitions.iter().map(|(topic, partition)| (TopicPartition::new(*topic, *partition), 0)).collect(),
-            cores: [(0, 4.0)].into(),
-        }
+    /// What broker 0 leads.
+    fn leaders(partitions: &[(&str, i32)]) -> Vec<TopicPartition> {
+        partitions.iter().map(|(topic, partition)| TopicPartition::new(*topic, *partition)).collect()
     }
 
     fn sized(name: &str, partition: i32) -> RawMetric {

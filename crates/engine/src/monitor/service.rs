@@ -8,10 +8,10 @@
 mod rounds;
 mod shared;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use evenkeel_balancer::cluster::Resources;
-use evenkeel_kafka::{Client, Error};
+use evenkeel_kafka::{Client, Error, TopicPartition};
 use evenkeel_rest::{
     body::state::{MonitorFigures, MonitorPhase, MonitorState},
     json::{Double, Key},
@@ -22,6 +22,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
     broker_sample::BrokerSample,
+    sample::Values,
     windows::{Aggregate, NotEnough, Requirement},
 };
 use crate::{
@@ -37,7 +38,7 @@ pub struct Known {
     /// Who is there and what lies where.
     pub sighting: Arc<Sighting>,
     /// What it carries.
-    pub loads: Aggregate,
+    pub loads: Arc<Aggregate>,
     /// What nobody measures. What is measured and not known well enough yet is not among it.
     pub unmeasured: Resources,
     /// Of which generation all of it is.
@@ -113,8 +114,13 @@ impl Monitor {
         self.shared.known(requirement)
     }
 
+    /// The most that each partition has carried in the windows of what is known.
+    pub fn peaks(&self, known: &Known) -> BTreeMap<TopicPartition, Values> {
+        self.shared.peaks(known)
+    }
+
     /// What each broker told of itself last, where brokers report. In the original's units.
-    pub fn brokers_load(&self) -> Arc<std::collections::BTreeMap<i32, BrokerSample>> {
+    pub fn brokers_load(&self) -> Arc<BTreeMap<i32, BrokerSample>> {
         Arc::clone(&self.shared.told().brokers)
     }
 

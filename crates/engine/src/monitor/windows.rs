@@ -86,8 +86,6 @@ pub struct Aggregate {
     pub windows: Vec<i64>,
     /// What each valid partition carries: the newest window's disk, the mean of everything else.
     pub loads: BTreeMap<TopicPartition, Values>,
-    /// The largest of each that any window has.
-    pub peaks: BTreeMap<TopicPartition, Values>,
     /// The share of partitions that is valid.
     pub coverage: f64,
     /// Partitions with something stretched.
@@ -111,7 +109,7 @@ pub struct Windows {
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     window: i64,
-    samples: u32,
+    samples: u16,
     /// Sums of what was known, but of the disk the latest.
     sums: [f32; METRICS],
     /// In how many samples each was known.
@@ -291,23 +289,39 @@ impl Windows {
         accepted: usize,
     ) -> Aggregate {
         let at = |counts: &[usize]| accepted.checked_sub(1).and_then(|last| counts.get(last)).copied().unwrap_or(0);
-        let mut aggregate = Aggregate {
+        let numbers: Vec<i64> = self.complete_windows().take(accepted).collect();
+        Aggregate {
             windows: coverage.ends[..accepted].to_vec(),
-            loads: BTreeMap::new(),
-            peaks: BTreeMap::new(),
+            loads: self.filled(partitions, &numbers, expected),
             coverage: share(at(&coverage.valid), coverage.partitions),
             stretched: at(&coverage.stretched),
-        };
-        let numbers: Vec<i64> = self.complete_windows().take(accepted).collect();
-        let mut values = Vec::with_capacity(accepted);
-        for partition in partitions {
-            let cells = self.cells_of(partition);
-            if self.fill(cells, &numbers, &mut values) {
-                aggregate.loads.insert(partition.clone(), expected(&values));
-                aggregate.peaks.insert(partition.clone(), largest(&values));
-            }
         }
-        aggregate
+    }
+
+    /// The largest of each metric that any of these windows has, by their ends. Few ask for it, so it is not kept.
+    pub fn peaks<'a>(
+        &self,
+        partitions: impl IntoIterator<Item = &'a TopicPartition>,
+        ends: &[i64],
+    ) -> BTreeMap<TopicPartition, Values> {
+        let numbers: Vec<i64> = ends.iter().map(|end| end / self.layout.length).collect();
+        self.filled(partitions, &numbers, largest)
+    }
+
+    /// What these windows come to, of each partition that is valid in all of them. Collected in one go: a map that is
+    /// filled entry by entry, in order, is half empty.
+    fn filled<'a>(
+        &self,
+        partitions: impl IntoIterator<Item = &'a TopicPartition>,
+        numbers: &[i64],
+        come_to: impl Fn(&[Values]) -> Values,
+    ) -> BTreeMap<TopicPartition, Values> {
+        let mut values = Vec::with_capacity(numbers.len());
+        let mut filled = |partition: &'a TopicPartition| {
+            let valid = self.fill(self.cells_of(partition), numbers, &mut values);
+            valid.then(|| (partition.clone(), come_to(&values)))
+        };
+        partitions.into_iter().filter_map(&mut filled).collect()
     }
 
     /// What each window says, if the partition is valid in all of them.
@@ -348,10 +362,10 @@ impl Windows {
 
     fn kind(&self, cells: &[Cell], window: i64) -> Kind {
         let at = |window: i64| cells.iter().find(|cell| cell.window == window);
-        let enough = |window: i64| at(window).is_some_and(|cell| cell.samples >= self.layout.enough);
+        let enough = |window: i64| at(window).is_some_and(|cell| u32::from(cell.samples) >= self.layout.enough);
         match at(window) {
-            Some(cell) if cell.samples >= self.layout.enough => Kind::Valid,
-            Some(cell) if cell.samples >= (self.layout.enough / 2).max(1) => Kind::Few,
+            Some(cell) if u32::from(cell.samples) >= self.layout.enough => Kind::Valid,
+            Some(cell) if u32::from(cell.samples) >= (self.layout.enough / 2).max(1) => Kind::Few,
             _ if enough(window - 1) && enough(window + 1) => Kind::Neighbours,
             Some(_) => Kind::Few,
             None => Kind::Nothing,
@@ -376,7 +390,7 @@ impl Kind {
 
 impl Cell {
     fn add(&mut self, values: &Values) {
-        self.samples += 1;
+        self.samples = self.samples.saturating_add(1);
         for (metric, value) in values.0.into_iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             let sum = if metric == Metric::Disk as usize { 0.0 } else { self.sums[metric] };
             self.sums[metric] = sum + value as f32;

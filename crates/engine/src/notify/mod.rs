@@ -59,15 +59,19 @@ impl Alert {
 pub enum Notice {
     /// People should hear of it.
     Alert(Alert),
-    /// Goals were judged; this is what came of it, perhaps nothing.
-    Judged {
-        /// The anomaly's name, if there is one.
-        id: Uuid,
-        /// Goals that moves can mend.
-        fixable: Vec<Goal>,
-        /// Goals that they cannot.
-        unfixable: Vec<Goal>,
-    },
+    /// Goals were judged.
+    Judged(Judgement),
+}
+
+/// What came of judging the goals, perhaps nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The anomaly's name, if there is one.
+    pub id: Uuid,
+    /// Goals that moves can mend.
+    pub fixable: Vec<Goal>,
+    /// Goals that they cannot.
+    pub unfixable: Vec<Goal>,
 }
 
 /// Where notices go.
@@ -81,13 +85,15 @@ pub struct Outlets {
     pub host: String,
 }
 
-/// Takes notices to where they go, one after the other.
+/// Takes notices to where they go: alerts one after the other, and judgements one after the other. Neither waits for the
+/// other, for an operator acts on the map, and people who get alerts may be slow to take them.
 #[derive(Debug, Clone)]
 pub struct Courier {
-    notices: Option<mpsc::Sender<Notice>>,
+    alerts: Option<mpsc::Sender<Alert>>,
+    judgements: Option<mpsc::Sender<Judgement>>,
 }
 
-/// Notices that may wait. More are dropped: whoever does not listen for so long has other troubles.
+/// Notices of a kind that may wait. More are dropped: whoever does not listen for so long has other troubles.
 const WAITING: usize = 64;
 /// How often a map is tried to be written, and the first pause between; each further one is twice as long.
 const MAP_TRIES: u32 = 6;
@@ -98,7 +104,7 @@ const MAP_WITHIN: Duration = Duration::from_secs(30);
 impl Courier {
     /// One who tells nobody.
     pub fn silent() -> Courier {
-        Courier { notices: None }
+        Courier { alerts: None, judgements: None }
     }
 
     /// Begins to carry. It ends when all clones are gone and everything is delivered.
@@ -109,59 +115,71 @@ impl Courier {
         S::Error: Into<BoxError>,
         B: Send,
     {
-        if outlets.channels.is_empty() && outlets.map.is_none() {
-            return Courier::silent();
-        }
-        let (notices, mut incoming) = mpsc::channel(WAITING);
-        tokio::spawn(async move {
-            while let Some(notice) = incoming.recv().await {
-                match notice {
-                    Notice::Alert(alert) => outlets.post(&alert, &post).await,
-                    Notice::Judged { id, fixable, unfixable } => outlets.show(id, &fixable, &unfixable).await,
+        let Outlets { channels, map, host } = outlets;
+        let alerts = (!channels.is_empty()).then(|| {
+            let (alerts, mut incoming) = mpsc::channel(WAITING);
+            tokio::spawn(async move {
+                while let Some(alert) = incoming.recv().await {
+                    tell_all(&channels, &alert, &host, &post).await;
                 }
-            }
+            });
+            alerts
         });
-        Courier { notices: Some(notices) }
+        let judgements = map.map(|map| {
+            let (judgements, mut incoming) = mpsc::channel(WAITING);
+            tokio::spawn(async move {
+                while let Some(judgement) = incoming.recv().await {
+                    show(&map, &judgement).await;
+                }
+            });
+            judgements
+        });
+        Courier { alerts, judgements }
     }
 
     /// Hands a notice over. Never waits.
     pub fn tell(&self, notice: Notice) {
-        if let Some(notices) = &self.notices
-            && notices.try_send(notice).is_err()
-        {
+        let taken = match notice {
+            Notice::Alert(alert) => hand_over(self.alerts.as_ref(), alert),
+            Notice::Judged(judgement) => hand_over(self.judgements.as_ref(), judgement),
+        };
+        if !taken {
             tracing::warn!("a notice is dropped: {WAITING} others wait to be delivered");
         }
     }
 }
 
-impl Outlets {
-    async fn post<S, B>(&self, alert: &Alert, post: &Post<S>)
-    where
-        S: Service<http::Request<Full<Bytes>>, Response = http::Response<B>> + Clone,
-        S::Error: Into<BoxError>,
-    {
-        for channel in &self.channels {
-            for letter in messages::letters(channel, alert, &self.host) {
-                if let Err(error) = post.send(&letter).await {
-                    let cause = error.cause();
-                    tracing::warn!(receiver = channel.name(), %error, cause, remedy = error.remedy(), "not delivered");
-                    // The next one would wait as long for the same answer, and hold up everybody else.
-                    break;
-                }
+/// Whether there was room for it, or nobody who wants it.
+fn hand_over<T>(to: Option<&mpsc::Sender<T>>, what: T) -> bool {
+    to.is_none_or(|to| to.try_send(what).is_ok())
+}
+
+async fn tell_all<S, B>(channels: &[Channel], alert: &Alert, host: &str, post: &Post<S>)
+where
+    S: Service<http::Request<Full<Bytes>>, Response = http::Response<B>> + Clone,
+    S::Error: Into<BoxError>,
+{
+    for channel in channels {
+        for letter in messages::letters(channel, alert, host) {
+            if let Err(error) = post.send(&letter).await {
+                let cause = error.cause();
+                tracing::warn!(receiver = channel.name(), %error, cause, remedy = error.remedy(), "not delivered");
+                // The next one would wait as long for the same answer, and hold up everybody else.
+                break;
             }
         }
     }
+}
 
-    async fn show(&self, id: Uuid, fixable: &[Goal], unfixable: &[Goal]) {
-        let Some(map) = &self.map else { return };
-        let record = || async {
-            let recorded = tokio::time::timeout(MAP_WITHIN, map.record(id, fixable, unfixable)).await;
-            recorded.unwrap_or(Err(Error::TimedOut(MAP_WITHIN)))
-        };
-        if let Err(error) = persistently(record).await {
-            let cause = error.cause();
-            tracing::warn!(map = map.name(), %error, cause, remedy = error.remedy(), "violated goals are not shown");
-        }
+async fn show(map: &ViolationMap, judgement: &Judgement) {
+    let Judgement { id, fixable, unfixable } = judgement;
+    let record = || async {
+        let recorded = tokio::time::timeout(MAP_WITHIN, map.record(*id, fixable, unfixable)).await;
+        recorded.unwrap_or(Err(Error::TimedOut(MAP_WITHIN)))
+    };
+    if let Err(error) = persistently(record).await {
+        let cause = error.cause();
+        tracing::warn!(map = map.name(), %error, cause, remedy = error.remedy(), "violated goals are not shown");
     }
 }
 

@@ -138,10 +138,14 @@ async fn an_api_that_never_answers_is_given_up_and_the_next_notice_is_delivered(
     let channels = vec![Channel::Webhook { url: Secret::new("http://x/") }];
     let outlets = Outlets { channels, map: Some(map), host: String::new() };
     let courier = Courier::start(outlets, Post::new(service, Patience::default()));
-    courier.tell(Notice::Judged { id: id(1), fixable: vec![Goal::RackAware], unfixable: Vec::new() });
+    courier.tell(judged());
     courier.tell(Notice::Alert(alert()));
     a_while().await;
     assert_eq!(got.lock().unwrap().len(), 1);
+}
+
+fn judged() -> Notice {
+    Notice::Judged(Judgement { id: id(1), fixable: vec![Goal::RackAware], unfixable: Vec::new() })
 }
 
 fn api_server() -> Client {
@@ -270,9 +274,27 @@ async fn judgements_go_to_the_map_and_alerts_to_the_channels() {
         host: String::new(),
     };
     let courier = Courier::start(outlets, Post::new(service, Patience::default()));
-    courier.tell(Notice::Judged { id: id(1), fixable: vec![Goal::RackAware], unfixable: Vec::new() });
+    courier.tell(judged());
     courier.tell(Notice::Alert(alert()));
     a_while().await;
     assert_eq!(shown(&client).await, data(&[(FIXABLE, ONE)]));
     assert_eq!(got.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_map_does_not_wait_for_a_receiver_that_is_slow() {
+    let client = api_server();
+    let (got, service) = receiver(&[0; 99]);
+    let outlets = Outlets {
+        channels: vec![Channel::Webhook { url: Secret::new("http://x/") }],
+        map: Some(ViolationMap::new(client.clone(), None, "my")),
+        host: String::new(),
+    };
+    let courier = Courier::start(outlets, Post::new(service, Patience::default()));
+    // Each of them keeps the receiver busy for most of a minute.
+    (0..10).for_each(|_| courier.tell(Notice::Alert(alert())));
+    courier.tell(judged());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(shown(&client).await, data(&[(FIXABLE, ONE)]));
+    assert_eq!(got.lock().unwrap().len(), 1, "and the first alert is still on its way");
 }

@@ -1,11 +1,12 @@
 //! What brokers and partitions carry, as bodies tell it.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use evenkeel_balancer::{
     cluster::{Broker, BrokerState, Cluster, CpuWeights, Resource},
     planner::BrokerLoad,
 };
+use evenkeel_kafka::TopicPartition;
 use evenkeel_rest::{
     Failure,
     body::{self, ClusterLoad, HostLoad, PartitionRecord},
@@ -23,7 +24,6 @@ use crate::{
     config::{capacity::Capacities, settings},
     model::{self, NoModel, Purpose, View},
     monitor::{
-        Known,
         sample::{Metric, Values},
         windows::{Aggregate, Requirement},
     },
@@ -42,13 +42,7 @@ pub fn load(
         tells_dirs_apart: request.populates_disk_info(),
         ..Purpose::default()
     };
-    let nothing = Aggregate {
-        windows: Vec::new(),
-        loads: Default::default(),
-        peaks: Default::default(),
-        coverage: 0.0,
-        stretched: 0,
-    };
+    let nothing = Aggregate { windows: Vec::new(), loads: Default::default(), coverage: 0.0, stretched: 0 };
     let cluster = model::build(view, loads.unwrap_or(&nothing), capacities, weights, &purpose)
         .map_err(|why: NoModel| Failure::illegal_state(why))?;
     if request.populates_disk_info() && !cluster.has_disks() {
@@ -64,14 +58,18 @@ pub fn partition_requirement(request: &PartitionLoad, settings: &settings::Monit
     Requirement { windows: 1, ratio: request.min_valid_partition_ratio.unwrap_or(settings.valid_ratio) }
 }
 
-/// The answer of `partition_load`: of those whose load is known, the heaviest first.
-pub fn partition_load(request: &PartitionLoad, known: &Known) -> Result<body::PartitionLoad, Failure> {
+/// The answer of `partition_load`: of those whose load is known, the heaviest first. The loads are those that are expected,
+/// or the peaks if the request asks for them. (The mean of all windows is what is expected anyway, but for disks, where
+/// the newest counts.)
+pub fn partition_load(
+    request: &PartitionLoad,
+    view: &View,
+    loads: &BTreeMap<TopicPartition, Values>,
+) -> Result<body::PartitionLoad, Failure> {
     let pattern = request.topic.as_ref().map(topics).transpose()?;
-    // The mean of all windows is what is expected anyway, but for disks, where the newest counts.
-    let loads = if request.max_load { &known.loads.peaks } else { &known.loads.loads };
     let mut records = Vec::new();
     for (partition, values) in loads {
-        let Some(seen) = known.sighting.view.partitions.get(partition) else { continue };
+        let Some(seen) = view.partitions.get(partition) else { continue };
         let wanted = pattern.as_ref().is_none_or(|pattern| pattern.matches(&partition.topic))
             && request.partition.is_none_or(|range| range.contains(partition.partition))
             && (request.brokerid.is_empty() || seen.replicas.iter().any(|id| request.brokerid.contains(id)));

@@ -24,6 +24,7 @@ use uuid::Uuid;
 use super::{Answered, Asked, Desk, Door, JOURNAL, Peer, Steps, Work, guard::Visitor, reply};
 use crate::{
     answers,
+    aside::aside,
     said::chain,
     tasks::{Admission, Answer, Question, Refused, Status, UserTask},
 };
@@ -197,7 +198,7 @@ impl<D: Desk> Visit<'_, D> {
         // Probes ask how it is, and must not take an engine that waits for Kafka for a dead one.
         let shut = self.door.readiness.of(JOURNAL).filter(|_| endpoint != Endpoint::State);
         if let Some(why) = shut {
-            return Err(Refusal { status: 503, ..failed(&Failure::illegal_state(why)) });
+            return Err(failed(&Failure::not_now(why)));
         }
         let asked_id = match headers.get(headers::USER_TASK_ID).map(|value| String::from_utf8_lossy(value.as_bytes())) {
             None => None,
@@ -245,8 +246,9 @@ impl<D: Desk> Visit<'_, D> {
     }
 
     /// Takes tasks off the record that were kept long enough.
-    fn forget(&self, forgotten: Vec<(Uuid, UserTask)>) {
-        let recorded: Vec<(Uuid, UserTask)> = forgotten.into_iter().filter(|(_, task)| is_recorded(task)).collect();
+    fn forget(&self, forgotten: Vec<(Uuid, Arc<UserTask>)>) {
+        let recorded: Vec<(Uuid, Arc<UserTask>)> =
+            forgotten.into_iter().filter(|(_, task)| is_recorded(task)).collect();
         if recorded.is_empty() {
             return;
         }
@@ -286,11 +288,11 @@ impl<D: Desk> Visit<'_, D> {
                     (Answer { code: refusal.status, body: reply::error_body(&refusal, &form) }, false)
                 }
             };
-            let answer = Arc::new(answer);
+            let (kept, answer) = (answer.clone(), Arc::new(answer));
             let answered = {
                 let mut tasks = door.tasks();
-                tasks.answered(id, (*answer).clone(), executes);
-                tasks.get(id).cloned()
+                tasks.answered(id, kept, executes);
+                tasks.get(id)
             };
             door.works().remove(&id);
             // Nobody may be waiting.
@@ -315,14 +317,14 @@ impl<D: Desk> Visit<'_, D> {
                 answer = there.clone();
             }
         }
-        let status = self.door.tasks().get(id).map(|task| task.status.clone());
-        let answer = answer.or_else(|| status.as_ref().and_then(Status::answer).cloned().map(Arc::new));
-        if let Some(answer) = answer {
+        let task = self.door.tasks().get(id);
+        let known = task.as_ref().and_then(|task| task.status.answer());
+        if let Some(answer) = answer.as_deref().or(known) {
             self.door.tasks().taken(self.session, question);
             return reply::of_api(answer.code, answer.body.clone(), form, Some(id));
         }
-        match status {
-            Some(Status::Active) => {
+        match task.map(|task| task.status == Status::Active) {
+            Some(true) => {
                 let progress = self.door.progress(id, endpoint);
                 let body = if form.json { progress.json() } else { progress.text() };
                 reply::of_api(202, body, form, Some(id))
@@ -340,22 +342,21 @@ impl<D: Desk> Door<D> {
         let method = asked.request.endpoint().method();
         match &asked.request {
             Asks::UserTasks(request) => {
-                let tasks = self.tasks();
-                let body = answers::user_tasks(request, tasks.latest_first());
-                Ok(asked.answered(|| body.json(), || body.text()))
+                // Nobody else waits while the answer is made: it may hold plans of large clusters.
+                let (request, tasks) = (request.clone(), self.tasks().latest_first());
+                let written = move || {
+                    let body = answers::user_tasks(&request, tasks.iter().map(|(id, task)| (*id, &**task)));
+                    asked.answered(|| body.json(), || body.text())
+                };
+                Ok(aside(written).await)
             }
             Asks::Permissions(_) => {
                 let body = answers::permissions(role.ok_or_else(|| Refusal::no_permissions(path))?);
                 Ok(asked.answered(|| body.json(), || body.text()))
             }
             _ => {
-                let failed = |failure| Refusal::failed(method, path, &failure);
-                if asked.request.executes()
-                    && let Err(error) = self.desk.record(asked.id, &asked.task).await
-                {
-                    return Err(failed(Failure::illegal_state(chain(&error))));
-                }
-                self.desk.answer(asked, steps).await.map_err(failed)
+                let answered = self.desk.answer(asked, steps).await;
+                answered.map_err(|failure| Refusal::failed(method, path, &failure))
             }
         }
     }

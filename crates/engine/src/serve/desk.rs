@@ -29,7 +29,7 @@ pub trait Desk: Send + Sync + 'static {
     fn record(&self, id: Uuid, task: &UserTask) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Takes user tasks off the record.
-    fn forget(&self, tasks: &[(Uuid, UserTask)]) -> impl Future<Output = Result<(), Error>> + Send;
+    fn forget(&self, tasks: &[(Uuid, Arc<UserTask>)]) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Adds figures to the page of metrics.
     fn measure(&self, page: &mut Page);

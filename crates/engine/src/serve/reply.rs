@@ -19,6 +19,8 @@ const COMMIT: &str = match option_env!("EVENKEEL_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
 };
+/// When what passes by itself may be over, in seconds: that is how soon the loss of Kafka, and its return, are noticed.
+const RETRY_AFTER: &str = "5";
 const HTML: &str = "text/html;charset=iso-8859-1";
 
 /// An answer of the API.
@@ -27,6 +29,9 @@ pub(super) fn of_api(code: u16, body: String, form: &Presentation, task: Option<
     let mut response = plain(code, headers::content_type(form.json), body);
     set(&mut response, headers::VERSION, headers::VERSION_VALUE);
     set(&mut response, headers::COMMIT_ID, COMMIT);
+    if code == 503 {
+        set(&mut response, "retry-after", RETRY_AFTER);
+    }
     if let Some(task) = task {
         set(&mut response, headers::USER_TASK_ID, &task.to_string());
     }

@@ -4,7 +4,10 @@
 //! session, asks about it. Answered tasks are kept for a while, by class, and those whose proposals
 //! are being executed are kept as long as that takes. Pure: ids, sessions and times are handed in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use evenkeel_rest::{
     Endpoint, Refusal, TaskClass,
@@ -174,7 +177,8 @@ pub enum Refused {
 #[derive(Debug, Clone)]
 pub struct UserTasks {
     limits: Limits,
-    tasks: BTreeMap<Uuid, UserTask>,
+    /// Shared with whoever looks at them: answers may be long.
+    tasks: BTreeMap<Uuid, Arc<UserTask>>,
     /// Questions of sessions whose answer has not been taken yet, and when they were last asked.
     sessions: BTreeMap<(String, Question), (Uuid, Millis)>,
     /// What was over before its answer was noted here, and whether it ended well.
@@ -192,11 +196,11 @@ impl UserTasks {
     pub fn restore(&mut self, id: Uuid, mut task: UserTask) {
         if task.status == Status::Active {
             let said = "The engine was restarted before it had an answer. Ask again.".to_owned();
-            let refusal = Refusal { status: 500, message: said.clone() };
+            let refusal = Refusal { status: 503, message: said.clone() };
             let body = if task.question.wants_json() { ErrorBody::from(&refusal).json() } else { said };
-            task.status = Status::CompletedWithError(Answer { code: 500, body });
+            task.status = Status::CompletedWithError(Answer { code: 503, body });
         }
-        self.tasks.insert(id, task);
+        self.tasks.insert(id, Arc::new(task));
     }
 
     /// Finds or makes the task of a request. `fresh` is the id that a new one gets.
@@ -227,7 +231,7 @@ impl UserTasks {
             return Err(Refused::TooMany(active));
         }
         self.sessions.insert(key, (fresh, now));
-        self.tasks.insert(fresh, task);
+        self.tasks.insert(fresh, Arc::new(task));
         Ok(Admission::New)
     }
 
@@ -249,11 +253,12 @@ impl UserTasks {
     /// The answer is there; `executes` says whether what it proposes is now being carried out.
     pub fn answered(&mut self, id: Uuid, answer: Answer, executes: bool) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        task.status = match answer.code {
+        let status = match answer.code {
             200..=299 if executes => Status::InExecution(answer),
             200..=299 => Status::Completed(answer),
             _ => Status::CompletedWithError(answer),
         };
+        *task = Arc::new(UserTask { status, ..(**task).clone() });
         if let Some(well) = self.over_early.remove(&id) {
             self.executed(id, well);
         }
@@ -265,18 +270,19 @@ impl UserTasks {
         if task.status == Status::Active {
             self.over_early.insert(id, well);
         } else {
-            *task = task.executed(well);
+            *task = Arc::new(task.executed(well));
         }
     }
 
-    /// One of them.
-    pub fn get(&self, id: Uuid) -> Option<&UserTask> {
-        self.tasks.get(&id)
+    /// One of them, as it is now.
+    pub fn get(&self, id: Uuid) -> Option<Arc<UserTask>> {
+        self.tasks.get(&id).cloned()
     }
 
-    /// All of them, the latest first.
-    pub fn latest_first(&self) -> Vec<(Uuid, &UserTask)> {
-        let mut tasks: Vec<(Uuid, &UserTask)> = self.tasks.iter().map(|(id, task)| (*id, task)).collect();
+    /// All of them as they are now, the latest first. Costs little, however long their answers are.
+    pub fn latest_first(&self) -> Vec<(Uuid, Arc<UserTask>)> {
+        let mut tasks: Vec<(Uuid, Arc<UserTask>)> =
+            self.tasks.iter().map(|(id, task)| (*id, Arc::clone(task))).collect();
         tasks.sort_by_key(|(id, task)| (std::cmp::Reverse(task.started), *id));
         tasks
     }
@@ -297,7 +303,7 @@ impl UserTasks {
     }
 
     /// Forgets what has been kept long enough; says what, for whoever keeps a record of it.
-    pub fn forget(&mut self, now: Millis) -> Vec<(Uuid, UserTask)> {
+    pub fn forget(&mut self, now: Millis) -> Vec<(Uuid, Arc<UserTask>)> {
         let mut gone = Vec::new();
         for (class, (retention, most)) in &self.limits.kept {
             let over = |task: &UserTask| matches!(task.status, Status::Completed(_) | Status::CompletedWithError(_));
@@ -316,7 +322,7 @@ impl UserTasks {
                     .map(|(_, (_, id))| *id),
             );
         }
-        let mut gone: Vec<(Uuid, UserTask)> =
+        let mut gone: Vec<(Uuid, Arc<UserTask>)> =
             gone.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))).collect();
         let too_heavy = self.too_heavy();
         gone.extend(too_heavy.into_iter().filter_map(|id| Some((id, self.tasks.remove(&id)?))));

@@ -119,10 +119,10 @@ fn after_a_restart_answers_are_known_and_what_was_lost_says_so() {
     before.admit(asked("add_broker", &[], 0), None, "s", id(2)).unwrap();
     let mut after = tasks();
     for (id, task) in before.latest_first() {
-        after.restore(id, task.clone());
+        after.restore(id, (*task).clone());
     }
     assert_eq!(after.get(id(1)).unwrap().status, Status::InExecution(fine()));
-    assert!(matches!(&after.get(id(2)).unwrap().status, Status::CompletedWithError(answer) if answer.code == 500));
+    assert!(matches!(&after.get(id(2)).unwrap().status, Status::CompletedWithError(answer) if answer.code == 503));
     assert_eq!(after.admit(asked("rebalance", &[], 9), Some(id(1)), "new", id(3)), Ok(Admission::Known(id(1))));
 }
 
@@ -166,4 +166,16 @@ fn answers_are_kept_as_far_as_there_is_room_the_latest_first() {
     tasks.answered(id(5), long(KEPT_BYTES + 1), false);
     assert_eq!(tasks.forget(100).len(), 1);
     assert!(tasks.get(id(5)).is_some());
+}
+
+#[test]
+fn whoever_looks_at_them_has_them_as_they_were_then() {
+    let mut tasks = tasks();
+    tasks.admit(asked("rebalance", &[], 0), None, "s", id(1)).unwrap();
+    tasks.answered(id(1), fine(), true);
+    let seen = tasks.latest_first();
+    // An answer is made of them while others go on.
+    tasks.executed(id(1), true);
+    assert_eq!(seen[0].1.status, Status::InExecution(fine()));
+    assert_eq!(tasks.get(id(1)).unwrap().status, Status::Completed(fine()));
 }

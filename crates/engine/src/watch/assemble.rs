@@ -61,6 +61,8 @@ pub(super) fn sighting(
         let view = BrokerView { host: broker.host, rack: broker.rack, up: !broker.fenced, ..BrokerView::default() };
         seen.view.brokers.insert(broker.id.0, view);
     }
+    // Collected in one go: a map that is filled entry by entry, in order, is half empty.
+    let mut partitions = Vec::with_capacity(topics.values().flatten().map(|topic| topic.partitions.len()).sum());
     for topic in topics.into_values().flatten() {
         if topic.internal {
             seen.internal.insert(topic.name.clone());
@@ -73,9 +75,10 @@ pub(super) fn sighting(
                 seen.lagging.insert(name.clone(), lagging);
             }
             let view = view(&told, seen.moving.get(&name).filter(|it| it.listed == at || it.removes));
-            seen.view.partitions.insert(name, view);
+            partitions.push((name, view));
         }
     }
+    seen.view.partitions = partitions.into_iter().collect();
     // Brokers that hold something and are not even registered are down.
     let holders: BTreeSet<i32> =
         seen.view.partitions.values().flat_map(|it| it.replicas.iter().chain(&it.adding)).copied().collect();

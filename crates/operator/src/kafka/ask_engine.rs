@@ -63,7 +63,7 @@ async fn ask(
     let client = access::connect(context, &cluster, &access).await?;
     match client.ask(&State { substates, ..State::default() }).await.answer {
         Answer::Ready(state) => Ok(state),
-        Answer::Refused { message, .. } => Err(message),
+        Answer::Refused { message, .. } | Answer::NotYet(message) => Err(message),
         Answer::Unreachable(error) => Err(told(&error)),
         other => Err(format!("it answered: {}", other.label().replace('_', " "))),
     }

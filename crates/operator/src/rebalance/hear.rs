@@ -90,7 +90,7 @@ pub enum Sort {
     Busy,
     /// Refused until other tasks are over.
     TasksExhausted,
-    /// Refused until the engine has come up.
+    /// Refused until the engine has come up, or reaches Kafka again.
     NotYet,
     /// Refused: the approved proposal no longer fits.
     Outdated,
@@ -183,7 +183,8 @@ fn said<T>(answer: Answer<T>) -> Said<T> {
         Answer::ProposalOutdated(text) => (Sort::Outdated, text),
         Answer::MissingBroker(text) => (Sort::NoSuchBroker, format!("{}: {text}", messages::MISSING_BROKER)),
         // Whoever says so itself has not begun anything.
-        Answer::Refused { status: 503, message } if !message.is_empty() => (Sort::NotYet, message),
+        Answer::NotYet(text) if text.is_empty() => (Sort::NotYet, messages::bare_status(503)),
+        Answer::NotYet(text) => (Sort::NotYet, text),
         Answer::Refused { message, .. } if !message.is_empty() => (Sort::Refused, message),
         Answer::Refused { status, .. } => (Sort::Refused, messages::bare_status(status)),
         Answer::Unauthorised { status } => (Sort::Denied, messages::denied(status)),

@@ -26,6 +26,9 @@ pub enum Answer<T> {
     TasksExhausted(String),
     /// The approved proposal is unknown, or the cluster has changed too much for it.
     ProposalOutdated(String),
+    /// The server has begun nothing, and says that it may be asked again later (503): Kafka is out of its reach, or it
+    /// is not up yet.
+    NotYet(String),
     /// No, for another reason.
     Refused {
         /// The status.
@@ -55,6 +58,7 @@ impl<T> Answer<T> {
             Self::MissingBroker(_) => "missing_broker",
             Self::TasksExhausted(_) => "tasks_exhausted",
             Self::ProposalOutdated(_) => "proposal_outdated",
+            Self::NotYet(_) => "not_yet",
             Self::Refused { .. } => "refused",
             Self::Unauthorised { .. } => "unauthorised",
             Self::Unreachable(_) => "unreachable",
@@ -69,6 +73,7 @@ impl<T> Answer<T> {
             Sort::MissingBroker => Self::MissingBroker(message),
             Sort::TasksExhausted => Self::TasksExhausted(message),
             Sort::ProposalOutdated => Self::ProposalOutdated(message),
+            Sort::Other if status == 503 => Self::NotYet(message),
             Sort::Other => Self::Refused { status, message },
         }
     }

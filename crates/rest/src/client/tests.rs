@@ -93,6 +93,7 @@ async fn every_answer_has_its_meaning() {
         (503, "", "unreachable"),
         (504, html, "unreachable"),
         (503, error_body(tasks), "tasks_exhausted"),
+        (503, error_body("The journal is not open yet."), "not_yet"),
     ];
     for (status, body, label) in cases {
         let body: &'static str = body.to_string().leak();

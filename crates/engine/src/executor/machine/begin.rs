@@ -104,6 +104,9 @@ impl Execution {
         if mv.added().any(|broker| self.care.has_given_up(&self.order, sight, broker)) {
             return First::Is(Stage::Ended(End::Aborted(Why::TargetDown)));
         }
+        if !sight.under_way.contains_key(&mv.partition) && self.has_no_source(mv, seen, sight) {
+            return First::Is(Stage::Ended(End::Aborted(Why::TooSlow)));
+        }
         // A life before this one may have asked for it and died before the answer.
         if sight.is_moving_to(mv) || seen.replicas == mv.new {
             return First::Is(Stage::InProgress { since: sight.now, asked: sight.now });

@@ -1,9 +1,11 @@
 //! What has become of the tasks in flight, and how they are taken back.
 
+use evenkeel_kafka::BrokerId;
+
 use super::{ASK_AGAIN_AFTER, Asks, Execution, Step};
 use crate::executor::{
     order::{DirMove, Move},
-    sight::Sight,
+    sight::{PartitionSight, Sight},
     task::{End, Kind, Stage, Why},
 };
 
@@ -75,11 +77,18 @@ impl Execution {
                     // Somebody has sent it elsewhere meanwhile.
                     return Stage::Ended(End::Aborted(Why::Changed));
                 }
-                if ours && mv.added().any(|broker| self.care.is_down(sight, broker)) {
+                let is_lost = |broker| self.care.is_lost(sight, broker, &mv.partition);
+                let why = if mv.added().any(|broker| self.care.is_down(sight, broker) || is_lost(broker)) {
+                    Some(Why::TargetDown)
+                } else {
+                    self.has_no_source(mv, seen, sight).then_some(Why::TooSlow)
+                };
+                if let Some(why) = why.filter(|_| ours) {
                     asks.cancel.insert(mv.partition.clone());
-                    return Stage::Aborting { since: sight.now, asked: sight.now, why: Why::TargetDown };
+                    return Stage::Aborting { since: sight.now, asked: sight.now, why };
                 }
-                if seen.replicas == mv.new && mv.new.iter().any(|id| self.care.has_given_up(&self.order, sight, *id)) {
+                let given_up = |broker: &BrokerId| self.care.has_given_up(&self.order, sight, *broker);
+                if seen.replicas == mv.new && (mv.new.iter().any(given_up) || mv.added().any(is_lost)) {
                     return Stage::Ended(End::Dead(Why::TargetDown));
                 }
                 if listed || seen.replicas == mv.new {
@@ -107,8 +116,11 @@ impl Execution {
                     // Somebody has moved it since.
                     return Stage::Ended(End::Dead(Why::Changed));
                 }
-                let given_up = |broker| self.care.has_given_up(&self.order, sight, broker);
-                if self.irrevocable.contains(&mv.partition) && mv.added().any(given_up) {
+                let given_up = |broker| {
+                    self.care.has_given_up(&self.order, sight, broker)
+                        || self.care.is_lost(sight, broker, &mv.partition)
+                };
+                if self.irrevocable.contains(&mv.partition) && (mv.added().any(given_up) || why == Why::TooSlow) {
                     return Stage::Ended(End::Dead(why));
                 }
                 let at_once = !listed && mv.is_at_old(&seen.replicas) && asked == since;
@@ -128,6 +140,13 @@ impl Execution {
         }
     }
 
+    /// Whether a copy will never begin or go on: nobody leads the partition, and whoever could is given up.
+    pub(super) fn has_no_source(&self, mv: &Move, seen: &PartitionSight, sight: &Sight) -> bool {
+        let could_lead = if seen.in_sync.is_empty() { &mv.old } else { &seen.in_sync };
+        let given_up = |id: &BrokerId| self.care.has_given_up_on(&self.order, sight, *id, &mv.partition);
+        seen.leader.is_none() && could_lead.iter().all(given_up)
+    }
+
     fn settle_dir(&self, of: usize, dir: usize, stage: Stage, sight: &Sight, asks: &mut Asks) -> Stage {
         let mv = &self.order.moves[of];
         let dir = &mv.dirs[dir];
@@ -139,6 +158,11 @@ impl Execution {
         }
         if self.care.has_given_up(&self.order, sight, dir.broker) {
             return Stage::Ended(End::Dead(Why::TargetDown));
+        }
+        // The disk that it comes from has failed: there is nothing to copy any more, nor to call off.
+        if self.care.is_lost(sight, dir.broker, &mv.partition) {
+            let why = if let Stage::Aborting { why, .. } = stage { why } else { Why::TargetDown };
+            return Stage::Ended(End::Dead(why));
         }
         let Some(held) = sight.dirs.get(&(dir.broker, mv.partition.clone())) else { return stage };
         if held.future.is_none() && held.dir == dir.to {
@@ -190,7 +214,7 @@ impl Execution {
 }
 
 /// Whether metadata still shows a move that is over: old and new replicas together.
-fn is_trailing(mv: &Move, replicas: &[evenkeel_kafka::BrokerId]) -> bool {
+fn is_trailing(mv: &Move, replicas: &[BrokerId]) -> bool {
     mv.everybody().iter().all(|broker| replicas.contains(broker))
 }
 

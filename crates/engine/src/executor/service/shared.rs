@@ -51,6 +51,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) at: At,
+    /// Who is next: what is under way is being stopped for it.
+    pub(super) heir: Option<Heir>,
     pub(super) history: History,
     pub(super) switches: Switches,
     /// A run on record that this engine cannot read: it may have left a throttle and moves.
@@ -71,6 +73,34 @@ pub(super) enum At {
     Reserved { number: u64, trigger: Trigger, stopped: bool },
     Running(Running),
     Fenced,
+}
+
+/// What is under way.
+#[derive(Debug, PartialEq)]
+pub(super) enum Current {
+    Nothing,
+    Run(Arc<Run>),
+    /// Whatever it is, another engine does it.
+    Fenced,
+}
+
+/// A reservation that waits for what is under way to be over.
+#[derive(Debug)]
+pub(super) struct Heir {
+    pub(super) number: u64,
+    pub(super) trigger: Trigger,
+    /// Whether somebody has asked for a stop meanwhile: that is meant for it as well.
+    pub(super) stopped: bool,
+}
+
+impl State {
+    /// Nothing is under way any more: whoever waited for that is next, and nobody sees it idle in between.
+    pub(super) fn vacate(&mut self) {
+        self.at = match self.heir.take() {
+            Some(Heir { number, trigger, stopped }) => At::Reserved { number, trigger, stopped },
+            None => At::Idle,
+        };
+    }
 }
 
 #[derive(Debug)]
@@ -154,7 +184,7 @@ impl Shared {
                     state.leftover = left;
                     state.tally.runs.took(took);
                 }
-                state.at = At::Idle;
+                state.vacate();
                 state.ended_at = Some(self.clock.now());
                 match ending {
                     Ending::Completed => {}
@@ -178,6 +208,23 @@ impl Shared {
             }
         }
         self.changed();
+    }
+
+    /// Stops what is under way, and tells what that is.
+    pub(super) async fn stop_current(&self) -> Result<Current, Error> {
+        let current = match &mut self.state().at {
+            At::Running(running) => Current::Run(Arc::clone(&running.run)),
+            At::Reserved { stopped, .. } => {
+                *stopped = true;
+                Current::Nothing
+            }
+            At::Idle => Current::Nothing,
+            At::Fenced => Current::Fenced,
+        };
+        if let Current::Run(run) = &current {
+            self.stop_run(run).await?;
+        }
+        Ok(current)
     }
 
     /// Stops a run. Whoever is told that it stops can rely on it: it is on record before this returns, so that a next

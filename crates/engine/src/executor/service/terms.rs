@@ -10,7 +10,7 @@ use crate::{
     executor::{Ending, Millis},
     journal::{History, Run},
     metrics::Timer,
-    said::chain,
+    said::{chain, failure_of},
     tasks::UserTask,
 };
 
@@ -83,17 +83,25 @@ pub enum NotBegun {
         "the journal holds an execution, {0}, that this engine cannot read: the engine that began it has to end it"
     )]
     Unreadable(String),
-    /// It could not be put on record.
+    /// It could not be put on record, or nobody could see whether the way is clear: Kafka is out of reach.
     #[error("the execution could not be recorded")]
     Record(#[from] Error),
+    /// What is under way could not be stopped for it.
+    #[error("what is under way could not be stopped")]
+    NotStopped(#[source] Error),
 }
 
 impl From<NotBegun> for Failure {
     fn from(error: NotBegun) -> Failure {
-        match error {
+        match &error {
             NotBegun::Busy => Failure::ongoing_execution(),
             NotBegun::OthersMove(_) => Failure::foreign_moves(),
-            other => Failure::illegal_state(chain(&other)),
+            // Nothing was begun here, and whoever asks again is answered by the other engine.
+            NotBegun::Fenced => Failure::not_now(chain(&error)),
+            NotBegun::Record(cause) | NotBegun::NotStopped(cause) => failure_of(cause, &error),
+            NotBegun::OthersPersist(_) | NotBegun::Stopped | NotBegun::Unreadable(_) => {
+                Failure::illegal_state(chain(&error))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use evenkeel_balancer::cluster::Resources;
-use evenkeel_kafka::{Client, Error};
+use evenkeel_kafka::{Client, Error, TopicPartition};
 use tokio::{
     sync::{Mutex as Turn, Notify, watch},
     time::Instant,
@@ -21,7 +21,7 @@ use crate::{
     model::unmeasured,
     monitor::{
         broker_sample::BrokerSample,
-        sample::PartitionSample,
+        sample::{PartitionSample, Values},
         windows::{Coverage, Layout, NotEnough, Requirement, Windows},
     },
     watch::{Dirs, Sighting, Sizes, Watcher},
@@ -195,6 +195,10 @@ impl Shared {
             told.sighting = Some(Arc::clone(sighting));
             told.began = Some(began);
         }
+        // Loads and all, so that one picture of the cluster is in memory and not two.
+        for known in data.known.values_mut() {
+            *known = Arc::new(Known { sighting: Arc::clone(sighting), ..(**known).clone() });
+        }
         self.count(&mut data, is_new);
         tracing::debug!(is_new, ms = taken.elapsed().as_millis(), "took a look in");
     }
@@ -268,6 +272,10 @@ impl Shared {
         Some(told.figures.unmeasured)
     }
 
+    pub(super) fn peaks(&self, known: &Known) -> BTreeMap<TopicPartition, Values> {
+        lock(&self.data).windows.peaks(known.sighting.view.partitions.keys(), &known.loads.windows)
+    }
+
     pub(super) fn known(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
         let now = self.clock.now();
         let mut data = lock(&self.data);
@@ -283,7 +291,7 @@ impl Shared {
         let (partitions, ms) = (loads.loads.len(), began.elapsed().as_millis());
         tracing::debug!(partitions, windows = accepted, ms, "put loads together");
         let unmeasured = self.told().figures.unmeasured;
-        let known = Arc::new(Known { sighting, loads, unmeasured, generation: data.generation });
+        let known = Arc::new(Known { sighting, loads: Arc::new(loads), unmeasured, generation: data.generation });
         data.known.insert(accepted, Arc::clone(&known));
         Ok(known)
     }

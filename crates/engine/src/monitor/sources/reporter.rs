@@ -105,7 +105,7 @@ impl Source for Reporter {
 
 /// Samples out of what brokers told, dated by the latest of it.
 fn sampled(told: &Told, time: i64, sighting: &Sighting, ground: &Ground) -> Sampled {
-    let leading = sighting.view.partitions.iter().filter_map(|(name, seen)| Some((name.clone(), seen.leader?)));
+    let leading = sighting.view.partitions.iter().filter_map(|(name, seen)| Some((name, seen.leader?)));
     let cores = sighting.view.brokers.keys().filter_map(|id| Some((*id, ground.capacities.of(*id)?.0.cores)));
     let leaders = Leaders { of: leading.collect(), cores: cores.collect() };
     let derived = derive(told, &leaders, ground.weights, time);

@@ -174,7 +174,8 @@ fn partition_load_tells_of_the_heaviest_that_are_asked_for() {
     let scene = Scene::draw("b0 a: t0* t1* u0*\nb1 b: t0 t1\nb2 c: u0").with_size("t1", 300.0).with_size("u0", 200.0);
     let records = |url: &str| {
         let Request::PartitionLoad(asked) = request(url) else { panic!("no request for loads of partitions") };
-        let body: Value = serde_json::from_str(&partition_load(&asked, &scene.known()).unwrap().json()).unwrap();
+        let body: Value =
+            serde_json::from_str(&partition_load(&asked, &scene.sighting.view, &scene.loads).unwrap().json()).unwrap();
         let name = |record: &Value| format!("{}{}", record["topic"].as_str().unwrap(), record["partition"]);
         let names: Vec<String> = body["records"].as_array().unwrap().iter().map(name).collect();
         (names, body)

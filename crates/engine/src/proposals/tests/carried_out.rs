@@ -66,7 +66,8 @@ impl Obedient {
             let replicas: Vec<BrokerId> = seen.replicas.iter().copied().map(BrokerId).collect();
             let in_sync = replicas.iter().copied().filter(|id| up.contains(id)).collect();
             let leader = seen.leader.map(BrokerId);
-            (partition.clone(), PartitionSight { replicas, in_sync, leader, min_in_sync: 1 })
+            let seen = PartitionSight { replicas, in_sync, leader, min_in_sync: 1, ..PartitionSight::default() };
+            (partition.clone(), seen)
         });
         let dirs = view.brokers.iter().flat_map(|(id, broker)| {
             broker.dirs.iter().map(|(partition, dir)| {

@@ -126,20 +126,14 @@ impl Scene {
     pub(crate) fn known(&self) -> Known {
         Known {
             sighting: Arc::new(self.sighting.clone()),
-            loads: self.aggregate(),
+            loads: Arc::new(self.aggregate()),
             unmeasured: self.unknown(),
             generation: self.generation,
         }
     }
 
     pub(crate) fn aggregate(&self) -> Aggregate {
-        Aggregate {
-            windows: vec![2, 1],
-            loads: self.loads.clone(),
-            peaks: self.loads.clone(),
-            coverage: 1.0,
-            stretched: 0,
-        }
+        Aggregate { windows: vec![2, 1], loads: self.loads.clone(), coverage: 1.0, stretched: 0 }
     }
 
     pub(crate) fn unknown(&self) -> Resources {

@@ -639,6 +639,8 @@ fn the_answers_of_the_client_are_understood() {
     assert_eq!(sort(Answer::MissingBroker("x".into())), Sort::NoSuchBroker);
     assert_eq!(sort(Answer::TasksExhausted("x".into())), Sort::TasksExhausted);
     assert_eq!(sort(Answer::ProposalOutdated("x".into())), Sort::Outdated);
+    assert_eq!(sort(Answer::NotYet("x".into())), Sort::NotYet);
+    assert_eq!(sort(Answer::NotYet(String::new())), Sort::NotYet);
     assert_eq!(sort(Answer::Unauthorised { status: 401 }), Sort::Denied);
     assert_eq!(sort(Answer::Unreachable(Error::Gateway { status: 502 })), Sort::Unreachable);
     assert_eq!(sort(Answer::Unintelligible(Error::TooLarge { limit: 1 })), Sort::Garbled);
