@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let here = std::fs::read_to_string(HERE).ok().map(|text| text.trim().to_owned());
     let settings = Settings::read(|name| std::env::var(name).ok(), here.as_deref())?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(args, settings))
+    process::runtime()?.block_on(serve(args, settings))
 }
 
 async fn serve(args: &Args, settings: Settings) -> anyhow::Result<()> {

@@ -27,6 +27,11 @@ impl Alarms {
         }
     }
 
+    /// An object is gone.
+    pub(crate) fn forget(&self, namespace: Option<&str>, name: &str) {
+        self.lock().remove(&(namespace.unwrap_or_default().to_owned(), name.to_owned()));
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,5 +55,8 @@ mod tests {
         assert!(alarms.has_rung(&of("a")) && !alarms.has_rung(&of("b")));
         alarms.set(&of("a"), None);
         assert!(!alarms.has_rung(&of("a")));
+        alarms.set(&of("a"), Some(Duration::ZERO));
+        alarms.forget(None, "a");
+        assert!(!alarms.has_rung(&of("a")), "whoever comes after it has its own");
     }
 }

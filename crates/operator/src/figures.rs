@@ -18,6 +18,7 @@ use kube::runtime::reflector::Store;
 use crate::auto_rebalance::Generated;
 use crate::auto_rebalance::imbalance::Violations;
 use crate::auto_rebalance::state::state_name;
+use crate::kept::BALANCEDNESS;
 use crate::rebalance::megabytes;
 use crate::seams::ClusterRef;
 
@@ -213,9 +214,7 @@ impl Figures {
             let state = resource.state().to_string();
             add("evenkeel_rebalances", &[("namespace", namespace.clone()), ("state", state)], 1.0);
             let result = resource.status.as_ref().and_then(|status| status.optimization_result.as_ref());
-            for (moment, key) in
-                [("before", "onDemandBalancednessScoreBefore"), ("after", "onDemandBalancednessScoreAfter")]
-            {
+            for (moment, key) in BALANCEDNESS {
                 if let Some(score) = result.and_then(|result| result.get(key)?.as_f64()) {
                     let labels =
                         [("moment", moment.to_owned()), ("name", name.clone()), ("namespace", namespace.clone())];

@@ -12,6 +12,7 @@ pub mod figures;
 mod forms;
 pub mod installation;
 pub mod kafka;
+mod kept;
 mod namespaces;
 pub mod pod_set;
 pub mod process;

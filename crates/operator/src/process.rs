@@ -5,7 +5,10 @@ mod lease;
 
 use std::{io, sync::Arc};
 
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+};
 
 use crate::{installation::definitions, kafka, pod_set, rebalance::controller as rebalance, seams::Context};
 
@@ -13,6 +16,11 @@ pub use lease::{Held, Verdict, judge};
 
 /// The port for `/healthy`, `/ready` and `/metrics`.
 pub const PORT: u16 = 8080;
+
+/// Threads that work, and threads that wait for names to be resolved: few, however many cores the machine has. An operator
+/// waits most of its time, and each thread has memory of its own.
+const THREADS: usize = 2;
+const BLOCKING_THREADS: usize = 16;
 
 /// Why an operator ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +45,12 @@ impl Ended {
             Self::Door(_) => "Free the port, or end the other operator on this machine",
         }
     }
+}
+
+/// What an operator runs in.
+pub fn runtime() -> io::Result<Runtime> {
+    let mut threads = Builder::new_multi_thread();
+    threads.worker_threads(THREADS).max_blocking_threads(BLOCKING_THREADS).enable_all().build()
 }
 
 /// Runs an operator until `stop` comes, or until it must not go on. `door` is where it is asked how it fares.

@@ -12,7 +12,9 @@ mod clock;
 mod context;
 mod engines;
 mod kafkas;
+mod lately;
 mod services;
+mod sparing;
 mod trust;
 
 use std::{fmt, future::Future, pin::Pin};

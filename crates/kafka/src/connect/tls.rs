@@ -18,12 +18,17 @@ use std::{
 
 use rustls::{
     ClientConfig, RootCertStore,
+    client::Resumption,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use tokio_rustls::TlsConnector;
 
 use super::{Address, ConnectError, Connector, Opening, Stream, Tcp};
 use crate::error::Remedy;
+
+/// TLS sessions that may be taken up again where the certificates are at hand: those of four brokers, eight of each. By
+/// default there is room for those of 32, made beforehand; and whoever has them at hand has them of many clusters.
+const SESSIONS: usize = 32;
 
 /// Where certificates are, all PEM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -140,9 +145,10 @@ impl Tls {
     /// With certificates that are at hand. They stay as they are: whoever has new ones makes a new connector.
     pub fn of_pem(pem: TlsPem) -> Result<Self, TlsError> {
         let contents = Contents { authorities: Some(pem.authorities), identity: pem.identity };
-        let config = contents.build(
+        let mut config = contents.build(
             ["the text of the authorities", "the text of the certificate", "the text of the key"].map(str::to_owned),
         )?;
+        config.resumption = Resumption::in_memory_sessions(SESSIONS);
         Ok(Self { certificates: Source::Given(Arc::new(config)), below: Arc::new(Tcp) })
     }
 

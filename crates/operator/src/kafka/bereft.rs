@@ -20,7 +20,6 @@ use kube::{
     api::{DeleteParams, DynamicObject, ListParams},
     core::{ApiResource, ObjectMeta, PartialObjectMeta},
     runtime::{
-        Controller,
         controller::Action,
         reflector::{ObjectRef, Store},
         watcher,
@@ -36,6 +35,7 @@ use super::{
 };
 use crate::{
     error::{Error, told},
+    kept,
     seams::Context,
 };
 
@@ -43,7 +43,7 @@ use crate::{
 pub(super) async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters);
+    let controller = kept::controller(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters, |_| {});
     let sets = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {

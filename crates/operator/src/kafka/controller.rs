@@ -22,7 +22,6 @@ use kube::{
     api::PostParams,
     core::{ObjectMeta, PartialObjectMeta},
     runtime::{
-        Controller,
         controller::{self, Action},
         reflector::{ObjectRef, Store},
         watcher,
@@ -48,11 +47,13 @@ use crate::{
     },
     error::{Error, told},
     figures::Reconciled,
+    kept,
     namespaces::is_terminating,
     seams::{ClusterRef, Context},
 };
 
-const AT_ONCE: u16 = 16;
+/// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
+const AT_ONCE: u16 = 8;
 /// Many objects change at once; they are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// What takes longer does not come to an end at all.
@@ -138,7 +139,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let all = watcher::Config::default;
     let of_clusters = || watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(context.api::<Kafka>(namespace), all());
+    let controller = kept::controller(context.api::<Kafka>(namespace), all(), kept::little_of_a_kafka);
     let kafkas = controller.store();
     context.figures.show_kafkas(kafkas.clone());
     let shell = Arc::new(Shell::new(context.clone()));
@@ -169,6 +170,7 @@ async fn look_after(context: Context, namespace: Option<String>) {
             match ended {
                 Ok(_) => {}
                 Err(controller::Error::ObjectNotFound(gone)) => {
+                    shell.alarms.forget(gone.namespace.as_deref(), &gone.name);
                     shell.forget(&ClusterRef::new(gone.namespace.as_deref().unwrap_or_default(), &gone.name));
                 }
                 Err(error) => tracing::debug!(error = told(&error), "a reconciliation of a Kafka failed"),
@@ -343,7 +345,7 @@ fn pause(kafka: Arc<Kafka>, error: &Error, shell: Arc<Shell>) -> Action {
 async fn release_orphans(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let rebalances = context.api::<PartialObjectMeta<KafkaRebalance>>(namespace);
-    let controller = Controller::new(rebalances, watcher::Config::default());
+    let controller = kept::controller(rebalances, watcher::Config::default(), kept::name_and_finalizers);
     let rebalances = controller.store();
     controller
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {

@@ -76,11 +76,18 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// Takes an object that says what kind it is.
+    /// Takes an object that says what kind it is. Who wrote which of its fields is left out: often that is the most of it.
     pub fn take(&mut self, object: DynamicObject) {
-        let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
-        let name = object.metadata.name.clone().unwrap_or_default();
-        self.objects.insert((kind, name), serde_json::to_value(object).unwrap_or_default());
+        let DynamicObject { types, mut metadata, data } = object;
+        metadata.managed_fields = None;
+        let name = metadata.name.clone().unwrap_or_default();
+        let types = types.unwrap_or_default();
+        // All else is JSON already, and large: it is not made anew.
+        let mut fields = if let Value::Object(fields) = data { fields } else { serde_json::Map::new() };
+        fields.insert("apiVersion".to_owned(), types.api_version.into());
+        fields.insert("kind".to_owned(), types.kind.clone().into());
+        fields.insert("metadata".to_owned(), serde_json::to_value(metadata).unwrap_or_default());
+        self.objects.insert((types.kind, name), Value::Object(fields));
     }
 
     /// An object as JSON.

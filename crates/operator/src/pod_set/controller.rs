@@ -10,7 +10,6 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::PartialObjectMeta,
     runtime::{
-        Controller,
         controller::{self, Action},
         reflector::{ObjectRef, Store},
         watcher,
@@ -24,6 +23,7 @@ use crate::{
     alarms::Alarms,
     error::{Error, told},
     figures::Reconciled,
+    kept,
     namespaces::is_terminating,
     seams::Context,
 };
@@ -51,20 +51,26 @@ pub async fn run(context: Context) {
 async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let labelled = watcher::Config::default().labels(labels::KIND);
-    let controller = Controller::new(context.api::<Known>(namespace), labelled.clone());
+    let controller = kept::controller(context.api::<Known>(namespace), labelled.clone(), |_| {});
     let sets = controller.store();
     context.figures.show_pod_sets(sets.clone());
+    let shell = Arc::new(Shell { context: context.clone(), alarms: Alarms::default() });
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .watches(context.api::<PartialObjectMeta<Pod>>(namespace), labelled, |pod| set_of(&pod))
         .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
             sets_of(&sets, &kafka)
         })
-        .run(counted, pause, Arc::new(Shell { context, alarms: Alarms::default() }))
-        .for_each(|ended| async move {
-            if let Err(error) = ended {
-                tracing::debug!(error = told(&error), "a reconciliation of a StrimziPodSet failed");
+        .run(counted, pause, Arc::clone(&shell))
+        .for_each(|ended| {
+            match ended {
+                Ok(_) => {}
+                Err(controller::Error::ObjectNotFound(gone)) => {
+                    shell.alarms.forget(gone.namespace.as_deref(), &gone.name);
+                }
+                Err(error) => tracing::debug!(error = told(&error), "a reconciliation of a StrimziPodSet failed"),
             }
+            std::future::ready(())
         })
         .await;
 }

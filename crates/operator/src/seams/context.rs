@@ -10,7 +10,7 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
-use super::{Clock, Dns, Engines, HttpsEngines, Kafkas, Services, TlsKafkas};
+use super::{Clock, Dns, Engines, HttpsEngines, Kafkas, Services, TlsKafkas, sparing::sparing};
 use crate::{figures::Figures, settings::Settings};
 
 /// The name under which the operator writes fields and reports Events.
@@ -58,7 +58,7 @@ impl Context {
             kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
             engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
             services,
-            client,
+            client: sparing(client),
             room: Room::default(),
             clock: Clock::Machine,
             figures: Arc::new(Figures::new(settings.selector.as_deref())),

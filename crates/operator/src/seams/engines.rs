@@ -2,10 +2,9 @@
 //! address is dialled.
 
 use std::{
-    collections::BTreeMap,
     fmt, io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -28,7 +27,7 @@ use tokio::{
 };
 use tower::{BoxError, Service, ServiceExt, util::BoxCloneSyncService};
 
-use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust, Unreachable};
+use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust, Unreachable, lately::Lately};
 
 /// Requests to one engine; what `rest::Client` speaks over.
 pub type EngineService =
@@ -62,8 +61,8 @@ pub fn engine_host(of: &ClusterRef) -> String {
 #[derive(Debug)]
 pub struct HttpsEngines {
     way: Arc<dyn Connector>,
-    /// Services keep their connections, so they are kept while the certificates stay the same.
-    known: Mutex<BTreeMap<ClusterRef, (Trust, EngineService)>>,
+    /// Services keep their connections.
+    known: Lately<EngineService>,
 }
 
 impl HttpsEngines {
@@ -74,24 +73,20 @@ impl HttpsEngines {
 
     /// Dials the names of services like this.
     pub fn over(way: Arc<dyn Connector>) -> Self {
-        Self { way, known: Mutex::default() }
+        Self { way, known: Lately::default() }
     }
 
     fn connect(&self, of: &ClusterRef, trust: &Trust) -> Result<EngineService, Unreachable> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, service)) = known.get(of).filter(|(known, _)| known == trust) {
-            return Ok(service.clone());
-        }
-        let tls = trusting(&trust.authorities).map_err(|source| Unreachable::Authorities(source.into()))?;
-        let dialler = Dialler { way: Arc::clone(&self.way) };
-        let service = http_service_over(tls, dialler)
-            .map_response(|response: Response<_>| {
-                response.map(|body| body.map_err(|error| EngineError(error.into())).boxed_unsync())
-            })
-            .map_err(|error| EngineError(error.into()));
-        let service = EngineService::new(service);
-        known.insert(of.clone(), (trust.clone(), service.clone()));
-        Ok(service)
+        self.known.find(of, trust, || {
+            let tls = trusting(&trust.authorities).map_err(|source| Unreachable::Authorities(source.into()))?;
+            let dialler = Dialler { way: Arc::clone(&self.way) };
+            let service = http_service_over(tls, dialler)
+                .map_response(|response: Response<_>| {
+                    response.map(|body| body.map_err(|error| EngineError(error.into())).boxed_unsync())
+                })
+                .map_err(|error| EngineError(error.into()));
+            Ok(EngineService::new(service))
+        })
     }
 }
 
@@ -105,7 +100,7 @@ impl Engines for HttpsEngines {
     }
 
     fn forget(&self, of: &ClusterRef) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(of);
+        self.known.forget(of);
     }
 }
 

@@ -1,18 +1,13 @@
 //! How Kafka is spoken with.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use evenkeel_kafka::{
     self as kafka, Address,
     connect::{Connector, Tls, TlsError},
 };
 
-use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust};
+use super::{BoxFuture, ClusterRef, ServiceConnector, Services, Trust, lately::Lately};
 
 /// The port that brokers use among themselves, and the operator with them.
 pub const REPLICATION_PORT: u16 = 9091;
@@ -44,8 +39,8 @@ pub enum Unreachable {
 #[derive(Debug)]
 pub struct TlsKafkas {
     way: Arc<dyn Connector>,
-    /// Clients keep their connections, so they are kept while the certificates stay the same.
-    known: Mutex<BTreeMap<ClusterRef, (Trust, kafka::Client)>>,
+    /// Clients keep their connections.
+    known: Lately<kafka::Client>,
 }
 
 impl TlsKafkas {
@@ -56,18 +51,14 @@ impl TlsKafkas {
 
     /// Dials the names of services and pods like this.
     pub fn over(way: Arc<dyn Connector>) -> Self {
-        Self { way, known: Mutex::default() }
+        Self { way, known: Lately::default() }
     }
 
     fn connect(&self, of: &ClusterRef, trust: &Trust) -> Result<kafka::Client, Unreachable> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = known.get(of).filter(|(known, _)| known == trust) {
-            return Ok(client.clone());
-        }
-        let tls = Tls::of_pem(trust.into()).map_err(Unreachable::Certificates)?.over(Arc::clone(&self.way));
-        let client = kafka::Client::new(Arc::new(tls), settings(of));
-        known.insert(of.clone(), (trust.clone(), client.clone()));
-        Ok(client)
+        self.known.find(of, trust, || {
+            let tls = Tls::of_pem(trust.into()).map_err(Unreachable::Certificates)?.over(Arc::clone(&self.way));
+            Ok(kafka::Client::new(Arc::new(tls), settings(of)))
+        })
     }
 }
 
@@ -87,6 +78,6 @@ impl Kafkas for TlsKafkas {
     }
 
     fn forget(&self, of: &ClusterRef) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(of);
+        self.known.forget(of);
     }
 }

@@ -13,6 +13,7 @@ mod moves;
 #[path = "../clusters/rights.rs"]
 mod rights;
 mod seams;
+mod slow;
 mod stage;
 mod stories;
 mod suite;

@@ -8,10 +8,19 @@ use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::{ClientConfig, RootCertStore};
+
+/// Connections that nobody uses are kept for so long, and so many of them: each has its buffers, and whoever asks a hundred
+/// servers now and then has better things to keep.
+const IDLE: Duration = Duration::from_secs(30);
+const MOST_IDLE: usize = 1;
+/// TLS sessions that may be taken up again: those of one server. By default there is room for those of 32, and it is made
+/// beforehand.
+const SESSIONS: usize = 8;
 
 /// What [`http_service`] makes.
 pub type HttpService = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -32,7 +41,11 @@ where
 {
     let connector =
         HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(below);
-    Client::builder(TokioExecutor::new()).build(connector)
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MOST_IDLE)
+        .build(connector)
 }
 
 /// TLS that trusts these authorities and nobody else. Several may be in the text, as while one is being renewed; those
@@ -46,5 +59,7 @@ pub fn trusting(authorities_pem: &[u8]) -> Result<ClientConfig, pem::Error> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring has the cipher suites of TLS 1.2 and 1.3");
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(config)
 }

@@ -20,7 +20,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri};
 use http_body_util::Full;
 use hyper::body::Body;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use tower::{BoxError, Service, ServiceExt};
 use uuid::Uuid;
 
@@ -134,15 +134,16 @@ where
 
     async fn send<R: Asks>(&self, request: &R, follow: Option<Uuid>) -> Reply<R::Answer> {
         let request: Request = request.clone().into();
+        let deadline = Instant::now() + self.limits.time;
         let call = async {
-            let response = self.exchange(&request, follow).await?;
+            let exchanged = timeout_at(deadline, self.exchange(&request, follow)).await;
+            let response = exchanged.map_err(|_| Error::TimedOut { after: self.limits.time })??;
             let (head, body) = response.into_parts();
-            Ok::<_, Error>((head, self.room.read(body, self.limits.body).await?))
+            Ok::<_, Error>((head, self.room.read(body, self.limits, deadline).await?))
         };
-        match timeout(self.limits.time, call).await {
-            Err(_) => Reply { task: None, answer: Answer::Unreachable(Error::TimedOut { after: self.limits.time }) },
-            Ok(Err(error)) => Reply { task: None, answer: Answer::from(error) },
-            Ok(Ok((head, body))) => Reply {
+        match call.await {
+            Err(error) => Reply { task: None, answer: Answer::from(error) },
+            Ok((head, body)) => Reply {
                 task: task_of(&head.headers),
                 answer: classify(head.status.as_u16(), content_type_of(&head.headers), &body.bytes),
             },

@@ -1,18 +1,26 @@
 //! How answers are read: never more than a limit says, and of those that are large one at a time.
+//!
+//! Whoever has the room holds up all others, so nobody has it for long; and who waits for it loses none of the time that
+//! its own server was given.
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
+use super::Limits;
 use super::error::Error;
 
 /// What is not larger needs no room: the state of an executor, a summary, the loads of some thousand brokers.
 const SMALL: usize = 1 << 20;
+/// For so long the room is one answer's. A server that sends slower than some megabytes a second gives way to the others.
+pub(super) const LARGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Room for one large answer, which clients may share: whoever asks many servers then needs memory for one plan, and not
 /// for as many as there are servers. Clones are the same room.
@@ -32,20 +40,24 @@ pub(super) struct Whole {
 }
 
 impl Room {
-    /// Reads a body to its end, or up to the limit. A large one waits until there is room for it.
-    pub(super) async fn read<B>(&self, body: B, limit: usize) -> Result<Whole, Error>
+    /// Reads a body to its end, or up to the limits: until `deadline`, and what is large within a time of its own, from the
+    /// moment on when there is room for it.
+    pub(super) async fn read<B>(&self, body: B, limits: Limits, mut deadline: Instant) -> Result<Whole, Error>
     where
         B: Body,
         B::Error: Into<BoxError>,
     {
+        let limit = limits.body;
         // Whoever says how much it is need not be listened to if it is too much.
         if body.size_hint().lower() > limit as u64 {
             return Err(Error::TooLarge { limit });
         }
         let mut body = pin!(Limited::new(body, limit));
         let mut bytes = BytesMut::new();
-        let mut place = None;
-        while let Some(frame) = body.frame().await {
+        let (mut place, mut within) = (None, limits.time);
+        while let Some(frame) =
+            timeout_at(deadline, body.frame()).await.map_err(|_| Error::TimedOut { after: within })?
+        {
             let frame = frame.map_err(|source| match source.is::<LengthLimitError>() {
                 true => Error::TooLarge { limit },
                 false => Error::ReadBody { source },
@@ -55,6 +67,8 @@ impl Room {
             if place.is_none() && bytes.len() > SMALL {
                 let free = Arc::clone(&self.0).acquire_owned().await;
                 place = Some(free.expect("nobody closes it"));
+                within = LARGE_WITHIN;
+                deadline = Instant::now() + within;
             }
         }
         Ok(Whole { bytes: bytes.freeze(), _place: place })

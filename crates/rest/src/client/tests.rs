@@ -178,13 +178,21 @@ impl Body for Held {
     }
 }
 
+fn limits(body: usize) -> Limits {
+    Limits { body, ..Limits::default() }
+}
+
+fn in_time() -> Instant {
+    Instant::now() + Limits::default().time
+}
+
 #[tokio::test]
 async fn of_large_answers_there_is_one_at_a_time_and_small_ones_wait_for_none() {
     let room = Room::default();
     let read = |mebibytes| {
         let (end, ends) = oneshot::channel();
         let room = room.clone();
-        (end, tokio::spawn(async move { room.read(Held(mebibytes, ends), 4 << 20).await }))
+        (end, tokio::spawn(async move { room.read(Held(mebibytes, ends), limits(4 << 20), in_time()).await }))
     };
     let (end, first) = read(3);
     yield_now().await;
@@ -207,6 +215,28 @@ async fn of_large_answers_there_is_one_at_a_time_and_small_ones_wait_for_none() 
     assert_eq!(second.await.unwrap().unwrap().bytes.len(), 2 << 20);
 }
 
+/// Each of these has sent much, and then no more. Who comes after them waits for the room, and loses nothing by it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_keeps_the_room_from_others_for_a_while_only() {
+    let room = Room::default();
+    let read = |mebibytes| {
+        let (end, ends) = oneshot::channel();
+        let room = room.clone();
+        let reading = async move { room.read(Held(mebibytes, ends), limits(4 << 20), in_time()).await };
+        (end, tokio::spawn(async move { reading.await.map(|whole| whole.bytes.len()) }))
+    };
+    let (began, slow) = (Instant::now(), [read(3), read(3), read(3), read(3)]);
+    yield_now().await;
+    let (end, prompt) = read(2);
+    end.send(()).unwrap();
+    assert_eq!(prompt.await.unwrap().unwrap(), 2 << 20);
+    assert!(began.elapsed() > Limits::default().time, "it has waited for longer than its own server may take");
+    for (_end, slow) in slow {
+        let given_up = slow.await.unwrap().unwrap_err();
+        assert!(matches!(given_up, Error::TimedOut { after } if after == room::LARGE_WITHIN), "{given_up}");
+    }
+}
+
 /// A body that says how long it is, and is never asked for anything.
 struct Announced(u64);
 
@@ -225,7 +255,7 @@ impl Body for Announced {
 
 #[tokio::test]
 async fn a_body_that_announces_too_much_is_not_read() {
-    let refused = Room::default().read(Announced(11), 10).await;
+    let refused = Room::default().read(Announced(11), limits(10), in_time()).await;
     assert!(matches!(refused.err(), Some(Error::TooLarge { limit: 10 })));
 }
 

@@ -30,6 +30,8 @@ impl Operator {
     pub(crate) fn start(kubeconfig: &Path, log: &Path) -> Result<Self> {
         let log = File::create(log).context("could not write a log file")?;
         let mut command = Command::new(std::env::current_exe()?);
+        // As its Deployment says.
+        command.env("MALLOC_ARENA_MAX", "1");
         command.arg(WORD).arg(kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         Ok(Self(command.spawn().context("could not start the operator")?))
     }
@@ -63,7 +65,7 @@ pub(crate) fn live(kubeconfig: PathBuf) -> Result<()> {
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
         .with_writer(std::io::stderr)
         .init();
-    tokio::runtime::Runtime::new().context("could not start a runtime")?.block_on(async {
+    process::runtime().context("could not start a runtime")?.block_on(async {
         let client = outside(&kubeconfig).await?;
         let context = Context::new(client.clone(), Settings::default()).finding(Arc::new(EndpointSlices(client)));
         process::run(context, None, std::future::pending()).await?;

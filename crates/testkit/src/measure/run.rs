@@ -11,6 +11,8 @@ use super::{Report, cores, load_average};
 
 /// What every bench can be told; `Part` are the parts of this one.
 #[derive(Args)]
+// What flattens these has a name of its own.
+#[group(skip)]
 pub struct Options<Part: ValueEnum + Clone + Send + Sync + 'static> {
     /// Small sizes: shows that it works, not how fast anything is.
     #[arg(long)]

@@ -29,8 +29,6 @@ use crate::{auto_rebalance, error::told, pod_set::decide::ready_since, seams::Ha
 
 /// The reason of a new Kafka that is being made.
 const CREATING: &str = "Creating";
-/// The reason of a warning about something that could not be done, as Strimzi calls it.
-const NOT_DONE: &str = "KubernetesClientException";
 /// The reason of one whose nodes stay away.
 const TIMEOUT: &str = "TimeoutException";
 
@@ -312,15 +310,11 @@ pub(super) fn unregistration_told(id: i32) -> Happening {
 /// done the next time is not spoken of any more.
 pub fn confess(status: &KafkaStatus, failed: &[String], seen: &Seen) -> (KafkaStatus, Vec<Happening>) {
     let before = seen.kafka.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let warnings = failed.iter().map(|text| Condition {
-        reason: Some(NOT_DONE.to_owned()),
-        message: Some(text.clone()),
-        ..Condition::state(conditions::WARNING)
-    });
-    let warnings: Vec<Condition> = warnings.collect();
+    let not_done = Reason::KubernetesClientException;
+    let warnings: Vec<Condition> = failed.iter().map(|text| Condition::warning(not_done, text.clone())).collect();
     let is_new = |it: &&Condition| !before.iter().any(|old| old.reason == it.reason && old.message == it.message);
-    let news = warnings.iter().filter(is_new).filter_map(|it| Some(Happening::warning(NOT_DONE, it.message.clone()?)));
-    let news = news.collect();
+    let told = |it: &Condition| Some(Happening::warning(not_done.as_str(), it.message.clone()?));
+    let news = warnings.iter().filter(is_new).filter_map(told).collect();
     let all = status.conditions.iter().cloned().chain(warnings);
     (KafkaStatus { conditions: conditions::settle(all, before, seen.now), ..status.clone() }, news)
 }

@@ -23,7 +23,6 @@ use evenkeel_api::{Kafka, KafkaRebalance, labels};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::PartialObjectMeta;
-use kube::runtime::Controller;
 use kube::runtime::controller::{self, Action};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
@@ -32,6 +31,7 @@ use tokio::time::Instant;
 use crate::error::{Error, told};
 use crate::figures::Reconciled;
 use crate::kafka::names::Names;
+use crate::kept;
 use crate::seams::Context;
 use round::{Back, Left};
 
@@ -67,7 +67,8 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let watched = watcher::Config::default();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = Controller::new(context.api::<KafkaRebalance>(namespace), watched.clone());
+    let all = context.api::<KafkaRebalance>(namespace);
+    let controller = kept::controller(all, watched.clone(), kept::little_of_a_rebalance);
     let rebalances = controller.store();
     context.figures.show_rebalances(rebalances.clone());
     let (by_kafka, by_secret) = (rebalances.clone(), rebalances.clone());
@@ -88,16 +89,21 @@ async fn look_after(context: Context, namespace: Option<String>) {
         });
     let shell = Arc::new(Shell { context, rebalances, memory: Mutex::default() });
     controller
-        .run(reconcile, pause, shell)
-        .for_each(|ended| async move {
+        .run(reconcile, pause, Arc::clone(&shell))
+        .for_each(|ended| {
             match ended {
                 Ok(_) => {}
+                // Whoever is remembered is to be looked at again, so nobody who is gone is remembered for long.
+                Err(controller::Error::ObjectNotFound(gone)) => {
+                    shell.forget(&(gone.namespace.unwrap_or_default(), gone.name));
+                }
                 // As long as they cannot be watched nobody is looked after.
                 Err(error @ controller::Error::QueueError(_)) => {
                     tracing::warn!(error = told(&error), "KafkaRebalances, or what is around them, cannot be watched");
                 }
                 Err(error) => tracing::debug!(error = told(&error), "a reconciliation of a KafkaRebalance failed"),
             }
+            std::future::ready(())
         })
         .await;
 }

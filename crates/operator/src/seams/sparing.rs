@@ -1,0 +1,88 @@
+//! The Kubernetes API, asked by many but not by all at once.
+//!
+//! A hundred clusters that change at once ask for some thousand lists. Over HTTP/1 each that is under way has a connection
+//! of its own, with the buffers that its answer needed, and these stay: so few are under way at a time.
+
+use std::sync::Arc;
+
+use http::{Request, Uri};
+use kube::{Client, client::Body};
+use tokio::sync::Semaphore;
+use tower::service_fn;
+
+/// So many questions are under way at a time, besides watches.
+const AT_ONCE: usize = 16;
+
+/// The same API, asked by few at a time.
+pub(super) fn sparing(client: Client) -> Client {
+    let (namespace, turns) = (client.default_namespace().to_owned(), Arc::new(Semaphore::new(AT_ONCE)));
+    let service = service_fn(move |request: Request<Body>| {
+        let (client, turns) = (client.clone(), Arc::clone(&turns));
+        async move {
+            // Nobody closes it, and who has none would only ask all the same.
+            let _turn = if waits_for_nobody(request.uri()) { None } else { turns.acquire().await.ok() };
+            client.send(request).await
+        }
+    });
+    Client::new(service, namespace)
+}
+
+/// Watches go on for ever, and a Lease that is renewed too late is lost.
+fn waits_for_nobody(uri: &Uri) -> bool {
+    let watches = uri.query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
+    watches || uri.path().starts_with("/apis/coordination.k8s.io/")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
+
+    use futures::future::join_all;
+    use http::Response;
+
+    use super::*;
+
+    /// An API that takes a second for each answer, and the most that it was asked at once.
+    fn slow() -> (Client, Arc<AtomicUsize>) {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let told = Arc::clone(&most);
+        let service = service_fn(move |_: Request<Body>| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, Infallible>(Response::new(Body::empty()))
+            }
+        });
+        (Client::new(service, "default"), told)
+    }
+
+    async fn ask(client: &Client, uri: &str) {
+        let request = Request::get(uri).body(Body::empty()).unwrap();
+        client.send(request).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_ask_at_a_time_and_all_are_answered() {
+        let (client, most) = slow();
+        let client = sparing(client);
+        join_all((0..100).map(|_| ask(&client, "/api/v1/pods"))).await;
+        assert_eq!(most.load(Ordering::SeqCst), AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_and_leases_wait_for_nobody() {
+        let (client, most) = slow();
+        let client = sparing(client);
+        let watch = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?allowWatchBookmarks=true&watch=true")));
+        let lease = ask(&client, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b");
+        let lists = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?labelSelector=watch")));
+        tokio::join!(watch, lease, lists);
+        assert_eq!(most.load(Ordering::SeqCst), 100 + 1 + AT_ONCE);
+    }
+}
