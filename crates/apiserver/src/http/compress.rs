@@ -52,11 +52,16 @@ mod tests {
     #[tokio::test]
     async fn large_answers_are_compressed_for_who_reads_that() {
         let (headers, body) = answered(LARGE as usize + 1, "br, gzip").await;
-        assert_eq!((&headers[CONTENT_ENCODING], &headers[VARY]), (&"gzip".parse().unwrap(), &"Accept-Encoding".parse().unwrap()));
+        assert_eq!(
+            (&headers[CONTENT_ENCODING], &headers[VARY]),
+            (&"gzip".parse().unwrap(), &"Accept-Encoding".parse().unwrap())
+        );
         let mut whole = String::new();
         GzDecoder::new(&*body).read_to_string(&mut whole).expect("gzip");
         assert_eq!(whole, "x".repeat(LARGE as usize + 1));
-        for (size, accepts) in [(LARGE as usize, "gzip"), (LARGE as usize + 1, "br"), (LARGE as usize + 1, "gzip;q=0.5")] {
+        for (size, accepts) in
+            [(LARGE as usize, "gzip"), (LARGE as usize + 1, "br"), (LARGE as usize + 1, "gzip;q=0.5")]
+        {
             let (headers, body) = answered(size, accepts).await;
             assert_eq!((headers.len(), body.len()), (0, size), "{accepts}");
         }

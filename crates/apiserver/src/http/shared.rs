@@ -108,8 +108,7 @@ impl Shared {
         let mut examined = None;
         for _ in 0..ATTEMPTS {
             let known = examined.take();
-            let outcome =
-                self.write(|api, moment| api.attempt(known, |api| write(api, body.clone(), moment)));
+            let outcome = self.write(|api, moment| api.attempt(known, |api| write(api, body.clone(), moment)));
             match outcome {
                 Ok(outcome) => return outcome,
                 Err(definition) => examined = Some(self.examine(definition).await),

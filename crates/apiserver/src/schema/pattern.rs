@@ -111,7 +111,7 @@ mod tests {
         for (pattern, count) in [("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 2000), (quantity, 1000), ("^.{1,253}$", 20)] {
             assert!(are_affordable(&schema(pattern, count)), "{pattern}");
         }
-        for (pattern, count) in [("((a{100}){90}){1}", 1000), ("a", 50_000)] {
+        for (pattern, count) in [(".{1000}", 1000), ("a", 50_000)] {
             assert!(!are_affordable(&schema(pattern, count)), "{pattern}");
         }
         assert!(are_affordable(&schema("(", 1000)), "what is wrong with them is said elsewhere");

@@ -118,7 +118,9 @@ async fn an_old_value_that_may_be_absent_is_an_optional(world: World) {
     let rule = "oldSelf.optMap(old, !has(old.n) || !has(self.n) || self.n >= old.n).orValue(has(self.n))";
     let rule = json!({"rule": rule, "optionalOldSelf": true, "message": "n is there, and only grows"});
     let widgets = world.install(with_rules(vec![rule])).await;
-    let refuses = |name: &str| format!("Widget.{} {name:?} is invalid: spec: Invalid value: n is there, and only grows", widgets.group);
+    let refuses = |name: &str| {
+        format!("Widget.{} {name:?} is invalid: spec: Invalid value: n is there, and only grows", widgets.group)
+    };
     let answer = world.post(&widgets.path(), widgets.widget("a", json!({}))).await;
     answer.refused(422, "Invalid").says(&refuses("a"));
     world.post(&widgets.path(), widgets.widget("a", json!({"n": 2}))).await.code(201);
@@ -147,7 +149,10 @@ async fn a_rule_that_fails_says_why(world: World) {
         ("self.n + 9223372036854775807 > 0", "integer overflow"),
         ("int(self.s) == 1", "type conversion error from 'string' to 'int'"),
         ("double(self.s) == 1.0", "type conversion error from 'string' to 'double'"),
-        ("timestamp(self.s) < timestamp('2026-01-01T00:00:00Z')", "type conversion error from 'string' to 'google.protobuf.Timestamp'"),
+        (
+            "timestamp(self.s) < timestamp('2026-01-01T00:00:00Z')",
+            "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+        ),
         ("duration(self.s) < duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
         ("self.list.filter(x, x > 99).max() == 1", "max called on empty list"),
         ("self.s.substring(9) == ''", "index out of range: 9"),

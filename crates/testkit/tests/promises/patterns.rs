@@ -53,7 +53,10 @@ async fn patterns_match_what_they_should(world: World) {
         ("^.{1,1000}$", "x", ""),
     ];
     let field = |index: usize| format!("s{index}");
-    let fields = rows.iter().enumerate().map(|(index, (pattern, ..))| (field(index), json!({"type": "string", "pattern": pattern})));
+    let fields = rows
+        .iter()
+        .enumerate()
+        .map(|(index, (pattern, ..))| (field(index), json!({"type": "string", "pattern": pattern})));
     let widgets = world.install(definition(properties(Value::Object(fields.collect())))).await;
     let all = rows.iter().enumerate().map(|(index, (_, fits, _))| (field(index), json!(fits)));
     world.post(&widgets.path(), widgets.widget("a", Value::Object(all.collect()))).await.code(201);

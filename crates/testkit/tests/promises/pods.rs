@@ -76,7 +76,8 @@ async fn containers_are_checked(world: World) {
         (spec(json!({"ephemeralContainers": [{"name": "b", "image": "i"}]})),
             "spec.ephemeralContainers: Forbidden: cannot be set on create"),
     ]).await;
-    let sidecar = json!({"name": "b", "image": "i", "restartPolicy": "Always", "livenessProbe": {"exec": {"command": ["x"]}}});
+    let sidecar =
+        json!({"name": "b", "image": "i", "restartPolicy": "Always", "livenessProbe": {"exec": {"command": ["x"]}}});
     let pod = json!({"metadata": {"name": "p"}, "spec": spec(json!({"initContainers": [sidecar]}))});
     world.post(&world.core("pods"), pod).await.code(201);
 }
@@ -188,19 +189,35 @@ async fn probes_and_hooks_are_checked(world: World) {
 }
 
 async fn resources_are_checked(world: World) {
-    let resources = |limits: Value, requests: Value| container(json!({"resources": {"limits": limits, "requests": requests}}));
+    let resources =
+        |limits: Value, requests: Value| container(json!({"resources": {"limits": limits, "requests": requests}}));
     let at = "spec.containers[0].resources";
-    refuses(&world, &[
-        (resources(json!({"cpu": "1"}), json!({"cpu": "2"})),
-            &format!("{at}.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1")),
-        (resources(json!({"example.com/gpu": "2"}), json!({"example.com/gpu": "1"})),
-            &format!("{at}.requests: Invalid value: \"1\": must be equal to example.com/gpu limit of 2")),
-        (resources(json!({}), json!({"example.com/gpu": "1"})),
-            &format!("{at}.limits: Required value: Limit must be set for non overcommitable resources")),
-        (resources(json!({"hugepages-2Mi": "2Mi"}), json!({})), &format!("{at}: Forbidden: HugePages require cpu or memory")),
-        (container(json!({"resizePolicy": [{"resourceName": "disk", "restartPolicy": "NotRequired"}]})),
-            "spec.containers[0].resizePolicy: Unsupported value: \"disk\": supported values: \"cpu\", \"memory\""),
-    ]).await;
+    refuses(
+        &world,
+        &[
+            (
+                resources(json!({"cpu": "1"}), json!({"cpu": "2"})),
+                &format!("{at}.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1"),
+            ),
+            (
+                resources(json!({"example.com/gpu": "2"}), json!({"example.com/gpu": "1"})),
+                &format!("{at}.requests: Invalid value: \"1\": must be equal to example.com/gpu limit of 2"),
+            ),
+            (
+                resources(json!({}), json!({"example.com/gpu": "1"})),
+                &format!("{at}.limits: Required value: Limit must be set for non overcommitable resources"),
+            ),
+            (
+                resources(json!({"hugepages-2Mi": "2Mi"}), json!({})),
+                &format!("{at}: Forbidden: HugePages require cpu or memory"),
+            ),
+            (
+                container(json!({"resizePolicy": [{"resourceName": "disk", "restartPolicy": "NotRequired"}]})),
+                "spec.containers[0].resizePolicy: Unsupported value: \"disk\": supported values: \"cpu\", \"memory\"",
+            ),
+        ],
+    )
+    .await;
 }
 
 async fn security_contexts_are_checked(world: World) {
@@ -247,7 +264,9 @@ async fn affinities_are_checked(world: World) {
         (pods(json!({"topologyKey": "k", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}})),
             &format!("{at_pods}.labelSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'")),
     ]).await;
-    let answer = world.post(&world.core("pods"), json!({"metadata": {"name": "p"}, "spec": pods(json!({"topologyKey": ""}))})).await;
+    let answer = world
+        .post(&world.core("pods"), json!({"metadata": {"name": "p"}, "spec": pods(json!({"topologyKey": ""}))}))
+        .await;
     let field = format!("{at_pods}.topologyKey");
     answer.refused(422, "Invalid").causes(&[("FieldValueInvalid", &field), ("FieldValueRequired", &field)]);
 }
@@ -280,7 +299,9 @@ async fn tolerations_and_spreads_are_checked(world: World) {
 async fn what_a_pod_is_called_and_asks_is_checked(world: World) {
     refuses(&world, &[
         (spec(json!({"hostname": "A"})), &format!("spec.hostname: Invalid value: \"A\": {NOT_A_LABEL}")),
-        (spec(json!({"subdomain": "a.b"})), &format!("spec.subdomain: Invalid value: \"a.b\": {NOT_A_LABEL}")),
+        (spec(json!({"subdomain": "a.b"})), "spec.subdomain: Invalid value: \"a.b\": must not contain dots"),
+        (json!({"containers": [{"name": "a.b", "image": "i"}]}),
+            "spec.containers[0].name: Invalid value: \"a.b\": must not contain dots"),
         (spec(json!({"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["A"]}]})),
             &format!("spec.hostAliases[0].hostnames[0]: Invalid value: \"A\": {NOT_A_SUBDOMAIN}")),
         (spec(json!({"dnsPolicy": "None"})),
@@ -327,7 +348,10 @@ async fn a_pod_may_become_stricter_and_not_laxer(world: World) {
     world.patch(MERGE, &one, json!({"spec": {"activeDeadlineSeconds": 50}})).await.code(200);
     for (deadline, why) in [
         (json!(60), "spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value"),
-        (json!(null), "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"),
+        (
+            json!(null),
+            "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value",
+        ),
     ] {
         let answer = world.patch(MERGE, &one, json!({"spec": {"activeDeadlineSeconds": deadline}})).await;
         answer.refused(422, "Invalid").says(&format!("Pod \"p\" is invalid: {why}"));
@@ -360,5 +384,8 @@ async fn a_pod_behind_a_gate_may_become_choosier(world: World) {
         "Pod \"p\" is invalid: spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'example.com/b'",
     );
     change(json!({"schedulingGates": null})).await.code(200);
-    change(json!({"nodeSelector": {"e": "f"}})).await.refused(422, "Invalid").causes(&[("FieldValueForbidden", "spec")]);
+    change(json!({"nodeSelector": {"e": "f"}}))
+        .await
+        .refused(422, "Invalid")
+        .causes(&[("FieldValueForbidden", "spec")]);
 }

@@ -17,7 +17,9 @@ async fn a_path_may_be_a_watch_of_a_namespace_or_of_all(world: World) {
     let since = version(&world.get(&world.maps()).await.ok());
     let query = format!("resourceVersion={since}&labelSelector=of={}", world.namespace);
     let mut watches = Vec::new();
-    for path in [format!("/api/v1/watch/namespaces/{}/configmaps", world.namespace), "/api/v1/watch/configmaps".to_owned()] {
+    for path in
+        [format!("/api/v1/watch/namespaces/{}/configmaps", world.namespace), "/api/v1/watch/configmaps".to_owned()]
+    {
         watches.push(world.watch(&path, &query).await);
     }
     world.map("a", json!({"of": world.namespace})).await;
@@ -48,6 +50,9 @@ async fn a_path_may_be_a_watch_of_one_object(world: World) {
 async fn a_path_that_is_a_watch_takes_no_other_verb(world: World) {
     let path = format!("/api/v1/watch/namespaces/{}/configmaps", world.namespace);
     for method in [Method::POST, Method::DELETE, Method::PUT] {
-        world.send(method, &path, &[("content-type", "application/json")], Vec::new()).await.refused(405, "MethodNotAllowed");
+        world
+            .send(method, &path, &[("content-type", "application/json")], Vec::new())
+            .await
+            .refused(405, "MethodNotAllowed");
     }
 }

@@ -82,7 +82,9 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
             (scaled(size.max, WALK), Some(Range { min: size.min.saturating_add(2), max }))
         }
         "ip.isCanonical" => (scaled(arg_size(0).max, 2.0 * WALK), None),
-        "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" | "isURL" => (scaled(arg_size(0).max, WALK), None),
+        "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" | "isURL" => {
+            (scaled(arg_size(0).max, WALK), None)
+        }
         "ip" if target.is_none() => (scaled(arg_size(0).max, WALK), None),
         // Addresses have 16 bytes at most; an argument that is still text is read first.
         "containsIP" | "containsCIDR" => {

@@ -47,7 +47,14 @@ pub(super) fn declared(ty: Arc<Decl>, cost: u64) -> Facts {
 pub(super) fn made(kind: Kind, size: Option<Range>, cost: u64) -> Facts {
     let scalar = matches!(
         kind,
-        Kind::Bool | Kind::Double | Kind::Duration | Kind::Int | Kind::Timestamp | Kind::Uint | Kind::Null
+        Kind::Bool
+            | Kind::Double
+            | Kind::Duration
+            | Kind::Int
+            | Kind::Timestamp
+            | Kind::Uint
+            | Kind::Null
+            | Kind::Optional
     );
     let size = size.unwrap_or(if scalar { Range::ONE } else { Range::UNKNOWN });
     Facts { ty: Decl::simple(kind, size.max, 1), size, cost }

@@ -2,8 +2,8 @@
 
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators};
 
-/// The optional that a macro was called on. No rule can write such a name.
-const OPTIONAL: &str = "@optional";
+/// How many of them may be in what another one is called on: each is written out twice in the next.
+const MOST_CHAINED: usize = 4;
 
 /// `a.optMap(x, e)` and `a.optFlatMap(x, e)`: `e` of what is in `a`, if there is something.
 pub(super) fn expand(expression: &mut Expr) {
@@ -13,17 +13,36 @@ pub(super) fn expand(expression: &mut Expr) {
         "optFlatMap" => false,
         _ => return,
     };
-    let (Some(_), [IdedExpr { expr: Expr::Ident(variable), .. }, _]) = (&call.target, call.args.as_slice()) else { return };
-    let variable = variable.clone();
-    let target = call.target.take().map(|target| *target).unwrap_or_default();
-    let mapped = call.args.pop().unwrap_or_default();
-    let on_it = |method: &str| called(method, Some(identifier(OPTIONAL)), Vec::new());
-    let inside = bound(&variable, on_it("value"), mapped);
+    let (Some(target), [IdedExpr { expr: Expr::Ident(variable), .. }, mapped]) = (&call.target, call.args.as_slice())
+    else {
+        return;
+    };
+    if chained(target) > MOST_CHAINED {
+        return;
+    }
+    let on_it = |method: &str| called(method, Some((**target).clone()), Vec::new());
+    let inside = bound(variable, on_it("value"), mapped.clone());
     let inside = if wraps { called("of", Some(identifier("optional")), vec![inside]) } else { inside };
     let nothing = called("none", Some(identifier("optional")), Vec::new());
-    let either = called(operators::CONDITIONAL, None, vec![on_it("hasValue"), inside, nothing]);
-    // Bound once, and not copied as by the original: a chain of them stays as long as it was written.
-    *expression = bound(OPTIONAL, target, either).expr;
+    *expression = called(operators::CONDITIONAL, None, vec![on_it("hasValue"), inside, nothing]).expr;
+}
+
+/// How many macros stand in a row.
+fn chained(node: &IdedExpr) -> usize {
+    let mut count = 0;
+    let mut next = Some(node);
+    while let Some(node) = next {
+        next = match &node.expr {
+            Expr::Call(call) => {
+                count += usize::from(matches!(call.func_name.as_str(), "optMap" | "optFlatMap"));
+                // Indexing has what it is about as its first argument.
+                call.target.as_deref().or_else(|| call.args.first())
+            }
+            Expr::Select(select) => Some(&select.operand),
+            _ => None,
+        };
+    }
+    count
 }
 
 /// `body` with a variable in it: a loop over nothing that ends with it.

@@ -77,22 +77,10 @@ pub(super) fn of(name: &str) -> Option<Yields> {
         | "getFullYear" | "getHours" | "getMilliseconds" | "getMinutes" | "getMonth" | "getSeconds" => {
             Yields::Kind(Int)
         }
-        "string"
-        | "lowerAscii"
-        | "upperAscii"
-        | "substring"
-        | "trim"
-        | "replace"
-        | "charAt"
-        | "join"
-        | "format"
-        | "find"
-        | "strings.quote"
-        | "getScheme"
-        | "getHost"
-        | "getHostname"
-        | "getPort"
-        | "getEscapedPath" => Yields::Kind(String),
+        "string" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "replace" | "charAt" | "join" | "format"
+        | "find" | "strings.quote" | "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => {
+            Yields::Kind(String)
+        }
         "double" | "asApproximateFloat" => Yields::Kind(Double),
         "uint" => Yields::Kind(Uint),
         "bytes" => Yields::Kind(Bytes),

@@ -8,7 +8,8 @@ const MOST_REPEATS: u64 = 1000;
 
 /// The same expression for our engine; or why it is none, as the original says it.
 pub(super) fn translated(source: &str) -> Result<String, String> {
-    let mut walk = Walk { source, at: 0, out: String::with_capacity(source.len() + 16), before: Before::Nothing, groups: vec![1] };
+    let mut walk =
+        Walk { source, at: 0, out: String::with_capacity(source.len() + 16), before: Before::Nothing, groups: vec![1] };
     walk.expression()?;
     Ok(walk.out)
 }
@@ -84,7 +85,8 @@ impl<'a> Walk<'a> {
                 Some('{') => match count(self.rest()) {
                     Some((least, most, length)) => {
                         self.at += length;
-                        let sound = least <= MOST_REPEATS && most.is_none_or(|most| least <= most && most <= MOST_REPEATS);
+                        let sound =
+                            least <= MOST_REPEATS && most.is_none_or(|most| least <= most && most <= MOST_REPEATS);
                         if !sound {
                             return Err(format!("invalid repeat count: `{}`", &self.source[start..self.at]));
                         }
@@ -276,7 +278,9 @@ impl<'a> Walk<'a> {
 fn count(text: &str) -> Option<(u64, Option<u64>, usize)> {
     let inside = text.split('}').next().filter(|inside| inside.len() < text.len())?;
     let number = |digits: &str| {
-        let sound = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+        let sound = !digits.is_empty()
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && (digits == "0" || !digits.starts_with('0'));
         // One that has too many digits is too large, whatever it is.
         sound.then(|| digits.parse().unwrap_or(u64::MAX))
     };

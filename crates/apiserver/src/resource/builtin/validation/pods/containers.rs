@@ -71,13 +71,7 @@ fn check_unique<'a>(errors: &mut Errors, seen: &mut BTreeSet<&'a str>, container
     }
 }
 
-fn check_container(
-    errors: &mut Errors,
-    container: &Value,
-    path: &str,
-    volumes: &BTreeMap<&str, &Value>,
-    spec: &Value,
-) {
+fn check_container(errors: &mut Errors, container: &Value, path: &str, volumes: &BTreeMap<&str, &Value>, spec: &Value) {
     let name = text(container, "name");
     if name.is_empty() {
         errors.required(&below(path, "name"), "");

@@ -128,7 +128,8 @@ pub(super) fn check_field(errors: &mut Errors, reference: &Value, path: &str, su
     if field.is_empty() {
         return errors.required(&at, "");
     }
-    let subscripted = field.strip_suffix("']").and_then(|field| field.split_once("['")).filter(|(of, _)| !of.is_empty());
+    let subscripted =
+        field.strip_suffix("']").and_then(|field| field.split_once("['")).filter(|(of, _)| !of.is_empty());
     let unknown = match subscripted {
         _ if version != "v1" => Some(format!("unsupported pod version: {version}")),
         Some((of, _)) if !matches!(of, "metadata.annotations" | "metadata.labels") => {
