@@ -1,6 +1,6 @@
 //! Functions whose answers the interpreter gives otherwise than the original.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, FixedOffset, Offset, Timelike};
@@ -57,7 +57,7 @@ fn add_named_formats(context: &mut Context<'_>) {
         let call = Parser::default().parse(&format!("format.{name}()")).ok()?;
         Some(((*name).to_owned(), Value::resolve(&call, context).ok()?))
     };
-    let known: HashMap<String, Value> = signatures::NAMED_FORMATS.iter().filter_map(format).collect();
+    let known: BTreeMap<String, Value> = signatures::NAMED_FORMATS.iter().filter_map(format).collect();
     context.add_function("format.named", move |name: Arc<String>| -> ResolveResult {
         let found = known.get(name.as_str()).cloned();
         Ok(Value::Opaque(Arc::new(found.map_or_else(OptionalValue::none, OptionalValue::of))))
