@@ -152,7 +152,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Everything that is wrong with it.
-    pub(super) fn validate(&self, old: Option<&Value>, part: Part) -> Result<(), Refusal> {
+    pub(super) fn validate(&self, old: Option<&Value>, part: Part, api: &mut Api) -> Result<(), Refusal> {
         let resource = &self.target.resource;
         let mut errors = names::validate_metadata(&self.object, resource.namespaced, name_rule(resource), old);
         match resource.origin {
@@ -160,7 +160,10 @@ impl<'a> Incoming<'a> {
                 errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old));
                 errors.extend(scale::check(self.target, &self.object, part));
             }
-            Origin::Builtin if is_crd(resource) => errors.extend(crd::admit(&self.object, old)),
+            Origin::Builtin if is_crd(resource) => {
+                let examined = api.examinations.of(&self.object)?;
+                errors.extend(crd::admit(&self.object, old, &examined));
+            }
             Origin::Builtin => errors.extend(builtin::validation::validate(resource, &self.object, old)),
         }
         if resource.origin == Origin::Builtin && !is_crd(resource) {

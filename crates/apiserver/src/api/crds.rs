@@ -144,10 +144,11 @@ impl Api {
     /// Serves the resource of a definition, if its names were accepted. A write that changed nothing of the resource, such
     /// as one of labels or conditions, leaves it the very same: watches end when it is another.
     pub(super) fn serve_definition(&mut self, definition: &Value, moment: Moment) {
+        let Some(examined) = self.examinations.keep(definition) else { return };
         if !is_established(definition) {
             return;
         }
-        let Ok(mut resource) = crd::resource_of(definition) else { return };
+        let Some(mut resource) = crd::resource_of(definition, &examined) else { return };
         let id = resource.id();
         let before = self.registry.get(&id).cloned();
         if before.as_deref() == Some(&resource) {
@@ -173,6 +174,7 @@ impl Api {
     }
 
     pub(super) fn stop_serving(&mut self, definition: &Value) {
+        self.examinations.forget(definition.name());
         if let Some(id) = served_id(definition) {
             Arc::make_mut(&mut self.registry).remove(&id);
             self.closing.remove(&id);

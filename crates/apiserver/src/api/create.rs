@@ -58,7 +58,7 @@ impl Api {
         let key_of = |name: &str| Key::new(target.namespace.as_deref(), name);
         incoming.be_born(moment, |name| self.store.get(&target.storage_id(), &key_of(name)).is_some());
         incoming.fill_in(None, self, moment);
-        incoming.validate(None, Part::Main)?;
+        incoming.validate(None, Part::Main, self)?;
         let key = key_of(incoming.object.name());
         if let Some(there) = self.store.get(&target.storage_id(), &key) {
             return Err(taken(&incoming, &there.parse()));

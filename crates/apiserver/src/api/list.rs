@@ -33,6 +33,17 @@ impl Api {
     }
 }
 
+impl Api {
+    /// Whether what is known is not older than a version that a reader of one object has seen.
+    pub fn is_as_new_as(&self, version: &str) -> Result<(), Refusal> {
+        let asked = match version {
+            "" => 0,
+            text => text.parse().map_err(|_| Refusal::new(500, "", not_a_version(text).to_string()))?,
+        };
+        if asked > self.revision() { Err(too_large(asked, self.revision())) } else { Ok(()) }
+    }
+}
+
 /// One page of a list. It shares its objects with the store: their texts can be made when nobody waits for the store.
 #[derive(Debug)]
 pub struct Page {
@@ -173,11 +184,12 @@ pub(super) fn parse_revision(text: &str) -> Result<u64, Refusal> {
     if text.is_empty() {
         return Ok(0);
     }
-    text.parse().map_err(|_| {
-        let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-        let error = FieldError::with_value("resourceVersion", Fault::Invalid, &Value::from(text), detail);
-        Refusal::bad_request(format!("invalid resource version: {error}"))
-    })
+    text.parse().map_err(|_| Refusal::bad_request(format!("invalid resource version: {}", not_a_version(text))))
+}
+
+fn not_a_version(text: &str) -> FieldError {
+    let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+    FieldError::with_value("resourceVersion", Fault::Invalid, &Value::from(text), detail)
 }
 
 fn too_large(asked: u64, current: u64) -> Refusal {

@@ -9,6 +9,7 @@ mod claims;
 mod crds;
 mod create;
 mod delete;
+mod examinations;
 mod list;
 mod patch;
 mod read;
@@ -27,6 +28,7 @@ use serde_json::{Value, json};
 pub(crate) use self::admit::is_crd;
 use self::claims::{Claims, is_service};
 pub(crate) use self::delete::DELETED_AT_ONCE;
+use self::examinations::Examinations;
 pub use self::list::Page;
 pub use self::request::{
     Body, DeleteOptions, Deleted, FieldValidation, Listed, Moment, Part, Patch, Propagation, Query, Target,
@@ -47,6 +49,8 @@ pub struct Api {
     closing: BTreeSet<ResourceId>,
     /// Addresses and ports that services have.
     claims: Claims,
+    /// What was found out about the schemas of definitions.
+    examinations: Examinations,
 }
 
 /// Namespaces that exist from the start and cannot be deleted.
@@ -65,6 +69,7 @@ impl Api {
             touched: BTreeSet::new(),
             closing: BTreeSet::new(),
             claims: Claims::default(),
+            examinations: Examinations::default(),
         };
         let target = api.target("", "v1", "namespaces", None).expect("namespaces are built in");
         for (n, name) in (1u128..).zip(INITIAL_NAMESPACES) {

@@ -78,7 +78,7 @@ impl Api {
             incoming.carry_over(old, part);
             incoming.fill_in(Some(old), self, moment);
         }
-        incoming.validate(Some(old), part)?;
+        incoming.validate(Some(old), part, self)?;
         count_generation(target, old, &mut incoming.object, part);
         if ownership == Ownership::Update {
             incoming.track(Some(old), part, options, moment);

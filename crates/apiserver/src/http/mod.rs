@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod body;
+mod compress;
 mod discovery;
 mod fixed;
 mod frames;
@@ -67,7 +68,8 @@ async fn respond(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> 
     let accepted = plainly(&parts);
     let answered = answered(&shared, &parts, accepted, &mut body).await;
     body::drain(&mut body).await;
-    answered.unwrap_or_else(|refusal| answer::refused(&refusal, accepted))
+    let response = answered.unwrap_or_else(|refusal| answer::refused(&refusal, accepted));
+    compress::if_wanted(response, &parts.headers).await
 }
 
 async fn answered(

@@ -16,7 +16,7 @@ use super::render::{Renderer, RowObject, recoded};
 use super::resolve::Resolved;
 use super::shared::Shared;
 use super::{body, pods, watching};
-use crate::api::{DELETED_AT_ONCE, Deleted, Listed, Part, Target, Written, is_crd};
+use crate::api::{Api, DELETED_AT_ONCE, Deleted, Listed, Part, Target, Written, is_crd};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::resource::{Origin, builtin};
@@ -66,9 +66,9 @@ impl Request<'_> {
         let mut response = match verb {
             Verb::List => self.list(target)?,
             Verb::Get => self.get(target, *part)?,
-            Verb::Create => self.create(&resolved, &bytes, &mut warnings)?,
-            Verb::Update => self.update(&resolved, &bytes, &mut warnings)?,
-            Verb::Patch => self.patch(&resolved, &bytes, &mut warnings)?,
+            Verb::Create => self.create(&resolved, &bytes, &mut warnings).await?,
+            Verb::Update => self.update(&resolved, &bytes, &mut warnings).await?,
+            Verb::Patch => self.patch(&resolved, &bytes, &mut warnings).await?,
             Verb::Delete => self.delete(&resolved, &bytes)?,
             Verb::DeleteCollection => self.delete_collection(&resolved, &bytes)?,
         };
@@ -90,6 +90,11 @@ impl Request<'_> {
         // Namespaced objects are only written inside a namespace.
         let writable = !target.resource.namespaced || target.namespace.is_some();
         let question = builtin::is_question(&target.resource);
+        if self.path.watch {
+            // An object is watched as a list of one.
+            let watched = *self.method == Method::GET && !question;
+            return if watched { Ok(Verb::List) } else { Err(Refusal::method_not_allowed()) };
+        }
         let verb = match (self.method, self.path.name.is_some(), part) {
             (&Method::GET, false, _) if !question => Some(Verb::List),
             (&Method::POST, false, _) if writable => Some(Verb::Create),
@@ -134,7 +139,11 @@ impl Request<'_> {
     }
 
     fn list(&self, target: &Target) -> Result<Response<Body>, Refusal> {
-        let mut request = params::list_request(self.params)?;
+        let mut request = if self.path.watch {
+            params::watch_request(self.params, self.path.name.as_deref())?
+        } else {
+            params::list_request(self.params)?
+        };
         if let Some(options) = request.watch.take() {
             let form = negotiate::stream(header(self.headers, ACCEPT))?;
             let renderer = self.renderer(target, form)?;
@@ -149,7 +158,11 @@ impl Request<'_> {
 
     fn get(&self, target: &Target, part: Part) -> Result<Response<Body>, Refusal> {
         let accepted = self.accepted()?;
-        let object = self.shared.read(|api| api.get(target, self.name(), part))?;
+        let seen = self.params.get("resourceVersion").unwrap_or_default();
+        let object = self.shared.read(|api| {
+            api.is_as_new_as(seen)?;
+            api.get(target, self.name(), part)
+        })?;
         self.object(target, part, 200, accepted, object)
     }
 
@@ -181,39 +194,56 @@ impl Request<'_> {
         self.object(target, part, if written.created { 201 } else { 200 }, accepted, written.object)
     }
 
-    fn create(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+    async fn create(
+        &self,
+        resolved: &Resolved,
+        bytes: &[u8],
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
         let target = &resolved.target;
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Create, self.user_agent())?;
         let body = body::object(form, bytes, &target.resource.kind)?;
-        let written =
-            self.shared.write(|api, moment| api.create(&resolved.again(self.path, api)?, body, &options, moment))?;
+        let write = |api: &mut Api, body, moment| api.create(&resolved.again(self.path, api)?, body, &options, moment);
+        let written = self.shared.write_object(target, body, write).await?;
         self.written(target, Part::Main, accepted, written, warnings)
     }
 
-    fn update(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+    async fn update(
+        &self,
+        resolved: &Resolved,
+        bytes: &[u8],
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
         let Resolved { target, part, .. } = resolved;
         let accepted = self.accepted()?;
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let options = params::write_options(self.params, Write::Update, self.user_agent())?;
         let body = body::object(form, bytes, kind_of(target, *part))?;
-        let written = self.shared.write(|api, moment| {
+        let write = |api: &mut Api, body, moment| {
             api.update(&resolved.again(self.path, api)?, self.name(), *part, body, &options, moment)
-        })?;
+        };
+        let written = self.shared.write_object(target, body, write).await?;
         self.written(target, *part, accepted, written, warnings)
     }
 
-    fn patch(&self, resolved: &Resolved, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Response<Body>, Refusal> {
+    async fn patch(
+        &self,
+        resolved: &Resolved,
+        bytes: &[u8],
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
         let Resolved { target, part, .. } = resolved;
         let form = negotiate::patch(header(self.headers, CONTENT_TYPE), Self::custom(target))?;
         let accepted = self.accepted()?;
         let write = if form == PatchForm::Apply { Write::Apply } else { Write::Patch };
         let options = params::write_options(self.params, write, self.user_agent())?;
         let (patch, duplicates) = body::patch(form, bytes)?;
-        let written = self.shared.write(|api, moment| {
+        let write = |api: &mut Api, patch, moment| {
             api.patch(&resolved.again(self.path, api)?, self.name(), *part, patch, &duplicates, &options, moment)
-        })?;
+        };
+        let written = self.shared.write_object(target, patch, write).await?;
         self.written(target, *part, accepted, written, warnings)
     }
 

@@ -53,6 +53,11 @@ impl Params {
         })
     }
 
+    fn set(&mut self, key: &str, value: String) {
+        self.0.retain(|(known, _)| known != key);
+        self.0.push((key.to_owned(), value));
+    }
+
     fn text(&self, key: &str) -> Option<String> {
         self.get(key).filter(|text| !text.is_empty()).map(ToOwned::to_owned)
     }
@@ -101,6 +106,23 @@ pub fn list_request(params: &Params) -> Result<ListRequest, Refusal> {
         watch: watching.then_some(WatchOptions { bookmarks, send_initial }),
         timeout_seconds: u64::try_from(timeout).ok().filter(|seconds| *seconds > 0),
     })
+}
+
+/// Reads the parameters of a watch that its path asks for (`/api/v1/watch/…`), perhaps of one object only.
+pub fn watch_request(params: &Params, name: Option<&str>) -> Result<ListRequest, Refusal> {
+    let mut params = params.clone();
+    params.set("watch", "true".to_owned());
+    if let Some(name) = name {
+        let selector = format!("metadata.name={name}");
+        let given = params.get("fieldSelector").unwrap_or_default();
+        if !given.is_empty() && !given.split(',').any(|term| term == selector) {
+            return Err(Refusal::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        if params.get("fieldSelector").unwrap_or_default().is_empty() {
+            params.set("fieldSelector", selector);
+        }
+    }
+    list_request(&params)
 }
 
 /// The writes that take [`WriteOptions`].

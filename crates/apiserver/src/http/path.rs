@@ -51,6 +51,8 @@ pub struct ResourcePath {
     pub name: Option<String>,
     /// What follows the name, e.g. `status`.
     pub subresource: Option<String>,
+    /// The path itself asks for a watch, as old clients do: `/api/v1/watch/pods`.
+    pub watch: bool,
 }
 
 impl Route {
@@ -102,6 +104,10 @@ impl GroupVersion {
 }
 
 fn resource(at: GroupVersion, rest: &[&str]) -> Route {
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        _ => (false, rest),
+    };
     // `namespaces/x/status` is about the namespace x itself; every other third segment is a resource inside it.
     let (namespace, rest) = match rest {
         ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
@@ -111,7 +117,7 @@ fn resource(at: GroupVersion, rest: &[&str]) -> Route {
     let (plural, name, subresource) = match rest {
         [plural] => (plural, None, None),
         [plural, name] => (plural, Some(name), None),
-        [plural, name, subresource] => (plural, Some(name), Some(subresource)),
+        [plural, name, subresource] if !watch => (plural, Some(name), Some(subresource)),
         _ => return Route::Unknown,
     };
     Route::Resource(ResourcePath {
@@ -120,6 +126,7 @@ fn resource(at: GroupVersion, rest: &[&str]) -> Route {
         plural: (*plural).to_owned(),
         name: name.map(|n| (*n).to_owned()),
         subresource: subresource.map(|s| (*s).to_owned()),
+        watch,
     })
 }
 
@@ -159,7 +166,24 @@ mod tests {
     fn objects(group: &str, version: &str, rest: [Option<&str>; 4]) -> Route {
         let [namespace, plural, name, subresource] = rest.map(|part| part.map(ToOwned::to_owned));
         let plural = plural.expect("a test names a plural");
-        Route::Resource(ResourcePath { at: GroupVersion::new(group, version), namespace, plural, name, subresource })
+        let at = GroupVersion::new(group, version);
+        Route::Resource(ResourcePath { at, namespace, plural, name, subresource, watch: false })
+    }
+
+    #[test]
+    fn a_path_may_ask_for_a_watch() {
+        for (path, plain) in [
+            ("/api/v1/watch/pods", "/api/v1/pods"),
+            ("/api/v1/watch/namespaces", "/api/v1/namespaces"),
+            ("/api/v1/watch/namespaces/a", "/api/v1/namespaces/a"),
+            ("/apis/apps/v1/watch/namespaces/a/deployments/b", "/apis/apps/v1/namespaces/a/deployments/b"),
+        ] {
+            let (Route::Resource(watched), Route::Resource(plain)) = (Route::parse(path), Route::parse(plain)) else {
+                panic!("{path} is about objects");
+            };
+            assert_eq!(watched, ResourcePath { watch: true, ..plain });
+        }
+        assert_eq!(Route::parse("/api/v1/watch/namespaces/a/pods/b/status"), Route::Unknown);
     }
 
     #[test]

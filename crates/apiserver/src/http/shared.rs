@@ -5,15 +5,24 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
 
 use super::frames::Frames;
 use super::logs::LogSource;
 use super::moment::{Moments, Real};
 use super::openapi::Documents;
 use super::version::KubernetesVersion;
-use crate::api::{Api, Moment};
+use crate::api::{Api, Moment, Target, is_crd};
+use crate::refusal::Refusal;
 use crate::resource::ResourceId;
+use crate::resource::crd::Examined;
+
+/// How many definitions are examined at a time. Each may take half a second and tens of megabytes.
+const EXAMINERS: usize = 2;
+
+/// How often a write of a definition is attempted that others keep changing, as often as the original does.
+const ATTEMPTS: usize = 5;
 
 /// How the server presents itself and where its time comes from.
 #[derive(Debug)]
@@ -45,6 +54,7 @@ pub struct Shared {
     first_request: u128,
     requests: AtomicU64,
     watches: AtomicUsize,
+    examiners: Semaphore,
     pub(super) frames: Frames,
     pub(super) documents: Documents,
 }
@@ -62,6 +72,7 @@ impl Shared {
             first_request,
             requests: AtomicU64::new(0),
             watches: AtomicUsize::new(0),
+            examiners: Semaphore::new(EXAMINERS),
             frames: Frames::default(),
             documents: Documents::default(),
         })
@@ -81,6 +92,36 @@ impl Shared {
         drop(api);
         self.ring(&touched);
         outcome
+    }
+
+    /// Writes an object. What is costly about definitions is done with nothing locked: a slow one holds up nobody, but
+    /// for other definitions.
+    pub(super) async fn write_object<B: Clone, T>(
+        &self,
+        target: &Target,
+        body: B,
+        write: impl Fn(&mut Api, B, Moment) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        if !is_crd(&target.resource) {
+            return self.write(|api, moment| write(api, body, moment));
+        }
+        let mut examined = None;
+        for _ in 0..ATTEMPTS {
+            let known = examined.take();
+            let outcome = self.write(|api, moment| api.attempt(known, |api| write(api, body.clone(), moment)));
+            match outcome {
+                Ok(outcome) => return outcome,
+                Err(definition) => examined = Some(self.examine(definition).await),
+            }
+        }
+        Err(Refusal::new(409, "Conflict", "the definition is being changed by others; please try again"))
+    }
+
+    async fn examine(&self, definition: Value) -> Examined {
+        let _turn = self.examiners.acquire().await.expect("examiners are never sent away");
+        let examined = tokio::task::spawn_blocking(move || Examined::of(&definition)).await;
+        // A panic in there is this request's own.
+        examined.unwrap_or_else(|failure| std::panic::resume_unwind(failure.into_panic()))
     }
 
     fn ring(&self, touched: &BTreeSet<ResourceId>) {
@@ -146,5 +187,70 @@ impl Shared {
     /// Becomes true when the server stops.
     pub fn stopping(&self) -> watch::Receiver<bool> {
         self.stopping.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http::header::CONTENT_TYPE;
+    use serde_json::json;
+    use tokio::task::JoinHandle;
+
+    use super::*;
+    use crate::http::tests::{create, get, send, server};
+
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+    fn definition(property: &str) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.t.io"},
+            "spec": {"group": "t.io", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {property: {"type": "string"}}}}}]},
+        })
+    }
+
+    /// Sends a request and lets it go as far as it gets without an examiner.
+    async fn begun(shared: &Arc<Shared>, request: http::request::Builder, body: Value) -> JoinHandle<u16> {
+        let shared = Arc::clone(shared);
+        let sent = tokio::spawn(async move { send(&shared, request, body.to_string()).await.status().as_u16() });
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!sent.is_finished(), "it waits for an examiner");
+        sent
+    }
+
+    #[tokio::test]
+    async fn a_definition_that_takes_long_holds_up_nobody() {
+        let shared = server();
+        let busy = shared.examiners.acquire_many(EXAMINERS as u32).await.expect("examiners");
+        let waiting = begun(&shared, Request::post(DEFINITIONS), definition("a")).await;
+        create(&shared, "meanwhile").await;
+        assert_eq!(get(&shared, &format!("{DEFINITIONS}/widgets.t.io")).await.0, 404, "nothing was written");
+        drop(busy);
+        assert_eq!(waiting.await.expect("an answer"), 201);
+        assert_eq!(get(&shared, "/apis/t.io/v1/namespaces/default/widgets").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn what_others_change_while_a_definition_is_examined_stays_changed() {
+        let shared = server();
+        assert_eq!(send(&shared, Request::post(DEFINITIONS), definition("a").to_string()).await.status(), 201);
+        let one = format!("{DEFINITIONS}/widgets.t.io");
+        let patch = || Request::patch(&one).header(CONTENT_TYPE, "application/merge-patch+json");
+        let busy = shared.examiners.acquire_many(EXAMINERS as u32).await.expect("examiners");
+        let waiting = begun(&shared, patch(), json!({"spec": definition("b")["spec"]})).await;
+        // Its schemas are known already, so this one waits for nobody.
+        let labels = json!({"metadata": {"labels": {"by": "another"}}});
+        assert_eq!(send(&shared, patch(), labels.to_string()).await.status(), 200);
+        drop(busy);
+        assert_eq!(waiting.await.expect("an answer"), 200);
+        let stored = get(&shared, &one).await.1;
+        assert_eq!(stored["metadata"]["labels"], json!({"by": "another"}));
+        let schema = &stored["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert!(schema["properties"]["b"].is_object(), "{schema}");
     }
 }

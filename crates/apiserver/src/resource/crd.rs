@@ -1,17 +1,18 @@
 //! `CustomResourceDefinition`s: what is filled in, what is refused, and the [`Resource`](super::Resource) that comes out.
 
 mod build;
+mod examined;
 mod names;
 mod versions;
 
 pub use build::resource_of;
+pub use examined::Examined;
 pub use versions::newest_first;
 
 use serde_json::{Value, json};
 
 use crate::object::{Object, child_map};
 use crate::refusal::{Fault, FieldError};
-use crate::schema::{Schema, patterns_are_affordable};
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
@@ -39,18 +40,18 @@ pub fn defaulted(crd: &mut Value) {
     }
 }
 
-/// Everything wrong with a definition, after [`defaulted`]. With an old one, also what must not have changed.
-pub fn admit(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    // Everything below compiles them, so this comes before all of it.
-    if !crd.at(&["spec", "versions"]).is_none_or(patterns_are_affordable) {
+/// Everything wrong with a definition, after [`defaulted`], whose schemas were examined. With an old one, also what must
+/// not have changed.
+pub fn admit(crd: &Value, old: Option<&Value>, examined: &Examined) -> Vec<FieldError> {
+    if !examined.is_affordable {
         let detail = "the patterns of all schemas together are too large (try fewer, or smaller counts in them)";
         return vec![FieldError::new("spec.versions", Fault::Forbidden, detail)];
     }
     let mut errors = Vec::new();
     identity(crd, &mut errors);
-    versions::check(crd, &mut errors);
+    versions::check(crd, examined, &mut errors);
     names::check(crd.at(&["spec", "names"]), "spec.names", true, &mut errors);
-    versions::check_shared(crd, &mut errors);
+    versions::check_shared(crd, examined, &mut errors);
     conversion(crd, &mut errors);
     if let Some(old) = old {
         unchanged(crd, old, &mut errors);
@@ -203,11 +204,6 @@ fn name_of(version: &Value) -> &str {
 
 fn schema_of(version: &Value) -> Option<&Value> {
     version.at(&["schema", "openAPIV3Schema"]).filter(|schema| !schema.is_null())
-}
-
-/// Parses a schema if it is sound; what is wrong with it is told elsewhere.
-fn parsed(schema: Option<&Value>) -> Option<Schema> {
-    Schema::parse(schema?, "").ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Both engines come from RE2 and run in linear time, but the original's `\d`, `\w`, `\s` and `\b` know only ASCII, and
 //! inside brackets it knows no set operations. The text is rewritten so that both match the same strings.
 
+mod syntax;
+
 use regex::{Error, Regex, RegexBuilder};
 use serde_json::Value;
 
@@ -18,9 +20,10 @@ const TOTAL_LIMIT: usize = 64 << 20;
 /// How much a pattern that is in use may remember of the texts it has seen.
 const MEMORY_LIMIT: usize = 256 << 10;
 
-/// Compiles a pattern; the error is for people.
+/// Compiles a pattern; the error is for people, and the original's own wherever it is about the syntax.
 pub(crate) fn compile(source: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(&translated(source)).size_limit(SIZE_LIMIT).dfa_size_limit(MEMORY_LIMIT).build();
+    let text = syntax::translated(source)?;
+    let built = RegexBuilder::new(&text).size_limit(SIZE_LIMIT).dfa_size_limit(MEMORY_LIMIT).build();
     built.map_err(|error| {
         // The engine's own text draws the pattern over several lines; its last line says what is wrong.
         let text = error.to_string();
@@ -51,81 +54,12 @@ pub(crate) fn are_affordable(value: &Value) -> bool {
 
 /// The least of [`SIZES`] that will do. One that cannot be read needs next to nothing, and is refused elsewhere.
 fn size(source: &str) -> usize {
-    let text = translated(source);
+    let Ok(text) = syntax::translated(source) else { return SIZES[0] };
     let fits = |limit: &usize| {
         let built = RegexBuilder::new(&text).size_limit(*limit).build();
         !matches!(built, Err(Error::CompiledTooBig(_)))
     };
     SIZES.into_iter().find(fits).unwrap_or(SIZE_LIMIT)
-}
-
-fn translated(source: &str) -> String {
-    let mut out = String::with_capacity(source.len() + 16);
-    let mut chars = source.chars().peekable();
-    let mut in_class = false;
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next() {
-                Some(escaped) => out.push_str(&escape(escaped, in_class)),
-                None => out.push('\\'),
-            },
-            '[' if !in_class => {
-                in_class = true;
-                out.push('[');
-                if chars.peek() == Some(&'^') {
-                    chars.next();
-                    out.push('^');
-                }
-                // A closing bracket that comes first is an ordinary character.
-                if chars.peek() == Some(&']') {
-                    chars.next();
-                    out.push_str("\\]");
-                }
-            }
-            '[' if chars.peek() == Some(&':') => {
-                // `[:alpha:]` reads the same in both.
-                out.push('[');
-                for c in chars.by_ref() {
-                    out.push(c);
-                    if c == ']' {
-                        break;
-                    }
-                }
-            }
-            '[' => out.push_str("\\["),
-            ']' if in_class => {
-                in_class = false;
-                out.push(']');
-            }
-            '&' | '~' if in_class => {
-                out.push('\\');
-                out.push(c);
-            }
-            // `--` would be a difference of sets; the second dash is an ordinary character.
-            '-' if in_class && chars.peek() == Some(&'-') => {
-                chars.next();
-                out.push_str("\\--");
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn escape(escaped: char, in_class: bool) -> String {
-    match (escaped, in_class) {
-        ('d', false) => "[0-9]".into(),
-        ('D', _) => "[^0-9]".into(),
-        ('w', false) => "[0-9A-Za-z_]".into(),
-        ('W', _) => "[^0-9A-Za-z_]".into(),
-        ('s', false) => "[\\t\\n\\f\\r ]".into(),
-        ('S', _) => "[^\\t\\n\\f\\r ]".into(),
-        ('d', true) => "0-9".into(),
-        ('w', true) => "0-9A-Za-z_".into(),
-        ('s', true) => "\\t\\n\\f\\r ".into(),
-        ('b', false) => "(?-u:\\b)".into(),
-        (other, _) => format!("\\{other}"),
-    }
 }
 
 #[cfg(test)]
@@ -177,7 +111,7 @@ mod tests {
         for (pattern, count) in [("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", 2000), (quantity, 1000), ("^.{1,253}$", 20)] {
             assert!(are_affordable(&schema(pattern, count)), "{pattern}");
         }
-        for (pattern, count) in [("((a{100}){90}){1}", 1000), ("a", 50_000)] {
+        for (pattern, count) in [(".{1000}", 1000), ("a", 50_000)] {
             assert!(!are_affordable(&schema(pattern, count)), "{pattern}");
         }
         assert!(are_affordable(&schema("(", 1000)), "what is wrong with them is said elsewhere");

@@ -156,7 +156,7 @@ fn value_checks(s: Raw<'_>, skip_any_of: bool, skip_first_all_of: bool, path: &s
     }
     let source = s.text("pattern");
     if let Some(why) = (!source.is_empty()).then(|| pattern::compile(source).err()).flatten() {
-        let detail = format!("must be a valid regular expression, but isn't: {why}");
+        let detail = format!("must be a valid regular expression, but isn't: error parsing regexp: {why}");
         errors.push(invalid(format!("{path}.pattern"), source, detail));
     }
 }

@@ -1,11 +1,13 @@
 //! Whether an object satisfies its schema, in the original's words.
 
+mod junctors;
 mod outcome;
 
 use std::cell::Cell;
 
 use serde_json::Value;
 
+use self::junctors::check_junctors;
 use self::outcome::{Failed, Outcome};
 use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::path::Path;
@@ -49,7 +51,7 @@ fn blocks_rules(fault: Fault) -> bool {
 /// Types and bounds only, of a value that stands at `prefix`.
 pub(crate) fn structure(schema: &Schema, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
     let spent = Cell::new(0);
-    let outcome = check(schema, value, old, &Path::root(prefix), &spent);
+    let outcome = check(schema, Given { value, old, path: &Path::root(prefix), spent: &spent });
     let mut errors: Vec<FieldError> = outcome.faults.into_told().into_iter().map(|fault| fault.error).collect();
     if outcome.failed && errors.is_empty() {
         // All the text went into faults that were forgiven.
@@ -58,28 +60,28 @@ pub(crate) fn structure(schema: &Schema, value: &Value, old: Option<&Value>, pre
     errors
 }
 
-/// Checks a value, and forgives everything if it is what it was.
-fn check<'t>(
-    schema: &Schema,
-    value: &Value,
-    old: Option<&Value>,
-    path: &Path<'_>,
+/// A value that is to be checked.
+#[derive(Clone, Copy)]
+struct Given<'a, 't> {
+    value: &'a Value,
+    /// What it was, if it was anything.
+    old: Option<&'a Value>,
+    path: &'a Path<'a>,
+    /// How much has been said already.
     spent: &'t Cell<usize>,
-) -> Outcome<'t> {
-    let outcome = check_all(schema, value, old, path, spent);
-    if outcome.failed && old.is_some_and(|old| correlate::unchanged(schema, value, old)) {
-        return Outcome { applied: outcome.applied, ..Outcome::new(spent) };
+}
+
+/// Checks a value, and forgives everything if it is what it was.
+fn check<'t>(schema: &Schema, given: Given<'_, 't>) -> Outcome<'t> {
+    let outcome = check_all(schema, given);
+    if outcome.failed && given.old.is_some_and(|old| correlate::unchanged(schema, given.value, old)) {
+        return Outcome { applied: outcome.applied, ..Outcome::new(given.spent) };
     }
     outcome
 }
 
-fn check_all<'t>(
-    schema: &Schema,
-    value: &Value,
-    old: Option<&Value>,
-    path: &Path<'_>,
-    spent: &'t Cell<usize>,
-) -> Outcome<'t> {
+fn check_all<'t>(schema: &Schema, given: Given<'_, 't>) -> Outcome<'t> {
+    let Given { value, old, path, spent } = given;
     let mut outcome = Outcome::new(spent);
     let checks = &schema.checks;
     let format = checks.format.as_deref().filter(|format| formats::is_known(format));
@@ -87,7 +89,7 @@ fn check_all<'t>(
         check_type(schema, format, value, path, &mut outcome);
     }
     if !value.is_null() {
-        check_junctors(checks, value, old, path, &mut outcome);
+        check_junctors(checks, given, &mut outcome);
     }
     match value {
         Value::Null => {}
@@ -285,7 +287,8 @@ fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Pat
     if let Some(item_schema) = &schema.items {
         let old_items = correlate::OldItems::new(schema, old);
         for (index, item) in items.iter().enumerate() {
-            outcome.merge(check(item_schema, item, old_items.get(item), &path.index(index), outcome.spent));
+            let (old, path) = (old_items.get(item), &path.index(index));
+            outcome.merge(check(item_schema, Given { value: item, old, path, spent: outcome.spent }));
         }
     }
     let checks = &schema.checks;
@@ -317,9 +320,9 @@ fn check_fields(
         if let Some(property) = schema.properties.get(name) {
             // Both old and new were converted to one version, so that a change of it cannot be seen.
             let old = old.filter(|_| !(path.is_root() && matches!(name.as_str(), "apiVersion" | "kind")));
-            outcome.merge(check(property, value, old, &path.field(name), outcome.spent));
+            outcome.merge(check(property, Given { value, old, path: &path.field(name), spent: outcome.spent }));
         } else if let Some(additional) = &schema.additional {
-            outcome.merge(check(additional, value, old, &path.key(name), outcome.spent));
+            outcome.merge(check(additional, Given { value, old, path: &path.key(name), spent: outcome.spent }));
         } else if schema.closed {
             outcome.push(|| {
                 let text = format!("{}.{name} in body is a forbidden property", path.within());
@@ -334,68 +337,5 @@ fn check_fields(
             let error = FieldError::new(path.dotted(), Fault::Required, "");
             Failed { text: format!("{} in body is required", path.within()), error }
         });
-    }
-}
-
-fn check_junctors(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
-    outcome.applied += 2;
-    if !checks.any_of.is_empty() {
-        let mut best: Option<Outcome<'_>> = None;
-        for schema in &checks.any_of {
-            let one = check_all(schema, value, old, path, outcome.spent);
-            let good = !one.failed;
-            if good || best.as_ref().is_none_or(|best| one.applied > best.applied) {
-                best = Some(one);
-            }
-            if good {
-                break;
-            }
-        }
-        if best.as_ref().is_some_and(|best| best.failed) {
-            outcome.fail_junctor(path, "must validate at least one schema (anyOf)");
-        }
-        best.into_iter().for_each(|best| outcome.merge(best));
-    }
-    if !checks.exactly_one_of.is_empty() {
-        check_one_of(checks, value, old, path, outcome);
-    }
-    if !checks.all_of.is_empty() {
-        let mut good = 0;
-        for schema in &checks.all_of {
-            let one = check_all(schema, value, old, path, outcome.spent);
-            good += usize::from(!one.failed);
-            outcome.merge(one);
-        }
-        if good < checks.all_of.len() {
-            let none = if good == 0 { ". None validated" } else { "" };
-            outcome.fail_junctor(path, &format!("must validate all the schemas (allOf){none}"));
-        }
-    }
-    if checks.not.as_ref().is_some_and(|schema| !check_all(schema, value, old, path, outcome.spent).failed) {
-        outcome.fail_junctor(path, "must not validate the schema (not)");
-    }
-}
-
-fn check_one_of(checks: &Checks, value: &Value, old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
-    let mut good = Vec::new();
-    let mut best: Option<Outcome<'_>> = None;
-    for schema in &checks.exactly_one_of {
-        let one = check_all(schema, value, old, path, outcome.spent);
-        if !one.failed {
-            good.push(one);
-        } else if best.as_ref().is_none_or(|best| one.applied > best.applied) {
-            best = Some(one);
-        }
-    }
-    match good.len() {
-        1 => outcome.merge(good.remove(0)),
-        0 => {
-            outcome.fail_junctor(path, "must validate one and only one schema (oneOf). Found none valid");
-            best.into_iter().for_each(|best| outcome.merge(best));
-        }
-        many => {
-            let says = format!("must validate one and only one schema (oneOf). Found {many} valid alternatives");
-            outcome.fail_junctor(path, &says);
-        }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::answer::version;
 use crate::widgets::{anything, definition};
-use crate::world::{World, unique};
+use crate::world::{World, unique, with_query};
 
 promises!(
     a_created_object_gets_uid_time_and_version,
@@ -26,6 +26,7 @@ promises!(
     a_plain_delete_answers_with_a_success_status,
     an_update_with_a_wrong_uid_conflicts,
     a_cluster_scoped_object_has_no_namespace,
+    a_reader_of_one_object_may_ask_for_what_is_not_older,
 );
 
 async fn a_created_object_gets_uid_time_and_version(world: World) {
@@ -236,4 +237,20 @@ async fn a_cluster_scoped_object_has_no_namespace(world: World) {
     let mut widget = widgets.widget("b", json!({}));
     widget["metadata"]["namespace"] = json!(world.namespace);
     assert!(world.post(&path, widget).await.code(201).ok()["metadata"].get("namespace").is_none());
+}
+
+async fn a_reader_of_one_object_may_ask_for_what_is_not_older(world: World) {
+    let widgets = world.install(definition(anything())).await;
+    let widget = world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    let asked = |version: &str| with_query(&widgets.one("a"), &format!("resourceVersion={version}"));
+    assert_eq!(world.get(&asked(&version(&widget))).await.ok(), widget);
+    // Anything that is known will do, which in the original may be nothing yet.
+    world.until(&asked("0"), |answer| answer.body == widget).await;
+    let future = version(&widget).parse::<u64>().unwrap() + 1_000_000;
+    for path in [asked(&future.to_string()), with_query(&widgets.one("b"), &format!("resourceVersion={future}"))] {
+        let answer = world.get(&path).await.refused(504, "Timeout").mentions("Too large resource version");
+        assert_eq!(answer.body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    }
+    let answer = world.get(&asked("abc")).await.code(500);
+    answer.says("resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax");
 }

@@ -18,6 +18,7 @@ promises!(
     a_dry_run_keeps_nothing,
     a_dry_run_is_validated_and_defaulted,
     a_dry_run_must_be_all,
+    large_answers_are_compressed_for_who_reads_that,
 );
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -209,4 +210,24 @@ async fn a_dry_run_must_be_all(world: World) {
     answer.says(
         "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
     );
+}
+
+async fn large_answers_are_compressed_for_who_reads_that(world: World) {
+    let large = json!({"metadata": {"name": "large"}, "data": {"k": "x".repeat(200_000)}});
+    world.post(&world.maps(), large).await.code(201);
+    world.post(&world.maps(), json!({"metadata": {"name": "small"}})).await.code(201);
+    let read = async |path: &str, accepts: &str| {
+        world.send(http::Method::GET, path, &[("accept-encoding", accepts)], Vec::new()).await.code(200)
+    };
+    let (large, small) = (format!("{}/large", world.maps()), format!("{}/small", world.maps()));
+    for path in [&large, &world.maps()] {
+        let answer = read(path, "deflate, gzip").await;
+        assert_eq!((answer.header("content-encoding"), answer.header("vary")), ("gzip", "Accept-Encoding"), "{path}");
+        assert!(answer.text.starts_with('\u{1f}') && answer.text.len() < 20_000, "{path}");
+    }
+    for (path, accepts) in [(&small, "gzip"), (&large, "deflate"), (&large, "identity")] {
+        let answer = read(path, accepts).await;
+        assert_eq!(answer.header("content-encoding"), "", "{path}");
+        assert!(answer.body["metadata"]["name"].is_string(), "{path}");
+    }
 }

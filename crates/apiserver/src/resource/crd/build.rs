@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{flag, name_of, newest_first, schema_of, text, version_list};
+use super::{Examined, flag, name_of, newest_first, schema_of, text, version_list};
 use crate::object::Object;
-use crate::refusal::{Fault, FieldError};
 use crate::resource::{Column, Origin, Resource, ScalePaths, Version};
 use crate::schema::Schema;
 
@@ -14,10 +13,10 @@ const OBJECT_META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.met
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// The resource of a definition that was admitted. An error means that it was not, or not by this version of us.
+/// The resource of a definition that was admitted, and examined for that; nothing if it was not.
 ///
 /// It is served under the names that were accepted, which are not always those that it asks for.
-pub fn resource_of(crd: &Value) -> Result<Resource, Vec<FieldError>> {
+pub fn resource_of(crd: &Value, examined: &Examined) -> Option<Resource> {
     let accepted = !text(crd, &["status", "acceptedNames", "plural"]).is_empty();
     let at = |key| if accepted { ["status", "acceptedNames", key] } else { ["spec", "names", key] };
     let names = |key| text(crd, &at(key)).to_owned();
@@ -37,19 +36,14 @@ pub fn resource_of(crd: &Value) -> Result<Resource, Vec<FieldError>> {
         versions: Vec::new(),
         origin: Origin::Custom,
     };
-    let mut errors = Vec::new();
     for (index, version) in version_list(crd).into_iter().enumerate() {
-        match version_of(&resource, version, index, recommended(crd, name_of(version))) {
-            Ok(version) => resource.versions.push(version),
-            Err(wrong) => errors.extend(wrong),
-        }
+        let schema = examined.schema(index)?;
+        let version = version_of(&resource, version, schema, recommended(crd, name_of(version)))?;
+        resource.versions.push(version);
     }
     resource.versions.sort_by(|a, b| newest_first(&a.name, &b.name));
-    if resource.versions.iter().filter(|version| version.storage).count() != 1 && errors.is_empty() {
-        let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::new("spec.versions", Fault::Invalid, detail));
-    }
-    if errors.is_empty() { Ok(resource) } else { Err(errors) }
+    let stored = resource.versions.iter().filter(|version| version.storage).count();
+    (stored == 1).then_some(resource)
 }
 
 /// What to use instead of a version: the newest one that is served and not itself deprecated, if it is newer.
@@ -64,25 +58,18 @@ fn deprecation(resource: &Resource, name: &str, newer: Option<&str>) -> String {
     format!("{group}/{name} {kind} is deprecated{instead}")
 }
 
-fn version_of(
-    resource: &Resource,
-    version: &Value,
-    index: usize,
-    newer: Option<&str>,
-) -> Result<Version, Vec<FieldError>> {
-    let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-    let Some(raw) = schema_of(version) else { return Err(vec![FieldError::new(path, Fault::Required, "")]) };
-    let schema = Schema::parse(raw, &path)?;
+fn version_of(resource: &Resource, version: &Value, schema: &Arc<Schema>, newer: Option<&str>) -> Option<Version> {
+    let raw = schema_of(version)?;
     let name = name_of(version).to_owned();
     let warning = version.get("deprecationWarning").and_then(Value::as_str).map(str::to_owned);
     let default_warning = || deprecation(resource, &name, newer);
     let subresource = |key: &str| version.at(&["subresources", key]).filter(|value| !value.is_null());
-    Ok(Version {
+    Some(Version {
         served: flag(version, "served"),
         storage: flag(version, "storage"),
         deprecation: flag(version, "deprecated").then(|| warning.unwrap_or_else(default_warning)),
         openapi: Arc::new(openapi(resource, &name, raw)),
-        schema: Arc::new(schema),
+        schema: schema.clone(),
         columns: columns(version),
         selectable: selectable(version),
         status: subresource("status").is_some(),

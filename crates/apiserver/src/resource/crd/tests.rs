@@ -19,11 +19,16 @@ fn widget() -> Value {
     crd
 }
 
+/// Everything wrong with a definition.
+fn faults(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    admit(crd, old, &Examined::of(crd))
+}
+
 #[track_caller]
 fn check(change: impl FnOnce(&mut Value), expected: &[&str]) {
     let mut crd = widget();
     change(&mut crd);
-    let found: Vec<String> = admit(&crd, None).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = faults(&crd, None).iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }
 
@@ -37,7 +42,7 @@ fn defaults_are_filled_in_once() {
     let before = crd.clone();
     defaulted(&mut crd);
     assert_eq!(crd, before);
-    assert_eq!(admit(&crd, None), []);
+    assert_eq!(faults(&crd, None), []);
 }
 
 #[test]
@@ -108,7 +113,7 @@ fn stored_versions_stay() {
     let old = widget();
     let mut crd = widget();
     crd["spec"]["versions"][0]["name"] = "v2".into();
-    let found: Vec<String> = admit(&crd, Some(&old)).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = faults(&crd, Some(&old)).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[0], "status.storedVersions: Invalid value: [\"v1\"]: must have the storage version v2");
     assert!(
@@ -121,9 +126,9 @@ fn scope_is_fixed_once_established() {
     let mut old = widget();
     let mut crd = widget();
     crd["spec"]["scope"] = "Cluster".into();
-    assert_eq!(admit(&crd, Some(&old)), []);
+    assert_eq!(faults(&crd, Some(&old)), []);
     old["status"]["conditions"] = json!([{"type": "Established", "status": "True"}]);
-    let found: Vec<String> = admit(&crd, Some(&old)).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = faults(&crd, Some(&old)).iter().map(ToString::to_string).collect();
     assert_eq!(found, ["spec.scope: Invalid value: \"Cluster\": field is immutable"]);
 }
 
@@ -138,8 +143,8 @@ fn a_definition_becomes_a_resource() {
     if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
         versions.push(second);
     }
-    assert_eq!(admit(&crd, None), []);
-    let resource = resource_of(&crd).expect("an admitted definition");
+    assert_eq!(faults(&crd, None), []);
+    let resource = resource_of(&crd, &Examined::of(&crd)).expect("an admitted definition");
     assert_eq!(resource.versions.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["v2", "v1"]);
     assert_eq!(resource.storage().name, "v1");
     let newest = &resource.versions[0];

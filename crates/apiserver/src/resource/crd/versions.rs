@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{flag, name_of, names, parsed, schema_of, version_list};
+use super::{Examined, flag, name_of, names, schema_of, version_list};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError};
-use crate::schema::{Schema, Type, resolve_path};
+use crate::schema::{Type, resolve_path};
 
 const MAX_SELECTABLE: usize = 8;
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -44,7 +44,7 @@ const ROOT_FIELDS: [&str; 22] = [
 ];
 
 /// Checks each version by itself.
-pub(super) fn check(crd: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn check(crd: &Value, examined: &Examined, errors: &mut Vec<FieldError>) {
     let versions = version_list(crd);
     for (index, version) in versions.iter().enumerate() {
         if schema_of(version).is_none() {
@@ -62,7 +62,7 @@ pub(super) fn check(crd: &Value, errors: &mut Vec<FieldError>) {
         }
         deprecation(version, &path, errors);
         if !shared.schema {
-            schema(version, &format!("{path}.schema.openAPIV3Schema"), errors);
+            schema(version, &schema_path(&versions, index), examined.faults(index), errors);
         }
         if !shared.subresources {
             subresources(version, &format!("{path}.subresources"), errors);
@@ -71,7 +71,7 @@ pub(super) fn check(crd: &Value, errors: &mut Vec<FieldError>) {
             columns(version, &format!("{path}.additionalPrinterColumns"), errors);
         }
         if !shared.selectable {
-            selectable(version, &format!("{path}.selectableFields"), errors);
+            selectable(version, index, examined, &format!("{path}.selectableFields"), errors);
         }
     }
     let shown = shown(&versions, &shared);
@@ -90,12 +90,12 @@ pub(super) fn check(crd: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// Checks what all versions have in common.
-pub(super) fn check_shared(crd: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn check_shared(crd: &Value, examined: &Examined, errors: &mut Vec<FieldError>) {
     let versions = version_list(crd);
     let shared = Shared::of(&versions);
     let Some(version) = versions.first() else { return };
     if shared.schema {
-        schema(version, "spec.validation.openAPIV3Schema", errors);
+        schema(version, &schema_path(&versions, 0), examined.faults(0), errors);
     }
     if shared.subresources {
         subresources(version, "spec.subresources", errors);
@@ -104,7 +104,16 @@ pub(super) fn check_shared(crd: &Value, errors: &mut Vec<FieldError>) {
         columns(version, "spec.additionalPrinterColumns", errors);
     }
     if shared.selectable {
-        selectable(version, "spec.selectableFields", errors);
+        selectable(version, 0, examined, "spec.selectableFields", errors);
+    }
+}
+
+/// Where the original's errors say that the schema of a version stands.
+pub(super) fn schema_path(versions: &[&Value], index: usize) -> String {
+    if Shared::of(versions).schema {
+        "spec.validation.openAPIV3Schema".to_owned()
+    } else {
+        format!("spec.versions[{index}].schema.openAPIV3Schema")
     }
 }
 
@@ -178,7 +187,7 @@ fn has_status(version: &Value) -> bool {
     version.at(&["subresources", "status"]).is_some_and(|status| !status.is_null())
 }
 
-fn schema(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn schema(version: &Value, path: &str, faults: &[FieldError], errors: &mut Vec<FieldError>) {
     let Some(schema) = schema_of(version) else { return };
     if has_status(version)
         && let Some(root) = schema.as_object()
@@ -204,7 +213,7 @@ fn schema(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             "nullable cannot be true at the root",
         ));
     }
-    errors.extend(Schema::parse(schema, path).err().unwrap_or_default());
+    errors.extend_from_slice(faults);
 }
 
 /// `maxLength` as the original's type calls it: `MaxLength`; extensions lose their prefix.
@@ -269,11 +278,11 @@ fn columns(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn selectable(version: &Value, index: usize, examined: &Examined, path: &str, errors: &mut Vec<FieldError>) {
     let Some(fields) = version.get("selectableFields").and_then(Value::as_array).filter(|f| !f.is_empty()) else {
         return;
     };
-    let Some(schema) = parsed(schema_of(version)) else { return };
+    let Some(schema) = examined.schema(index) else { return };
     let mut seen = BTreeSet::new();
     for (index, field) in fields.iter().enumerate() {
         let at = format!("{path}[{index}].jsonPath");
@@ -285,7 +294,7 @@ fn selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let mut invalid = |detail: String| {
             errors.push(FieldError::with_value(&at, Fault::Invalid, &field.into(), detail));
         };
-        let (found, written) = match resolve_path(&schema, field, false) {
+        let (found, written) = match resolve_path(schema, field, false) {
             Ok(found) => found,
             Err(why) => {
                 invalid(format!("is an invalid path: {why}"));

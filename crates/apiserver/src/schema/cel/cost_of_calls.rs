@@ -4,7 +4,7 @@
 //! a pattern a quarter per character of the pattern on top.
 
 use super::decl::Kind;
-use super::estimate::{Facts, Range};
+use super::facts::{Facts, Range};
 
 const WALK: f64 = 0.1;
 const PATTERN: f64 = 0.25;
@@ -28,7 +28,7 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
             Some(facts) => (search_cost(facts), None),
             None => (1, None),
         },
-        "url" | "jsonpatch.escapeKey" => (scaled(arg_size(0).max, WALK), Some(arg_size(0))),
+        "url" => (scaled(arg_size(0).max, WALK), Some(arg_size(0))),
         "lowerAscii" | "upperAscii" | "substring" | "trim" => match target_size {
             Some(size) => (scaled(size.max, WALK), Some(size)),
             None => (1, None),
@@ -82,8 +82,9 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
             (scaled(size.max, WALK), Some(Range { min: size.min.saturating_add(2), max }))
         }
         "ip.isCanonical" => (scaled(arg_size(0).max, 2.0 * WALK), None),
-        "cidr" | "isIP" | "isCIDR" | "isIPv4" | "isIPv6" | "isCIDRv4" | "isCIDRv6" | "quantity" | "isQuantity"
-        | "semver" | "isSemver" | "isURL" => (scaled(arg_size(0).max, WALK), None),
+        "cidr" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver" | "isURL" => {
+            (scaled(arg_size(0).max, WALK), None)
+        }
         "ip" if target.is_none() => (scaled(arg_size(0).max, WALK), None),
         // Addresses have 16 bytes at most; an argument that is still text is read first.
         "containsIP" | "containsCIDR" => {

@@ -6,36 +6,10 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, I
 
 use super::cost_of_calls::{self, scaled};
 use super::decl::{Decl, Kind};
+use super::facts::{Facts, Range, declared, literal_facts, made, resized, sized, sum, var};
+use super::operands::{arithmetic, comparable, compare_cost, equality_cost, fits_beside, ordered};
 use super::{locate, signatures};
 use crate::schema::pattern;
-
-/// How large a value can be: items, entries or characters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Range {
-    pub(super) min: u64,
-    pub(super) max: u64,
-}
-
-impl Range {
-    pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
-    const ONE: Self = Self { min: 1, max: 1 };
-
-    fn exactly(size: usize) -> Self {
-        Self { min: size as u64, max: size as u64 }
-    }
-
-    fn union(self, other: Self) -> Self {
-        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
-    }
-}
-
-/// What is known about one expression.
-#[derive(Debug, Clone)]
-pub(super) struct Facts {
-    pub(super) ty: Arc<Decl>,
-    pub(super) size: Range,
-    pub(super) cost: u64,
-}
 
 /// What is known about a whole expression.
 pub(crate) struct Estimate {
@@ -51,7 +25,7 @@ impl Estimate {
     pub(super) fn of(source: &str, tree: &IdedExpr, scope: &Arc<Decl>, old_is_optional: bool, copies: bool) -> Self {
         let old = if old_is_optional { Decl::containing(Kind::Optional, scope.clone(), 1) } else { scope.clone() };
         let vars = vec![var("self", scope.clone()), var("oldSelf", old)];
-        let mut walk = Walk { source, vars, copies, errors: Vec::new() };
+        let mut walk = Walk { source, vars, copies, formats: 0, errors: Vec::new() };
         let facts = walk.visit(tree);
         Self { kind: facts.ty.kind, cost: facts.cost, errors: walk.errors }
     }
@@ -62,26 +36,9 @@ struct Walk<'a> {
     vars: Vec<(String, Facts)>,
     /// Count what our interpreter copies where the original's only points: running costs instead of admission costs.
     copies: bool,
+    /// How many formats are around what is looked at: in those, lists may hold anything.
+    formats: usize,
     errors: Vec<String>,
-}
-
-fn var(name: &str, ty: Arc<Decl>) -> (String, Facts) {
-    (name.to_owned(), declared(ty, 1))
-}
-
-/// A value whose size its declaration bounds.
-fn declared(ty: Arc<Decl>, cost: u64) -> Facts {
-    Facts { size: Range { min: 0, max: ty.max }, ty, cost }
-}
-
-/// A value that an expression made: scalars have size one, and of others nothing is known unless told.
-fn made(kind: Kind, size: Option<Range>, cost: u64) -> Facts {
-    let scalar = matches!(
-        kind,
-        Kind::Bool | Kind::Double | Kind::Duration | Kind::Int | Kind::Timestamp | Kind::Uint | Kind::Null
-    );
-    let size = size.unwrap_or(if scalar { Range::ONE } else { Range::UNKNOWN });
-    Facts { ty: Decl::simple(kind, size.max, 1), size, cost }
 }
 
 impl Walk<'_> {
@@ -112,30 +69,37 @@ impl Walk<'_> {
                 self.call(call)
             }
             Expr::List(list) => {
-                let items: Vec<Facts> = list.elements.iter().map(|element| self.visit(element)).collect();
-                let cost = sum(&items).saturating_add(10);
-                let element = items.iter().map(sized).reduce(|a, b| a.larger(&b));
+                let (mut cost, mut element) = (10_u64, None);
+                for (index, node) in list.elements.iter().enumerate() {
+                    let item = self.visit(node);
+                    cost = cost.saturating_add(item.cost);
+                    let ty = match (list.optional_indices.contains(&index), &item.ty.element) {
+                        (true, Some(inner)) => inner.clone(),
+                        _ => sized(&item),
+                    };
+                    element = Some(self.joined(element, node, ty));
+                }
                 let element = element.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
-                let size = Range::exactly(items.len());
+                let size = Range::exactly(list.elements.len());
                 Facts { ty: Decl::containing(Kind::List, element, size.max), size, cost }
             }
             Expr::Map(map) => {
-                let mut cost: u64 = 30;
-                let mut values = Vec::new();
+                let (mut cost, mut keys, mut values) = (30_u64, None, None);
                 for entry in &map.entries {
                     if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        cost = cost.saturating_add(self.visit(&entry.key).cost);
-                        values.push(self.visit(&entry.value));
+                        let (key, value) = (self.visit(&entry.key), self.visit(&entry.value));
+                        cost = cost.saturating_add(key.cost).saturating_add(value.cost);
+                        keys = Some(self.joined(keys, &entry.key, key.ty.clone()));
+                        let ty = match (entry.optional, &value.ty.element) {
+                            (true, Some(inner)) => inner.clone(),
+                            _ => sized(&value),
+                        };
+                        values = Some(self.joined(values, &entry.value, ty));
                     }
                 }
-                let element = values.iter().map(sized).reduce(|a, b| a.larger(&b));
-                let size = Range::exactly(values.len());
-                let element = element.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
-                Facts {
-                    ty: Decl::containing(Kind::Map, element, size.max),
-                    size,
-                    cost: cost.saturating_add(sum(&values)),
-                }
+                let size = Range::exactly(map.entries.len());
+                let element = values.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+                Facts { ty: Decl::containing(Kind::Map, element, size.max), size, cost }
             }
             Expr::Comprehension(loops) => self.comprehension(loops),
             Expr::Struct(message) => {
@@ -208,7 +172,10 @@ impl Walk<'_> {
             (None, Some(target)) => Some(self.visit(target)),
             _ => None,
         };
+        let is_format = usize::from(call.func_name == "format");
+        self.formats += is_format;
         let args: Vec<Facts> = call.args.iter().map(|arg| self.visit(arg)).collect();
+        self.formats -= is_format;
         let name = qualified.as_deref().unwrap_or(&call.func_name);
         let arguments = sum(&args).saturating_add(target.as_ref().map_or(0, |facts| facts.cost));
         if let Some(facts) = self.operator(name, call, &args) {
@@ -219,6 +186,7 @@ impl Walk<'_> {
             self.error(locate::of_call(self.source, &call.func_name), &message);
             return made(Kind::Dyn, None, arguments);
         };
+        self.must_be_called_on(name, target.as_ref(), &args);
         let ty = signatures::result(yields, target.as_ref().map(|f| &f.ty), args.first().map(|f| &f.ty));
         let (cost, size) = cost_of_calls::of(name, target.as_ref(), &args);
         let copied: u64 = target.iter().chain(&args).map(|facts| self.copied(facts)).fold(0, u64::saturating_add);
@@ -340,16 +308,50 @@ impl Walk<'_> {
         }
     }
 
+    /// The type of what is listed so far and of one more of it. What is written out must be of one type.
+    fn joined(&mut self, before: Option<Arc<Decl>>, node: &IdedExpr, now: Arc<Decl>) -> Arc<Decl> {
+        match before {
+            None => now,
+            Some(before) if before.kind == Kind::Dyn || now.kind == Kind::Dyn => Decl::of_kind(Kind::Dyn),
+            Some(before) if fits_beside(&before, &now) => before.larger(&now),
+            Some(before) => {
+                if self.formats == 0 {
+                    self.expected(&signatures::written(&before), node, &now);
+                }
+                Decl::of_kind(Kind::Dyn)
+            }
+        }
+    }
+
+    fn expected(&mut self, wanted: &str, node: &IdedExpr, found: &Decl) {
+        // When it runs it has been admitted.
+        if self.copies {
+            return;
+        }
+        let offset = match &node.expr {
+            Expr::Select(select) => locate::of_field(self.source, &select.field),
+            Expr::Ident(name) => locate::of_name(self.source, name),
+            Expr::Call(call) => locate::of_call(self.source, &call.func_name),
+            Expr::Literal(LiteralValue::String(text)) => locate::of_text(self.source, text.inner()),
+            _ => 0,
+        };
+        let message = format!("expected type '{wanted}' but found '{}'", signatures::written(found));
+        self.error(offset, &message);
+    }
+
     fn must_be_bool(&mut self, node: &IdedExpr, facts: &Facts) {
         if !matches!(facts.ty.kind, Kind::Bool | Kind::Dyn) {
-            let offset = match &node.expr {
-                Expr::Select(select) => locate::of_field(self.source, &select.field),
-                Expr::Ident(name) => locate::of_name(self.source, name),
-                Expr::Call(call) => locate::of_call(self.source, &call.func_name),
-                _ => 0,
-            };
-            let message = format!("expected type 'bool' but found '{}'", signatures::written(&facts.ty));
-            self.error(offset, &message);
+            self.expected("bool", node, &facts.ty);
+        }
+    }
+
+    fn must_be_called_on(&mut self, name: &str, target: Option<&Facts>, args: &[Facts]) {
+        let Some(target) = target.filter(|facts| facts.ty.kind != Kind::Dyn) else { return };
+        if signatures::called_on(name).is_some_and(|kinds| !kinds.contains(&target.ty.kind)) {
+            let types: Vec<String> = args.iter().map(|facts| signatures::written(&facts.ty)).collect();
+            let applied = format!("{}.({})", signatures::written(&target.ty), types.join(", "));
+            let message = format!("found no matching overload for '{name}' applied to '{applied}'");
+            self.error(locate::of_call(self.source, name), &message);
         }
     }
 
@@ -399,80 +401,12 @@ impl Walk<'_> {
         let per_item = per_item.saturating_add(condition.cost).saturating_add(step.cost);
         let cost = range.cost.saturating_add(init.cost).saturating_add(result.cost);
         let cost = cost.saturating_add(range.size.max.saturating_mul(per_item));
-        let size = if collects { Range { min: 0, max: range.size.max } } else { Range::ONE };
+        let size = match range.size.max {
+            _ if collects => Range { min: 0, max: range.size.max },
+            // A loop over nothing only names a value.
+            0 => result.size,
+            _ => Range::ONE,
+        };
         Facts { ty: result.ty, size, cost }
-    }
-}
-
-fn literal_facts(literal: &LiteralValue) -> Facts {
-    let (kind, size) = match literal {
-        LiteralValue::Boolean(_) => (Kind::Bool, None),
-        LiteralValue::Bytes(bytes) => (Kind::Bytes, Some(Range::exactly(bytes.inner().len()))),
-        LiteralValue::Double(_) => (Kind::Double, None),
-        LiteralValue::Int(_) => (Kind::Int, None),
-        LiteralValue::Null => (Kind::Null, None),
-        LiteralValue::String(text) => (Kind::String, Some(Range::exactly(text.inner().chars().count()))),
-        LiteralValue::UInt(_) => (Kind::Uint, None),
-    };
-    made(kind, size, 0)
-}
-
-fn sum(facts: &[Facts]) -> u64 {
-    facts.iter().map(|facts| facts.cost).fold(0, u64::saturating_add)
-}
-
-/// The type with the size that the expression has.
-fn sized(facts: &Facts) -> Arc<Decl> {
-    resized(&facts.ty, facts.size)
-}
-
-fn resized(ty: &Arc<Decl>, size: Range) -> Arc<Decl> {
-    if ty.max == size.max { ty.clone() } else { Arc::new(Decl { max: size.max, ..(**ty).clone() }) }
-}
-
-fn is_number(kind: Kind) -> bool {
-    matches!(kind, Kind::Int | Kind::Uint | Kind::Double)
-}
-
-fn comparable(a: &Facts, b: &Facts) -> bool {
-    let (a, b) = (a.ty.kind, b.ty.kind);
-    let loose = |kind| matches!(kind, Kind::Dyn | Kind::Null | Kind::Object | Kind::Map | Kind::Optional);
-    a == b || loose(a) || loose(b)
-}
-
-fn ordered(a: &Facts, b: &Facts) -> bool {
-    let (a, b) = (a.ty.kind, b.ty.kind);
-    let orders = |kind| {
-        is_number(kind)
-            || matches!(kind, Kind::Dyn | Kind::Bool | Kind::String | Kind::Bytes | Kind::Timestamp | Kind::Duration)
-    };
-    orders(a) && orders(b) && (a == b || a == Kind::Dyn || b == Kind::Dyn || (is_number(a) && is_number(b)))
-}
-
-/// Comparing walks the smaller of the two.
-fn compare_cost(a: &Facts, b: &Facts) -> u64 {
-    scaled(a.size.max.min(b.size.max), 0.1)
-}
-
-/// Types of Kubernetes' own are equal or not at one glance; only for `==`, as with the original.
-fn equality_cost(a: &Facts, b: &Facts) -> u64 {
-    match (a.ty.kind, b.ty.kind) {
-        (Kind::Opaque(name), Kind::Opaque(other)) if name == other && name != "kubernetes.URL" => 1,
-        _ => compare_cost(a, b),
-    }
-}
-
-/// The type of an arithmetic operation; `None` if there is none for these types.
-fn arithmetic(operator: &str, a: Kind, b: Kind) -> Option<Kind> {
-    use Kind::{Duration, Dyn, Timestamp};
-    match (operator, a, b) {
-        (_, Dyn, _) | (_, _, Dyn) => Some(Dyn),
-        (operators::ADD, Timestamp, Duration) | (operators::ADD, Duration, Timestamp) => Some(Timestamp),
-        (operators::SUBSTRACT, Timestamp, Duration) => Some(Timestamp),
-        (operators::SUBSTRACT, Timestamp, Timestamp) => Some(Duration),
-        (operators::ADD | operators::SUBSTRACT, Duration, Duration) => Some(Duration),
-        (operators::MODULO, Kind::Double, _) => None,
-        (_, a, b) if a == b && is_number(a) => Some(a),
-        _ => None,
     }
 }

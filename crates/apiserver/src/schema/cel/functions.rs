@@ -1,12 +1,16 @@
-//! Functions of the standard library whose answers the interpreter gives otherwise than the original.
+//! Functions whose answers the interpreter gives otherwise than the original.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, FixedOffset, Offset, Timelike};
+use kube_cel::KubeCelExt as _;
 use kube_cel::cel::extractors::{Arguments, This};
-use kube_cel::cel::objects::Value;
+use kube_cel::cel::objects::{OptionalValue, Value};
+use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, ResolveResult};
 
+use super::{signatures, texts};
 use crate::schema::pattern;
 
 /// Puts them in the place of the interpreter's own.
@@ -19,12 +23,70 @@ pub(super) fn add(context: &mut Context<'_>) {
             Ok(compiled("matches", &source)?.is_match(&text))
         },
     );
+    context.add_function("find", |This(text): This<Arc<String>>, source: Arc<String>| -> ResolveResult {
+        let pattern = compiled("find", &source)?;
+        let found = pattern.find(&text).map(|found| found.as_str()).unwrap_or_default();
+        Ok(Value::String(Arc::new(found.to_owned())))
+    });
+    context.add_function("findAll", |This(text): This<Arc<String>>, Arguments(args): Arguments| find_all(&text, &args));
+    add_named_formats(context);
+    add_texts(context);
     for (name, part) in PARTS {
         let (name, part) = (*name, *part);
         context.add_function(name, move |This(of): This<Value>, Arguments(args): Arguments| {
             part_of_time(name, part, &of, &args)
         });
     }
+}
+
+fn find_all(text: &str, args: &[Value]) -> ResolveResult {
+    let (source, most) = match args {
+        [Value::String(source)] => (source, usize::MAX),
+        // Fewer than none are all.
+        [Value::String(source), Value::Int(most)] => (source, usize::try_from(*most).unwrap_or(usize::MAX)),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    let pattern = compiled("findAll", source)?;
+    let found = pattern.find_iter(text).take(most).map(|found| Value::String(Arc::new(found.as_str().to_owned())));
+    Ok(Value::List(Arc::new(found.collect())))
+}
+
+/// `format.named` answers with an optional: there may be none of that name.
+fn add_named_formats(context: &mut Context<'_>) {
+    let format = |name: &&str| {
+        let call = Parser::default().parse(&format!("format.{name}()")).ok()?;
+        Some(((*name).to_owned(), Value::resolve(&call, context).ok()?))
+    };
+    let known: BTreeMap<String, Value> = signatures::NAMED_FORMATS.iter().filter_map(format).collect();
+    context.add_function("format.named", move |name: Arc<String>| -> ResolveResult {
+        let found = known.get(name.as_str()).cloned();
+        Ok(Value::Opaque(Arc::new(found.map_or_else(OptionalValue::none, OptionalValue::of))))
+    });
+}
+
+/// Values as text: alone, and as `%s` of a format.
+fn add_texts(context: &mut Context<'_>) {
+    let call = |source: &str| Parser::default().parse(source).expect("a call");
+    let (string, format) = (call("string(value)"), call("text.format(values)"));
+    // What the interpreter does right is left to it.
+    let plain = Arc::new(Context::default().with_all());
+    let others = plain.clone();
+    context.add_function("string", move |This(of): This<Value>| -> ResolveResult {
+        match texts::of(&of) {
+            Some(text) => text.map(|text| Value::String(Arc::new(text))).map_err(|why| failed("string", why)),
+            None => {
+                let mut scope = others.new_inner_scope();
+                scope.add_variable_from_value("value", of);
+                Value::resolve(&string, &scope)
+            }
+        }
+    });
+    context.add_function("format", move |This(text): This<Arc<String>>, values: Arc<Vec<Value>>| -> ResolveResult {
+        let mut scope = plain.new_inner_scope();
+        scope.add_variable_from_value("values", Value::List(Arc::new(texts::written_out(&text, &values))));
+        scope.add_variable_from_value("text", Value::String(text));
+        Value::resolve(&format, &scope)
+    });
 }
 
 fn failed(function: &str, message: impl ToString) -> ExecutionError {
@@ -56,7 +118,9 @@ fn to_bool(of: &Value) -> Result<bool, ExecutionError> {
 }
 
 fn compiled(function: &str, source: &str) -> Result<regex::Regex, ExecutionError> {
-    pattern::compile(source).map_err(|why| failed(function, format!("error parsing regexp: {why}")))
+    // Those that Kubernetes adds say it their own way.
+    let whose = if function == "matches" { "" } else { "Illegal regex: " };
+    pattern::compile(source).map_err(|why| failed(function, format!("{whose}error parsing regexp: {why}")))
 }
 
 /// A part of a time of day or of a date.
@@ -161,6 +225,51 @@ mod tests {
         holds("duration('90m').getHours() == 1 && duration('90m').getMinutes() == 90");
         let nowhere = Expression::parse(&format!("{midnight}.getHours('Nowhere/Land') == 0")).expect("an expression");
         assert_eq!(nowhere.run(&scope(Value::Null, None, false)), Err("unknown time zone Nowhere/Land".into()));
+    }
+
+    #[test]
+    fn values_are_written_as_by_the_original() {
+        for expression in [
+            "string(duration('1h30m')) == '5400s'",
+            "string(duration('-1.5s')) == '-1.5s'",
+            "string(timestamp('2026-01-01T00:00:00Z')) == '2026-01-01T00:00:00Z'",
+            "string(timestamp('2026-01-01T00:00:00.250+02:00')) == '2026-01-01T00:00:00.25+02:00'",
+            "string(1.0) == '1' && string(0.5) == '0.5' && string(-0.0) == '-0'",
+            "string(1000000.0) == '1e+06' && string(123456.0) == '123456' && string(1.5e30) == '1.5e+30'",
+            "string(0.0001) == '0.0001' && string(0.00001) == '1e-05'",
+            "string(true) == 'true' && string(b'ab') == 'ab' && string(3u) == '3' && string('a') == 'a'",
+            "string(ip('10.0.0.1')) == '10.0.0.1'",
+            "'%s and %s in %s'.format([1.0, 'x', duration('90s')]) == '1 and x in 90s'",
+            "'%s'.format([[1.5, 'a', duration('1s')]]) == '[1.500000, \"a\", duration(\"1s\")]'",
+            "'%d%%%.1f'.format([1, 2.0]) == '1%2.0'",
+        ] {
+            holds(expression);
+        }
+        let bytes = Expression::parse("string(b'\\xff')").expect("an expression");
+        let refused = Err("invalid UTF-8 in bytes, cannot convert to string".into());
+        assert_eq!(bytes.run(&scope(Value::Null, None, false)), refused);
+    }
+
+    #[test]
+    fn formats_are_found_by_their_names() {
+        for expression in [
+            "format.named('dns1123Label').hasValue() && !format.named('x').hasValue()",
+            "!format.named('dns1123Label').value().validate('a-b').hasValue()",
+            "format.named('dns1123Label').value().validate('A').hasValue()",
+        ] {
+            holds(expression);
+        }
+    }
+
+    #[test]
+    fn patterns_find() {
+        for expression in [
+            "'ab12'.find('[0-9]+') == '12' && 'ab'.find('[0-9]+') == ''",
+            "'a1b2c3'.findAll('[0-9]') == ['1', '2', '3'] && 'a1b2c3'.findAll('[0-9]', 2) == ['1', '2']",
+            "'a{'.find('{') == '{'",
+        ] {
+            holds(expression);
+        }
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub(super) fn of_call(source: &str, name: &str) -> usize {
     call.map_or(0, |at| at + name.len())
 }
 
+/// A quoted text.
+pub(super) fn of_text(source: &str, text: &str) -> usize {
+    ['\'', '"'].iter().filter_map(|quote| source.find(&format!("{quote}{text}{quote}"))).min().unwrap_or_default()
+}
+
 /// An operator, given as the tree names it (`_>=_`).
 pub(super) fn of_operator(source: &str, name: &str) -> usize {
     let text = name.trim_matches(['_', '@']).split('_').next().unwrap_or_default();

@@ -3,9 +3,13 @@
 mod cost_of_calls;
 pub(crate) mod decl;
 mod estimate;
+mod facts;
 mod functions;
 mod locate;
+mod macros;
+mod operands;
 mod signatures;
+mod texts;
 pub(crate) mod values;
 
 pub(crate) use decl::{Decl, Kind};
@@ -123,6 +127,7 @@ fn type_name(value: &Value) -> &'static str {
 
 /// Readies a tree for the interpreter, and looks for `oldSelf` on the way.
 fn prepare(node: &mut IdedExpr, uses_old: &mut bool) {
+    macros::expand(&mut node.expr);
     match &mut node.expr {
         Expr::Ident(name) => *uses_old |= name == "oldSelf",
         Expr::Select(select) => prepare(&mut select.operand, uses_old),
@@ -173,7 +178,25 @@ fn worded(error: &ExecutionError) -> String {
         | ExecutionError::NotSupportedAsMethod { .. }
         | ExecutionError::UnsupportedTargetType { .. }
         | ExecutionError::UnexpectedType { .. } => "no such overload".into(),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::FunctionError { function, message } => worded_failure(function, message),
         other => other.to_string(),
+    }
+}
+
+/// The failure of a function in the original's words, where the interpreter has others.
+fn worded_failure(function: &str, message: &str) -> String {
+    let unreadable = |to: &str| format!("type conversion error from 'string' to '{to}'");
+    match function {
+        "int" | "uint" | "double" if message.starts_with("string parse error") => unreadable(function),
+        "uint" if message.contains("overflow") => "unsigned integer overflow".to_owned(),
+        "slice" => format!("cannot {}", message.replace(" out of range for list of length ", ", list is length ")),
+        "timestamp" => unreadable("google.protobuf.Timestamp"),
+        "duration" => unreadable("google.protobuf.Duration"),
+        "min" | "max" if message.contains("empty list") => format!("{function} called on empty list"),
+        "charAt" | "substring" => match message.split(' ').find_map(|word| word.parse::<i64>().ok()) {
+            Some(index) => format!("index out of range: {index}"),
+            None => message.to_owned(),
+        },
+        _ => message.to_owned(),
     }
 }

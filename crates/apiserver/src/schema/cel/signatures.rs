@@ -1,4 +1,5 @@
-//! The functions that rules may call, and what they yield.
+//! The functions that rules may call, and what they yield: those of the original, and no others that the interpreter
+//! happens to know.
 
 use std::sync::Arc;
 
@@ -7,6 +8,23 @@ use super::decl::{Decl, Kind};
 /// Names that stand for types, as in `type(x) == int`.
 pub(super) const TYPE_NAMES: &[&str] =
     &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "uint"];
+
+/// Formats of text that have a function of their own, `format.<name>()`.
+pub(super) const NAMED_FORMATS: &[&str] = &[
+    "byte",
+    "date",
+    "datetime",
+    "dns1035Label",
+    "dns1035LabelPrefix",
+    "dns1123Label",
+    "dns1123LabelPrefix",
+    "dns1123Subdomain",
+    "dns1123SubdomainPrefix",
+    "labelValue",
+    "qualifiedName",
+    "uri",
+    "uuid",
+];
 
 /// What a function yields.
 #[derive(Clone, Copy)]
@@ -20,6 +38,8 @@ pub(super) enum Yields {
     Item,
     /// An optional of the argument.
     OptionalOfArgument,
+    /// An optional of an item of what it was called on.
+    OptionalItem,
 }
 
 /// What the function of that name yields; `None` if there is none of that name.
@@ -33,11 +53,7 @@ pub(super) fn of(name: &str) -> Option<Yields> {
         | "isSorted"
         | "isURL"
         | "isIP"
-        | "isIPv4"
-        | "isIPv6"
         | "isCIDR"
-        | "isCIDRv4"
-        | "isCIDRv6"
         | "isQuantity"
         | "isSemver"
         | "isInteger"
@@ -55,38 +71,19 @@ pub(super) fn of(name: &str) -> Option<Yields> {
         | "sets.contains"
         | "sets.intersects"
         | "sets.equivalent"
-        | "math.isFinite"
-        | "math.isInf"
-        | "math.isNaN"
         | "bool" => Yields::Kind(Bool),
         "size" | "int" | "indexOf" | "lastIndexOf" | "asInteger" | "sign" | "compareTo" | "major" | "minor"
-        | "patch" | "prefixLength" | "family" | "math.bitAnd" | "math.bitNot" | "math.bitOr" | "math.bitXor"
-        | "math.bitShiftLeft" | "math.bitShiftRight" | "getDate" | "getDayOfMonth" | "getDayOfWeek"
-        | "getDayOfYear" | "getFullYear" | "getHours" | "getMilliseconds" | "getMinutes" | "getMonth"
-        | "getSeconds" => Yields::Kind(Int),
-        "string"
-        | "lowerAscii"
-        | "upperAscii"
-        | "substring"
-        | "trim"
-        | "replace"
-        | "charAt"
-        | "join"
-        | "format"
-        | "find"
-        | "strings.quote"
-        | "base64.encode"
-        | "getScheme"
-        | "getHost"
-        | "getHostname"
-        | "getPort"
-        | "getEscapedPath"
-        | "jsonpatch.escapeKey" => Yields::Kind(String),
-        "double" | "asApproximateFloat" | "math.ceil" | "math.floor" | "math.round" | "math.trunc" | "math.sqrt" => {
-            Yields::Kind(Double)
+        | "patch" | "prefixLength" | "family" | "getDate" | "getDayOfMonth" | "getDayOfWeek" | "getDayOfYear"
+        | "getFullYear" | "getHours" | "getMilliseconds" | "getMinutes" | "getMonth" | "getSeconds" => {
+            Yields::Kind(Int)
         }
+        "string" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "replace" | "charAt" | "join" | "format"
+        | "find" | "strings.quote" | "getScheme" | "getHost" | "getHostname" | "getPort" | "getEscapedPath" => {
+            Yields::Kind(String)
+        }
+        "double" | "asApproximateFloat" => Yields::Kind(Double),
         "uint" => Yields::Kind(Uint),
-        "bytes" | "base64.decode" => Yields::Kind(Bytes),
+        "bytes" => Yields::Kind(Bytes),
         "timestamp" => Yields::Kind(Timestamp),
         "duration" => Yields::Kind(Duration),
         "split" | "findAll" => Yields::List(String),
@@ -98,43 +95,33 @@ pub(super) fn of(name: &str) -> Option<Yields> {
         "url" => Yields::Kind(Opaque("kubernetes.URL")),
         "ip" => Yields::Kind(Opaque("net.IP")),
         "cidr" => Yields::Kind(Opaque("net.CIDR")),
-        "optional.of" => Yields::OptionalOfArgument,
+        "optional.of" | "optional.ofNonZeroValue" => Yields::OptionalOfArgument,
+        "first" | "last" => Yields::OptionalItem,
         "optional.none" | "format.named" | "validate" => Yields::Kind(Optional),
-        "flatten"
-        | "first"
-        | "last"
-        | "getQuery"
-        | "dyn"
-        | "type"
-        | "math.greatest"
-        | "math.least"
-        | "math.abs"
-        | "math.sign"
-        | "optional.ofNonZeroValue" => Yields::Kind(Dyn),
-        _ if name.strip_prefix("format.").is_some_and(is_named_format) => {
+        "flatten" | "getQuery" | "dyn" | "type" => Yields::Kind(Dyn),
+        _ if name.strip_prefix("format.").is_some_and(|name| NAMED_FORMATS.contains(&name)) => {
             Yields::Kind(Opaque("kubernetes.NamedFormat"))
         }
         _ => return None,
     })
 }
 
-fn is_named_format(name: &str) -> bool {
-    matches!(
-        name,
-        "byte"
-            | "date"
-            | "datetime"
-            | "dns1035Label"
-            | "dns1035LabelPrefix"
-            | "dns1123Label"
-            | "dns1123LabelPrefix"
-            | "dns1123Subdomain"
-            | "dns1123SubdomainPrefix"
-            | "labelValue"
-            | "qualifiedName"
-            | "uri"
-            | "uuid"
-    )
+/// What a function can be called on, where that is a matter of one or two types.
+pub(super) fn called_on(name: &str) -> Option<&'static [Kind]> {
+    Some(match name {
+        "startsWith" | "endsWith" | "contains" | "matches" | "lowerAscii" | "upperAscii" | "substring" | "trim"
+        | "replace" | "charAt" | "split" | "find" | "findAll" | "format" => &[Kind::String],
+        "indexOf" | "lastIndexOf" => &[Kind::String, Kind::List],
+        "join" | "sum" | "isSorted" | "sort" | "slice" | "reverse" | "distinct" | "flatten" | "first" | "last"
+        | "min" | "max" => &[Kind::List],
+        "size" => &[Kind::String, Kind::Bytes, Kind::List, Kind::Map],
+        "hasValue" | "value" | "or" | "orValue" => &[Kind::Optional],
+        "getHours" | "getMinutes" | "getSeconds" | "getMilliseconds" => &[Kind::Timestamp, Kind::Duration],
+        "getFullYear" | "getMonth" | "getDate" | "getDayOfMonth" | "getDayOfWeek" | "getDayOfYear" => {
+            &[Kind::Timestamp]
+        }
+        _ => return None,
+    })
 }
 
 /// The type that a call yields.
@@ -149,6 +136,7 @@ pub(super) fn result(yields: Yields, target: Option<&Arc<Decl>>, argument: Optio
         }
         Yields::Target => on.cloned().unwrap_or_else(|| Decl::of_kind(Kind::Dyn)),
         Yields::Item => inside(),
+        Yields::OptionalItem => Decl::containing(Kind::Optional, inside(), 1),
         Yields::OptionalOfArgument => {
             let inner = argument.cloned().unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
             Decl::containing(Kind::Optional, inner, 1)

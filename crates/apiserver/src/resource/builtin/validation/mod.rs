@@ -169,6 +169,22 @@ impl Errors {
         }
     }
 
+    /// A text that is no such name, and why not.
+    fn named(&mut self, field: &str, name: &str, why: Vec<String>) {
+        for why in why {
+            self.invalid(field, &json!(name), &why);
+        }
+    }
+
+    /// Keys and values of labels, which are all told of at the one field.
+    fn labels(&mut self, field: &str, labels: Option<&Value>) {
+        for (key, value) in entries(labels) {
+            let value = value.as_str().unwrap_or_default();
+            self.named(field, key, names::qualified(key));
+            self.named(field, value, names::label_value(value));
+        }
+    }
+
     /// A field has not changed.
     fn unchanged(&mut self, new: &Value, old: &Value, field: &str) {
         if new.get(field) != old.get(field) {

@@ -42,7 +42,8 @@ pub(super) fn label(text: &str) -> Vec<String> {
         why.push(too_long(63));
     }
     if !is_label(text) {
-        why.push(LABEL.to_owned());
+        let only_dots = text.split('.').all(is_label);
+        why.push(if only_dots { "must not contain dots".to_owned() } else { LABEL.to_owned() });
     }
     why
 }

@@ -64,23 +64,16 @@ fn selector_and_template(errors: &mut Errors, spec: &Value) {
     if understood && !matches(selector, labels) {
         errors.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`");
     }
+    pods::template(errors, spec.get("template").unwrap_or(&empty), "spec.template");
     let pod = spec.at(&["template", "spec"]).unwrap_or(&empty);
-    pods::spec(errors, pod, "spec.template.spec");
     if !matches!(text(pod, "restartPolicy"), "Always" | "") {
         errors.unsupported("spec.template.spec.restartPolicy", &pod["restartPolicy"], &["Always"]);
     }
 }
 
 /// What is wrong with a label selector itself.
-fn label_selector(errors: &mut Errors, selector: &Value, path: &str) {
-    for (key, value) in entries(selector.get("matchLabels")) {
-        let value = value.as_str().unwrap_or_default();
-        for (text, reasons) in [(key.as_str(), names::qualified(key)), (value, names::label_value(value))] {
-            for why in reasons {
-                errors.invalid(&format!("{path}.matchLabels"), &json!(text), &why);
-            }
-        }
-    }
+pub(super) fn label_selector(errors: &mut Errors, selector: &Value, path: &str) {
+    errors.labels(&format!("{path}.matchLabels"), selector.get("matchLabels"));
     for (at, expression) in items(selector.get("matchExpressions")) {
         let path = format!("{path}.matchExpressions[{at}]");
         let has_values = items(expression.get("values")).next().is_some();
@@ -96,8 +89,11 @@ fn label_selector(errors: &mut Errors, selector: &Value, path: &str) {
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => errors.invalid(&format!("{path}.operator"), &json!(other), "not a valid selector operator"),
         }
-        for why in names::qualified(text(expression, "key")) {
-            errors.invalid(&format!("{path}.key"), &expression["key"], &why);
+        let key = text(expression, "key");
+        errors.named(&format!("{path}.key"), key, names::qualified(key));
+        for (at, value) in items(expression.get("values")) {
+            let value = value.as_str().unwrap_or_default();
+            errors.named(&format!("{path}.values[{at}]"), value, names::label_value(value));
         }
     }
 }

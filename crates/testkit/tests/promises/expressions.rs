@@ -1,0 +1,174 @@
+//! The language of rules: what it knows, what it refuses, what its values look like, and how it fails.
+
+use serde_json::{Value, json};
+
+use crate::widgets::{DEFINITIONS, definition, properties};
+use crate::world::{MERGE, World, with_query};
+
+promises!(
+    rules_call_what_there_is_and_nothing_else,
+    lists_are_turned_cut_and_sorted,
+    values_are_written_as_text,
+    what_is_written_out_is_of_one_type,
+    what_an_optional_holds_is_mapped,
+    an_old_value_that_may_be_absent_is_an_optional,
+    formats_of_text_are_found_by_their_names,
+    a_rule_that_fails_says_why,
+);
+
+fn with_rules(rules: Vec<Value>) -> Value {
+    let mut schema = properties(json!({
+        "n": {"type": "integer"}, "s": {"type": "string", "maxLength": 20}, "any": {"x-kubernetes-int-or-string": true},
+        "list": {"type": "array", "maxItems": 10, "items": {"type": "integer"}},
+        "map": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "string", "maxLength": 20}},
+    }));
+    schema["x-kubernetes-validations"] = Value::Array(rules);
+    definition(schema)
+}
+
+/// All of these hold for a widget with that spec.
+async fn hold(world: &World, spec: Value, rules: &[&str]) {
+    let widgets = world.install(with_rules(rules.iter().map(|rule| json!({ "rule": rule })).collect())).await;
+    world.post(&widgets.path(), widgets.widget("a", spec)).await.code(201);
+}
+
+/// A definition with this rule is refused, and these words are about it.
+async fn refused(world: &World, rule: &str, why: &[&str]) {
+    let body = with_rules(vec![json!({ "rule": rule })]);
+    let answer = world.post(&with_query(DEFINITIONS, "dryRun=All"), body).await;
+    assert_eq!(answer.code, 422, "{rule} should be: {why:?}; {}", answer.text);
+    for why in why {
+        assert!(answer.message().contains(why), "{rule}: {why:?} is not in {:?}", answer.message());
+    }
+}
+
+async fn rules_call_what_there_is_and_nothing_else(world: World) {
+    let undeclared = |name: &str| format!("undeclared reference to '{name}' (in container '')");
+    for (rule, names) in [
+        ("math.greatest(1, 2) == 2", ["math", "greatest"]),
+        ("math.ceil(1.5) == 2.0", ["math", "ceil"]),
+        ("base64.encode(b'a') == 'YQ=='", ["base64", "encode"]),
+        ("jsonpatch.escapeKey('a') == 'a'", ["jsonpatch", "escapeKey"]),
+        ("image('a/b').registry() == 'a'", ["image", "registry"]),
+        ("isIPv4('10.0.0.1')", ["isIPv4", "isIPv4"]),
+    ] {
+        refused(&world, rule, &names.map(undeclared).each_ref().map(String::as_str)).await;
+    }
+    refused(&world, "cel.bind(x, 1, x == 1)", &[&undeclared("cel"), &undeclared("bind")]).await;
+    // What a function is called on is known beforehand.
+    let no_overload = |call: &str| format!("found no matching overload for {call}");
+    refused(&world, "'abc'.reverse() == 'cba'", &[&no_overload("'reverse' applied to 'string.()'")]).await;
+    refused(&world, "self.n.startsWith('a')", &[&no_overload("'startsWith' applied to 'int.(string)'")]).await;
+    refused(&world, "self.n == null", &[&no_overload("'_==_' applied to '(int, null)'")]).await;
+}
+
+async fn lists_are_turned_cut_and_sorted(world: World) {
+    let rules = [
+        "self.list.reverse() == [2, 1, 3]",
+        "[[1], [2, 3]].flatten() == [1, 2, 3]",
+        "lists.range(3) == [0, 1, 2]",
+        "self.list.sort() == [1, 2, 3]",
+        "[1, 2, 2].distinct() == [1, 2]",
+        "self.list.slice(1, 3) == [1, 2]",
+        "self.list.first().value() == 3 && self.list.last().orValue(0) == 2",
+        "self.list.sum() == 6 && self.list.max() == 3 && !self.list.isSorted()",
+    ];
+    hold(&world, json!({"list": [3, 1, 2]}), &rules).await;
+}
+
+async fn values_are_written_as_text(world: World) {
+    let rules = [
+        "string(duration('1h30m')) == '5400s' && string(duration('-1500ms')) == '-1.5s'",
+        "string(timestamp('2026-01-01T00:00:00Z')) == '2026-01-01T00:00:00Z'",
+        "string(timestamp('2026-01-01T00:00:00.250+02:00')) == '2026-01-01T00:00:00.25+02:00'",
+        "string(1.0) == '1' && string(0.5) == '0.5' && string(123456.0) == '123456'",
+        "string(1000000.0) == '1e+06' && string(1.5e30) == '1.5e+30' && string(0.00001) == '1e-05'",
+        "string(true) == 'true' && string(b'ab') == 'ab' && string(3u) == '3' && string(self.n) == '7'",
+        "'%s and %s in %s'.format([1.0, 'x', duration('90s')]) == '1 and x in 90s'",
+        "'%s'.format([[1.5]]) == '[1.500000]' && '%s'.format([{'b': 'c'}]) == '{\"b\":\"c\"}'",
+    ];
+    hold(&world, json!({"n": 7}), &rules).await;
+}
+
+async fn what_is_written_out_is_of_one_type(world: World) {
+    for (rule, why) in [
+        ("self.n in [1, 'a']", "expected type 'int' but found 'string'"),
+        ("size(['a', 1.5]) == 2", "expected type 'string' but found 'double'"),
+        ("size({'a': 1, 'b': 'c'}) == 2", "expected type 'int' but found 'string'"),
+        ("size([[1], ['a']]) == 2", "expected type 'list(int)' but found 'list(string)'"),
+    ] {
+        refused(&world, rule, &[why]).await;
+    }
+    let rules = ["self.n in [1, self.n]", "self.any in [dyn(1), dyn('a')]", "[[], [1]].size() == 2"];
+    hold(&world, json!({"n": 7, "any": "a"}), &rules).await;
+}
+
+async fn what_an_optional_holds_is_mapped(world: World) {
+    let rules = [
+        "self.?s.optMap(s, s == 'x').orValue(false)",
+        "self.?n.optMap(n, n + 1).orValue(0) == 0",
+        "self.?map.optFlatMap(m, m[?'a']).orValue('none') == 'b'",
+        "self.?map.optFlatMap(m, m[?'z']).orValue('none') == 'none'",
+        "optional.ofNonZeroValue(self.s).hasValue() && !optional.ofNonZeroValue('').hasValue()",
+    ];
+    hold(&world, json!({"s": "x", "map": {"a": "b"}}), &rules).await;
+}
+
+async fn an_old_value_that_may_be_absent_is_an_optional(world: World) {
+    let rule = "oldSelf.optMap(old, !has(old.n) || !has(self.n) || self.n >= old.n).orValue(has(self.n))";
+    let rule = json!({"rule": rule, "optionalOldSelf": true, "message": "n is there, and only grows"});
+    let widgets = world.install(with_rules(vec![rule])).await;
+    let refuses = |name: &str| {
+        format!("Widget.{} {name:?} is invalid: spec: Invalid value: n is there, and only grows", widgets.group)
+    };
+    let answer = world.post(&widgets.path(), widgets.widget("a", json!({}))).await;
+    answer.refused(422, "Invalid").says(&refuses("a"));
+    world.post(&widgets.path(), widgets.widget("a", json!({"n": 2}))).await.code(201);
+    let one = widgets.one("a");
+    let change = |n: i64| world.patch(MERGE, &one, json!({"spec": {"n": n}}));
+    change(1).await.refused(422, "Invalid").says(&refuses("a"));
+    change(3).await.code(200);
+}
+
+async fn formats_of_text_are_found_by_their_names(world: World) {
+    let rules = [
+        "format.named('dns1123Label').hasValue() && !format.named('nothing').hasValue()",
+        "!format.named('dns1123Label').value().validate(self.s).hasValue()",
+        "format.dns1123Label().validate('A').hasValue()",
+        "format.uuid().validate('x').value().size() > 0",
+    ];
+    hold(&world, json!({"s": "a-b"}), &rules).await;
+}
+
+async fn a_rule_that_fails_says_why(world: World) {
+    let rules = [
+        ("self.list[5] == 1", "index out of bounds: 5"),
+        ("self.map['z'] == 'a'", "no such key: z"),
+        ("1 / (self.n - 7) == 1", "division by zero"),
+        ("1 % (self.n - 7) == 1", "modulus by zero"),
+        ("self.n + 9223372036854775807 > 0", "integer overflow"),
+        ("int(self.s) == 1", "type conversion error from 'string' to 'int'"),
+        ("double(self.s) == 1.0", "type conversion error from 'string' to 'double'"),
+        (
+            "timestamp(self.s) < timestamp('2026-01-01T00:00:00Z')",
+            "type conversion error from 'string' to 'google.protobuf.Timestamp'",
+        ),
+        ("duration(self.s) < duration('1s')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
+        ("self.list.filter(x, x > 99).max() == 1", "max called on empty list"),
+        ("self.s.substring(9) == ''", "index out of range: 9"),
+        ("self.s.charAt(9) == ''", "index out of range: 9"),
+        ("self.list.slice(5, 9) == [1]", "cannot slice(5, 9), list is length 1"),
+        ("self.s.matches(self.s + '(')", "error parsing regexp: missing closing ): `x(`"),
+        ("self.s.find(self.s + '[') == ''", "Illegal regex: error parsing regexp: missing closing ]: `[`"),
+        ("uint(self.n - 8) == 1u", "unsigned integer overflow"),
+        ("self.any == 1", "no such key: any"),
+    ];
+    let widgets = world.install(with_rules(rules.iter().map(|(rule, _)| json!({ "rule": rule })).collect())).await;
+    let spec = json!({"n": 7, "s": "x", "list": [1], "map": {"a": "b"}});
+    let answer = world.post(&widgets.path(), widgets.widget("a", spec)).await.refused(422, "Invalid");
+    let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let said: Vec<&str> = causes.iter().filter_map(|cause| cause["message"].as_str()).collect();
+    let expected: Vec<String> =
+        rules.iter().map(|(rule, why)| format!("Invalid value: \"object\": {why} evaluating rule: {rule}")).collect();
+    assert_eq!(said, expected);
+}
