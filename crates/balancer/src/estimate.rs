@@ -8,6 +8,7 @@ use crate::aims::{Aim, Aims};
 use crate::cluster::{BrokerId, Cluster, Part, ReplicaSpec, Resource, Seat, Slot};
 use crate::gauges::Gauge;
 use crate::goal::Goal;
+use crate::options::Operation;
 use crate::plan::{Change, Plan};
 use crate::planner::{BrokerLoad, Outcome};
 use crate::rules::Rules;
@@ -142,7 +143,8 @@ fn flows(cluster: &Cluster, plan: &Plan) -> BTreeMap<BrokerId, Flow> {
         let part = cluster.find(&change.topic, change.partition);
         let found: Vec<ReplicaSpec> =
             part.map(|part| cluster.partition(part as usize).replicas().collect()).unwrap_or_default();
-        let is_lost = found.iter().all(|replica| replica.offline);
+        // Nothing flows where nobody has the data.
+        let is_lost = change.megabytes == 0.0;
         for (from, to) in &change.moves {
             let flow = flows.entry(*to).or_default();
             let moved = found.iter().find(|replica| !is_lost && replica.broker == *from);
@@ -183,9 +185,16 @@ fn busiest_disks(plan: &Plan) -> f64 {
 /// MB that any plan must copy that gets as far as `state`: offline replicas saved, rack-mates parted,
 /// and disks as near to their bands. The largest of these counts, because one copy can serve them all;
 /// only the first two are added up, since no replica is in both.
-pub(crate) fn least_megabytes(state: &State<'_>, aims: &Aims, rules: &Rules, before: &[BrokerLoad]) -> f64 {
+pub(crate) fn least_megabytes(
+    state: &State<'_>,
+    aims: &Aims,
+    rules: &Rules,
+    operation: &Operation,
+    before: &[BrokerLoad],
+) -> f64 {
     // What nobody has is copied by no plan, however much room its replicas are to have elsewhere.
-    let is_lost = |slot: &Slot| state.cluster.is_lost(state.cluster.part_of(*slot));
+    let cluster = state.cluster;
+    let is_lost = |slot: &Slot| operation.finds_lost(cluster.partition(cluster.part_of(*slot) as usize));
     let (lost, saved): (Vec<Slot>, Vec<Slot>) =
         rules.offline().filter(|slot| !rules.must_move(state, *slot)).partition(is_lost);
     let megabytes = |slots: Vec<Slot>| slots.into_iter().map(|slot| state.cluster.megabytes(slot)).sum::<f64>();
@@ -241,7 +250,7 @@ mod tests {
     use super::*;
     use crate::cluster::{BrokerSpec, BrokerState, ClusterBuilder, Load};
     use crate::fixture::{Small, planned};
-    use crate::options::{Operation, Request};
+    use crate::options::Request;
     use crate::plan::{DiskChange, Undone};
     use crate::settings::Settings;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::BrokerId;
+use crate::cluster::{BrokerId, PartitionView};
 use crate::goal::Goal;
 pub use crate::pattern::{BadPattern, TopicPattern};
 
@@ -24,6 +24,16 @@ pub enum Operation {
     RemoveDisks(BTreeSet<(BrokerId, String)>),
     /// Balance the disks of each broker among themselves.
     RebalanceDisks,
+}
+
+impl Operation {
+    /// Whether nobody has the partition's data: no replica of it is on a broker and a disk that live. It is gone unless one
+    /// of them comes back, and nobody can copy it. Brokers that are removed by name still have theirs, though whoever made
+    /// the model may call them dead already.
+    pub fn finds_lost(&self, partition: PartitionView<'_>) -> bool {
+        let is_removed = |id: BrokerId| matches!(self, Operation::RemoveBrokers(ids) if ids.contains(&id));
+        partition.replicas().all(|replica| replica.offline && !is_removed(replica.broker))
+    }
 }
 
 /// At most so much may a plan move.

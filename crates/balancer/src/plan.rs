@@ -185,20 +185,20 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, ste
         }
         let moves = moves(state, part);
         let (order, reasons) = reasons.why(part, &moves, leads);
-        changes.push((order, change(state, part, &left, &moves, reasons)));
+        // What nobody has nobody copies.
+        let copied = if operation.finds_lost(state.cluster.partition(part as usize)) { &[] } else { &left[..] };
+        changes.push((order, change(state, part, copied, &moves, reasons)));
     }
     changes.sort_by_key(|(order, _)| *order);
     changes
 }
 
-fn change(state: &State<'_>, part: Part, left: &[Slot], moves: &[Move], reasons: Vec<Reason>) -> Change {
+fn change(state: &State<'_>, part: Part, copied: &[Slot], moves: &[Move], reasons: Vec<Reason>) -> Change {
     let cluster = state.cluster;
     let id = |seat: Seat| cluster.brokers()[usize::from(seat)].id;
     let slots = cluster.slots(part);
     let mut new_replicas: Vec<BrokerId> = slots.clone().map(|slot| id(state.seat(slot))).collect();
     new_replicas.swap(0, (state.leader(part) - slots.start) as usize);
-    // What nobody has nobody copies.
-    let copied = if cluster.is_lost(part) { &[] } else { left };
     Change {
         topic: cluster.topics()[cluster.topic_of(part) as usize].clone(),
         partition: cluster.number_of(part),

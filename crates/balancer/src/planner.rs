@@ -250,7 +250,7 @@ fn plan_in_order(state: State<'_>, request: &Request, settings: &Settings) -> Re
         statistics: (spread(&before), spread(&after)),
         score: score(&verdicts, evacuates && rules.offline().next().is_some(), settings),
         provision: if lacks_a_hard_goal { Provision::default() } else { size },
-        least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &before),
+        least_megabytes: estimate::least_megabytes(&search.state, &search.aims, &rules, &request.operation, &before),
         unsafe_changes,
         heals: rules.healing && evacuates,
         plan,

@@ -224,11 +224,6 @@ impl Cluster {
             || self.offline.binary_search(&slot).is_ok()
     }
 
-    /// Whether no replica of the partition serves: nobody has its data, so whoever is to hold it begins with nothing.
-    pub(crate) fn is_lost(&self, part: Part) -> bool {
-        self.slots(part).all(|slot| self.is_offline(slot))
-    }
-
     /// How much data the replica holds, in MB.
     pub(crate) fn megabytes(&self, slot: Slot) -> f64 {
         f64::from(self.slot_loads[slot as usize].disk)
@@ -256,12 +251,6 @@ impl<'c> PartitionView<'c> {
     /// The leader's position in the replica list.
     pub fn leader(self) -> usize {
         usize::from(self.cluster.leaders[self.part as usize])
-    }
-
-    /// Whether no replica of it is on a broker and a disk that live. Its data is gone unless one of them comes back, and
-    /// nobody can copy it.
-    pub fn is_lost(self) -> bool {
-        self.cluster.is_lost(self.part)
     }
 
     /// The replicas in list order, the preferred leader first, each with what it carries in its role.

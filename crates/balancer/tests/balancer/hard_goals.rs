@@ -249,14 +249,26 @@ fn no_rack_goes_without_where_others_have_two() {
         RackAwareDistributionGoal fixed
     "#]],
     );
-    // With no room in the third it cannot be.
+    // With no room in the third it cannot be, unless what is there may leave.
+    let full = none_in_c.replace("b4[]", "b4[u0*]");
+    let request = Request::rebalance(&[Goal::ReplicaCapacity, Goal::RackAwareDistribution]);
     check_with(
-        &none_in_c.replace("b4[]", "b4[u0*]"),
-        &Request::rebalance(&[Goal::ReplicaCapacity, Goal::RackAwareDistribution]),
+        &full,
+        &request,
         &at_most(1),
         expect![[r#"
-        infeasible: RackAwareDistributionGoal
-    "#]],
+            t0: b0 -> b4: leader b0 -> b4
+            u0: b4 -> b0: leader b4 -> b0
+            RackAwareDistributionGoal fixed
+        "#]],
+    );
+    check_with(
+        &full,
+        &Request { excluded_topics: Some(TopicPattern::new("u").unwrap()), ..request },
+        &at_most(1),
+        expect![[r#"
+            infeasible: RackAwareDistributionGoal
+        "#]],
     );
 }
 

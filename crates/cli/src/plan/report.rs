@@ -422,7 +422,7 @@ impl<'a> Report<'a> {
             changes: Changes {
                 all: &outcome.plan.changes,
                 sized: sized(cluster),
-                explainer: Explainer::new(cluster, &outcome.before),
+                explainer: Explainer::new(cluster, &asked.request.operation, &outcome.before),
             },
         }
     }
@@ -514,7 +514,7 @@ fn summary(cluster: &Cluster, asked: &Asked, outcome: &Outcome) -> Summary {
             between_disks: estimate.disks.filter(|_| sized(cluster)),
         },
         undone: Undone { changes: plan.undone.changes, data_to_move: data(plan.undone.megabytes) },
-        lost: Lost::of(cluster),
+        lost: Lost::of(cluster, &asked.request.operation),
         not_emptied: NotEmptied::all(cluster, &asked.request.operation, outcome),
         on_unknown_disks: outcome.unplaced,
     }

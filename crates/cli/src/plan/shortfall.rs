@@ -29,9 +29,9 @@ pub(super) struct NotEmptied {
 }
 
 impl Lost {
-    pub(super) fn of(cluster: &Cluster) -> Lost {
+    pub(super) fn of(cluster: &Cluster, operation: &Operation) -> Lost {
         let (mut partitions, mut data) = (0, 0.0);
-        for partition in cluster.partitions().filter(|partition| partition.is_lost()) {
+        for partition in cluster.partitions().filter(|partition| operation.finds_lost(*partition)) {
             partitions += 1;
             data += partition.replicas().map(|replica| f64::from(replica.load.disk)).fold(0.0, f64::max);
         }

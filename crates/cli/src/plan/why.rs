@@ -1,7 +1,8 @@
 //! Why a partition changes, in words and in the numbers of the cluster as found.
 
-use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, PartitionView, Resource};
+use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
 use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::options::Operation;
 use evenkeel_balancer::plan::{Cause, Change, Reason};
 use evenkeel_balancer::planner::BrokerLoad;
 
@@ -10,6 +11,7 @@ use super::units::count;
 /// Knows what each broker carried, and so can say what was wrong with it.
 pub(super) struct Explainer<'a> {
     cluster: &'a Cluster,
+    operation: &'a Operation,
     before: &'a [BrokerLoad],
 }
 
@@ -25,8 +27,8 @@ enum Measure {
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(cluster: &'a Cluster, before: &'a [BrokerLoad]) -> Explainer<'a> {
-        Explainer { cluster, before }
+    pub(super) fn new(cluster: &'a Cluster, operation: &'a Operation, before: &'a [BrokerLoad]) -> Explainer<'a> {
+        Explainer { cluster, operation, before }
     }
 
     /// The most important reason in full, the others by name.
@@ -45,7 +47,8 @@ impl<'a> Explainer<'a> {
 
     /// Whether nobody has the partition's data.
     pub(super) fn is_lost(&self, change: &Change) -> bool {
-        self.cluster.find_partition(&change.topic, change.partition).is_some_and(PartitionView::is_lost)
+        let found = self.cluster.find_partition(&change.topic, change.partition);
+        found.is_some_and(|partition| self.operation.finds_lost(partition))
     }
 
     fn reason(&self, change: &Change, reason: &Reason) -> String {
