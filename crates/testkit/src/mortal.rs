@@ -15,6 +15,7 @@ use evenkeel_kafka::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::watch,
+    time::Instant,
 };
 
 /// At which request a process dies; they are counted from 1, over all its connections.
@@ -32,8 +33,8 @@ pub enum Death {
 #[derive(Debug)]
 pub struct Fate {
     death: Mutex<Death>,
-    /// The calls that were made, by the protocol's numbers.
-    made: Mutex<Vec<i16>>,
+    /// The calls that were made, by the protocol's numbers, and when.
+    made: Mutex<Vec<(Instant, i16)>>,
     dead: watch::Sender<bool>,
 }
 
@@ -60,6 +61,11 @@ impl Fate {
 
     /// Which calls were made so far.
     pub fn made(&self) -> Vec<i16> {
+        self.timed().into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// The same, and when each of them was.
+    pub fn timed(&self) -> Vec<(Instant, i16)> {
         lock(&self.made).clone()
     }
 
@@ -79,12 +85,12 @@ impl Fate {
 
     fn begin(&self) -> usize {
         let mut made = lock(&self.made);
-        made.push(-1);
+        made.push((Instant::now(), -1));
         made.len()
     }
 
     fn name(&self, number: usize, key: i16) {
-        lock(&self.made)[number - 1] = key;
+        lock(&self.made)[number - 1].1 = key;
     }
 }
 

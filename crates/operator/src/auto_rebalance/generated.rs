@@ -135,6 +135,7 @@ impl Generated {
         let condition =
             status.and_then(|status| status.conditions.iter().find(|condition| condition.type_.parse() == Ok(state)));
         let observed = status.and_then(|status| status.observed_generation);
+        let deleting = metadata.deletion_timestamp.is_some();
         let stopped_for = notes.get(STOPPED_FOR);
         Some(Self {
             name: name.to_owned(),
@@ -147,12 +148,12 @@ impl Generated {
             since: condition.and_then(|condition| condition.since()),
             withheld: status.filter(|_| state == RebalanceState::ProposalReady).and_then(withheld),
             ask: annotations::ask(notes),
-            edited: observed.is_some() && observed != metadata.generation,
+            edited: observed.is_some_and(|observed| is_edited(metadata, observed)),
             stopped_for: stopped_for
                 .and_then(|text| StopReason::ALL.into_iter().find(|reason| reason.as_str() == text)),
-            deleting: metadata.deletion_timestamp.is_some(),
+            deleting,
             marked,
-            released: metadata.deletion_timestamp.is_some() && !held,
+            released: deleting && !held,
         })
     }
 
@@ -201,6 +202,14 @@ pub(crate) fn held_for(rebalance: &ObjectMeta) -> Option<&str> {
 /// Whether a KafkaRebalance of this name would stand in the way of one that is generated for this cluster.
 pub(crate) fn is_named_like_ours(name: &str, cluster: &str) -> bool {
     mode_of_name(name, cluster).is_some()
+}
+
+/// Whether the spec is another one than that which the status speaks of. Asking for deletion raises the generation as well, and
+/// changes nothing in the spec.
+fn is_edited(rebalance: &ObjectMeta, observed: i64) -> bool {
+    let by_deletion = i64::from(rebalance.deletion_timestamp.is_some());
+    let since = rebalance.generation.unwrap_or_default().saturating_sub(observed);
+    since != 0 && since != by_deletion
 }
 
 fn is_held(rebalance: &ObjectMeta) -> bool {
@@ -488,6 +497,26 @@ mod tests {
                 ..fresh
             }
         );
+    }
+
+    #[test]
+    fn a_deletion_is_no_new_spec() {
+        let read = |observed: i64, generation: i64, deleted: bool| {
+            let (cluster, brokers) = (cluster(), Brokers::from([3]));
+            let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+            rebalance.metadata.generation = Some(generation);
+            rebalance.metadata.deletion_timestamp =
+                deleted.then(|| k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+            rebalance.status = Some(KafkaRebalanceStatus {
+                conditions: vec![Condition::state("Ready")],
+                observed_generation: Some(observed),
+                ..KafkaRebalanceStatus::default()
+            });
+            Generated::read(&rebalance, "c").unwrap().phase()
+        };
+        assert_eq!((read(1, 1, false), read(1, 2, false)), (Phase::Done, Phase::Underway));
+        assert_eq!((read(1, 2, true), read(2, 2, true)), (Phase::Done, Phase::Done), "it did what it was for");
+        assert_eq!(read(1, 3, true), Phase::Abandoned, "deleted before it could begin what was asked last");
     }
 
     #[test]

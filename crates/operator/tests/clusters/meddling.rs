@@ -132,6 +132,24 @@ async fn whoever_deletes_a_drain_mid_run_is_told_and_it_begins_again() {
     assert_eq!(play.warning("AutoRebalanceFailed").await, None, "it is over");
 }
 
+/// A plain `kubectl delete`: what moves data comes to its end, and counts as what it is.
+#[tokio::test(start_paused = true)]
+async fn a_scale_up_that_is_deleted_mid_run_ends_well_and_is_not_repeated() {
+    let play = Play::with(3, scaling()).await;
+    play.scale(4).await;
+    play.until("data moves", async |play| play.is_moving(ADD).await).await;
+    let first = play.rebalance(ADD).await.unwrap().metadata.uid;
+    play.stage.api::<KafkaRebalance>().delete(ADD, &DeleteParams::default()).await.unwrap();
+    play.until("it is over, or made anew", async |play| {
+        play.rebalance(ADD).await.is_none_or(|now| now.metadata.uid != first)
+    })
+    .await;
+    a_while().await;
+    assert!(play.is_settled().await, "{:?}", play.told().await);
+    assert_eq!(play.holders(), BTreeSet::from([0, 1, 2, 3]));
+    assert_eq!(play.warning("AutoRebalanceStopped").await, None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_edits_a_drain_mid_run_does_not_change_who_goes() {
     let play = draining().await;

@@ -16,6 +16,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tower::{BoxError, ServiceExt, service_fn};
 
 use crate::rights::Call;
@@ -31,6 +32,8 @@ pub enum Death {
 #[derive(Default)]
 struct Calls {
     made: Vec<String>,
+    /// When each of them was.
+    when: Vec<Instant>,
     /// What was asked of the API server.
     rights: BTreeSet<Call>,
     death: Option<Death>,
@@ -107,6 +110,13 @@ impl Fate {
         self.lock().made.clone()
     }
 
+    /// The same, and when each of them was.
+    #[allow(dead_code, reason = "here their order is enough")]
+    pub fn timed(&self) -> Vec<(Instant, String)> {
+        let calls = self.lock();
+        calls.when.iter().copied().zip(calls.made.iter().cloned()).collect()
+    }
+
     /// What was asked of the API server so far.
     pub fn rights(&self) -> BTreeSet<Call> {
         self.lock().rights.clone()
@@ -121,6 +131,7 @@ impl Fate {
         let (number, death) = {
             let mut calls = self.lock();
             calls.made.push(call);
+            calls.when.push(Instant::now());
             (calls.made.len() - 1, calls.death)
         };
         if death == Some(Death::Before(number)) {

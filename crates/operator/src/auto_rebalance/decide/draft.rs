@@ -91,8 +91,9 @@ impl<'a> Draft<'a> {
     }
 
     /// The generated rebalance that the state is about. One that runs although nothing is recorded
-    /// of it is taken over: a crash, or a damaged status, came between. One that comes no further is not: it may have
-    /// been for an earlier broker of the same id.
+    /// of it is taken over: a crash, or a damaged status, came between. One that comes no further is not, nor one that was
+    /// stopped, nor one that is paused, of which nobody knows how far it came: it may have been for an earlier broker of
+    /// the same id.
     pub(super) fn find_own(&mut self) -> Option<&'a Generated> {
         let seen = self.seen;
         let of = |mode| {
@@ -106,10 +107,15 @@ impl<'a> Draft<'a> {
         if self.state != AutoRebalanceState::Idle && self.tracker.in_sight.is_some() {
             return None;
         }
+        let goes_on = |own: &&Generated| {
+            // Asked for anew after its end, it says where it stood before.
+            let is_at_work = own.phase() == Phase::Underway && !is_end(own.state);
+            is_at_work && own.stopped_for.is_none() && own.is_stuck().is_none()
+        };
         let adopted = PRECEDENCE
             .into_iter()
             .filter(|mode| self.configured().has(*mode))
-            .find_map(|mode| of(mode).filter(|own| own.is_underway() && own.is_stuck().is_none()))?;
+            .find_map(|mode| of(mode).filter(goes_on))?;
         self.state = state_of(adopted.mode);
         if adopted.mode == AutoRebalanceMode::AddBrokers {
             let kept = &adopted.brokers & &self.seen.brokers.present;
@@ -131,7 +137,9 @@ impl<'a> Draft<'a> {
             }
             if other.phase() == Phase::Underway && self.seen.engine != Engine::Absent {
                 self.stop(other, StopReason::Cancelled);
-            } else if other.phase() != Phase::Paused {
+            } else if other.phase() == Phase::Paused {
+                self.waiting(format!("KafkaRebalance {} is paused", other.name));
+            } else {
                 self.acts.push(Act::Remove { name: other.name.clone() });
             }
         }
@@ -311,9 +319,12 @@ impl<'a> Draft<'a> {
     }
 }
 
+fn is_end(state: RebalanceState) -> bool {
+    matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped)
+}
+
 /// When the last rebalance of any kind came to its end: what was found before that is old news.
 fn last_end(seen: &Observation) -> Option<Timestamp> {
-    let is_end = |state| matches!(state, RebalanceState::Ready | RebalanceState::NotReady | RebalanceState::Stopped);
     let ours = seen.generated.iter().map(|own| (own.state, own.since));
     let theirs = seen.manual.iter().map(|manual| (manual.state, manual.since));
     // One that is still to come was written by a clock that is wrong, and would make old news of all that is found.

@@ -1,28 +1,30 @@
 //! Visits every world that can be reached, and sees that each of them can come to rest.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use super::world::{Look, Rules, Step, World};
+use evenkeel_testkit::story::Chance;
+
+use super::{
+    others::{Rules, Step},
+    world::{Look, World},
+};
 
 /// More steps than any world needs to come to rest if all goes well.
 const PATIENCE: usize = 80;
 
-type Visited = BTreeMap<World, Option<(World, Step)>>;
+/// Every world that was seen, with the one before it and what happened in between.
+type Visited = HashMap<World, Option<(World, Step)>>;
 
 /// Visits all worlds. Tells the story that led to what must not be.
 fn explore(rules: &Rules) -> Visited {
-    let mut visited = Visited::from([(World::new(), None)]);
-    let mut open = VecDeque::from([World::new()]);
+    let first = World::new(rules);
+    let mut visited = Visited::from([(first, None)]);
+    let mut open = VecDeque::from([first]);
     while let Some(world) = open.pop_front() {
-        let next = catch_unwind(AssertUnwindSafe(|| {
-            world.check();
-            world.next(rules)
-        }))
-        .unwrap_or_else(|_| panic!("after this story:\n{}", story(&visited, &world)));
-        for (what, after) in next {
+        for (what, after) in steps(rules, &visited, &world) {
             visited.entry(after).or_insert_with(|| {
                 open.push_back(after);
                 Some((world, what))
@@ -30,6 +32,15 @@ fn explore(rules: &Rules) -> Visited {
         }
     }
     visited
+}
+
+/// All that can happen next, after a look at what must never be.
+fn steps(rules: &Rules, visited: &Visited, world: &World) -> Vec<(Step, World)> {
+    catch_unwind(AssertUnwindSafe(|| {
+        world.check();
+        world.next(rules)
+    }))
+    .unwrap_or_else(|_| panic!("after this story:\n{}", story(visited, world)))
 }
 
 fn story(visited: &Visited, end: &World) -> String {
@@ -46,15 +57,16 @@ fn story(visited: &Visited, end: &World) -> String {
 /// From every world, once it is left alone and the engine does its work, everything comes to rest: the
 /// brokers are those that were asked for, nothing is queued, and no generated resource is left.
 fn all_come_to_rest(rules: &Rules, visited: &Visited) {
-    let mut restful: BTreeSet<World> = BTreeSet::new();
+    let mut restful = HashSet::new();
     for start in visited.keys() {
-        let mut path = vec![start.left_alone()];
+        let mut path = vec![start.left_alone(rules)];
         while let Some(world) = path.last().copied() {
             if restful.contains(&world) || world.is_settled() {
                 break;
             }
             assert!(path.len() < PATIENCE, "no rest for {world:?}\nafter this story:\n{}", story(visited, start));
-            path.push(world.progress().1.looked(rules, Look::Clear).aged().left_alone());
+            let next = world.progress().1.without_manual().looked(rules, Look::Clear);
+            path.push(next.aged(true).left_alone(rules));
         }
         restful.extend(path);
     }
@@ -62,28 +74,118 @@ fn all_come_to_rest(rules: &Rules, visited: &Visited) {
 
 fn everything_holds(rules: Rules) {
     let visited = explore(&rules);
-    assert!(visited.len() > 10_000, "only {} worlds: the model is stuck", visited.len());
+    assert!(visited.len() > 1_000, "only {} worlds: the model is stuck", visited.len());
     all_come_to_rest(&rules, &visited);
 }
 
-const CALM: Rules = Rules { optional: 0b10, imbalance: false, preempt: false, meddling: false, failures: false };
-
-#[test]
-fn one_broker_comes_and_goes_while_everything_fails_and_users_meddle() {
-    everything_holds(Rules { meddling: true, failures: true, ..CALM });
+/// One broker comes and goes, and all goes well.
+fn calm() -> Rules {
+    Rules { optional: 0b10, ..Rules::default() }
 }
 
 #[test]
 fn two_brokers_come_and_go() {
-    everything_holds(Rules { optional: 0b110, ..CALM });
+    everything_holds(Rules { optional: 0b110, steady: true, ..calm() });
 }
 
 #[test]
-fn load_drifts_while_a_broker_comes_and_goes() {
-    everything_holds(Rules { imbalance: true, failures: true, ..CALM });
+fn everything_fails_and_users_meddle() {
+    everything_holds(Rules { meddling: true, failures: true, ..calm() });
+}
+
+#[test]
+fn nobody_knows_how_rebalances_end() {
+    everything_holds(Rules { lost: true, meddling: true, ..calm() });
+}
+
+#[test]
+fn engines_are_replaced_and_refuse_what_passes() {
+    everything_holds(Rules { engines: true, failures: true, meddling: true, ..calm() });
+}
+
+#[test]
+fn load_drifts_while_everything_fails() {
+    everything_holds(Rules { imbalance: true, failures: true, ..calm() });
 }
 
 #[test]
 fn load_drifts_and_scaling_does_not_wait() {
-    everything_holds(Rules { imbalance: true, preempt: true, meddling: true, ..CALM });
+    everything_holds(Rules { imbalance: true, preempt: true, meddling: true, steady: true, ..calm() });
+}
+
+#[test]
+fn load_drifts_and_guards_hold_it() {
+    everything_holds(Rules { imbalance: true, guards: true, ..Rules::default() });
+}
+
+#[test]
+fn rebalances_are_paused_and_edited() {
+    everything_holds(Rules { pauses: true, edits: true, ..calm() });
+}
+
+#[test]
+fn users_have_rebalances_of_their_own() {
+    everything_holds(Rules { manual: true, names: true, imbalance: true, ..calm() });
+}
+
+#[test]
+fn templates_come_and_go() {
+    everything_holds(Rules { templates: true, failures: true, ..calm() });
+}
+
+#[test]
+fn modes_are_switched_off_and_on_while_rebalances_are_paused() {
+    everything_holds(Rules { switching: true, pauses: true, ..calm() });
+}
+
+#[test]
+fn modes_are_switched_off_and_on_while_load_drifts() {
+    everything_holds(Rules { switching: true, imbalance: true, steady: true, ..calm() });
+}
+
+/// Everything together is more than can be visited: walks through it, of which a seed chooses every step. More of them by
+/// `EVENKEEL_SEEDS`, which a soak sets.
+#[test]
+fn all_kinds_of_trouble_in_orders_that_seeds_choose() {
+    const STEPS: usize = 150;
+    let seeds = std::env::var("EVENKEEL_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(40);
+    for seed in 0..seeds {
+        let rules = Rules {
+            optional: 0b110,
+            steady: false,
+            imbalance: true,
+            preempt: seed % 2 == 1,
+            meddling: true,
+            failures: true,
+            lost: true,
+            engines: true,
+            pauses: true,
+            edits: true,
+            manual: true,
+            names: true,
+            templates: true,
+            switching: true,
+            guards: true,
+        };
+        let mut chance = Chance::new(seed);
+        let mut world = World::new(&rules);
+        let mut visited = Visited::from([(world, None)]);
+        for _ in 0..STEPS {
+            let mut next = steps(&rules, &visited, &world);
+            // The operator comes by, and the rebalance goes on, as often as everything else together happens.
+            let looks = next.iter().filter(|(what, _)| !matches!(what, Step::Happens(_))).count();
+            let chosen = match chance.below(4) {
+                0 => chance.below(next.len() as u64) as usize,
+                1 => looks - 1,
+                _ => chance.below(looks as u64) as usize,
+            };
+            let (what, after) = match chance.once_in(4) {
+                true => (Step::Happens("the rebalance goes on"), world.progress().1),
+                false => next.swap_remove(chosen),
+            };
+            visited.entry(after).or_insert(Some((world, what)));
+            world = after;
+        }
+        all_come_to_rest(&rules, &visited);
+    }
 }

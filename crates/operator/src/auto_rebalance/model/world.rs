@@ -1,68 +1,82 @@
-//! The tiny world: what is in it, and everything that can happen next.
+//! The tiny world: what is in it, and what the operator makes of a look at it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use evenkeel_api::{
-    Reason,
-    annotations::Ask,
+    KafkaRebalance, annotations,
     kafka::{AutoRebalanceMode, AutoRebalanceState, AutoRebalanceStatus},
     rebalance::{RebalanceMode, RebalanceState},
 };
 
+use super::{
+    memory::{ANOMALIES, Memory, name_of},
+    others::Rules,
+    run::{At, Run, Wish},
+};
 use crate::auto_rebalance::{
-    brokers::{BrokersSeen, Check, removal_is_held},
+    brokers::{BrokersSeen, Check},
     decide::{
         Act, Decision, TrackerWrite, decide,
-        tests::{ADD, IMBALANCE, REMOVE, at, calm},
+        tests::{ADD, IMBALANCE, REMOVE, at, calm, template},
     },
-    generated::{Generated, StopReason, name_for},
-    imbalance::FIXABLE,
-    observe::{Brake, Engine, Observation},
+    generated::{Generated, Phase},
+    guards::STARTS_PER_HOUR,
+    imbalance::{FIXABLE, UNFIXABLE},
+    observe::{self, Engine, Observation},
     settings::Configured,
     state::{Brokers, Recorded, mode_of, remember_added, state_of},
-    tracker::{Attempts, History, Sight, Tracker},
+    tracker::Tracker,
+};
+use crate::kafka::{
+    scale_down::{self, Verdict},
+    seen::{Known, Metadata, Partition},
 };
 
 /// Brokers as bits. Bit 0 is the broker that always stays.
 pub(super) type Set = u8;
 
-/// There is only ever one run, so all of them may have the same uid, if its end is made known.
-const UID: &str = "uid";
+/// What is found of templates while there is one.
+static TEMPLATES: LazyLock<BTreeMap<String, KafkaRebalance>> = LazyLock::new(|| template(serde_json::json!({}), true));
 
-/// What may happen in a world.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
-    /// The brokers that come and go.
-    pub(super) optional: Set,
-    /// Whether load drifts.
-    pub(super) imbalance: bool,
-    /// Whether scaling stops a rebalance on imbalance.
-    pub(super) preempt: bool,
-    /// Whether users stop, delete and remove generated resources, and pull the brake.
-    pub(super) meddling: bool,
-    /// Whether rebalances fail, Kafka cannot be asked and the engine rolls.
-    pub(super) failures: bool,
-}
+/// A window that is not open at the moment of all looks, shortly before two in the afternoon.
+const AT_NIGHT: &str = "* * 3 * * ?";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
     /// The brokers that the spec asks for.
     pub(super) wanted: Set,
     /// The brokers there are, as the pool's status lists them.
     pub(super) pool: Set,
     /// Those that hold data.
-    data: Set,
+    pub(super) data: Set,
     /// Those that were added and that nobody has moved data to, nor given a reason not to. Only the
     /// world knows; the machine has to remember.
-    owed: Set,
-    pub(super) status: Status,
+    pub(super) owed: Set,
+    /// None where the feature was off.
+    pub(super) status: Option<Status>,
     pub(super) memory: Memory,
     pub(super) run: Option<Run>,
-    uneven: bool,
-    braked: bool,
+    /// A user's rebalance.
+    pub(super) manual: Option<Manual>,
+    /// The anomaly on record that can be mended.
+    pub(super) uneven: Option<usize>,
+    /// Whether there is one that cannot.
+    pub(super) unfixable: bool,
+    pub(super) brake: Brake,
+    /// The modes that are switched on.
+    pub(super) modes: Modes,
+    /// Whether the template that all of them name is there.
+    pub(super) template: bool,
+    /// Whether it is a time for maintenance.
+    pub(super) window: bool,
+    /// Whether a user's rebalance has the names that those for brokers get.
+    pub(super) taken: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Status {
     /// By its mode; None is Idle.
     pub(super) mode: Option<AutoRebalanceMode>,
@@ -70,58 +84,36 @@ pub(super) struct Status {
     pub(super) additions: Set,
 }
 
-/// The tracker, without what does not matter here: texts, and how long pauses are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Memory {
-    in_sight: Option<(AutoRebalanceMode, Set)>,
-    removal: Tries,
-    addition: Tries,
-    begun: bool,
-    pub(super) paused: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Tries {
-    failed: bool,
-    unknown: u8,
-    waits: bool,
-    /// Whether the present run was counted.
-    counted: bool,
-}
-
-/// A generated KafkaRebalance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Run {
-    mode: AutoRebalanceMode,
-    brokers: Set,
-    /// What the present plan is about: the brokers may have been changed since.
-    planned: Set,
-    at: At,
-    edited: bool,
-    ask: Option<Wish>,
-    stopped_for: Option<StopReason>,
-    deleting: bool,
-    released: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum At {
-    New,
-    Planning,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Manual {
+    Asked,
+    /// It has a plan that nobody has approved yet.
     Planned,
-    /// It has a plan that nobody approves.
-    Withheld,
     Moving,
-    Done,
-    Failed,
-    Unknown,
-    Stopped,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
-    Stop,
-    Refresh,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Brake {
+    Released,
+    Pulled,
+    Unreadable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Modes {
+    pub(super) add: bool,
+    pub(super) remove: bool,
+    pub(super) imbalance: bool,
+}
+
+impl Modes {
+    fn has(self, mode: AutoRebalanceMode) -> bool {
+        match mode {
+            AutoRebalanceMode::AddBrokers => self.add,
+            AutoRebalanceMode::RemoveBrokers => self.remove,
+            AutoRebalanceMode::Imbalance => self.imbalance,
+        }
+    }
 }
 
 /// How a look of the operator at the world goes.
@@ -130,52 +122,37 @@ pub(super) enum Look {
     Clear,
     /// Kafka cannot be asked who holds data.
     Blind,
+    /// Brokers that are to go were not known to be empty before.
+    Anew,
+    /// What brokers hold that are to go has nowhere to go.
+    Stuck,
+    /// Those that were added have not come up yet.
+    Starting,
     /// The engine is rolling.
     Rolling,
-}
-
-/// What happened between one world and the next.
-#[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "read by whoever reads the story of a failure")]
-pub(super) enum Step {
-    /// The operator looked, and died after this write, which may be the last one.
-    DiesAfterWrite(usize),
-    Looks(Look),
-    Happens(&'static str),
+    /// The engine is at something.
+    Busy,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(rules: &Rules) -> Self {
         Self {
             wanted: 1,
             pool: 1,
             data: 1,
             owed: 0,
-            status: Status { mode: None, removals: 0, additions: 0 },
-            memory: Memory {
-                in_sight: None,
-                removal: Tries::default(),
-                addition: Tries::default(),
-                begun: false,
-                paused: false,
-            },
+            status: Some(Status::default()),
+            memory: Memory::default(),
             run: None,
-            uneven: false,
-            braked: false,
+            manual: None,
+            uneven: None,
+            unfixable: false,
+            brake: Brake::Released,
+            modes: rules.modes(),
+            template: true,
+            window: true,
+            taken: false,
         }
-    }
-
-    /// Everything that can happen next, with its name.
-    pub(super) fn next(&self, rules: &Rules) -> Vec<(Step, World)> {
-        let writes = self.look(rules, Look::Clear).into_iter().enumerate();
-        let mut next: Vec<_> = writes.map(|(n, after)| (Step::DiesAfterWrite(n), after)).collect();
-        for look in [Look::Blind, Look::Rolling].into_iter().filter(|_| rules.failures) {
-            next.push((Step::Looks(look), self.looked(rules, look)));
-        }
-        next.push((Step::Happens("time passes"), self.aged()));
-        let others = self.users(rules).into_iter().chain(self.runs(rules));
-        next.extend(others.map(|(what, after)| (Step::Happens(what), after)));
-        next
     }
 
     /// The world after a whole look.
@@ -184,160 +161,250 @@ impl World {
     }
 
     /// One look: the world after each write, in order.
-    fn look(&self, rules: &Rules, look: Look) -> Vec<World> {
+    pub(super) fn look(&self, rules: &Rules, look: Look) -> Vec<World> {
         let mut world = *self;
         let mut writes = Vec::new();
         let (added, leaving) = (self.wanted & !self.pool, self.pool & !self.wanted);
+        let verdict = self.judged(leaving, look);
         if added != 0 {
-            let generated: Vec<Generated> = world.run.iter().map(Run::seen).collect();
-            if let Some(status) = remember_added(world.recorded().as_ref(), &set(added), &generated, at(0)) {
+            let remembered = remember_added(world.recorded().as_ref(), &set(added), &world.generated(), at(0));
+            if let Some(status) = remembered.filter(|_| self.modes.add) {
                 world.record(Some(&status));
                 writes.push(world);
             }
             world.pool |= added;
-            world.owed |= added;
+            world.owed |= if self.modes.add { added } else { 0 };
             writes.push(world);
         }
-        let generated: Vec<Generated> = world.run.iter().map(Run::seen).collect();
-        let has_data = leaving & world.data != 0;
-        let held = removal_is_held(&generated, &set(leaving));
-        let free = look != Look::Blind && !has_data && !held;
-        if leaving != 0 && free {
+        if leaving != 0 && verdict.kept_because.is_none() {
+            assert_eq!(leaving & world.data, 0, "removed with its data");
             let drain = world.run.filter(|run| run.mode == REMOVE && run.brokers & leaving != 0);
-            assert!(drain.is_none_or(|run| run.at >= At::Done), "removed before the drain was at its end");
+            assert!(drain.is_none_or(|run| run.is_over()), "removed before the drain was at its end");
             world.pool &= !leaving;
             world.owed &= !leaving;
             writes.push(world);
         }
-        let check = match look {
-            Look::Blind => Check::Unknown,
-            _ if has_data => Check::HasData,
-            _ => Check::Clear,
-        };
-        let leaving = leaving & world.pool;
-        let decision = decide(&world.seen(rules, look, added, leaving, check));
-        world.write(&decision, leaving, &mut writes);
+        let decision = decide(&world.seen(rules, look, added, leaving, verdict.check));
+        world.write(&decision, self, look, leaving, &mut writes);
+        if self.modes.imbalance {
+            let asked = matches!(self.manual, Some(Manual::Asked | Manual::Moving));
+            let ours = world.run.is_some_and(|run| matches!(run.seen().phase(), Phase::Underway | Phase::Paused));
+            assert!(!(asked || ours) || world.uneven.is_none(), "what is mended now is still on record");
+        }
         writes
     }
 
+    /// Whether these may go.
+    fn judged(&self, leaving: Set, look: Look) -> Verdict {
+        if leaving == 0 {
+            return Verdict::default();
+        }
+        let copies = if look == Look::Stuck { 0b1110_0001 } else { 0 };
+        let held = set(self.data).into_iter().map(|id| Partition {
+            name: format!("t-{id}"),
+            replicas: set(1 << id | copies),
+            ..Partition::default()
+        });
+        let metadata = match look {
+            Look::Blind => Metadata::Unreachable("nobody answers".to_owned()),
+            _ => Metadata::Known(Known { partitions: Some(held.collect()), ..Known::default() }),
+        };
+        let known = if look == Look::Anew { 0 } else { leaving };
+        let empty_since = set(known).into_iter().map(|id| (id, at(-100))).collect();
+        let seen = scale_down::Look { metadata: &metadata, empty_since: &empty_since, now: at(0) };
+        scale_down::judge(&set(leaving), self.wanted.count_ones() as usize, seen, &self.generated(), false)
+    }
+
+    fn generated(&self) -> Vec<Generated> {
+        self.run.iter().map(Run::seen).collect()
+    }
+
     fn seen(&self, rules: &Rules, look: Look, added: Set, leaving: Set, check: Check) -> Observation {
-        let anomalies = if self.uneven { "- a1: [RackAwareGoal]" } else { "" };
         let engine = match look {
             Look::Rolling => Engine::Rolling,
-            _ => Engine::Current { since: at(-1_000), executing: Some(false) },
+            _ => Engine::Current { since: at(-1_000), executing: Some(look == Look::Busy) },
         };
         let calm = calm();
-        let mut modes = BTreeMap::from([(ADD, None), (REMOVE, None)]);
-        modes.extend(rules.imbalance.then_some((IMBALANCE, None)));
+        let named = [ADD, REMOVE, IMBALANCE].into_iter().filter(|mode| self.modes.has(*mode));
+        let windows = if self.window { Vec::new() } else { vec![AT_NIGHT.to_owned()] };
+        let anomaly = |id: &str| format!("- {id}: [RackAwareGoal]");
+        let fixable = self.uneven.map(|id| anomaly(ANOMALIES[id])).unwrap_or_default();
+        let mut violations = BTreeMap::from([(FIXABLE.to_owned(), fixable)]);
+        violations.extend(self.unfixable.then(|| (UNFIXABLE.to_owned(), anomaly("never"))));
+        let there = self.modes.imbalance || self.uneven.is_some() || self.unfixable;
+        let manual = self.manual.map(|manual| observe::Manual {
+            name: "mine".to_owned(),
+            state: match manual {
+                Manual::Asked => RebalanceState::New,
+                Manual::Planned => RebalanceState::ProposalReady,
+                Manual::Moving => RebalanceState::Rebalancing,
+            },
+            since: None,
+        });
+        let unreadable = || [(annotations::AUTO_REBALANCE.to_owned(), "of".to_owned())].into();
+        let taken: BTreeSet<String> = [ADD, REMOVE].map(|mode| name_of(mode, 0)).into();
         Observation {
-            brake: if self.braked { Brake::Pulled } else { Brake::Released },
-            configured: Configured { modes, preempt: rules.preempt, ..calm.configured },
+            brake: match self.brake {
+                Brake::Released => observe::Brake::Released,
+                Brake::Pulled => observe::Brake::Pulled,
+                Brake::Unreadable => observe::Brake::read(&unreadable()),
+            },
+            configured: Configured {
+                modes: named.map(|mode| (mode, Some("t".to_owned()))).collect(),
+                preempt: rules.preempt,
+                windows,
+                ..calm.configured
+            },
+            templates: if self.template { TEMPLATES.clone() } else { BTreeMap::new() },
             recorded: self.recorded(),
             brokers: BrokersSeen {
                 present: set(self.pool),
-                ready: set(self.pool),
+                ready: set(if look == Look::Starting { 1 } else { self.pool }),
                 added: set(added),
                 leaving: set(leaving),
                 check,
                 left: None,
             },
             engine,
-            generated: self.run.iter().map(Run::seen).collect(),
-            violations: rules.imbalance.then(|| [(FIXABLE.to_owned(), anomalies.to_owned())].into()),
-            tracker: Some(self.memory.tracker().written()),
+            generated: self.generated(),
+            manual: manual.into_iter().collect(),
+            strangers: if self.taken { taken } else { BTreeSet::new() },
+            violations: there.then_some(violations),
+            tracker: (self.memory != Memory::default()).then(|| self.memory.tracker().written()),
             ..calm
         }
     }
 
     fn recorded(&self) -> Option<AutoRebalanceStatus> {
+        let Status { mode, removals, additions } = self.status?;
         let recorded = Recorded {
-            state: self.status.mode.map_or(AutoRebalanceState::Idle, state_of),
-            removals: set(self.status.removals),
-            additions: set(self.status.additions),
-            imbalance: self.status.mode == Some(IMBALANCE),
+            state: mode.map_or(AutoRebalanceState::Idle, state_of),
+            removals: set(removals),
+            additions: set(additions),
+            imbalance: mode == Some(IMBALANCE),
         };
         Some(recorded.written(None, at(-1)))
     }
 
     fn record(&mut self, status: Option<&AutoRebalanceStatus>) {
-        let recorded = Recorded::read(status);
-        self.status = Status {
-            mode: mode_of(recorded.state),
-            removals: bits(&recorded.removals),
-            additions: bits(&recorded.additions),
-        };
+        self.status = status.map(|status| {
+            let recorded = Recorded::read(Some(status));
+            Status {
+                mode: mode_of(recorded.state),
+                removals: bits(&recorded.removals),
+                additions: bits(&recorded.additions),
+            }
+        });
     }
 
-    /// Writes a decision, noting the world after each write, and complains of what must not be.
-    fn write(&mut self, decision: &Decision, leaving: Set, writes: &mut Vec<World>) {
-        if let TrackerWrite::Write(data) = &decision.tracker {
-            self.memory = Memory::of(&Tracker::read(Some(data), at(0)).0);
-            writes.push(*self);
+    pub(super) fn on_record(&self) -> Status {
+        self.status.unwrap_or_default()
+    }
+
+    /// Writes a decision that was made in the world before, noting the world after each write, and complains of what
+    /// must not be.
+    fn write(&mut self, decision: &Decision, before: &World, look: Look, leaving: Set, writes: &mut Vec<World>) {
+        match &decision.tracker {
+            TrackerWrite::Write(data) => self.memory = Memory::of(&Tracker::read(Some(data), at(0)).0),
+            TrackerWrite::Delete => self.memory = Memory::default(),
+            TrackerWrite::Keep => {}
         }
+        writes.push(*self);
         self.record(decision.status.as_ref());
+        let Status { removals, additions, .. } = self.on_record();
         // Brokers to be emptied need nothing moved to them.
-        self.owed &= !self.status.removals;
+        self.owed &= !removals;
+        if !self.modes.add || !self.template {
+            // So it is to be: it was switched off, or nobody knows how it is to be done.
+            self.owed &= additions;
+        }
         writes.push(*self);
         for act in &decision.acts {
-            self.act(act, leaving);
+            self.act(act, before, look, leaving, writes);
             writes.push(*self);
         }
     }
 
-    fn act(&mut self, act: &Act, leaving: Set) {
+    fn act(&mut self, act: &Act, before: &World, look: Look, leaving: Set, writes: &mut Vec<World>) {
         match act {
             Act::Create(made) => {
-                assert_eq!(self.run, None, "never two at once");
                 let mode = match made.spec.mode {
                     RebalanceMode::AddBrokers => ADD,
                     RebalanceMode::RemoveBrokers => REMOVE,
                     _ => IMBALANCE,
                 };
                 let brokers = made.spec.brokers.iter().flatten().fold(0, |all, id| all | 1 << id);
-                assert_eq!(self.status.mode, Some(mode), "recorded first");
-                assert!(!self.braked, "the brake is pulled");
+                self.may_begin(mode, before, look);
                 self.has_a_trigger(mode, brokers, leaving);
                 if mode == REMOVE {
                     assert_ne!(leaving & self.data, 0, "there is nothing to empty");
                 }
-                self.run = Some(Run {
-                    mode,
-                    brokers,
-                    planned: 0,
-                    at: At::New,
-                    edited: false,
-                    ask: None,
-                    stopped_for: None,
-                    deleting: false,
-                    released: false,
-                });
+                let anomaly = self.uneven.filter(|_| mode == IMBALANCE).unwrap_or_default();
+                assert_eq!(made.metadata.name, Some(name_of(mode, anomaly)));
+                self.run = Some(Run::new(mode, anomaly, brokers));
             }
             Act::Update { brokers, .. } => {
                 let brokers = bits(brokers);
-                self.has_a_trigger(self.run.unwrap().mode, brokers, leaving);
-                let run = self.run.as_mut().unwrap();
+                assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
+                let run = self.run.unwrap();
+                self.has_a_trigger(run.mode, brokers, leaving);
+                assert!(self.modes.has(run.mode) || brokers & !run.brokers == 0, "more of what is switched off");
                 assert!(!run.deleting, "one that goes takes nothing new");
-                run.edited = run.edited || run.brokers != brokers;
-                run.brokers = brokers;
-                run.ask = Some(Wish::Refresh);
+                let edited = run.edited || run.brokers != brokers;
+                self.run = Some(Run { brokers, edited, ask: Some(Wish::Refresh), ..run });
             }
-            Act::Refresh { .. } => self.run.as_mut().unwrap().ask = Some(Wish::Refresh),
+            Act::Refresh { .. } => {
+                assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
+                self.run.as_mut().unwrap().ask = Some(Wish::Refresh);
+            }
             Act::Stop { why, .. } | Act::Withdraw { why, .. } => {
                 let run = self.run.as_mut().unwrap();
                 run.ask = Some(Wish::Stop);
                 run.stopped_for = Some(*why);
-                run.deleting |= matches!(act, Act::Withdraw { .. });
+                if matches!(act, Act::Withdraw { .. }) {
+                    writes.push(*self);
+                    self.run.as_mut().unwrap().deleting = true;
+                }
             }
             Act::Remove { .. } => {
+                let is_off = !(self.modes.add || self.modes.remove || self.modes.imbalance);
                 let run = self.run.as_mut().unwrap();
-                assert!(run.at >= At::Done, "removed while it runs");
+                assert!(run.is_over() || (run.paused && is_off), "removed while it runs");
                 run.deleting = true;
                 run.released = true;
             }
-            Act::EmptyViolations { .. } => self.uneven = false,
+            Act::EmptyViolations { unfixable_too } => {
+                self.uneven = None;
+                self.unfixable &= !unfixable_too;
+            }
             Act::NoteViolations(_) => panic!("the engine writes it"),
-            Act::DeleteViolations => panic!("the mode is there"),
+            Act::DeleteViolations => {
+                assert!(!self.modes.imbalance && look != Look::Rolling, "it would come back");
+                (self.uneven, self.unfixable) = (None, false);
+            }
         }
+    }
+
+    /// Whatever begins was recorded first, is alone, and nobody and nothing holds it.
+    fn may_begin(&self, mode: AutoRebalanceMode, before: &World, look: Look) {
+        assert_eq!(self.run, None, "never two at once");
+        assert_eq!(self.on_record().mode, Some(mode), "recorded first");
+        assert_eq!(self.brake, Brake::Released, "the brake is pulled");
+        assert!(self.modes.has(mode), "its mode is off");
+        assert!(self.template, "there is no template");
+        assert_ne!(look, Look::Rolling, "the engine is another one soon");
+        assert_ne!(self.manual, Some(Manual::Moving), "a user's rebalance moves data");
+        assert!(mode == IMBALANCE || !self.taken, "there is one of that name");
+        if mode != IMBALANCE {
+            return;
+        }
+        assert!(!self.unfixable, "a rebalance would not mend it");
+        assert_ne!(self.manual, Some(Manual::Asked), "a user's rebalance comes first");
+        assert_eq!(self.on_record().additions, 0, "brokers come first");
+        // A crash came between record and deed, and the guards have let it pass before.
+        let begun = before.on_record().mode == Some(IMBALANCE) && before.memory.begun == self.uneven;
+        let open = !before.memory.paused && before.memory.starts < STARTS_PER_HOUR && self.window;
+        assert!(begun || open, "the guards are closed");
     }
 
     fn has_a_trigger(&self, mode: AutoRebalanceMode, brokers: Set, leaving: Set) {
@@ -346,247 +413,59 @@ impl World {
             AutoRebalanceMode::AddBrokers => {
                 assert!(brokers != 0 && brokers & leaving == 0, "data for a broker that goes");
                 assert_eq!(brokers & !self.pool, 0, "data for a broker that is not there");
+                assert_eq!(brokers & !self.on_record().additions, 0, "data for a broker that was not added");
             }
-            AutoRebalanceMode::Imbalance => assert!(self.uneven, "nothing is violated"),
+            AutoRebalanceMode::Imbalance => {
+                assert!(self.uneven.is_some() && leaving == 0, "nothing is violated, or brokers go");
+            }
         }
     }
 
     /// The world in one line.
     pub(super) fn sketch(&self) -> String {
         let run = self.run.map(|run| {
-            let Run { mode, brokers, at, edited, ask, stopped_for, deleting, released, .. } = run;
-            format!("{mode}{brokers:b} {at:?} edited={edited} {ask:?} {stopped_for:?} deleting={deleting} released={released}")
+            let Run { mode, brokers, at, edited, ask, stopped_for, paused, deleting, released, .. } = run;
+            format!(
+                "{mode}{brokers:b} {at:?} edited={edited} {ask:?} {stopped_for:?} paused={paused} deleting={deleting} \
+                 released={released}"
+            )
         });
-        let Status { mode, removals, additions } = self.status;
-        let Memory { in_sight, removal, addition, .. } = self.memory;
         format!(
-            "wanted {:b} pool {:b} data {:b} owed {:b} uneven {} braked {}: {mode:?} R{removals:b} A{additions:b}; {in_sight:?} \
-             {removal:?} {addition:?}; {run:?}",
-            self.wanted, self.pool, self.data, self.owed, self.uneven, self.braked
+            "wanted {:b} pool {:b} data {:b} owed {:b} uneven {:?} {:?} modes {:?} manual {:?} template {}: {:?}; {}; {run:?}",
+            self.wanted,
+            self.pool,
+            self.data,
+            self.owed,
+            self.uneven,
+            self.brake,
+            self.modes,
+            self.manual,
+            self.template,
+            self.status,
+            self.memory.sketch(),
         )
     }
 
     /// What must hold in every world.
     pub(super) fn check(&self) {
-        assert_eq!(self.owed & !self.status.additions, 0, "an addition was lost");
+        assert_eq!(self.owed & !self.on_record().additions, 0, "an addition was lost");
     }
 
     /// Whether there is nothing left to do.
     pub(super) fn is_settled(&self) -> bool {
-        let idle = Status { mode: None, removals: 0, additions: 0 };
-        self.status == idle && self.run.is_none() && self.pool == self.wanted
-    }
-
-    /// The same world in which users let go, and load stays as it is.
-    pub(super) fn left_alone(mut self) -> World {
-        self.braked = false;
-        self.uneven = false;
-        self
-    }
-
-    fn without_run(mut self) -> World {
-        self.run = None;
-        self.memory.removal.counted = false;
-        self.memory.addition.counted = false;
-        self
-    }
-
-    pub(super) fn aged(mut self) -> World {
-        self.memory.removal.waits = false;
-        self.memory.addition.waits = false;
-        self.memory.paused = false;
-        self
-    }
-
-    fn users(&self, rules: &Rules) -> Vec<(&'static str, World)> {
-        let mut next = Vec::new();
-        for optional in (0..=rules.optional).filter(|set| set & !rules.optional == 0) {
-            next.push(("the user scales", World { wanted: 1 | optional, ..*self }));
-        }
-        let landing = self.pool & rules.optional;
-        for broker in (1..8).map(|id| 1 << id).filter(|bit| landing & bit != 0) {
-            next.push(("a new topic lands on a broker", World { data: self.data | broker, ..*self }));
-        }
-        if rules.imbalance {
-            next.push(("load drifts", World { uneven: true, ..*self }));
-        }
-        if rules.meddling {
-            next.push(("the user reaches for the brake", World { braked: !self.braked, ..*self }));
-            if let Some(run) = self.run {
-                let with = |run| World { run, ..*self };
-                // What a user removes, nobody owes any more.
-                let owed = if run.mode == ADD { self.owed & !run.brokers } else { self.owed };
-                if matches!(run.at, At::Planning | At::Moving) {
-                    next.push(("the user stops it", with(Some(Run { ask: Some(Wish::Stop), ..run }))));
-                }
-                next.push(("the user deletes it", with(Some(Run { deleting: true, ..run }))));
-                next.push(("the user removes it by force", World { owed, ..*self }.without_run()));
-            }
-        }
-        next
-    }
-
-    /// What the generated rebalance may do next.
-    fn runs(&self, rules: &Rules) -> Vec<(&'static str, World)> {
-        let Some(run) = self.run else { return Vec::new() };
-        let mut next = vec![self.progress()];
-        if rules.failures && run.at == At::Planned && !run.edited && run.ask.is_none() && !run.deleting {
-            // What a user keeps from being moved, nobody owes any more.
-            let owed = if run.mode == ADD { self.owed & !run.brokers } else { self.owed };
-            next.push(("it is withheld", World { owed, run: Some(Run { at: At::Withheld, ..run }), ..*self }));
-        }
-        if rules.failures && matches!(run.at, At::Planning | At::Moving) {
-            let lost = if run.mode == ADD { run.brokers } else { 0 };
-            let with = |at, owed| World { owed, run: Some(Run { at, ..run }), ..*self };
-            if !run.edited {
-                next.push(("it fails", with(At::Failed, self.owed & !lost)));
-            }
-            if run.at == At::Moving && !run.edited {
-                let last = self.memory.addition.unknown >= 3;
-                let owed = if last { self.owed & !lost } else { self.owed };
-                next.push(("it is lost sight of", with(At::Unknown, owed)));
-            }
-        }
-        next
-    }
-
-    /// What the generated rebalance does if all goes well.
-    pub(super) fn progress(&self) -> (&'static str, World) {
-        let Some(run) = self.run else { return ("nothing runs", *self) };
-        let mut world = *self;
-        if run.released && run.at >= At::Done {
-            return ("it is gone", world.without_run());
-        }
-        let renewed = (run.edited || run.ask == Some(Wish::Refresh)) && !run.deleting;
-        let plan = Run { at: At::Planning, planned: run.brokers, edited: false, ask: None, ..run };
-        let stop = Run { at: At::Stopped, ask: None, ..run };
-        let before = run;
-        let (what, run) = match run.at {
-            At::New | At::Planning | At::Planned | At::Withheld if run.deleting => ("it is withdrawn", stop),
-            // A stop is no valid wish before there is anything to stop, so it is kept.
-            At::New => ("it plans", Run { ask: run.ask, ..plan }),
-            At::Planning | At::Moving if run.ask == Some(Wish::Stop) => ("it stops", stop),
-            At::Planning | At::Planned | At::Withheld | At::Moving if renewed => ("it plans anew", plan),
-            At::Planning => ("it has a plan", Run { at: At::Planned, ..run }),
-            At::Planned => ("it moves data", Run { at: At::Moving, ..run }),
-            At::Moving => {
-                match run.mode {
-                    AutoRebalanceMode::RemoveBrokers => world.data &= !run.planned,
-                    AutoRebalanceMode::AddBrokers => {
-                        world.data |= run.planned & world.pool;
-                        world.owed &= !run.planned;
-                    }
-                    AutoRebalanceMode::Imbalance => {}
-                }
-                ("it is done", Run { at: At::Done, ..run })
-            }
-            _ if renewed => ("it plans anew", plan),
-            _ => ("it rests", run),
-        };
-        if before.at != At::Stopped && run.at == At::Stopped && run.stopped_for.is_none() && run.mode == ADD {
-            // What a user stops, nobody owes any more.
-            world.owed &= !run.brokers;
-        }
-        world.run = Some(run);
-        (what, world)
+        self.status == Some(Status::default()) && self.run.is_none() && self.pool == self.wanted
     }
 }
 
-impl Run {
-    fn seen(&self) -> Generated {
-        let state = match self.at {
-            At::New => RebalanceState::New,
-            At::Planning => RebalanceState::PendingProposal,
-            At::Planned | At::Withheld => RebalanceState::ProposalReady,
-            At::Moving => RebalanceState::Rebalancing,
-            At::Done => RebalanceState::Ready,
-            At::Failed | At::Unknown => RebalanceState::NotReady,
-            At::Stopped => RebalanceState::Stopped,
-        };
-        let reason = match self.at {
-            At::Failed => Some(Reason::CruiseControlRestException),
-            At::Unknown => Some(Reason::ExecutionOutcomeUnknown),
-            _ => None,
-        };
-        Generated {
-            name: name_for("c", self.mode, "a1"),
-            uid: UID.to_owned(),
-            mode: self.mode,
-            brokers: set(self.brokers),
-            state,
-            because: reason.map(|reason| (reason.to_string(), "why".to_owned())),
-            since: None,
-            withheld: (self.at == At::Withheld).then(|| "it moves too much".to_owned()),
-            ask: self.ask.map(|wish| match wish {
-                Wish::Stop => Ask::Stop,
-                Wish::Refresh => Ask::Refresh,
-            }),
-            edited: self.edited,
-            stopped_for: self.stopped_for,
-            deleting: self.deleting,
-            marked: false,
-            released: self.released,
-        }
-    }
-}
-
-impl Memory {
-    fn of(tracker: &Tracker) -> Self {
-        let sight = |sight: &Sight| {
-            let mode = [ADD, REMOVE].into_iter().find(|mode| sight.name == name_for("c", *mode, ""));
-            (mode.unwrap_or(IMBALANCE), bits(&sight.brokers))
-        };
-        Self {
-            in_sight: tracker.in_sight.as_ref().map(sight),
-            removal: Tries::of(&tracker.removal),
-            addition: Tries::of(&tracker.addition),
-            begun: tracker.imbalance.anomaly.is_some() && tracker.imbalance.ended.is_none(),
-            paused: tracker.imbalance.ended.is_some(),
-        }
-    }
-
-    fn tracker(&self) -> Tracker {
-        let sight = |(mode, brokers)| Sight { name: name_for("c", mode, "a1"), brokers: set(brokers) };
-        let imbalance = History {
-            anomaly: self.begun.then(|| "a1".to_owned()),
-            ended: self.paused.then(|| at(0)),
-            ..History::default()
-        };
-        Tracker {
-            in_sight: self.in_sight.map(sight),
-            removal: self.removal.attempts(),
-            addition: self.addition.attempts(),
-            imbalance,
-            ..Tracker::default()
-        }
-    }
-}
-
-impl Tries {
-    fn of(attempts: &Attempts) -> Self {
-        Self {
-            failed: attempts.failed > 0,
-            unknown: attempts.unknown as u8,
-            waits: !attempts.is_due(at(0)),
-            counted: attempts.counted.as_deref() == Some(UID),
-        }
-    }
-
-    fn attempts(self) -> Attempts {
-        Attempts {
-            failed: self.failed.into(),
-            unknown: self.unknown.into(),
-            not_before: self.waits.then(|| at(30)),
-            counted: self.counted.then(|| UID.to_owned()),
-            ..Attempts::under("v1")
-        }
-    }
-}
-
-fn set(bits: Set) -> Brokers {
+pub(super) fn set(bits: Set) -> Brokers {
     (0..8).filter(|id| bits & (1 << id) != 0).collect()
 }
 
-fn bits(brokers: &Brokers) -> Set {
+pub(super) fn bits(brokers: &Brokers) -> Set {
     brokers.iter().fold(0, |all, id| all | 1 << id)
+}
+
+/// Whether anything more can come of it by itself.
+pub(super) fn can_be_stopped(at: At) -> bool {
+    matches!(at, At::Planning | At::Planned | At::Withheld | At::Moving)
 }

@@ -118,8 +118,8 @@ pub(crate) struct History {
     pub(crate) excused: Ids,
     /// Brokers that held data when the rebalance to them was told as carried out.
     pub(crate) filled: Ids,
-    /// Brokers that were away at times. Whatever is planned meanwhile takes from them what they have, so of those that had got
-    /// something they may have nothing in the end.
+    /// Brokers that were away at times, or were emptied to go and stayed after all. Whatever is planned meanwhile takes from
+    /// them what they have, and nobody brings it back; so of those that had got something they may have nothing in the end.
     pub(crate) shaken: Ids,
 }
 
@@ -289,6 +289,9 @@ impl History {
                 self.mended = Instant::now();
             }
             return;
+        }
+        if mode == AutoRebalanceMode::RemoveBrokers {
+            self.shaken.extend(&brokers);
         }
         let run = Run { uid: it.uid().unwrap_or_default(), brokers: brokers.clone() };
         let before = self.generated.insert(name.clone(), run.clone());

@@ -112,6 +112,20 @@ fn one_that_runs_unrecorded_is_taken_over() {
     check("two at once", &two, "RebalanceOnScaleDown R[4]; stop add (cancelled)");
 }
 
+/// Broker 4 went and came again, and what was made for the first of that name is still there. Its end says nothing about
+/// the second.
+#[test]
+fn one_that_may_be_for_an_earlier_broker_is_not_taken_over() {
+    let seen = |own: Generated| calm().recorded(Idle, &[4]).change(|seen| seen.generated = vec![own]);
+    let paused = check("paused, so perhaps done", &seen(own(ADD, Paused, &[4])), "Idle A[4]");
+    assert_eq!(warned(&paused), ["AutoRebalanceWaiting"]);
+    let renewed = Generated { ask: Some(Ask::Refresh), ..own(ADD, Ready, &[4]) };
+    check("done, and asked for anew", &seen(renewed), "Idle A[4]; withdraw add (cancelled)");
+    let stopped = Generated { stopped_for: Some(StopReason::Cancelled), ..own(ADD, Rebalancing, &[4]) };
+    check("stopped", &seen(Generated { ask: Some(Ask::Stop), ..stopped }), "Idle A[4]");
+    check("it is done", &seen(own(ADD, Ready, &[4])), "Idle A[4]; remove add");
+}
+
 #[test]
 fn an_end_is_no_end_while_a_refresh_is_pending() {
     for pending in [

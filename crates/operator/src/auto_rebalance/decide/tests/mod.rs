@@ -186,7 +186,7 @@ fn memory(decision: &Decision, seen: &Observation) -> Tracker {
 }
 
 /// A KafkaRebalance with this spec, marked as a template or not.
-fn template(spec: serde_json::Value, marked: bool) -> BTreeMap<String, KafkaRebalance> {
+pub(in crate::auto_rebalance) fn template(spec: serde_json::Value, marked: bool) -> BTreeMap<String, KafkaRebalance> {
     let mut rebalance = KafkaRebalance::new("t", serde_json::from_value(spec).unwrap());
     let mark = evenkeel_api::annotations::REBALANCE_TEMPLATE.to_owned();
     rebalance.metadata.annotations = marked.then(|| [(mark, "true".to_owned())].into());
