@@ -72,7 +72,8 @@ fn check_one(errors: &mut Errors, kind: &str, source: &Value, path: &str) {
             }
         }
         "hostPath" => {
-            if required("path") {
+            let has_path = required("path");
+            if has_path {
                 no_backsteps(errors, text(source, "path"), &below(path, "path"));
                 errors.one_of(source, path, "type", HOST_PATH_TYPES);
             }
