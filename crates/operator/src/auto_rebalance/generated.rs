@@ -326,7 +326,7 @@ pub(super) fn name_for(cluster: &str, mode: AutoRebalanceMode, anomaly: &str) ->
 }
 
 /// The mode that a name of ours tells.
-fn mode_of_name(name: &str, cluster: &str) -> Option<AutoRebalanceMode> {
+pub(super) fn mode_of_name(name: &str, cluster: &str) -> Option<AutoRebalanceMode> {
     let rest = name.strip_prefix(&prefix(cluster))?;
     match rest {
         "add-brokers" => Some(AutoRebalanceMode::AddBrokers),

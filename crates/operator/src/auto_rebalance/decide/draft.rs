@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{Act, Decision, Event, TrackerWrite};
 use crate::auto_rebalance::{
     brokers::{self, Check, Queue},
-    generated::{Generated, Phase, StopReason},
+    generated::{Generated, Phase, StopReason, mode_of_name},
     imbalance::{self, Violations},
     observe::{Brake, Engine, Observation},
     poll,
@@ -47,6 +47,9 @@ impl<'a> Draft<'a> {
         let queue = brokers::queue(&recorded, &seen.brokers, |mode| seen.configured.has(mode), &seen.generated);
         let (mut tracker, tracker_is_readable) = Tracker::read(seen.tracker.as_ref(), seen.now);
         tracker.refresh(&seen.spec_version, seen.now);
+        // It is written before the status is: what it saw of another mode, a crash kept from being recorded.
+        let mode = mode_of(recorded.state);
+        tracker.in_sight = tracker.in_sight.filter(|sight| mode_of_name(&sight.name, &seen.cluster.name) == mode);
         if seen.brokers.leaving.is_empty() {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);

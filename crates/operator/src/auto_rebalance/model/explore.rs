@@ -119,8 +119,8 @@ fn load_drifts_and_guards_hold_it() {
 }
 
 #[test]
-fn rebalances_are_paused_and_edited() {
-    everything_holds(Rules { pauses: true, edits: true, ..calm() });
+fn users_edit_rebalances_and_ask_for_them_anew() {
+    everything_holds(Rules { edits: true, ..calm() });
 }
 
 #[test]
