@@ -107,7 +107,10 @@ fn bootstrap(keys: &Keys<'_>) -> Vec<Address> {
         keys.wrong(key, "is required");
         return Vec::new();
     };
-    let addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty());
+    let mut addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty()).peekable();
+    if addresses.peek().is_none() {
+        keys.wrong(key, "names no address: write host:port");
+    }
     // Listeners may be named in front, as in a broker's own settings.
     let plain = addresses.map(|address| address.split_once("://").map_or(address, |(_, address)| address));
     let read = plain.filter_map(|address| address.parse().map_err(|error| keys.wrong(key, format!("{error}"))).ok());
@@ -303,6 +306,11 @@ mod tests {
         assert!(!broken[0].contains("hush"));
         let nowhere = Connection::read(&Properties::read("bootstrap.servers=a,b:1", |_| None).unwrap()).unwrap_err();
         assert_eq!(nowhere[0].key, "bootstrap.servers");
+        for nobody in [",", " , ,"] {
+            let text = format!("bootstrap.servers={nobody}");
+            let errors = Connection::read(&Properties::read(&text, |_| None).unwrap()).unwrap_err();
+            assert_eq!(errors[0].to_string(), "bootstrap.servers: names no address: write host:port", "{nobody:?}");
+        }
     }
 
     #[test]

@@ -65,9 +65,13 @@ impl Call<'_> {
                     let view = name.as_deref().map(|name| self.cluster.describe_topic(self.me, name));
                     match view {
                         Some(Ok(view)) => metadata_topic(&view, operations),
+                        Some(Err(refusal)) if !by_id => {
+                            let shown = MetadataResponseTopic::default().with_name(wanted.name);
+                            let shown = shown.with_error_code(refusal.code.number());
+                            if operations { shown.with_topic_authorized_operations(TOPIC_OPERATIONS) } else { shown }
+                        }
                         _ => MetadataResponseTopic::default()
-                            .with_error_code(unknown(by_id).number())
-                            .with_name(wanted.name)
+                            .with_error_code(Code::UnknownTopicId.number())
                             .with_topic_id(wanted.topic_id),
                     }
                 })
@@ -141,10 +145,15 @@ impl Call<'_> {
                 next = Some(Cursor::default().with_topic_name(topic(&name)).with_partition_index(0));
                 break;
             }
-            let shown = DescribeTopicPartitionsResponseTopic::default().with_name(Some(topic(&name)));
-            let Ok(view) = self.cluster.describe_topic(self.me, &name) else {
-                topics.push(shown.with_error_code(Code::UnknownTopicOrPartition.number()));
-                continue;
+            let shown = DescribeTopicPartitionsResponseTopic::default()
+                .with_name(Some(topic(&name)))
+                .with_topic_authorized_operations(TOPIC_OPERATIONS);
+            let view = match self.cluster.describe_topic(self.me, &name) {
+                Ok(view) => view,
+                Err(refusal) => {
+                    topics.push(shown.with_error_code(refusal.code.number()));
+                    continue;
+                }
             };
             let from = if *name == *first_topic { first_partition } else { 0 };
             let mut rest = view.partitions.iter().filter(|it| it.partition >= from).peekable();
@@ -153,13 +162,7 @@ impl Call<'_> {
             next = rest
                 .next()
                 .map(|it| Cursor::default().with_topic_name(topic(&name)).with_partition_index(it.partition));
-            topics.push(
-                shown
-                    .with_topic_id(uuid(view.id))
-                    .with_is_internal(view.internal)
-                    .with_topic_authorized_operations(TOPIC_OPERATIONS)
-                    .with_partitions(page),
-            );
+            topics.push(shown.with_topic_id(uuid(view.id)).with_is_internal(view.internal).with_partitions(page));
             if next.is_some() {
                 break;
             }
@@ -215,10 +218,6 @@ impl Call<'_> {
         let (code, message) = outcome(&result);
         UnregisterBrokerResponse::default().with_error_code(code).with_error_message(message)
     }
-}
-
-fn unknown(by_id: bool) -> Code {
-    if by_id { Code::UnknownTopicId } else { Code::UnknownTopicOrPartition }
 }
 
 fn partition_error(view: &PartitionView) -> i16 {

@@ -60,15 +60,15 @@ impl Call<'_> {
     }
 
     fn create_topic(&mut self, wanted: &CreatableTopic, validate_only: bool) -> CreatableTopicResult {
-        let result = new_topic(wanted).and_then(|new| self.cluster.create_topic(&new, validate_only));
+        let made = |new: NewTopic| Ok((self.cluster.create_topic(&new, validate_only)?, new.configs));
+        let result = new_topic(wanted).and_then(made);
         let (code, message) = outcome(&result);
         let answer = CreatableTopicResult::default()
             .with_name(wanted.name.clone())
             .with_error_code(code)
             .with_error_message(message);
-        let Ok(made) = result else { return answer };
-        let resource = Resource::Topic(wanted.name.to_string());
-        let entries = self.cluster.describe_configs(self.me, &resource).unwrap_or_default();
+        let Ok((made, configs)) = result else { return answer };
+        let entries = self.cluster.topic_entries(&configs);
         let configs = entries.iter().map(|entry| {
             CreatableTopicConfigs::default()
                 .with_name(text(&entry.name))
@@ -308,5 +308,6 @@ fn described(entry: &ConfigEntry, synonyms: bool) -> DescribeConfigsResourceResu
         .with_config_source(entry.source.number())
         .with_is_sensitive(entry.sensitive)
         .with_config_type(entry.kind)
+        .with_documentation(None)
         .with_synonyms(if own { vec![synonym] } else { Vec::new() })
 }

@@ -100,7 +100,7 @@ const LIST: i8 = 7;
 const PASSWORD: i8 = 9;
 
 /// A topic's keys: name, default, type.
-const TOPIC_KEYS: [(&str, &str, i8); 31] = [
+const TOPIC_KEYS: [(&str, &str, i8); 33] = [
     ("cleanup.policy", "delete", LIST),
     ("compression.gzip.level", "-1", INT),
     ("compression.lz4.level", "9", INT),
@@ -124,6 +124,8 @@ const TOPIC_KEYS: [(&str, &str, i8); 31] = [
     ("min.compaction.lag.ms", "0", LONG),
     ("min.insync.replicas", "1", INT),
     ("preallocate", "false", BOOLEAN),
+    ("remote.log.copy.disable", "false", BOOLEAN),
+    ("remote.log.delete.on.disable", "false", BOOLEAN),
     ("remote.storage.enable", "false", BOOLEAN),
     ("retention.bytes", "-1", LONG),
     ("retention.ms", "604800000", LONG),
@@ -135,7 +137,9 @@ const TOPIC_KEYS: [(&str, &str, i8); 31] = [
 ];
 
 /// The least that a topic's number may be, where not every number will do.
-const TOPIC_LEASTS: [(&str, i64); 18] = [
+const TOPIC_LEASTS: [(&str, i64); 20] = [
+    ("compression.lz4.level", 1),
+    ("compression.zstd.level", -131_072),
     ("delete.retention.ms", 0),
     ("file.delete.delay.ms", 0),
     ("flush.messages", 1),
@@ -155,6 +159,9 @@ const TOPIC_LEASTS: [(&str, i64); 18] = [
     ("segment.jitter.ms", 0),
     ("segment.ms", 1),
 ];
+
+/// The most that a topic's number may be.
+const TOPIC_MOSTS: [(&str, i64); 2] = [("compression.lz4.level", 17), ("compression.zstd.level", 22)];
 
 /// The words that a topic's setting may be.
 const TOPIC_WORDS: [(&str, &[&str]); 2] = [
@@ -213,11 +220,7 @@ impl Cluster {
         match resource {
             Resource::Topic(name) => {
                 let topic = self.topics.get(name.as_str()).ok_or_else(|| Code::UnknownTopicOrPartition.plain())?;
-                let of_brokers = |name: &str| {
-                    let value = self.topic_defaults.get(name)?;
-                    Some((value.as_str(), self.topic_default_source(name)))
-                };
-                Ok(TOPIC_KEYS.iter().map(|key| topic_entry(key, &topic.configs, of_brokers(key.0))).collect())
+                Ok(self.topic_entries(&topic.configs))
             }
             Resource::EveryBroker => Ok(self
                 .broker_defaults
@@ -232,6 +235,15 @@ impl Cluster {
                 Ok(self.broker_entries(*id))
             }
         }
+    }
+
+    /// The settings of a topic for which these were set.
+    pub(crate) fn topic_entries(&self, configs: &BTreeMap<String, String>) -> Vec<ConfigEntry> {
+        let of_brokers = |name: &str| {
+            let value = self.topic_defaults.get(name)?;
+            Some((value.as_str(), self.topic_default_source(name)))
+        };
+        TOPIC_KEYS.iter().map(|key| topic_entry(key, configs, of_brokers(key.0))).collect()
     }
 
     fn broker_entries(&self, id: BrokerId) -> Vec<ConfigEntry> {
@@ -456,7 +468,7 @@ fn check_dynamic(alterations: &[Alteration]) -> Result<(), Refusal> {
     if wrong.is_empty() {
         return Ok(());
     }
-    let text = format!("Cannot update these configs dynamically: Set({})", wrong.join(", "));
+    let text = format!("Cannot update these configs dynamically: [{}]", wrong.join(", "));
     Err(Code::InvalidRequest.because(text))
 }
 
@@ -481,9 +493,20 @@ fn not_of(kind: i8, value: &str) -> Option<&'static str> {
         INT if value.parse::<i32>().is_err() => Some("Not a number of type INT"),
         LONG if value.parse::<i64>().is_err() => Some("Not a number of type LONG"),
         DOUBLE if value.parse::<f64>().is_err() => Some("Not a number of type DOUBLE"),
-        BOOLEAN if value.parse::<bool>().is_err() => Some("Expected value to be either true or false"),
+        BOOLEAN if truth(value).is_none() => Some("Expected value to be either true or false"),
         _ => None,
     }
+}
+
+/// A truth value, in letters of any size.
+fn truth(value: &str) -> Option<bool> {
+    value.trim().to_ascii_lowercase().parse().ok()
+}
+
+/// The most that a number may be, if it is more.
+fn too_great(mosts: &[(&str, i64)], key: &str, value: &str) -> Option<i64> {
+    let most = mosts.iter().find(|(name, _)| *name == key)?.1;
+    value.parse::<i64>().is_ok_and(|number| number > most).then_some(most)
 }
 
 /// The least that a number may be, if it is less.
@@ -508,6 +531,16 @@ pub(super) fn topic_rules(
         if let Some(least) = too_small(&TOPIC_LEASTS, name, value) {
             return wrong(&format!("Value must be at least {least}"));
         }
+        if let Some(most) = too_great(&TOPIC_MOSTS, name, value) {
+            return wrong(&format!("Value must be no more than {most}"));
+        }
+        if name == "compression.gzip.level" && !matches!(value.parse(), Ok(-1 | 1..=9)) {
+            return wrong("Value must be between 1 and 9 or equal to -1");
+        }
+        if name == "remote.storage.enable" && truth(value) == Some(true) {
+            let text = "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.";
+            return bad(text.to_owned());
+        }
         let words = TOPIC_WORDS.iter().find(|(key, _)| key == name).map(|(_, words)| *words);
         if let Some(words) = words.filter(|words| !words.contains(&value.as_str())) {
             return wrong(&format!("String must be one of: {}", words.join(", ")));
@@ -524,7 +557,7 @@ pub(super) fn topic_rules(
     let throttled = |name: &str| {
         Throttled::parse(text(name)).ok_or_else(|| {
             Code::InvalidConfig.because(format!(
-                "Invalid value {} for configuration {name}: {name} must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+                "Invalid value [{}] for configuration {name}: {name} must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
                 text(name)
             ))
         })
@@ -533,6 +566,12 @@ pub(super) fn topic_rules(
     if let Some(unknown) = policies.iter().find(|policy| !matches!(**policy, "delete" | "compact" | "")) {
         return Err(Code::InvalidConfig.because(format!(
             "Invalid value {unknown} for configuration cleanup.policy: String must be one of: compact, delete"
+        )));
+    }
+    let [least_lag, most_lag] = ["min.compaction.lag.ms", "max.compaction.lag.ms"].map(number);
+    if least_lag > most_lag {
+        return Err(Code::InvalidConfig.because(format!(
+            "conflict topic config setting min.compaction.lag.ms ({least_lag}) > max.compaction.lag.ms ({most_lag})"
         )));
     }
     let deletes = policies.contains(&"delete");
@@ -548,11 +587,11 @@ pub(super) fn topic_rules(
         cleaning: Cleaning {
             dirty_ratio: text("min.cleanable.dirty.ratio").parse().unwrap_or(0.5),
             delete_retention: number("delete.retention.ms"),
-            least_lag: number("min.compaction.lag.ms"),
-            most_lag: number("max.compaction.lag.ms"),
+            least_lag,
+            most_lag,
         },
         min_isr: usize::try_from(number("min.insync.replicas")).unwrap_or(1),
-        unclean: text("unclean.leader.election.enable") == "true",
+        unclean: truth(text("unclean.leader.election.enable")) == Some(true),
         max_message: usize::try_from(number("max.message.bytes")).unwrap_or(0),
         leader_throttled: throttled("leader.replication.throttled.replicas")?,
         follower_throttled: throttled("follower.replication.throttled.replicas")?,

@@ -26,6 +26,7 @@ mod file;
 mod life;
 mod load;
 mod log_dirs;
+mod names;
 mod offsets;
 mod placement;
 mod quota;
@@ -122,6 +123,7 @@ pub struct Cluster {
     brokers: BTreeMap<BrokerId, Broker>,
     topics: BTreeMap<Arc<str>, Topic>,
     topic_names: BTreeMap<TopicId, Arc<str>>,
+    alike: names::Alike,
     /// Deleted topics that some broker may still show: when, and what they were.
     gone: Vec<(Millis, Topic)>,
     /// Settings for all brokers.
@@ -185,6 +187,7 @@ impl Cluster {
             brokers: BTreeMap::new(),
             topics: BTreeMap::new(),
             topic_names: BTreeMap::new(),
+            alike: names::Alike::default(),
             gone: Vec::new(),
             broker_defaults: BTreeMap::new(),
             topic_defaults: BTreeMap::new(),

@@ -65,7 +65,7 @@ pub(crate) enum Throttled {
 impl Throttled {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text.trim() {
-            "" | "none" => return Some(Self::None),
+            "" => return Some(Self::None),
             "*" => return Some(Self::All),
             _ => {}
         }

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use super::Cluster;
 use super::broker::Broker;
+use super::names;
 use super::registration::Registration;
 use super::topic::{Lag, Partition, Progress, Replica, Topic};
 use crate::code::{Code, Refusal};
 use crate::ids::{BrokerId, TopicId, TopicPartition};
 use crate::traffic::{History, Load, Tape};
-
-/// The longest a topic's name may be.
-const NAME_LIMIT: usize = 249;
 
 /// A topic to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,10 +85,11 @@ pub struct TopicMade {
 impl Cluster {
     /// Makes a topic, or with `validate_only` tells what would be made.
     pub fn create_topic(&mut self, new: &NewTopic, validate_only: bool) -> Result<TopicMade, Refusal> {
-        check_name(&new.name)?;
+        names::check(&new.name)?;
         if self.topics.contains_key(new.name.as_str()) {
             return Err(Code::TopicAlreadyExists.because(format!("Topic '{}' already exists.", new.name)));
         }
+        self.alike.check(&new.name)?;
         let rules = super::configs::topic_rules(&new.configs, &self.topic_defaults)?;
         let lists = match &new.placement {
             Placement::Automatic { partitions, factor } => {
@@ -123,6 +122,7 @@ impl Cluster {
         let answer = made(id);
         let name: Arc<str> = Arc::from(new.name.as_str());
         self.topic_names.insert(id, name.clone());
+        self.alike.add(&name);
         let (since, count) = (self.now - new.loaded_for.max(0), lists.len() as i32);
         let mut partitions: Vec<Partition> = (0..)
             .zip(lists)
@@ -213,6 +213,7 @@ impl Cluster {
         let Some(topic) = self.topics.remove(name) else { return Err(Code::UnknownTopicOrPartition.plain()) };
         self.next_metadata_offset();
         self.topic_names.remove(&topic.id);
+        self.alike.remove(name);
         for (number, partition) in topic.partitions.iter().enumerate() {
             let tp = TopicPartition { topic: topic.name.clone(), partition: number as i32 };
             for replica in &partition.replicas {
@@ -319,25 +320,4 @@ impl Cluster {
         partition.registration = Registration::new(replicas, isr);
         partition
     }
-}
-
-fn check_name(name: &str) -> Result<(), Refusal> {
-    let refuse = |why: String| Err(Code::InvalidTopic.because(why));
-    if name.is_empty() {
-        return refuse("Topic name is invalid: the empty string is not allowed".to_owned());
-    }
-    if name == "." || name == ".." {
-        return refuse(format!("Topic name is invalid: '{name}' is not allowed"));
-    }
-    if name.len() > NAME_LIMIT {
-        return refuse(format!(
-            "Topic name is invalid: the length of '{name}' is longer than the max allowed length {NAME_LIMIT}"
-        ));
-    }
-    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) {
-        return refuse(format!(
-            "Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-        ));
-    }
-    Ok(())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Cluster;
 use super::broker::Standing;
+use super::names;
 use super::registration::Registration;
 use super::topic::{Partition, Topic};
 use crate::code::{Code, Refusal};
@@ -124,14 +125,15 @@ impl Cluster {
         seen
     }
 
-    /// One topic as `asked` knows it.
+    /// One topic as `asked` knows it. What no topic could be called is told from what is not there.
     pub fn describe_topic(&self, asked: BrokerId, name: &str) -> Result<TopicView, Refusal> {
         let when = self.view_time(asked);
         let seen = self.topics.get(name).filter(|topic| topic.created_at <= when).or_else(|| {
             let gone = self.gone.iter().filter(|(deleted_at, topic)| *deleted_at > when && topic.created_at <= when);
             gone.map(|(_, topic)| topic).find(|topic| *topic.name == *name)
         });
-        seen.map(|topic| self.show(topic, when)).ok_or_else(|| Code::UnknownTopicOrPartition.plain())
+        seen.map(|topic| self.show(topic, when))
+            .ok_or_else(|| names::check(name).err().unwrap_or_else(|| Code::UnknownTopicOrPartition.plain()))
     }
 
     /// Whether `asked` has heard of a topic yet.

@@ -163,14 +163,15 @@ impl Batch {
         Ok(all_have_keys)
     }
 
-    /// Timestamp and offset of the first record at or after `timestamp`. What cannot be opened is taken
-    /// from its beginning, so that a reader starts early and misses nothing.
-    pub(crate) fn find(&self, timestamp: i64) -> (i64, i64) {
-        let opened = open_batches(self.bytes.clone()).next().and_then(Result::ok);
-        let mut found = opened.into_iter().flat_map(|batch| batch.records).flatten();
-        found
-            .find(|stored| stored.record.timestamp >= timestamp)
-            .map_or((self.max_timestamp, self.base_offset), |stored| (stored.record.timestamp, stored.offset))
+    /// Timestamp and offset of the first record at or after `timestamp`, of those from the offset `start` on. What
+    /// cannot be opened is taken from its beginning, so that a reader starts early and misses nothing.
+    pub(crate) fn find(&self, timestamp: i64, start: i64) -> Option<(i64, i64)> {
+        let Some(Ok(opened)) = open_batches(self.bytes.clone()).next() else {
+            return Some((self.max_timestamp, self.base_offset.max(start)));
+        };
+        let mut kept = opened.records.into_iter().flatten().filter(|stored| stored.offset >= start);
+        let found = kept.find(|stored| stored.record.timestamp >= timestamp)?;
+        Some((found.record.timestamp, found.offset))
     }
 }
 
@@ -301,7 +302,10 @@ mod tests {
             let options = BatchOptions { compression, producer: NO_PRODUCER, transactional: false };
             let bytes = encode_batch(&[of(10), of(30), of(20)], &options).expect("a batch");
             let batch = Batch::read_all(bytes)?.remove(0).placed(40, 0);
-            assert_eq!([batch.find(5), batch.find(11), batch.find(30)], [(10, 40), (30, 41), (30, 41)]);
+            assert_eq!([5, 11, 30].map(|time| batch.find(time, 0)), [Some((10, 40)), Some((30, 41)), Some((30, 41))]);
+            // What was deleted is found no more, and has lent its time to nobody.
+            assert_eq!([41, 42].map(|start| batch.find(5, start)), [Some((30, 41)), Some((20, 42))]);
+            assert_eq!(batch.find(30, 42), None);
         }
         Ok(())
     }

@@ -160,16 +160,17 @@ impl Log {
     /// Timestamp and offset of the first record at or after `timestamp`.
     pub(crate) fn find_time(&self, timestamp: i64) -> Option<(i64, i64)> {
         let start = self.deleted_to;
-        let mut found = self.batches.iter().filter(|batch| batch.last_offset >= start);
-        let (time, offset) = found.find(|batch| batch.max_timestamp >= timestamp)?.find(timestamp);
-        Some((time, offset.max(start)))
+        let mut young =
+            self.batches.iter().filter(|batch| batch.last_offset >= start && batch.max_timestamp >= timestamp);
+        young.find_map(|batch| batch.find(timestamp, start))
     }
 
     /// Timestamp and offset of the youngest record.
     pub(crate) fn find_youngest(&self) -> Option<(i64, i64)> {
         // The first of equals, as a broker answers.
         let youngest = self.batches.iter().rev().max_by_key(|batch| batch.max_timestamp)?;
-        Some((youngest.max_timestamp, youngest.find(youngest.max_timestamp).1))
+        let found = youngest.find(youngest.max_timestamp, 0).map_or(youngest.base_offset, |(_, offset)| offset);
+        Some((youngest.max_timestamp, found))
     }
 
     /// Forgets everything from `offset` on: a new leader never had it.

@@ -57,6 +57,12 @@ fn a_topics_unknown_key_and_bad_values_are_refused_and_nothing_is_altered() {
         set("segment.bytes", "10"),
         set("segment.ms", "0"),
         set("compression.type", "rar"),
+        set("compression.gzip.level", "0"),
+        set("compression.gzip.level", "10"),
+        set("compression.lz4.level", "18"),
+        set("compression.zstd.level", "23"),
+        set("remote.storage.enable", "TRUE"),
+        set("leader.replication.throttled.replicas", "none"),
         set("message.timestamp.type", "Foo"),
         set("max.message.bytes", "-1"),
         set("min.cleanable.dirty.ratio", "7"),
@@ -131,11 +137,32 @@ fn topics_are_refused_as_kafka_refuses_them() {
     assert_eq!(refused(&NewTopic::manual("t", &[&[0, 1], &[2]])), 39, "equal counts are needed");
     assert_eq!(refused(&NewTopic::manual("t", &[&[0, 7]])), 39);
     assert_eq!(refused(&NewTopic::new("t", 1, 1).config("nope", "1")), 40);
+    let lags = NewTopic::new("t", 1, 1).config("min.compaction.lag.ms", "50").config("max.compaction.lag.ms", "10");
+    assert_eq!(refused(&lags), 40, "nothing could ever be compacted");
     assert_eq!(refused(&NewTopic::new("t", 2, 3)), 0);
     assert_eq!(refused(&NewTopic::new("t", 2, 3)), 36);
     assert_eq!(code(cluster.create_partitions("t", 2, None, false)), 37);
     assert_eq!(code(cluster.create_partitions("t", 5, None, false)), 0);
     assert_eq!(code(cluster.create_partitions("nope", 5, None, false)), 3);
+}
+
+#[test]
+fn no_two_topics_differ_in_a_full_stop_and_an_underscore_alone() {
+    let mut cluster = cluster(1);
+    let mut make = |name: &str| cluster.create_topic(&NewTopic::new(name, 1, 1), false).map(drop);
+    assert_eq!(["a.b_c", "a.b", "a-b_c"].map(|name| code(make(name))), [0, 0, 0]);
+    let refusal = make("a_b.c").expect_err("it looks like another");
+    assert_eq!(refusal.message, "Topic 'a_b.c' collides with existing topic: a.b_c");
+    assert_eq!((refusal.code, code(make("a.b_c"))), (Code::InvalidTopic, 36));
+    assert!(cluster.delete_topic("a.b_c").is_ok());
+    assert_eq!(code(cluster.create_topic(&NewTopic::new("a_b.c", 1, 1), false).map(drop)), 0);
+}
+
+#[test]
+fn what_no_topic_could_be_called_is_told_from_what_is_not_there() {
+    let cluster = cluster(1);
+    let seen = |name: &str| code(cluster.describe_topic(BrokerId(0), name).map(drop));
+    assert_eq!(["nope", "a/b", "..", "", &"x".repeat(250)].map(seen), [3, 17, 17, 17, 17]);
 }
 
 #[test]
