@@ -66,14 +66,21 @@ impl Options {
         };
         // The last counts. The empty line ends one that a backslash would carry on.
         text.push_str(&format!("\n\nbootstrap.servers={bootstrap}\n"));
-        let wrong = |what: String| {
+        let in_file = |what: String| {
             let file = self.command_config.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
-            Misuse::Connection { what: format!("{file}{what}") }
+            format!("{file}{what}")
         };
+        let wrong = |what: String| Misuse::Connection { what };
         let properties =
-            Properties::read(&text, |name| std::env::var(name).ok()).map_err(|it| wrong(it.to_string()))?;
-        let (connection, remarks) = Connection::read(&properties)
-            .map_err(|errors| wrong(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+            Properties::read(&text, |name| std::env::var(name).ok()).map_err(|it| wrong(in_file(it.to_string())))?;
+        let (connection, remarks) = Connection::read(&properties).map_err(|errors| {
+            // The addresses are the command line's, whatever a file says beside them.
+            let told = errors.iter().map(|error| match error.key.as_str() {
+                "bootstrap.servers" => format!("--bootstrap: {}", error.text),
+                _ => in_file(error.to_string()),
+            });
+            wrong(told.collect::<Vec<_>>().join("; "))
+        })?;
         for remark in remarks {
             // Worth knowing; nobody is kept from recording if it cannot even be said.
             let _ = writeln!(std::io::stderr(), "evenkeel: {remark}");
@@ -129,6 +136,19 @@ mod tests {
             assert_eq!(connection.bootstrap, ["kafka:9092".parse().unwrap()], "{text:?}");
             assert!(text.is_empty() || connection.client_id == "me", "{text:?}: {}", connection.client_id);
         }
+    }
+
+    #[test]
+    fn a_wrong_address_is_looked_for_on_the_command_line_and_a_wrong_setting_in_its_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "bootstrap.servers=kafka:9092\nsecurity.protocol=NONE").unwrap();
+        let options = Options { command_config: Some(file.path().to_owned()), capacity: None, seconds: 1 };
+        let told = options.connection("kafka").unwrap_err().to_string();
+        let mut parts: Vec<&str> = told.split("; ").collect();
+        parts.sort_unstable();
+        assert_eq!(parts.len(), 2, "{told}");
+        assert_eq!(parts[0], "--bootstrap: `kafka` is no address: write host:port");
+        assert!(parts[1].starts_with(&format!("{}: security.protocol: ", file.path().display())), "{told}");
     }
 
     #[test]
