@@ -145,35 +145,32 @@ async fn every_endpoint_answers_in_every_state() {
         GET state
             200: always
         GET state?substates=executor
-            500 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            503 IllegalState: Kafka never seen, replaced
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET load
             503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET load?capacity_only=true
-            503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
         GET partition_load
             503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET proposals?goals=ReplicaDistributionGoal
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
         GET kafka_cluster_state
-            503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
         GET user_tasks
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET permissions
             503 IllegalState: Kafka never seen, replaced
-            400: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            400: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         GET review_board
             403: always
         GET bootstrap
@@ -181,44 +178,39 @@ async fn every_endpoint_answers_in_every_state() {
         GET train
             501: always
         POST rebalance
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
         POST add_broker?&brokerid=2
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, generating, between disks, leading, stopping
             500 OptimizationFailure: broker 3 down
-            500 IllegalState: Kafka lost
         POST remove_broker?&brokerid=1
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, between disks, leading, stopping
             500 OptimizationFailure: broker 3 down, generating
-            500 IllegalState: Kafka lost
         POST fix_offline_replicas
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
-            500 IllegalState: idle, paused, moving, Kafka lost, generating, between disks, leading, stopping
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
+            500 IllegalState: idle, paused, moving, generating, between disks, leading, stopping
             200: broker 3 down
         POST demote_broker?brokerid=0
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             200: idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
         POST remove_disks?brokerid_and_logdirs=0-/d0
-            503 IllegalState: Kafka never seen, replaced
-            500 NotEnoughValidWindows: nothing measured
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            500 NotEnoughValidWindows: loading, nothing measured
             500 IllegalArgument: idle, paused, moving, broker 3 down, generating, leading, stopping
-            500 IllegalState: Kafka lost
             200: between disks
         POST admin?concurrent_leader_movements=3
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST admin?drop_recently_removed_brokers=3
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST review
             403: always
         POST rightsize
@@ -227,14 +219,13 @@ async fn every_endpoint_answers_in_every_state() {
             501: always
         POST resume_sampling
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST pause_sampling
             503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, Kafka lost, generating, between disks, leading, stopping
         POST stop_proposal_execution
-            503 IllegalState: Kafka never seen, replaced
-            200: nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
-            500 IllegalState: Kafka lost
+            503 IllegalState: Kafka never seen, Kafka lost, replaced
+            200: loading, nothing measured, idle, paused, moving, broker 3 down, generating, between disks, leading, stopping
     "#]]
     .assert_eq(&table(&states));
 }
