@@ -506,7 +506,7 @@ mod tests {
             let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
             rebalance.metadata.generation = Some(generation);
             rebalance.metadata.deletion_timestamp =
-                deleted.then(|| k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+                deleted.then_some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
             rebalance.status = Some(KafkaRebalanceStatus {
                 conditions: vec![Condition::state("Ready")],
                 observed_generation: Some(observed),

@@ -20,7 +20,7 @@ use crate::play::REMOVE;
 /// Deaths that are tried of each kind, unless a soak asks for all: of the operator at its writes and questions, of the
 /// operator at its calls to Kafka, of the engine at its calls to Kafka, of the engine when it is asked, of the engine at its
 /// writes.
-const TRIED: [usize; 5] = [12, 3, 5, 5, 3];
+const TRIED: [usize; 5] = [4, 1, 2, 2, 2];
 /// For so long it is waited for the moment from which on the engine's calls are counted.
 const BEGUN_WITHIN: Duration = Duration::from_secs(120);
 
