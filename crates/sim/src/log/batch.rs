@@ -169,7 +169,7 @@ impl Batch {
         let Some(Ok(opened)) = open_batches(self.bytes.clone()).next() else {
             return Some((self.max_timestamp, self.base_offset.max(start)));
         };
-        let mut kept = opened.records.into_iter().flatten().filter(|stored| stored.offset >= start);
+        let mut kept = opened.records.flatten().filter(|stored| stored.offset >= start);
         let found = kept.find(|stored| stored.record.timestamp >= timestamp)?;
         Some((found.record.timestamp, found.offset))
     }
