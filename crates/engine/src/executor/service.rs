@@ -119,32 +119,28 @@ impl Executor {
 
     /// Keeps the executor free for a plan that is being made to be carried out.
     pub fn reserve(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
-        let mut state = self.may_begin()?;
-        if !matches!(state.at, At::Idle) {
-            return Err(NotBegun::Busy);
-        }
-        state.reservations += 1;
-        let number = state.reservations;
-        state.at = At::Reserved { number, trigger, stopped: false };
-        drop(state);
-        self.shared.changed();
-        Ok(Reservation { shared: Arc::clone(&self.shared), number })
+        self.reserve_if(trigger, |state| matches!(state.at, At::Idle))
     }
 
     /// The same for one that may stop what is under way: its turn comes when that is over, and in between nobody sees that
     /// there is nothing to do. See [`Reservation::take_over`].
     pub fn reserve_next(&self, trigger: Trigger) -> Result<Reservation, NotBegun> {
+        self.reserve_if(trigger, |state| matches!(state.at, At::Idle) || state.heir.is_none())
+    }
+
+    fn reserve_if(&self, trigger: Trigger, may: impl Fn(&State) -> bool) -> Result<Reservation, NotBegun> {
         let mut state = self.may_begin()?;
-        if matches!(state.at, At::Idle) {
-            drop(state);
-            return self.reserve(trigger);
-        }
-        if state.heir.is_some() {
+        if !may(&state) {
             return Err(NotBegun::Busy);
         }
         state.reservations += 1;
         let number = state.reservations;
-        state.heir = Some(Heir { number, trigger, stopped: false });
+        match state.at {
+            At::Idle => state.at = At::Reserved { number, trigger, stopped: false },
+            _ => state.heir = Some(Heir { number, trigger, stopped: false }),
+        }
+        drop(state);
+        self.shared.changed();
         Ok(Reservation { shared: Arc::clone(&self.shared), number })
     }
 
@@ -172,7 +168,7 @@ impl Executor {
         if let Some(heir) = &mut self.shared.state().heir {
             heir.stopped = true;
         }
-        let stopped = self.shared.stop_current().await?;
+        let stopped = self.shared.stop_current(None).await?;
         // What another engine does is no longer ours to stop.
         if others && stopped != Current::Fenced {
             // Those may be a newer engine's, which this one has not heard of yet.
@@ -349,7 +345,7 @@ impl Reservation {
             At::Idle | At::Running(_) => Ok(false),
         };
         if !is_its_turn()? {
-            self.shared.stop_current().await.map_err(NotBegun::NotStopped)?;
+            self.shared.stop_current(Some(self.number)).await.map_err(NotBegun::NotStopped)?;
         }
         while !is_its_turn()? {
             // The sender lives as long as `self`.

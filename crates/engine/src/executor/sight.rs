@@ -67,10 +67,10 @@ impl PartitionSight {
         self.in_sync.len() < self.min_in_sync.min(self.replicas.len())
     }
 
-    /// Whether everybody who is not in sync is lost: nobody is just catching up.
+    /// Whether nobody is just catching up: everybody who is not in sync is lost, or nobody leads whom they could follow.
     pub(super) fn is_bereft(&self) -> bool {
         let lags = |broker: &&BrokerId| !self.in_sync.contains(broker);
-        self.replicas.iter().filter(lags).all(|broker| self.offline.contains(broker))
+        self.leader.is_none() || self.replicas.iter().filter(lags).all(|broker| self.offline.contains(broker))
     }
 }
 
@@ -87,5 +87,24 @@ impl Sight {
         seen.replicas == mv.new
             && !self.under_way.contains_key(&mv.partition)
             && mv.added().all(|broker| seen.in_sync.contains(&broker))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bereft_is_who_has_nobody_to_catch_up() {
+        let is_bereft = |leader: Option<i32>, in_sync: &[i32], offline: &[i32]| {
+            let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect::<Vec<_>>();
+            let replicas = ids(&[0, 1]);
+            let (in_sync, offline) = (ids(in_sync), ids(offline));
+            let leader = leader.map(BrokerId);
+            PartitionSight { replicas, in_sync, offline, leader, min_in_sync: 2 }.is_bereft()
+        };
+        assert!(!is_bereft(Some(0), &[0], &[]), "1 catches up");
+        assert!(is_bereft(Some(0), &[0], &[1]), "1 is lost");
+        assert!(is_bereft(None, &[0], &[0]), "1 is there, and has nobody to follow");
     }
 }

@@ -298,14 +298,16 @@ impl Windows {
         }
     }
 
-    /// The largest of each metric that any of these windows has, by their ends. Few ask for it, so it is not kept.
+    /// The largest of each metric that any of these windows has, by their ends. Few ask for it, so it is not kept; windows
+    /// that have gone since somebody saw them do not count.
     pub fn peaks<'a>(
         &self,
         partitions: impl IntoIterator<Item = &'a TopicPartition>,
         ends: &[i64],
     ) -> BTreeMap<TopicPartition, Values> {
-        let numbers: Vec<i64> = ends.iter().map(|end| end / self.layout.length).collect();
-        self.filled(partitions, &numbers, largest)
+        let oldest = self.oldest();
+        let numbers = ends.iter().map(|end| end / self.layout.length).filter(|number| *number >= oldest);
+        self.filled(partitions, &numbers.collect::<Vec<_>>(), largest)
     }
 
     /// What these windows come to, of each partition that is valid in all of them. Collected in one go: a map that is

@@ -19,8 +19,8 @@ use super::error::Error;
 
 /// What is not larger needs no room: the state of an executor, a summary, the loads of some thousand brokers.
 const SMALL: usize = 1 << 20;
-/// For so long the room is one answer's. A server that sends slower than some megabytes a second gives way to the others.
-pub(super) const LARGE_WITHIN: Duration = Duration::from_secs(10);
+/// For so long the room is one answer's: as long as a server has for an answer that nobody waits for.
+pub(super) const LARGE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Room for one large answer, which clients may share: whoever asks many servers then needs memory for one plan, and not
 /// for as many as there are servers. Clones are the same room.

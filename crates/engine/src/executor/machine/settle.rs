@@ -120,7 +120,8 @@ impl Execution {
                     self.care.has_given_up(&self.order, sight, broker)
                         || self.care.is_lost(sight, broker, &mv.partition)
                 };
-                if self.irrevocable.contains(&mv.partition) && (mv.added().any(given_up) || why == Why::TooSlow) {
+                let hopeless = || mv.added().any(given_up) || self.has_no_source(mv, seen, sight);
+                if self.irrevocable.contains(&mv.partition) && hopeless() {
                     return Stage::Ended(End::Dead(why));
                 }
                 let at_once = !listed && mv.is_at_old(&seen.replicas) && asked == since;

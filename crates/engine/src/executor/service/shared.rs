@@ -210,12 +210,12 @@ impl Shared {
         self.changed();
     }
 
-    /// Stops what is under way, and tells what that is.
-    pub(super) async fn stop_current(&self) -> Result<Current, Error> {
+    /// Stops what is under way, and tells what that is; but not who asks for it, whose turn may just have come.
+    pub(super) async fn stop_current(&self, asking: Option<u64>) -> Result<Current, Error> {
         let current = match &mut self.state().at {
             At::Running(running) => Current::Run(Arc::clone(&running.run)),
-            At::Reserved { stopped, .. } => {
-                *stopped = true;
+            At::Reserved { number, stopped, .. } => {
+                *stopped |= asking != Some(*number);
                 Current::Nothing
             }
             At::Idle => Current::Nothing,

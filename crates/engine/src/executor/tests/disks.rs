@@ -61,6 +61,21 @@ fn a_move_whose_only_source_has_failed_is_taken_back_in_the_end_or_given_up() {
 }
 
 #[test]
+fn a_stop_ends_though_what_is_in_flight_can_neither_go_on_nor_back() {
+    let options = evenkeel_sim::Options { eligible_leader_replicas: true, ..Default::default() };
+    let mut play = Play::on(options, &[&[0]], &[(0, &[2])]).with(|order| {
+        order.throttle = Some(MB);
+        order.gives_up_after = Some(60_000);
+    });
+    play.run_for(2_000);
+    fail_disk(&mut play, 0, 0);
+    play.execution.stop();
+    assert_eq!(play.run(), Ending::Stopped);
+    assert_eq!(play.ends()[0], Stage::Ended(End::Dead(Why::Stopped)));
+    play.assert_not_held_back();
+}
+
+#[test]
 fn a_move_that_begins_without_anybody_to_copy_from_is_never_begun() {
     let mut play = Play::new(&[&[0]], &[(0, &[2])]).with(|order| order.gives_up_after = Some(10_000));
     fail_disk(&mut play, 0, 0);
