@@ -53,7 +53,7 @@ use crate::{
 };
 
 /// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
-const AT_ONCE: u16 = 8;
+const AT_ONCE: u16 = 16;
 /// Many objects change at once; they are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// What takes longer does not come to an end at all.

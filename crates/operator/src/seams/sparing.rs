@@ -3,15 +3,17 @@
 //! A hundred clusters that change at once ask for some thousand lists. Over HTTP/1 each that is under way has a connection
 //! of its own, with the buffers that its answer needed, and these stay: so few are under way at a time.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use http::{Request, Uri};
+use http::{Method, Request};
 use kube::{Client, client::Body};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 use tower::service_fn;
 
-/// So many questions are under way at a time, besides watches.
+/// So many questions wait for their answer to begin at a time.
 const AT_ONCE: usize = 16;
+/// Whoever is not answered for so long will not be: its turn is another's.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The same API, asked by few at a time.
 pub(super) fn sparing(client: Client) -> Client {
@@ -19,18 +21,24 @@ pub(super) fn sparing(client: Client) -> Client {
     let service = service_fn(move |request: Request<Body>| {
         let (client, turns) = (client.clone(), Arc::clone(&turns));
         async move {
+            if waits_for_nobody(&request) {
+                return client.send(request).await;
+            }
             // Nobody closes it, and who has none would only ask all the same.
-            let _turn = if waits_for_nobody(request.uri()) { None } else { turns.acquire().await.ok() };
-            client.send(request).await
+            let _turn = turns.acquire().await.ok();
+            let late = |_| kube::Error::Service(format!("no answer within {LONGEST:?}").into());
+            timeout(LONGEST, client.send(request)).await.map_err(late)?
         }
     });
     Client::new(service, namespace)
 }
 
-/// Watches go on for ever, and a Lease that is renewed too late is lost.
-fn waits_for_nobody(uri: &Uri) -> bool {
-    let watches = uri.query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"));
-    watches || uri.path().starts_with("/apis/coordination.k8s.io/")
+/// Watches go on for ever, and the lists that they begin with, which alone come in pages, are left alone while a controller
+/// backs off. A write may wait for somebody's webhook. A Lease that is renewed too late is lost.
+fn waits_for_nobody(request: &Request<Body>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let watches = query.split('&').any(|part| part == "watch=true" || part.starts_with("limit="));
+    watches || request.method() != Method::GET || request.uri().path().starts_with("/apis/coordination.k8s.io/")
 }
 
 #[cfg(test)]
@@ -76,13 +84,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_and_leases_wait_for_nobody() {
+    async fn who_does_not_answer_keeps_nobody_waiting_for_ever() {
+        let silent = service_fn(async |request: Request<Body>| {
+            if request.uri().path() == "/silent" {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let client = sparing(Client::new(silent, "default"));
+        let unanswered = join_all(
+            (0..AT_ONCE)
+                .map(|_| async { client.send(Request::get("/silent").body(Body::empty()).unwrap()).await.is_err() }),
+        );
+        let (unanswered, ()) = tokio::join!(unanswered, ask(&client, "/api/v1/pods"));
+        assert_eq!(unanswered, [true; AT_ONCE]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_with_their_lists_writes_and_leases_wait_for_nobody() {
         let (client, most) = slow();
         let client = sparing(client);
+        let pages = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?&limit=500")));
+        let writes = join_all((0..100).map(|_| async {
+            client.send(Request::post("/api/v1/pods").body(Body::empty()).unwrap()).await.unwrap();
+        }));
         let watch = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?allowWatchBookmarks=true&watch=true")));
         let lease = ask(&client, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b");
         let lists = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?labelSelector=watch")));
-        tokio::join!(watch, lease, lists);
-        assert_eq!(most.load(Ordering::SeqCst), 100 + 1 + AT_ONCE);
+        tokio::join!(pages, writes, watch, lease, lists);
+        assert_eq!(most.load(Ordering::SeqCst), 300 + 1 + AT_ONCE);
     }
 }

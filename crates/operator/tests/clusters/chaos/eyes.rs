@@ -372,6 +372,7 @@ impl History {
         for id in &ids - &before {
             self.excused.remove(&id);
             self.filled.remove(&id);
+            self.shaken.remove(&id);
             self.doubts.push((Instant::now(), Doubt::Came { id, version }));
         }
     }
