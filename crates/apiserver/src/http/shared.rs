@@ -54,7 +54,7 @@ pub struct Shared {
     first_request: u128,
     requests: AtomicU64,
     watches: AtomicUsize,
-    examiners: Semaphore,
+    examiners: Arc<Semaphore>,
     pub(super) frames: Frames,
     pub(super) documents: Documents,
 }
@@ -72,7 +72,7 @@ impl Shared {
             first_request,
             requests: AtomicU64::new(0),
             watches: AtomicUsize::new(0),
-            examiners: Semaphore::new(EXAMINERS),
+            examiners: Arc::new(Semaphore::new(EXAMINERS)),
             frames: Frames::default(),
             documents: Documents::default(),
         })
@@ -118,8 +118,13 @@ impl Shared {
     }
 
     async fn examine(&self, definition: Value) -> Examined {
-        let _turn = self.examiners.acquire().await.expect("examiners are never sent away");
-        let examined = tokio::task::spawn_blocking(move || Examined::of(&definition)).await;
+        let turn = Arc::clone(&self.examiners).acquire_owned().await.expect("examiners are never sent away");
+        let examined = tokio::task::spawn_blocking(move || {
+            // The work goes on though the request is gone, and so must its turn.
+            let _turn = turn;
+            Examined::of(&definition)
+        });
+        let examined = examined.await;
         // A panic in there is this request's own.
         examined.unwrap_or_else(|failure| std::panic::resume_unwind(failure.into_panic()))
     }
@@ -233,6 +238,28 @@ mod tests {
         drop(busy);
         assert_eq!(waiting.await.expect("an answer"), 201);
         assert_eq!(get(&shared, "/apis/t.io/v1/namespaces/default/widgets").await.0, 200);
+    }
+
+    #[test]
+    fn a_request_that_is_gone_keeps_its_turn_while_its_definition_is_examined() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let shared = server();
+            let (go_on, gate) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || gate.recv());
+            let gone = begun(&shared, Request::post(DEFINITIONS), definition("a")).await;
+            gone.abort();
+            assert!(gone.await.is_err(), "nobody waits for an answer");
+            assert_eq!(shared.examiners.available_permits(), EXAMINERS - 1);
+            go_on.send(()).expect("somebody waits");
+            busy.await.expect("an end").expect("a word");
+            let all = shared.examiners.acquire_many(EXAMINERS as u32).await;
+            assert!(all.is_ok(), "it came back");
+        });
     }
 
     #[tokio::test]

@@ -94,6 +94,22 @@ mod tests {
     }
 
     #[test]
+    fn dashes_make_ranges_of_characters_and_of_nothing_else() {
+        check(r"^[\w-.]+$", &["a-."], &["a/"]);
+        check(r"^[\w-\.]+@$", &["a-.@"], &["a/@"]);
+        check(r"^[\s-x]+$", &[" -x"], &["a"]);
+        check(r"^[+--]$", &["+", ",", "-"], &["."]);
+        check(r"^[--/]$", &["-", ".", "/"], &[","]);
+        check(r"^[\p{L}-.]+$", &["ä-."], &["1"]);
+        check(r"^[\pL-.]+$", &["ä-."], &["1"]);
+        check(r"^[^\D-]+$", &["12"], &["-", "a"]);
+        check(r"^[[:digit:]-z]+$", &["1-z"], &["a"]);
+        check(r"^[\x41-\x43-z]+$", &["AC-z"], &["a", "D"]);
+        check(r"^[a-c-z]+$", &["ac-z"], &["d"]);
+        check(r"^[]-a]+$", &["]", "^", "a"], &["b", "-"]);
+    }
+
+    #[test]
     fn bad_patterns_are_errors() {
         for bad in ["(", "[a", "a{2,1}", "(?=a)", "(((a{1000}){1000}){1000})", "\\"] {
             assert!(compile(bad).is_err(), "{bad}");

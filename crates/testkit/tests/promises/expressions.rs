@@ -109,6 +109,9 @@ async fn what_an_optional_holds_is_mapped(world: World) {
         "self.?n.optMap(n, n + 1).orValue(0) == 0",
         "self.?map.optFlatMap(m, m[?'a']).orValue('none') == 'b'",
         "self.?map.optFlatMap(m, m[?'z']).orValue('none') == 'none'",
+        "self.?map['a'].orValue('x') == 'b'",
+        "self.?list[?0].orValue(1) == 1",
+        "!self.?map[?self.s].orValue('').startsWith('a')",
         "optional.ofNonZeroValue(self.s).hasValue() && !optional.ofNonZeroValue('').hasValue()",
     ];
     hold(&world, json!({"s": "x", "map": {"a": "b"}}), &rules).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::versions::schema_path;
+use super::versions::{schema_path, share_schema};
 use super::{schema_of, version_list};
 use crate::object::Object;
 use crate::refusal::FieldError;
@@ -32,12 +32,14 @@ impl Examined {
             return examined;
         }
         let versions = version_list(crd);
+        let is_shared = share_schema(&versions);
         for (index, version) in versions.iter().enumerate() {
             let raw = schema_of(version);
-            // Versions mostly have one schema, which need not be read for each of them.
-            let same = versions[..index].iter().position(|earlier| schema_of(earlier) == raw);
-            let known = same.and_then(|at| examined.schemas[at].as_ref()?.as_ref().ok().cloned()).map(Ok);
-            let read = |raw| Schema::parse(raw, &schema_path(&versions, index)).map(Arc::new);
+            // Versions mostly have one schema, which need not be read for each of them. Only the one before is looked
+            // at: comparing each with all others would take longer than reading it.
+            let before = index.checked_sub(1).filter(|&at| schema_of(versions[at]) == raw);
+            let known = before.and_then(|at| examined.schema(at).cloned()).map(Ok);
+            let read = |raw| Schema::parse(raw, &schema_path(is_shared, index)).map(Arc::new);
             examined.schemas.push(known.or_else(|| raw.map(read)));
         }
         examined

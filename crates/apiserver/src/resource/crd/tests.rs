@@ -109,6 +109,27 @@ fn parts_that_all_versions_share_are_told_at_the_spec() {
 }
 
 #[test]
+fn versions_with_schemas_of_their_own_are_told_one_by_one() {
+    let wrong = |index: usize| {
+        let at = format!("spec.versions[{index}].schema.openAPIV3Schema.properties[a].type");
+        format!("{at}: Required value: must not be empty for specified object fields")
+    };
+    let mut crd = widget();
+    let version = |name: &str, is_sound: bool| {
+        let a = if is_sound { json!({"type": "string"}) } else { json!({}) };
+        json!({"name": name, "served": true, "storage": name == "v1",
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": a}}}})
+    };
+    let versions = [version("v1", false), version("v2", true), version("v3", true), version("v4", false)];
+    crd["spec"]["versions"] = versions.to_vec().into();
+    let found: Vec<String> = faults(&crd, None).iter().map(ToString::to_string).collect();
+    assert_eq!(found, [wrong(0), wrong(3)]);
+    let examined = Examined::of(&crd);
+    let (Some(second), Some(third)) = (examined.schema(1), examined.schema(2)) else { panic!("they are sound") };
+    assert!(std::sync::Arc::ptr_eq(second, third), "one schema is read once");
+}
+
+#[test]
 fn stored_versions_stay() {
     let old = widget();
     let mut crd = widget();

@@ -62,7 +62,7 @@ pub(super) fn check(crd: &Value, examined: &Examined, errors: &mut Vec<FieldErro
         }
         deprecation(version, &path, errors);
         if !shared.schema {
-            schema(version, &schema_path(&versions, index), examined.faults(index), errors);
+            schema(version, &schema_path(shared.schema, index), examined.faults(index), errors);
         }
         if !shared.subresources {
             subresources(version, &format!("{path}.subresources"), errors);
@@ -95,7 +95,7 @@ pub(super) fn check_shared(crd: &Value, examined: &Examined, errors: &mut Vec<Fi
     let shared = Shared::of(&versions);
     let Some(version) = versions.first() else { return };
     if shared.schema {
-        schema(version, &schema_path(&versions, 0), examined.faults(0), errors);
+        schema(version, &schema_path(shared.schema, 0), examined.faults(0), errors);
     }
     if shared.subresources {
         subresources(version, "spec.subresources", errors);
@@ -109,12 +109,21 @@ pub(super) fn check_shared(crd: &Value, examined: &Examined, errors: &mut Vec<Fi
 }
 
 /// Where the original's errors say that the schema of a version stands.
-pub(super) fn schema_path(versions: &[&Value], index: usize) -> String {
-    if Shared::of(versions).schema {
+pub(super) fn schema_path(is_shared: bool, index: usize) -> String {
+    if is_shared {
         "spec.validation.openAPIV3Schema".to_owned()
     } else {
         format!("spec.versions[{index}].schema.openAPIV3Schema")
     }
+}
+
+/// Whether all versions have one schema.
+pub(super) fn share_schema(versions: &[&Value]) -> bool {
+    are_same(versions, "schema")
+}
+
+fn are_same(versions: &[&Value], key: &str) -> bool {
+    versions.windows(2).all(|pair| pair[0].get(key) == pair[1].get(key))
 }
 
 /// Which parts are the same in all versions.
@@ -127,9 +136,9 @@ struct Shared {
 
 impl Shared {
     fn of(versions: &[&Value]) -> Self {
-        let same = |key: &str| versions.windows(2).all(|pair| pair[0].get(key) == pair[1].get(key));
+        let same = |key| are_same(versions, key);
         Self {
-            schema: same("schema"),
+            schema: share_schema(versions),
             subresources: same("subresources"),
             columns: same("additionalPrinterColumns"),
             selectable: same("selectableFields"),

@@ -246,22 +246,19 @@ impl Walk<'_> {
                 made(Kind::Bool, None, cost.saturating_add(if walks { list.size.max } else { 1 }))
             }
             (operators::INDEX, [on, _]) => {
-                let element = on.ty.element.clone();
-                let facts = element.map_or_else(|| made(Kind::Dyn, None, 0), |element| declared(element, 0));
-                Facts { cost: cost.saturating_add(1).saturating_add(self.copied(&facts)), ..facts }
+                let (item, in_optional) = indexed(on);
+                let cost = cost.saturating_add(1).saturating_add(self.copied(&item));
+                let facts = if in_optional { optional(item) } else { item };
+                Facts { cost, ..facts }
             }
             (operators::OPT_INDEX, [on, _]) => {
                 let field = match &call.args[1].expr {
                     Expr::Literal(LiteralValue::String(name)) => self.field(on, name.inner()),
-                    _ => on.ty.element.clone().map_or_else(|| made(Kind::Dyn, None, 0), |e| declared(e, 0)),
+                    _ => indexed(on).0,
                 };
                 let cost = cost.saturating_add(1).saturating_add(self.copied(&field));
-                let ty = if field.ty.kind == Kind::Optional {
-                    field.ty
-                } else {
-                    Decl::containing(Kind::Optional, field.ty, 1)
-                };
-                Facts { cost, ..declared(ty, 0) }
+                let facts = if field.ty.kind == Kind::Optional { declared(field.ty, 0) } else { optional(field) };
+                Facts { cost, ..facts }
             }
             _ => return None,
         })
@@ -408,5 +405,51 @@ impl Walk<'_> {
             _ => Range::ONE,
         };
         Facts { ty: result.ty, size, cost }
+    }
+}
+
+/// An item of a list or a map, and whether that was in an optional: then so is the item.
+fn indexed(on: &Facts) -> (Facts, bool) {
+    let in_optional = on.ty.kind == Kind::Optional;
+    let holder = if in_optional { on.ty.element.as_ref() } else { Some(&on.ty) };
+    let item = holder.and_then(|holder| holder.element.clone());
+    (item.map_or_else(|| made(Kind::Dyn, None, 0), |item| declared(item, 0)), in_optional)
+}
+
+fn optional(item: Facts) -> Facts {
+    declared(Decl::containing(Kind::Optional, item.ty, 1), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube_cel::cel::objects::Value;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::Schema;
+    use crate::schema::cel::{Expression, scope, values};
+
+    #[test]
+    fn an_item_of_what_is_in_an_optional_is_in_one_too() {
+        let text = json!({"type": "string", "maxLength": 20});
+        let schema = json!({"type": "object", "properties": {
+            "s": text, "map": {"type": "object", "maxProperties": 5, "additionalProperties": text},
+            "list": {"type": "array", "maxItems": 5, "items": {"type": "integer"}},
+        }});
+        let schema = Schema::parse(&schema, "").expect("a schema");
+        let scope_of_rules = Decl::of_schema(&schema, false).expect("a type");
+        let value = values::convert(&schema, false, &json!({"s": "b", "map": {"b": "ab"}}));
+        for rule in [
+            "self.?map['a'].orValue('x') == 'x'",
+            "self.?list[?0].orValue(1) == 1",
+            "self.?list[0].orValue(1) + 1 == 2",
+            "self.?map[?self.s].orValue('').startsWith('a')",
+        ] {
+            let parsed = Expression::parse(rule).expect("an expression");
+            let estimate = parsed.estimate(&scope_of_rules, false);
+            assert_eq!(estimate.errors, Vec::<String>::new(), "{rule}");
+            assert!(estimate.kind == Kind::Bool, "{rule}");
+            assert_eq!(parsed.run(&scope(value.clone(), None, false)), Ok(Value::Bool(true)), "{rule}");
+        }
     }
 }

@@ -6,43 +6,28 @@ use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, Li
 const MOST_CHAINED: usize = 4;
 
 /// `a.optMap(x, e)` and `a.optFlatMap(x, e)`: `e` of what is in `a`, if there is something.
-pub(super) fn expand(expression: &mut Expr) {
-    let Expr::Call(call) = expression else { return };
+///
+/// `chained` is how many macros stand in a row in `a`, at most; the answer is how many with this one.
+pub(super) fn expand(expression: &mut Expr, chained: usize) -> usize {
+    let Expr::Call(call) = expression else { return chained };
     let wraps = match call.func_name.as_str() {
         "optMap" => true,
         "optFlatMap" => false,
-        _ => return,
+        _ => return chained,
     };
     let (Some(target), [IdedExpr { expr: Expr::Ident(variable), .. }, mapped]) = (&call.target, call.args.as_slice())
     else {
-        return;
+        return chained;
     };
-    if chained(target) > MOST_CHAINED {
-        return;
+    if chained > MOST_CHAINED {
+        return chained;
     }
     let on_it = |method: &str| called(method, Some((**target).clone()), Vec::new());
     let inside = bound(variable, on_it("value"), mapped.clone());
     let inside = if wraps { called("of", Some(identifier("optional")), vec![inside]) } else { inside };
     let nothing = called("none", Some(identifier("optional")), Vec::new());
     *expression = called(operators::CONDITIONAL, None, vec![on_it("hasValue"), inside, nothing]).expr;
-}
-
-/// How many macros stand in a row.
-fn chained(node: &IdedExpr) -> usize {
-    let mut count = 0;
-    let mut next = Some(node);
-    while let Some(node) = next {
-        next = match &node.expr {
-            Expr::Call(call) => {
-                count += usize::from(matches!(call.func_name.as_str(), "optMap" | "optFlatMap"));
-                // Indexing has what it is about as its first argument.
-                call.target.as_deref().or_else(|| call.args.first())
-            }
-            Expr::Select(select) => Some(&select.operand),
-            _ => None,
-        };
-    }
-    count
+    chained + 1
 }
 
 /// `body` with a variable in it: a loop over nothing that ends with it.
@@ -75,7 +60,7 @@ fn node(expr: Expr) -> IdedExpr {
 mod tests {
     use kube_cel::cel::objects::Value;
 
-    use crate::schema::cel::{Expression, scope};
+    use crate::schema::cel::{Decl, Expression, Kind, scope};
 
     #[test]
     fn what_is_in_an_optional_is_mapped() {
@@ -88,6 +73,23 @@ mod tests {
         ] {
             let parsed = Expression::parse(expression).expect("an expression");
             assert_eq!(parsed.run(&scope(Value::Null, None, false)), Ok(Value::Bool(true)), "{expression}");
+        }
+    }
+
+    #[test]
+    fn too_many_in_a_row_are_refused_wherever_they_stand() {
+        // Written out, thirty in a row would fill any memory.
+        for (before, after) in [
+            ("", ".optMap(x, x)"),
+            ("oldSelf.or(", ").optMap(x, x)"),
+            ("[", "][?0].optFlatMap(x, x)"),
+            ("{'a': ", "}[?'a'].optFlatMap(x, x)"),
+            ("[1].map(y, ", ")[?0].optFlatMap(x, x)"),
+        ] {
+            let rule = format!("{}oldSelf{}", before.repeat(30), after.repeat(30));
+            let parsed = Expression::parse(&rule).expect("an expression");
+            let errors = parsed.estimate(&Decl::of_kind(Kind::Dyn), true).errors;
+            assert!(errors.iter().any(|why| why.contains("undeclared reference to 'opt")), "{rule}: {errors:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use estimate::Estimate;
 use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{Expr, IdedExpr, operators};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
 use kube_cel::cel::objects::{OptionalValue, Value};
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, ResolveResult};
@@ -125,41 +125,45 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Readies a tree for the interpreter, and looks for `oldSelf` on the way.
-fn prepare(node: &mut IdedExpr, uses_old: &mut bool) {
-    macros::expand(&mut node.expr);
+/// Readies a tree for the interpreter, and looks for `oldSelf` on the way. Answers how many macros stand in a row in it.
+fn prepare(node: &mut IdedExpr, uses_old: &mut bool) -> usize {
+    let mut most = |nodes: &mut dyn Iterator<Item = &mut IdedExpr>| {
+        nodes.map(|node| prepare(node, uses_old)).max().unwrap_or_default()
+    };
     match &mut node.expr {
-        Expr::Ident(name) => *uses_old |= name == "oldSelf",
+        Expr::Ident(name) => {
+            *uses_old |= name == "oldSelf";
+            0
+        }
         Expr::Select(select) => prepare(&mut select.operand, uses_old),
         Expr::Call(call) => {
             // The interpreter's `a.?b` fails on an absent field instead of yielding none; its `a[?'b']` does right.
             if call.func_name == operators::OPT_SELECT {
                 call.func_name = operators::OPT_INDEX.to_owned();
             }
-            call.target.iter_mut().for_each(|target| prepare(target, uses_old));
-            call.args.iter_mut().for_each(|arg| prepare(arg, uses_old));
+            let target = most(&mut call.target.as_deref_mut().into_iter());
+            let args = most(&mut call.args.iter_mut());
+            macros::expand(&mut node.expr, target).max(args)
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(|element| prepare(element, uses_old)),
+        Expr::List(list) => most(&mut list.elements.iter_mut()),
         Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let kube_cel::cel::common::ast::EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    prepare(&mut entry.key, uses_old);
-                    prepare(&mut entry.value, uses_old);
-                }
-            }
+            let entries = map.entries.iter_mut().filter_map(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => Some([&mut entry.key, &mut entry.value]),
+                EntryExpr::StructField(_) => None,
+            });
+            most(&mut entries.flatten())
         }
         Expr::Comprehension(loops) => {
-            for part in [
+            let parts = [
                 &mut loops.iter_range,
                 &mut loops.accu_init,
                 &mut loops.loop_cond,
                 &mut loops.loop_step,
                 &mut loops.result,
-            ] {
-                prepare(part, uses_old);
-            }
+            ];
+            most(&mut parts.into_iter())
         }
-        Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
+        Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => 0,
     }
 }
 

@@ -179,14 +179,14 @@ impl<'a> Walk<'a> {
             Some('B') => "\\B",
             Some('A') => "\\A",
             Some('z') => "\\z",
-            Some('d') => "[0-9]",
-            Some('w') => "[0-9A-Za-z_]",
-            Some('s') => "[\\t\\n\\f\\r ]",
-            _ => {
-                self.escaped_character()?;
-                self.item(1);
-                return Ok(());
-            }
+            next => match next.and_then(perl_class) {
+                Some(class) => class,
+                None => {
+                    self.escaped_character()?;
+                    self.item(1);
+                    return Ok(());
+                }
+            },
         };
         self.out.push_str(written);
         self.at += 1;
@@ -194,20 +194,22 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// What follows a backslash anywhere.
+    /// What follows a backslash anywhere, and is none of [`perl_class`].
     fn escaped_character(&mut self) -> Result<(), String> {
         let start = self.at - 1;
         let octal = |c: &char| ('0'..='7').contains(c);
         match self.next() {
             None => return Err("trailing backslash at end of expression: ``".to_owned()),
-            Some('D') => self.out.push_str("[^0-9]"),
-            Some('W') => self.out.push_str("[^0-9A-Za-z_]"),
-            Some('S') => self.out.push_str("[^\\t\\n\\f\\r ]"),
             Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' | 'p' | 'P')) => {
-                // A number or a name in braces belongs to these.
-                let has_braces = matches!(c, 'x' | 'p' | 'P') && self.rest().starts_with('{');
-                let braces = self.rest().find('}').filter(|_| has_braces);
-                self.at += braces.map_or(0, |end| end + 1);
+                // A number or a name belongs to these, in braces or of two digits and one letter.
+                let rest = self.rest();
+                let braces = rest.find('}').filter(|_| rest.starts_with('{')).map(|end| end + 1);
+                let digits = || rest.chars().take(2).take_while(char::is_ascii_hexdigit).count();
+                self.at += match c {
+                    'x' => braces.unwrap_or_else(digits),
+                    'p' | 'P' => braces.or(rest.chars().next().map(char::len_utf8)).unwrap_or_default(),
+                    _ => 0,
+                };
                 self.out.push_str(&self.source[start..self.at]);
             }
             // A single digit would refer to a group, which there is not.
@@ -232,46 +234,77 @@ impl<'a> Walk<'a> {
         if self.takes("^") {
             self.out.push('^');
         }
+        // A closing bracket that comes first is an ordinary character.
         let mut is_first = true;
-        loop {
-            let Some(c) = self.next() else {
-                return Err(format!("missing closing ]: `{}`", &self.source[start..]));
-            };
-            match c {
-                // A closing bracket that comes first is an ordinary character.
-                ']' if !is_first => break,
-                '\\' => match self.rest().chars().next() {
-                    Some(class @ ('d' | 'w' | 's')) => {
-                        self.at += 1;
-                        self.out.push_str(match class {
-                            'd' => "0-9",
-                            'w' => "0-9A-Za-z_",
-                            _ => "\\t\\n\\f\\r ",
-                        });
-                    }
-                    _ => self.escaped_character()?,
-                },
-                '[' if self.rest().starts_with(':') && self.rest().contains(":]") => {
-                    // `[:alpha:]` reads the same in both.
-                    let length = self.rest().find(":]").unwrap_or_default() + 2;
-                    self.out.push('[');
-                    self.out.push_str(&self.rest()[..length]);
-                    self.at += length;
-                }
-                '-' if self.rest().starts_with('-') => {
-                    // Two would be a difference of sets; the second is an ordinary character.
-                    self.at += 1;
-                    self.out.push_str("\\--");
-                }
-                '-' => self.out.push('-'),
-                c => self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
-            }
+        while is_first || !self.takes("]") {
             is_first = false;
+            if self.class_within()? {
+                continue;
+            }
+            self.class_character(start)?;
+            let rest = self.rest();
+            if rest.len() > 1 && rest.starts_with('-') && !rest.starts_with("-]") {
+                self.at += 1;
+                self.out.push('-');
+                self.class_character(start)?;
+            }
         }
         self.out.push(']');
         self.item(1);
         Ok(())
     }
+
+    /// A class that has a name, if there is one next. It begins no range: a dash behind it is an ordinary character.
+    fn class_within(&mut self) -> Result<bool, String> {
+        let rest = self.rest();
+        if let Some(length) = rest.strip_prefix("[:").and_then(|name| name.find(":]")) {
+            // `[:alpha:]` reads the same in both.
+            let written = &rest[..length + 4];
+            self.out.push_str(written);
+            self.at += written.len();
+            return Ok(true);
+        }
+        let Some(name) = rest.strip_prefix('\\').and_then(|escaped| escaped.chars().next()) else {
+            return Ok(false);
+        };
+        if let Some(class) = perl_class(name) {
+            self.out.push_str(class);
+            self.at += 2;
+            return Ok(true);
+        }
+        if matches!(name, 'p' | 'P') {
+            self.at += 1;
+            self.escaped_character()?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// One character in the brackets that begin at `start`. All that means something to our engine is escaped.
+    fn class_character(&mut self, start: usize) -> Result<(), String> {
+        match self.next() {
+            None => return Err(format!("missing closing ]: `{}`", &self.source[start..])),
+            Some('\\') => match self.rest().chars().next().filter(|c| "dDwWsSpP".contains(*c)) {
+                Some(class) => return Err(format!("invalid escape sequence: `\\{class}`")),
+                None => self.escaped_character()?,
+            },
+            Some(c) => self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+        Ok(())
+    }
+}
+
+/// What these letters mean behind a backslash, which the original takes for ASCII only.
+fn perl_class(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'd' => "[0-9]",
+        'D' => "[^0-9]",
+        'w' => "[0-9A-Za-z_]",
+        'W' => "[^0-9A-Za-z_]",
+        's' => "[\\t\\n\\f\\r ]",
+        'S' => "[^\\t\\n\\f\\r ]",
+        _ => return None,
+    })
 }
 
 /// `2}`, `2,}` or `2,5}`: least, most if there is one, and how long it is written. Everything else in braces is text.
@@ -317,6 +350,8 @@ mod tests {
             ("a\\", "trailing backslash at end of expression: ``"),
             ("\\1", "invalid escape sequence: `\\1`"),
             ("\\y", "invalid escape sequence: `\\y`"),
+            ("[a-\\d]", "invalid escape sequence: `\\d`"),
+            ("[a-", "missing closing ]: `[a-`"),
         ] {
             assert_eq!(translated(pattern), Err(why.to_owned()), "{pattern}");
         }

@@ -158,3 +158,31 @@ pub(super) fn environment(text: &str) -> Option<&'static str> {
 pub(super) fn ip(text: &str) -> Option<&'static str> {
     text.parse::<IpAddr>().is_err().then_some(IP)
 }
+
+/// An IP address in a field that is older than the rule that no number in it begins with a zero.
+pub(super) fn legacy_ip(text: &str) -> Option<&'static str> {
+    let Some(dot) = text.find('.') else { return ip(text) };
+    // The last part of an IPv6 address may be written as an IPv4 one.
+    let (before, numbers) = text.split_at(text[..dot].rfind(':').map_or(0, |colon| colon + 1));
+    let plain = |number: &str| match number.trim_start_matches('0') {
+        "" if !number.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    ip(&format!("{before}{}", numbers.split('.').map(plain).collect::<Vec<_>>().join(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_fields_take_numbers_that_begin_with_zeros() {
+        for text in ["10.0.0.1", "010.000.000.001", "::ffff:010.0.0.01", "2001:db8::1", "0.0.0.0"] {
+            assert_eq!(legacy_ip(text), None, "{text}");
+        }
+        for text in ["", "...", "10.0.0", "256.0.0.1", "010.0.0.0.1", "2001:db8::00001", "a.b.c.d"] {
+            assert_eq!(legacy_ip(text), Some(IP), "{text}");
+        }
+        assert_eq!(ip("010.0.0.1"), Some(IP), "others do not");
+    }
+}

@@ -79,3 +79,57 @@ fn objects_without_any_content_are_refused_and_nothing_else_happens() {
         }
     }
 }
+
+fn pod(spec: Value) -> Value {
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    if let (Some(all), Value::Object(spec)) = (pod["spec"].as_object_mut(), spec) {
+        all.extend(spec);
+    }
+    admission::complete(&resource_of(&pod), &mut pod);
+    pod
+}
+
+#[test]
+fn of_two_that_are_alike_the_one_is_told_that_the_original_tells() {
+    let gates = pod(json!({"schedulingGates": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}));
+    let wanted = "Pod \"p\" is invalid: spec.schedulingGates[2]: Duplicate value: \"a\"";
+    assert_eq!(verdict(&gates, None).as_deref(), Some(wanted));
+    let spread = |key: &str| json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"});
+    let spread = pod(json!({"topologySpreadConstraints": [spread("a"), spread("b"), spread("a")]}));
+    let field = "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}";
+    let wanted = format!("Pod \"p\" is invalid: {field}: Duplicate value: \"{{a, DoNotSchedule}}\"");
+    assert_eq!(verdict(&spread, None), Some(wanted));
+}
+
+#[test]
+fn a_toleration_keeps_everything_but_its_time() {
+    let with = |seconds: u64, value: &str| {
+        pod(json!({"tolerations": [{"key": "a", "value": "b", "effect": "NoExecute"},
+            {"key": "k", "value": value, "effect": "NoExecute", "tolerationSeconds": seconds}]}))
+    };
+    assert_eq!(verdict(&with(2, "v"), Some(&with(1, "v"))), None);
+    let wanted = "existing toleration can not be modified except its tolerationSeconds";
+    assert!(verdict(&with(1, "w"), Some(&with(1, "v"))).is_some_and(|why| why.contains(wanted)));
+}
+
+#[test]
+fn a_large_pod_is_looked_at_once() {
+    let names = |count: usize| (0..count).map(|n| format!("n{n}"));
+    let list = |item: fn(String) -> Value| names(20_000).map(item).collect::<Vec<Value>>();
+    let large = pod(json!({
+        "schedulingGates": list(|n| json!({"name": n})),
+        "tolerations": list(|n| json!({"key": n, "operator": "Exists"})),
+        "topologySpreadConstraints":
+            list(|n| json!({"maxSkew": 1, "topologyKey": n, "whenUnsatisfiable": "ScheduleAnyway"})),
+        "volumes": list(|n| json!({"name": n, "persistentVolumeClaim": {"claimName": "c"}})),
+        "containers": [{"name": "c", "image": "i",
+            "volumeMounts": list(|n| json!({"name": n, "mountPath": format!("/m/{n}")})),
+            "volumeDevices": list(|n| json!({"name": format!("d{n}"), "devicePath": format!("/d/{n}")}))}],
+    }));
+    let begun = std::time::Instant::now();
+    verdict(&large, None);
+    verdict(&large, Some(&large));
+    // Each with each other would take minutes.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}

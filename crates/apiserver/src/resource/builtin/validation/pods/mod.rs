@@ -7,6 +7,8 @@ mod scheduling;
 mod security;
 mod volumes;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use self::containers::{check_containers, check_images};
@@ -70,25 +72,19 @@ fn update(errors: &mut Errors, new: &Value, old: &Value) {
     if !deadline_may_change(errors, new, old) {
         return;
     }
-    let same_but_for_time = |a: &Value, b: &Value| {
-        let bare = |toleration: &Value| {
-            let mut bare = toleration.clone();
-            if let Value::Object(fields) = &mut bare {
-                fields.remove("tolerationSeconds");
-            }
-            bare
-        };
-        bare(a) == bare(b)
+    // They are told apart by all that they have but their time.
+    let tolerations = |spec| -> BTreeSet<[&str; 4]> {
+        let told_apart = |toleration| ["key", "operator", "value", "effect"].map(|field| text(toleration, field));
+        items(Value::get(spec, "tolerations")).map(|(_, toleration)| told_apart(toleration)).collect()
     };
-    let kept = |old: &Value| items(new.get("tolerations")).any(|(_, new)| same_but_for_time(new, old));
-    if items(old.get("tolerations")).all(|(_, old)| kept(old)) {
+    if tolerations(old).is_subset(&tolerations(new)) {
         check_tolerations(errors, new.get("tolerations"), "spec.tolerations");
     } else {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.forbidden("spec.tolerations", why);
     }
-    let was_there = |gate: &Value| items(old.get("schedulingGates")).any(|(_, old)| old["name"] == gate["name"]);
-    for (at, gate) in items(new.get("schedulingGates")).filter(|(_, gate)| !was_there(gate)) {
+    let before: BTreeSet<&str> = items(old.get("schedulingGates")).map(|(_, gate)| text(gate, "name")).collect();
+    for (at, gate) in items(new.get("schedulingGates")).filter(|(_, gate)| !before.contains(text(gate, "name"))) {
         let why = format!("only deletion is allowed, but found new scheduling gate '{}'", text(gate, "name"));
         errors.forbidden(&format!("spec.schedulingGates[{at}].name"), &why);
     }
@@ -169,10 +165,11 @@ fn spec(errors: &mut Errors, spec: &Value, path: &str, is_pod: bool) {
         let field = format!("{path}.readinessGates[{at}].conditionType");
         errors.named(&field, condition, names::qualified(condition));
     }
+    let mut gates = BTreeSet::new();
     for (at, gate) in items(spec.get("schedulingGates")) {
         let (name, field) = (text(gate, "name"), format!("{path}.schedulingGates[{at}]"));
         errors.named(&field, name, names::qualified(name));
-        if items(spec.get("schedulingGates")).take(at).any(|(_, earlier)| text(earlier, "name") == name) {
+        if !gates.insert(name) {
             errors.duplicate(&field, &json!(name));
         }
     }
@@ -189,7 +186,7 @@ fn spec(errors: &mut Errors, spec: &Value, path: &str, is_pod: bool) {
     check_tolerations(errors, spec.get("tolerations"), &below(path, "tolerations"));
     for (at, alias) in items(spec.get("hostAliases")) {
         let path = format!("{path}.hostAliases[{at}]");
-        if let Some(why) = names::ip(text(alias, "ip")) {
+        if let Some(why) = names::legacy_ip(text(alias, "ip")) {
             errors.invalid(&below(&path, "ip"), &json!(text(alias, "ip")), why);
         }
         for (at, name) in items(alias.get("hostnames")) {
@@ -251,7 +248,7 @@ fn check_dns(errors: &mut Errors, spec: &Value, path: &str) {
     }
     for (at, server) in servers {
         let server = server.as_str().unwrap_or_default();
-        if let Some(why) = names::ip(server) {
+        if let Some(why) = names::legacy_ip(server) {
             errors.invalid(&format!("{path}.nameservers[{at}]"), &json!(server), why);
         }
     }

@@ -1,5 +1,7 @@
 //! Where a pod may run: affinities, tolerations, how pods are spread.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::workloads::label_selector;
@@ -119,6 +121,7 @@ fn check_pod_term(errors: &mut Errors, term: &Value, path: &str) {
 pub(super) fn check_spread(errors: &mut Errors, constraints: Option<&Value>, path: &str) {
     const ACTIONS: &[&str] = &["DoNotSchedule", "ScheduleAnyway"];
     const POLICIES: &[&str] = &["Honor", "Ignore"];
+    let repeated = followed_by_their_like(constraints);
     for (at, constraint) in items(constraints) {
         let path = format!("{path}[{at}]");
         let number = |field: &str| constraint.get(field).and_then(Value::as_i64);
@@ -132,8 +135,7 @@ pub(super) fn check_spread(errors: &mut Errors, constraints: Option<&Value>, pat
         if !ACTIONS.contains(&action) {
             errors.unsupported(&below(&path, "whenUnsatisfiable"), &json!(action), ACTIONS);
         }
-        let mut others = items(constraints).skip(at + 1).map(|(_, other)| other);
-        if others.any(|o| text(o, "topologyKey") == key && text(o, "whenUnsatisfiable") == action) {
+        if repeated.contains(&at) {
             let field = below(&path, "{topologyKey, whenUnsatisfiable}");
             errors.duplicate(&field, &json!(format!("{{{key}, {action}}}")));
         }
@@ -154,6 +156,14 @@ pub(super) fn check_spread(errors: &mut Errors, constraints: Option<&Value>, pat
             label_selector(errors, selector, &below(&path, "labelSelector"));
         }
     }
+}
+
+/// Which constraints have the topology and the action of a later one: of two that are alike, the first is told of.
+fn followed_by_their_like(constraints: Option<&Value>) -> BTreeSet<usize> {
+    let all: Vec<_> = items(constraints).collect();
+    let mut seen = BTreeSet::new();
+    let mut is_new = |it| seen.insert((text(it, "topologyKey"), text(it, "whenUnsatisfiable")));
+    all.into_iter().rev().filter(|(_, constraint)| !is_new(constraint)).map(|(at, _)| at).collect()
 }
 
 pub(super) fn check_tolerations(errors: &mut Errors, tolerations: Option<&Value>, path: &str) {

@@ -218,10 +218,16 @@ fn own_path(errors: &mut Errors, target: &str, path: &str) {
     }
 }
 
+/// What the items of a container's list have in a field.
+fn all<'a>(container: &'a Value, list: &str, field: &str) -> BTreeSet<&'a str> {
+    items(container.get(list)).map(|(_, item)| text(item, field)).collect()
+}
+
 /// Mounts, and devices that are handed through as they are. Neither may have what the other has.
 pub(super) fn check_mounts(errors: &mut Errors, container: &Value, path: &str, volumes: &BTreeMap<&str, &Value>) {
     const PROPAGATIONS: &[&str] = &["Bidirectional", "HostToContainer", "None"];
-    let has = |list: &str, field: &str, value: &str| items(container.get(list)).any(|(_, it)| text(it, field) == value);
+    let (devices, device_paths) =
+        (all(container, "volumeDevices", "name"), all(container, "volumeDevices", "devicePath"));
     let list = below(path, "volumeMounts");
     let mut seen = BTreeSet::new();
     for (at, mount) in items(container.get("volumeMounts")) {
@@ -239,10 +245,10 @@ pub(super) fn check_mounts(errors: &mut Errors, container: &Value, path: &str, v
         if !seen.insert(place) {
             errors.invalid(&below(&path, "mountPath"), &json!(place), "must be unique");
         }
-        if has("volumeDevices", "name", name) {
+        if devices.contains(name) {
             errors.invalid(&below(&path, "name"), &json!(name), "must not already exist in volumeDevices");
         }
-        if has("volumeDevices", "devicePath", place) {
+        if device_paths.contains(place) {
             let why = "must not already exist as a path in volumeDevices";
             errors.invalid(&below(&path, "mountPath"), &json!(place), why);
         }
@@ -265,7 +271,7 @@ pub(super) fn check_mounts(errors: &mut Errors, container: &Value, path: &str, v
 
 /// Block devices come from claims, and are no directories.
 pub(super) fn check_devices(errors: &mut Errors, container: &Value, path: &str, volumes: &BTreeMap<&str, &Value>) {
-    let mounted = |field: &str, value: &str| items(container.get("volumeMounts")).any(|(_, m)| text(m, field) == value);
+    let (mounts, mount_paths) = (all(container, "volumeMounts", "name"), all(container, "volumeMounts", "mountPath"));
     let (mut names, mut places) = (BTreeSet::new(), BTreeSet::new());
     for (at, device) in items(container.get("volumeDevices")) {
         let path = format!("{path}.volumeDevices[{at}]");
@@ -295,10 +301,10 @@ pub(super) fn check_devices(errors: &mut Errors, container: &Value, path: &str, 
         } else {
             places.insert(place);
         }
-        if mounted("name", name) {
+        if mounts.contains(name) {
             errors.invalid(&name_at, &json!(name), "must not already exist in volumeMounts");
         }
-        if mounted("mountPath", place) {
+        if mount_paths.contains(place) {
             errors.invalid(&place_at, &json!(place), "must not already exist as a path in volumeMounts");
         }
     }
