@@ -12,7 +12,7 @@ use crate::inspect::inspect;
 use crate::options::Request;
 use crate::planner::{Outcome, Refused, Status, plan_on};
 use crate::provision::{Provision, ProvisionStatus, provision};
-use crate::rules::Rules;
+use crate::rules::{BadRequest, Rules};
 use crate::score::balancedness;
 use crate::settings::Settings;
 use crate::state::State;
@@ -63,8 +63,11 @@ pub fn detect(cluster: &Cluster, request: &Request, settings: &Settings) -> Viol
         return Violations::default();
     }
     let request = Request { goals, triggered_by_violation: true, ..request.clone() };
-    // There is nobody who could take anything: nothing can be said about the goals.
-    let Ok(rules) = Rules::compile(cluster, &request) else { return Violations::default() };
+    let rules = match Rules::compile(cluster, &request) {
+        Ok(rules) => rules,
+        // There is nobody who could take anything: nothing can be said about the goals.
+        Err(refused) => return Violations { reasons: told(&refused).into_iter().collect(), ..Violations::default() },
+    };
     let state = State::for_goals(cluster, &request.goals, settings);
     let aims = Aims::compile(&state, &request.goals, settings, &rules);
     let mut found = Violations::default();
@@ -117,9 +120,17 @@ impl Violations {
                 self.reasons.push(infeasible.to_string());
                 false
             }
-            Err(Refused::BadRequest(_)) => true,
+            Err(Refused::BadRequest(refused)) => {
+                self.reasons.extend(told(&refused));
+                true
+            }
         }
     }
+}
+
+/// A pattern that cannot be used stays so until somebody mends it, who has to know.
+fn told(refused: &BadRequest) -> Option<String> {
+    matches!(refused, BadRequest::Pattern(_)).then(|| refused.to_string())
 }
 
 fn is_served(goal: Goal, outcome: &Outcome) -> bool {
@@ -132,6 +143,7 @@ mod tests {
     use super::*;
     use crate::cluster::{BrokerId, BrokerState, Resource};
     use crate::fixture::Small;
+    use crate::options::TopicPattern;
 
     fn found(small: Small, goals: &[Goal]) -> Violations {
         detect(&small.cluster(), &Request::rebalance(goals), &Settings::default())
@@ -173,6 +185,22 @@ mod tests {
         // Weights: 1.1 · 1.5 = 1.65 for the first and 1 for a soft one, together 2.65.
         let half = found.score(&[Goal::RackAware, Goal::ReplicaDistribution], &settings);
         assert!((half - 100.0 / 2.65).abs() < 1e-9, "{half}");
+    }
+
+    #[test]
+    fn a_pattern_that_takes_too_long_is_told() {
+        let topic = "a".repeat(249);
+        let slow = || TopicPattern::new("(?!b)((a*)*)*\\2c").ok();
+        let cluster = || {
+            let mut small = Small::in_racks("aab");
+            small.partition(&topic, 0, &[0, 1], 100.0);
+            small.cluster()
+        };
+        let wanted = [BadRequest::Pattern(topic.clone()).to_string()];
+        let request = Request { excluded_topics: slow(), ..Request::rebalance(&[Goal::RackAware]) };
+        assert_eq!(detect(&cluster(), &request, &Settings::default()).reasons, wanted);
+        let settings = Settings { topics_with_min_leaders_per_broker: slow(), ..Settings::default() };
+        assert_eq!(detect(&cluster(), &Request::rebalance(&[Goal::RackAware]), &settings).reasons, wanted);
     }
 
     /// One partition on three brokers: disks cannot be even, wherever it lies.

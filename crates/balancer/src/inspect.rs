@@ -456,9 +456,11 @@ impl Inspector<'_> {
             counted.fold(0.0, |sum, replica| sum + f64::from(replica.load.disk))
         };
         // Where nobody has the data there is nothing to copy.
-        let is_removed =
-            |id: &BrokerId| matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(id));
-        let is_lost = before.iter().all(|replica| replica.offline && !is_removed(&replica.broker));
+        let is_alive = |id: BrokerId| self.cluster.broker(id).is_some_and(Broker::is_alive);
+        let is_named =
+            |id: BrokerId| matches!(&self.request.operation, Operation::RemoveBrokers(ids) if ids.contains(&id));
+        let is_removed = |id: BrokerId| !is_alive(id) && is_named(id);
+        let is_lost = before.iter().all(|replica| replica.offline && !is_removed(replica.broker));
         let gone = weight(&|replica| !is_lost && !change.new_replicas.contains(&replica.broker));
         let shifted = weight(&|replica| change.disks.iter().any(|disk| disk.broker == replica.broker));
         for (between, told, counted) in

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{BrokerId, PartitionView};
+use crate::cluster::{Broker, BrokerId, PartitionView};
 use crate::goal::Goal;
 pub use crate::pattern::{BadPattern, TopicPattern};
 
@@ -28,10 +28,12 @@ pub enum Operation {
 
 impl Operation {
     /// Whether nobody has the partition's data: no replica of it is on a broker and a disk that live. It is gone unless one
-    /// of them comes back, and nobody can copy it. Brokers that are removed by name still have theirs, though whoever made
-    /// the model may call them dead already.
+    /// of them comes back, and nobody can copy it. Brokers that are removed by name and dead still have theirs: the engine
+    /// calls those dead that it is asked to remove. Those that live say themselves what of theirs is offline.
     pub fn finds_lost(&self, partition: PartitionView<'_>) -> bool {
-        let is_removed = |id: BrokerId| matches!(self, Operation::RemoveBrokers(ids) if ids.contains(&id));
+        let is_alive = |id: BrokerId| partition.cluster.broker(id).is_some_and(Broker::is_alive);
+        let is_removed =
+            |id: BrokerId| !is_alive(id) && matches!(self, Operation::RemoveBrokers(ids) if ids.contains(&id));
         partition.replicas().all(|replica| replica.offline && !is_removed(replica.broker))
     }
 }
@@ -94,16 +96,22 @@ impl Request {
         Request { goals: goals.to_vec(), ..Request::default() }
     }
 
-    /// The goals in force: the caller's, or the operation's own. Hard ones come first wherever they are listed: a plan
-    /// without them is none, so what soft goals want must not be what they fail at.
-    pub(crate) fn goals_in_force(&self) -> Vec<Goal> {
-        let mut goals = match self.operation {
+    /// The goals in force as they are listed: by the caller, or else by the operation itself. That is the order in which
+    /// they are told and weighed.
+    pub(crate) fn goals_listed(&self) -> Vec<Goal> {
+        match self.operation {
             _ if !self.goals.is_empty() => self.goals.clone(),
             Operation::DemoteBrokers(_) => vec![Goal::PreferredLeaderElection],
             Operation::RemoveDisks(_) => vec![Goal::IntraBrokerDiskCapacity],
             Operation::RebalanceDisks => Goal::INTRA_BROKER.to_vec(),
             _ => Goal::DEFAULT.to_vec(),
-        };
+        }
+    }
+
+    /// The goals in force as they are served. Hard ones come first wherever they are listed: a plan without them is none,
+    /// so what soft goals want must not be what they fail at.
+    pub(crate) fn goals_in_force(&self) -> Vec<Goal> {
+        let mut goals = self.goals_listed();
         // Stable: hard ones among themselves, and soft ones, are in the caller's order.
         goals.sort_by_key(|goal| !goal.is_hard());
         goals

@@ -11,6 +11,13 @@ use regex::Regex;
 /// Steps that trying may take with one name. Names have 249 characters at most, and honest patterns need a few for each.
 const MOST_STEPS: usize = 10_000;
 
+/// Instructions that such a pattern may become. What calls its own groups (`\g<1>`) is written out in full when it is
+/// compiled, and would fill all memory.
+const MOST_INSTRUCTIONS: usize = 10_000;
+
+/// Bytes that each part of it may take that is matched in linear time.
+const MOST_BYTES: usize = 1 << 20;
+
 /// Topics by name: a pattern that the whole name must match, as with Java's `matches()`.
 #[derive(Debug, Clone)]
 pub struct TopicPattern {
@@ -58,8 +65,10 @@ impl TopicPattern {
     }
 
     /// The first of the topics of which it takes too many steps to say whether it is meant.
-    pub fn undecided<'t>(&self, topics: &'t [String]) -> Option<&'t str> {
-        topics.iter().map(String::as_str).find(|topic| self.try_matches(topic).is_none())
+    pub fn undecided<'t>(&self, topics: impl IntoIterator<Item = &'t str>) -> Option<&'t str> {
+        // Nothing else ever gives up.
+        let Some(Matcher::Trying(_)) = self.whole else { return None };
+        topics.into_iter().find(|topic| self.try_matches(topic).is_none())
     }
 
     fn try_matches(&self, topic: &str) -> Option<bool> {
@@ -78,13 +87,19 @@ fn whole<R, E>(pattern: &str, compile: impl Fn(&str) -> Result<R, E>) -> Result<
 }
 
 fn trying(pattern: &str) -> Result<fancy_regex::Regex, fancy_regex::Error> {
-    fancy_regex::RegexBuilder::new(pattern).backtrack_limit(MOST_STEPS).build()
+    fancy_regex::RegexBuilder::new(pattern)
+        .backtrack_limit(MOST_STEPS)
+        .max_prog_size(MOST_INSTRUCTIONS)
+        .delegate_size_limit(MOST_BYTES)
+        .build()
 }
 
 /// Whether that is what is wrong with it; everything else is said better by whoever refused it first.
 fn looks_around(error: &regex::Error) -> bool {
     let text = error.to_string();
-    text.contains("look-around") || text.contains("backreferences")
+    // The lines before it quote the pattern.
+    let what = text.lines().last().unwrap_or_default();
+    what.contains("look-around") || what.contains("backreferences")
 }
 
 #[cfg(test)]
@@ -124,16 +139,28 @@ mod tests {
         // Billions of states, however it is matched.
         assert!(TopicPattern::new("(?:(?:a{1000}){1000}){1000}").is_err());
         assert!(TopicPattern::new("(?!b)(?:(?:a{1000}){1000}){1000}").is_err());
+        assert!(TopicPattern::new(r"(?!b)(a|b\g<1>\g<1>\g<1>)").is_err());
+    }
+
+    #[test]
+    fn what_a_pattern_is_about_is_not_what_is_wrong_with_it() {
+        for pattern in ["look-around(", "(backreferences"] {
+            let refused = TopicPattern::new(pattern).unwrap_err().to_string();
+            assert!(refused.starts_with("regex parse error"), "{refused}");
+        }
     }
 
     #[test]
     fn a_pattern_that_would_take_for_ever_is_given_up() {
         let pattern = TopicPattern::new("(?!b)((a*)*)*\\2c").unwrap();
-        let names = ["b".to_owned(), "a".repeat(249)];
-        assert_eq!(pattern.undecided(&names), Some(names[1].as_str()));
-        assert!(!pattern.matches(&names[1]));
-        assert_eq!(TopicPattern::new("(a*)*c").unwrap().undecided(&names), None);
-        assert_eq!(TopicPattern::new("^((?!foo).)*$").unwrap().undecided(&names), None);
+        let long = "a".repeat(249);
+        let names = ["b", &long];
+        assert_eq!(pattern.undecided(names), Some(names[1]));
+        assert!(!pattern.matches(names[1]));
+        assert_eq!(TopicPattern::new("^((?!foo).)*$").unwrap().undecided(names), None);
+        // Not even asked.
+        let untouched = std::iter::from_fn(|| -> Option<&str> { unreachable!("it is matched in linear time") });
+        assert_eq!(TopicPattern::new("(a*)*c").unwrap().undecided(untouched), None);
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub struct BrokerLoad {
 pub struct Outcome {
     /// The plan.
     pub plan: Plan,
-    /// Per goal in force, most important first: hard goals come before soft ones wherever they were listed.
+    /// Per goal in force, in the order in which the caller listed them, though hard ones are served before soft ones.
     pub verdicts: Vec<Verdict>,
     /// Goals that were asked for and left out, because nobody measured what they need.
     pub unmeasured: Vec<Goal>,
@@ -157,32 +157,42 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 /// An earlier hard goal may bar what a later one needs. All of them are needed, so where that leads to no plan they are
 /// served in their usual order before the request is refused.
 pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
-    let listed = request.goals_in_force();
-    let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = listed.iter().copied().partition(|goal| goal.is_hard());
-    usual.sort_unstable();
-    usual.extend(soft);
-    if usual == listed {
-        return plan_in_order(state, request, settings);
-    }
-    plan_in_order(state.clone(), request, settings).or_else(|refused| match refused {
-        Refused::Infeasible(_) => {
-            plan_in_order(state, &Request { goals: usual, ..request.clone() }, settings).map_err(|_| refused)
+    let cluster = state.cluster;
+    let served = request.goals_in_force();
+    plan_in_order(state, request, &served, settings).or_else(|refused| {
+        let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = served.iter().copied().partition(|goal| goal.is_hard());
+        usual.sort_unstable();
+        usual.extend(soft);
+        // Goals inside brokers have an order of their own.
+        let between =
+            |goals: &[Goal]| -> Vec<Goal> { goals.iter().copied().filter(|goal| !goal.is_intra_broker()).collect() };
+        if matches!(refused, Refused::BadRequest(_)) || between(&usual) == between(&served) {
+            return Err(refused);
         }
-        Refused::BadRequest(_) => Err(refused),
+        // Made anew, which is rarely needed, rather than kept by all.
+        let state = State::for_goals(cluster, &usual, settings);
+        plan_in_order(state, request, &usual, settings).map_err(|_| refused)
     })
 }
 
-fn plan_in_order(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
+/// Serves the goals in this order, which may be another one than that in which they are listed.
+fn plan_in_order(
+    state: State<'_>,
+    request: &Request,
+    served: &[Goal],
+    settings: &Settings,
+) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
     let settings = for_people.as_ref().unwrap_or(settings);
     let rules = Rules::compile(cluster, request)?;
+    let topics = cluster.topics().iter().map(String::as_str);
     let with_leaders = settings.topics_with_min_leaders_per_broker.as_ref();
-    if let Some(topic) = with_leaders.and_then(|pattern| pattern.undecided(cluster.topics())) {
+    if let Some(topic) = with_leaders.and_then(|pattern| pattern.undecided(topics)) {
         return Err(BadRequest::Pattern(topic.to_owned()).into());
     }
     let (goals, unmeasured): (Vec<Goal>, Vec<Goal>) =
-        request.goals_in_force().into_iter().partition(|goal| goal.is_measurable(cluster.unknown()));
+        served.iter().copied().partition(|goal| goal.is_measurable(cluster.unknown()));
     if goals.is_empty() {
         let names: Vec<&str> = cluster.unknown().iter().map(Resource::name).collect();
         return Err(BadRequest::NothingMeasured(names.join(", ")).into());
@@ -244,6 +254,9 @@ fn plan_in_order(state: State<'_>, request: &Request, settings: &Settings) -> Re
     }
     // Who lacks what is vital is in no position to give anything away.
     let lacks_a_hard_goal = verdicts.iter().any(|verdict| verdict.goal.is_hard() && verdict.status == Status::Violated);
+    // Whoever listed them reads them as listed, and the first of them weighs most.
+    let listed = request.goals_listed();
+    verdicts.sort_by_key(|verdict| listed.iter().position(|goal| *goal == verdict.goal));
     let after = loads(&search.state);
     let spread = |loads: &[BrokerLoad]| statistics(cluster.brokers(), loads, |seat| rules.is_alive(seat as Seat));
     Ok(Outcome {

@@ -157,7 +157,8 @@ impl Rules {
         if request.operation == Operation::FixOfflineReplicas && !any_offline {
             return Err(BadRequest::NothingOffline);
         }
-        if let Some(topic) = request.excluded_topics.as_ref().and_then(|pattern| pattern.undecided(cluster.topics())) {
+        let topics = cluster.topics().iter().map(String::as_str);
+        if let Some(topic) = request.excluded_topics.as_ref().and_then(|pattern| pattern.undecided(topics)) {
             return Err(BadRequest::Pattern(topic.to_owned()));
         }
         let excluded = |name: &String| request.excluded_topics.as_ref().is_some_and(|pattern| pattern.matches(name));

@@ -94,7 +94,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     args.check_files()?;
     // Everything that can be refused without the cluster is refused before it is read.
-    let asked = args.question.parse(&args.what_if)?;
+    let mut asked = args.question.parse(&args.what_if)?;
     let mut clock = timings::Clock::start();
     let snapshot = match (&args.bootstrap, &args.snapshot) {
         (Some(bootstrap), _) => live::snapshot(bootstrap, &args.live)?,
@@ -105,6 +105,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let cluster = args.what_if.apply(snapshot.cluster)?;
     clock.lap("change");
     asked.check_against(&cluster)?;
+    asked.forget_dead(&cluster);
     let outcome = plan(&cluster, &asked)?;
     clock.lap("plan");
     check(&cluster, &asked, &outcome)?;

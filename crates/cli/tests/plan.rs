@@ -544,6 +544,10 @@ fn data_that_nobody_has_is_told_as_lost_and_not_as_copied() {
     assert!(table.contains("lost         1 partition, 19.5 GB: no replica is left on a broker that lives"), "{table}");
     let page = text(&run(&[&goals[..], &["--output", "html"]].concat(), &spread).stdout);
     assert!(page.contains("<p>Lost: 1 partition, 19.5 GB: "), "{page}");
+    // To name those that are dead brings nothing back, and who is dead is not merely to be emptied.
+    let named = report(&[&goals[..], &["--mode", "remove-brokers", "--brokers", "0,1"]].concat(), &spread);
+    assert_eq!((&named["mode"], &named["summary"]["lost"]), (&"remove-brokers".into(), &summary["lost"]));
+    assert_eq!(named["changes"], told["changes"]);
     let whole = report(&["--goals", "ReplicaCapacityGoal"], &spread);
     assert_eq!(whole["summary"]["lost"], serde_json::json!({"partitions": 0, "dataMB": 0.0}));
 }

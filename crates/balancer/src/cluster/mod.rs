@@ -233,7 +233,7 @@ impl Cluster {
 /// One partition of a [`Cluster`], as it is found.
 #[derive(Debug, Clone, Copy)]
 pub struct PartitionView<'c> {
-    cluster: &'c Cluster,
+    pub(crate) cluster: &'c Cluster,
     part: Part,
 }
 

@@ -1,11 +1,13 @@
 //! The hard goals, definition by definition.
 
+use evenkeel_balancer::anomaly::Violations;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Request, TopicPattern};
+use evenkeel_balancer::planner::Verdict;
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
 
-use crate::check::{check, check_request, check_with, inspected};
+use crate::check::{changes, check, check_request, check_with, inspected};
 use crate::picture::Picture;
 
 #[test]
@@ -23,19 +25,42 @@ fn a_rack_holds_one_replica_of_a_partition() {
 /// One to two replicas on each broker: once b2 has given one away, it may get none of `t0`.
 #[test]
 fn a_hard_goal_comes_first_wherever_it_is_listed() {
-    let goals = [Goal::RackAware, Goal::ReplicaDistribution];
-    for goals in [goals, [goals[1], goals[0]]] {
-        check(
-            "rack a: b0[t0*] b1[t0]\nrack b: b2[u0* u1* u2*]",
-            &goals,
-            expect![[r#"
-                t0: b0 -> b2: leader b0 -> b2
-                u0: b2 -> b0: leader b2 -> b0
-                u1: b2 -> b0: leader b2 -> b0
-                RackAwareGoal fixed
-                ReplicaDistributionGoal fixed
-            "#]],
-        );
+    let picture = Picture::parse("rack a: b0[t0*] b1[t0]\nrack b: b2[u0* u1* u2*]");
+    let with = |goals: &[Goal]| inspected(&picture, &Request::rebalance(goals), &Settings::default()).unwrap();
+    let (usual, turned) =
+        (with(&[Goal::RackAware, Goal::ReplicaDistribution]), with(&[Goal::ReplicaDistribution, Goal::RackAware]));
+    expect![[r#"
+        t0: b0 -> b2: leader b0 -> b2
+        u0: b2 -> b0: leader b2 -> b0
+        u1: b2 -> b0: leader b2 -> b0
+    "#]]
+    .assert_eq(&changes(&usual.plan));
+    assert_eq!(turned.plan, usual.plan);
+}
+
+/// Disks before racks is what the racks would be barred by, so these are served in another order than they are told in.
+#[test]
+fn goals_are_told_and_weighed_as_they_are_listed() {
+    let picture = Picture::parse(
+        "rack a: b0[t0*] b1[t0]
+         rack b: b2[u0* u1*]
+         load *: 1 10 10 4
+         capacity b2: 100 300000 200000 12",
+    );
+    let settings = Settings::default();
+    for goals in [
+        [Goal::ReplicaDistribution, Goal::RackAware, Goal::DiskCapacity],
+        [Goal::ReplicaDistribution, Goal::DiskCapacity, Goal::RackAware],
+        [Goal::RackAware, Goal::ReplicaDistribution, Goal::DiskCapacity],
+    ] {
+        let outcome = inspected(&picture, &Request::rebalance(&goals), &settings).unwrap();
+        let told: Vec<Goal> = outcome.verdicts.iter().map(|verdict| verdict.goal).collect();
+        assert_eq!(told, goals);
+        let missed = |verdict: &&Verdict| verdict.miss.0 > 0.0;
+        let fixable: Vec<Goal> = outcome.verdicts.iter().filter(missed).map(|verdict| verdict.goal).collect();
+        assert!(fixable.contains(&Goal::RackAware));
+        let found = Violations { fixable, ..Violations::default() };
+        assert_eq!(outcome.score.0, found.score(&goals, &settings));
     }
 }
 

@@ -64,6 +64,25 @@ fn what_is_on_a_broker_to_be_removed_is_not_lost() {
     }
 }
 
+/// It is up, and says itself that the disk is gone under `t0`.
+#[test]
+fn what_was_on_a_dead_disk_of_a_broker_to_be_removed_is_lost() {
+    let cluster = Picture::parse(
+        "rack a: b0[t0* u0*] bad
+         rack b: b1[v0*]
+         rack c: b2[]
+         disks b0: 150000! 150000
+         on t0@b0: 0
+         on u0@b0: 1
+         load *: 1 10 10 1000",
+    )
+    .build();
+    let operation = Operation::RemoveBrokers([BrokerId(0)].into());
+    let outcome = planned(&cluster, &Request { operation, ..Request::rebalance(&[Goal::RackAware]) });
+    assert_eq!((megabytes(&outcome, "t"), megabytes(&outcome, "u")), (0.0, 1000.0));
+    assert_eq!(outcome.least_megabytes, 1000.0);
+}
+
 #[test]
 fn a_plan_that_pretends_to_copy_what_is_lost_is_found_out() {
     let cluster = Picture::parse(RACK_LOST).build();

@@ -3,7 +3,7 @@
 use evenkeel_balancer::cluster::{BrokerState, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Operation, Request};
-use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, Status, plan};
+use evenkeel_balancer::planner::{BrokerLoad, Outcome, Refused, Status, Verdict, plan};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -37,7 +37,10 @@ pub(crate) fn unforced(mut case: Case) -> Case {
 /// No goal misses by more than before, unless one of higher priority misses by less. Says whether one misses by less.
 pub(crate) fn assert_nothing_is_worse(case: &Case, outcome: &Outcome) -> bool {
     let mut gained = false;
-    for verdict in &outcome.verdicts {
+    // As they are served: hard ones first, wherever they are told.
+    let (hard, soft): (Vec<&Verdict>, Vec<&Verdict>) =
+        outcome.verdicts.iter().partition(|verdict| verdict.goal.is_hard());
+    for verdict in hard.into_iter().chain(soft) {
         let (mut before, after) = verdict.miss;
         if verdict.goal == Goal::LeaderBytesInDistribution {
             // What leaders take in is measured by a mean that changes with whoever leads, where replicas differ: so what was
@@ -138,7 +141,14 @@ proptest! {
     fn hard_goals_come_first_wherever_they_are_listed(case in any_case()) {
         let all = if case.request.goals.is_empty() { Goal::DEFAULT.to_vec() } else { case.request.goals.clone() };
         let (hard, soft): (Vec<Goal>, Vec<Goal>) = all.into_iter().partition(|goal| goal.is_hard());
-        let with = |goals: Vec<Goal>| planned(&Case { request: Request { goals, ..case.request.clone() }, ..case.clone() });
+        // In what order they are told and weighed is the caller's to say.
+        let with = |goals: Vec<Goal>| {
+            let outcome = planned(&Case { request: Request { goals, ..case.request.clone() }, ..case.clone() });
+            outcome.map(|mut outcome| {
+                outcome.verdicts.sort_by_key(|verdict| verdict.goal);
+                Outcome { score: (0.0, 0.0), ..outcome }
+            })
+        };
         let last = with([soft.clone(), hard.clone()].concat());
         prop_assert_eq!(last, with([hard, soft].concat()));
     }

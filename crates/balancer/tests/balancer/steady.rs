@@ -67,7 +67,8 @@ fn plan_again(case: &Case, first: &Outcome) -> Again {
     let was_left = |goal: Goal| {
         let upto = first.verdicts.iter().position(|verdict| verdict.goal == goal).map_or(0, |index| index + 1);
         let mut verdicts = first.verdicts[..upto].iter();
-        verdicts.any(|verdict| !verdict.goal.is_hard() && verdict.status == Status::Violated)
+        // Hard ones come before all soft ones, wherever they are told.
+        !goal.is_hard() && verdicts.any(|verdict| !verdict.goal.is_hard() && verdict.status == Status::Violated)
     };
     let stranded = is_stranded(&cluster, &case.request);
     for reason in second.plan.changes.iter().flat_map(|change| &change.reasons) {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use clap::ValueEnum;
-use evenkeel_balancer::cluster::{BrokerId, Cluster, Resource};
+use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
 use evenkeel_balancer::estimate::Pace;
 use evenkeel_balancer::goal::{Goal, UnknownGoal};
 use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
@@ -135,6 +135,14 @@ impl Asked {
         let excluded = self.request.excluded_for_leadership.iter().chain(&self.request.excluded_for_replica_moves);
         let unknown = excluded.copied().find(|id| cluster.broker(*id).is_none());
         unknown.map_or(Ok(()), |id| Err(Refused::from(BadRequest::UnknownBroker(id)).into()))
+    }
+
+    /// Removes by name only those that live. The balancer takes it that whoever is removed by name has its data, though it
+    /// may be called dead; here those are dead that the snapshot says are. What is on them leaves them as it is.
+    pub(super) fn forget_dead(&mut self, cluster: &Cluster) {
+        if let Operation::RemoveBrokers(ids) = &mut self.request.operation {
+            ids.retain(|id| cluster.broker(*id).is_none_or(Broker::is_alive));
+        }
     }
 }
 

@@ -53,7 +53,7 @@ impl<'a> Explainer<'a> {
 
     fn reason(&self, change: &Change, reason: &Reason) -> String {
         let from = reason.from;
-        let lost = if self.is_lost(change) { "; no replica lives, so the new ones begin empty" } else { "" };
+        let lost = || if self.is_lost(change) { "; no replica lives, so the new ones begin empty" } else { "" };
         match reason.cause {
             Cause::Goal { goal, .. } => {
                 let exchange = if reason.exchange { ", in exchange with another partition" } else { "" };
@@ -62,9 +62,9 @@ impl<'a> Explainer<'a> {
             Cause::Removed => format!("removed: broker {from} is to be emptied"),
             Cause::Demoted => format!("demoted: broker {from} is to lead nothing"),
             Cause::Offline if self.cluster.broker(from).is_some_and(Broker::is_alive) => {
-                format!("offline: the replica on broker {from} is, though the broker is up{lost}")
+                format!("offline: the replica on broker {from} is, though the broker is up{}", lost())
             }
-            Cause::Offline => format!("offline: broker {from} is dead{lost}"),
+            Cause::Offline => format!("offline: broker {from} is dead{}", lost()),
         }
     }
 

@@ -14,7 +14,7 @@ use evenkeel_rest::{
     request,
 };
 
-use crate::watch::Sighting;
+use crate::{proposals::decided, watch::Sighting};
 
 /// The cluster as far as this answer needs it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,7 +92,11 @@ pub fn cluster_state(asked: &request::KafkaClusterState, seen: &ClusterSeen) -> 
         let failed = |error: &dyn Display| Failure::illegal_argument(pattern.refusal(&error.to_string()));
         TopicPattern::new(pattern.as_str()).map_err(|error| failed(&error))
     });
-    let partitions = partitions(compiled.transpose()?.as_ref(), asked.verbose, seen);
+    let compiled = compiled.transpose()?;
+    if let Some(pattern) = &compiled {
+        decided(pattern, seen.partitions.keys())?;
+    }
+    let partitions = partitions(compiled.as_ref(), asked.verbose, seen);
     Ok(ClusterState { partitions, brokers: brokers(seen), version: Version })
 }
 
@@ -257,6 +261,18 @@ mod tests {
         let state = cluster_state(&asked, &seen()).unwrap();
         assert_eq!((state.partitions.urp.len(), state.partitions.offline.len()), (0, 1));
         assert_eq!(state.brokers.summary.topics, 2);
+    }
+
+    #[test]
+    fn a_pattern_that_takes_too_long_is_refused() {
+        let topic = "a".repeat(249);
+        let mut seen = seen();
+        let (_, partition) = seen.partitions.pop_first().unwrap();
+        seen.partitions.insert(TopicPartition::new(&topic, 0), partition);
+        let pattern = evenkeel_rest::parameter::TopicPattern::new("(?!b)((a*)*)*\\2c").unwrap();
+        let asked = request::KafkaClusterState { topic: Some(pattern), ..Default::default() };
+        let refused = cluster_state(&asked, &seen).unwrap_err();
+        assert!(refused.to_string().contains("takes too many steps on topic aaa"), "{refused}");
     }
 
     #[test]

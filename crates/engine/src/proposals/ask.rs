@@ -6,8 +6,9 @@ use evenkeel_balancer::{
     cluster::{BrokerId, Resource, Resources},
     goal::Goal,
     options::{self, Budget, Demotion, Operation, TopicPattern},
+    rules::BadRequest,
 };
-use evenkeel_kafka::BrokerId as KafkaId;
+use evenkeel_kafka::{BrokerId as KafkaId, TopicPartition};
 use evenkeel_rest::{
     Failure, Request, parameter,
     request::{GoalOptions, Optimization},
@@ -195,4 +196,16 @@ fn still_there(past: &BTreeMap<KafkaId, i64>, view: &View) -> BTreeSet<BrokerId>
 pub(super) fn topics(pattern: &parameter::TopicPattern) -> Result<TopicPattern, Failure> {
     TopicPattern::new(pattern.as_str())
         .map_err(|error| Failure::illegal_argument(format_args!("The pattern of topics cannot be used: {error}")))
+}
+
+/// Refuses a pattern that takes too many steps on one of these topics, as plans do: silently it would mean none of them.
+/// Each topic is tried once, so those of a topic must come one after the other.
+pub(crate) fn decided<'t>(
+    pattern: &TopicPattern,
+    partitions: impl IntoIterator<Item = &'t TopicPartition>,
+) -> Result<(), Failure> {
+    let mut last = None;
+    let names = partitions.into_iter().map(|partition| partition.topic.as_str());
+    let undecided = pattern.undecided(names.filter(|name| last.replace(*name) != Some(*name)));
+    undecided.map_or(Ok(()), |topic| Err(Failure::illegal_argument(BadRequest::Pattern(topic.to_owned()))))
 }

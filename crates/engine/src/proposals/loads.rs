@@ -16,7 +16,7 @@ use evenkeel_rest::{
 };
 
 use super::{
-    ask::topics,
+    ask::{decided, topics},
     disks::{Disks, disks},
     figures::UNKNOWN,
 };
@@ -67,6 +67,9 @@ pub fn partition_load(
     loads: &BTreeMap<TopicPartition, Values>,
 ) -> Result<body::PartitionLoad, Failure> {
     let pattern = request.topic.as_ref().map(topics).transpose()?;
+    if let Some(pattern) = &pattern {
+        decided(pattern, loads.keys())?;
+    }
     let mut records = Vec::new();
     for (partition, values) in loads {
         let Some(seen) = view.partitions.get(partition) else { continue };

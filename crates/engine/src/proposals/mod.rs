@@ -24,6 +24,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ask::decided;
 pub use ask::{Ask, ask};
 pub use fits::{Changed, fits};
 pub use goals::{Wanted, requirement, wanted};

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use evenkeel_balancer::cluster::CpuWeights;
-use evenkeel_rest::{Request, body::Body};
+use evenkeel_kafka::TopicPartition;
+use evenkeel_rest::{Request, body::Body, parameter};
 use serde_json::Value;
 
 use super::scene::{Scene, request};
@@ -193,4 +194,18 @@ fn partition_load_tells_of_the_heaviest_that_are_asked_for() {
     let Request::PartitionLoad(asked) = request("partition_load?min_valid_partition_ratio=0.5") else { panic!() };
     let requirement = partition_requirement(&asked, &scene.settings.monitor);
     assert_eq!(requirement, Requirement { windows: 1, ratio: 0.5 });
+}
+
+/// Neither a topic that is meant nor one that is not, so there is no answer.
+#[test]
+fn partition_load_refuses_a_pattern_that_takes_too_long() {
+    let scene = Scene::draw("b0 a: t0* u0*\nb1 b: t0");
+    let (_, values) = scene.loads.first_key_value().unwrap();
+    let loads = [(TopicPartition::new("a".repeat(249), 0), *values)].into();
+    let Request::PartitionLoad(mut asked) = request("partition_load") else {
+        panic!("no request for loads of partitions")
+    };
+    asked.topic = Some(parameter::TopicPattern::new("(?!b)((a*)*)*\\2c").unwrap());
+    let refused = partition_load(&asked, &scene.sighting.view, &loads).unwrap_err();
+    assert!(refused.to_string().contains("takes too many steps on topic aaa"), "{refused}");
 }
