@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::super::{
     model::Model,
     nodes::{Assignment, Ids, assign},
-    pools::Pools,
+    pools::{Pools, ids_of_pod_set},
     problem::{Problem, Remark},
     scale_down::{self, Look, Verdict},
     seen::Seen,
@@ -47,7 +47,7 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let look = Look { metadata: &seen.metadata, empty_since: &seen.empty_since, now: seen.now };
     let staying = assignment.desired_brokers().len();
     let judged = |ids: &Ids| scale_down::judge(ids, staying, look, &generated, unchecked);
-    let (going, role) = (judged(&leaving), judged(&losing));
+    let (going, role) = (judged(&not_gone(seen, &leaving)), judged(&losing));
     let mut kept = Vec::new();
     let mut pools = asked;
     if let Verdict { kept_because: Some(why), .. } = &going {
@@ -73,6 +73,16 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let found_empty = found_empty.flat_map(|(ids, since)| ids.iter().map(move |id| (*id, since))).collect();
     let left = going.kept_because.filter(|_| going.check == Check::HasData);
     Ok(Plan { model, assignment, added, leaving, check: going.check, left, kept, found_empty })
+}
+
+/// Those who are not gone yet. Who is listed no longer, and holds nothing, was sent away when it was empty, and only the
+/// record of that was lost: it does not come back to be looked at once more.
+fn not_gone(seen: &Seen, leaving: &Ids) -> Ids {
+    let Some(partitions) = seen.metadata.partitions() else { return leaving.clone() };
+    let listed: Ids = seen.pod_sets.iter().flat_map(ids_of_pod_set).collect();
+    let holds = |id: &i32| partitions.iter().any(|partition| partition.replicas.contains(id));
+    let is_there = |id: &i32| listed.contains(id) || holds(id);
+    leaving.iter().copied().filter(is_there).collect()
 }
 
 /// Nodes about whose data Kafka has to be asked.

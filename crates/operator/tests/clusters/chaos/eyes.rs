@@ -272,8 +272,12 @@ impl History {
         let is_torn = it.metadata.deletion_timestamp.is_some() && !it.finalizers().iter().any(|held| held == ours);
         // A new spec or a refresh that nobody has dealt with yet: the state speaks of the run before.
         let observed = it.status.as_ref().and_then(|status| status.observed_generation);
-        let is_renewed = (observed.is_some() && observed != it.metadata.generation)
-            || notes.get(annotations::REBALANCE).is_some_and(|ask| ask == "refresh");
+        // Asking for deletion raises the generation, and is no new spec.
+        let by_deletion = i64::from(it.metadata.deletion_timestamp.is_some());
+        let is_another =
+            |observed| ![0, by_deletion].contains(&(it.metadata.generation.unwrap_or_default() - observed));
+        let is_renewed =
+            observed.is_some_and(is_another) || notes.get(annotations::REBALANCE).is_some_and(|ask| ask == "refresh");
         let is_done = it.state() == RebalanceState::Ready && !is_renewed;
         if is_addition && (gone || is_torn || (has_ended && !is_renewed)) {
             self.ends.push((Instant::now(), brokers.clone(), is_done));

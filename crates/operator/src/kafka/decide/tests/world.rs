@@ -300,12 +300,17 @@ impl World {
         }
     }
 
-    /// Complains of a pod set that loses a broker with data, or has an id that another one has.
+    /// Complains of a pod set that loses a broker with data, gets one that nobody wants, or has an id that another one has.
     fn refuse(&self, new: &StrimziPodSet) {
         let name = new.metadata.name.as_deref().unwrap();
         let after = ids_of_pod_set(new);
         let before: Option<StrimziPodSet> = self.live.read("StrimziPodSet", name);
-        for id in before.map(|set| ids_of_pod_set(&set)).unwrap_or_default().difference(&after) {
+        let before = before.map(|set| ids_of_pod_set(&set)).unwrap_or_else(|| after.clone());
+        let wanted =
+            self.pools.iter().find(|(pool, _)| name == format!("w-{pool}")).map(|(_, pool)| pool.spec.replicas);
+        let is_wanted = wanted.is_none_or(|wanted| after.len() <= wanted as usize);
+        assert!(is_wanted || after.is_subset(&before), "seed {}: {name} gets {after:?} after {before:?}", self.seed);
+        for id in before.difference(&after) {
             let held = self.data.iter().find(|(_, replicas)| replicas.contains(id));
             assert_eq!(held, None, "seed {}: broker {id} goes with its data", self.seed);
         }
