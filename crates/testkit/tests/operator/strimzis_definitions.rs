@@ -68,10 +68,8 @@ async fn works_on_strimzis_definitions() {
     let even = json!({"goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true, "excludedTopics": "__.*"});
     scene.rebalance("even", even).await;
     scene.until_state("even", RebalanceState::ProposalReady).await;
-    let before_it_ran = holds(2);
     scene.annotate("even", "approve").await;
     scene.until_state("even", RebalanceState::Ready).await;
-    assert!(holds(2) > before_it_ran, "it held {before_it_ran}, and holds {}", holds(2));
     scene.scale(4).await;
     scene.until("broker 3 has its share", async || holds(3) > 0 && scene.rests().await).await;
     scene.scale(3).await;
