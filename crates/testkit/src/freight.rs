@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::UNIX_EPOCH,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -10,13 +10,19 @@ use evenkeel_kafka::{
     BrokerId, Client, TopicPartition,
     calls::{
         configs::Resource,
-        offsets::Isolation,
+        offsets::{Isolation, Place},
         topics::{Layout, NewTopic, Which},
     },
     records::{Compression, Record},
     topic::{Start, TopicReader, TopicWriter, Until},
 };
-use tokio::sync::Mutex;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
+
+/// How long leaders may take to hear of a new topic.
+const HEARD_WITHIN: Duration = Duration::from_secs(60);
 
 /// A topic with records that each have a key of their own, and all the same size.
 #[derive(Debug)]
@@ -47,6 +53,14 @@ impl Freight {
         let wanted = NewTopic { name: topic.to_owned(), layout: Layout::Manual(lists), configs: BTreeMap::new() };
         for (name, made) in kafka.create_topics(&[wanted], false).await.whole()? {
             made.with_context(|| format!("could not make the topic {name}"))?;
+        }
+        // On a busy machine a leader may hear of its partition seconds later.
+        let index = |index: usize| TopicPartition::new(topic, i32::try_from(index).unwrap_or_default());
+        let places: BTreeMap<_, _> = (0..replicas.len()).map(|it| (index(it), Place::Latest)).collect();
+        let begun = Instant::now();
+        while !kafka.list_offsets(&places, Isolation::Uncommitted).await?.values().all(Result::is_ok) {
+            ensure!(begun.elapsed() < HEARD_WITHIN, "the leaders of {topic} do not know it");
+            sleep(HEARD_WITHIN / 100).await;
         }
         let writer = TopicWriter::idempotent(kafka.clone(), Compression::None).await?;
         Ok(Self {
