@@ -112,24 +112,3 @@ fn a_toleration_keeps_everything_but_its_time() {
     let wanted = "existing toleration can not be modified except its tolerationSeconds";
     assert!(verdict(&with(1, "w"), Some(&with(1, "v"))).is_some_and(|why| why.contains(wanted)));
 }
-
-#[test]
-fn a_large_pod_is_looked_at_once() {
-    let names = |count: usize| (0..count).map(|n| format!("n{n}"));
-    let list = |item: fn(String) -> Value| names(20_000).map(item).collect::<Vec<Value>>();
-    let large = pod(json!({
-        "schedulingGates": list(|n| json!({"name": n})),
-        "tolerations": list(|n| json!({"key": n, "operator": "Exists"})),
-        "topologySpreadConstraints":
-            list(|n| json!({"maxSkew": 1, "topologyKey": n, "whenUnsatisfiable": "ScheduleAnyway"})),
-        "volumes": list(|n| json!({"name": n, "persistentVolumeClaim": {"claimName": "c"}})),
-        "containers": [{"name": "c", "image": "i",
-            "volumeMounts": list(|n| json!({"name": n, "mountPath": format!("/m/{n}")})),
-            "volumeDevices": list(|n| json!({"name": format!("d{n}"), "devicePath": format!("/d/{n}")}))}],
-    }));
-    let begun = std::time::Instant::now();
-    verdict(&large, None);
-    verdict(&large, Some(&large));
-    // Each with each other would take minutes.
-    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
-}
