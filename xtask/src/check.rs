@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::{preparation::Preparation, process, real, tidy, workspace::Workspace};
+use crate::{image, preparation::Preparation, process, real, tidy, workspace::Workspace};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -30,6 +30,7 @@ enum Step {
     Test,
     RealKafka,
     RealKube,
+    Image,
 }
 
 struct Finished {
@@ -112,6 +113,8 @@ impl Step {
             Self::Test => process::run(&mut cargo(&["test", "--locked", "--workspace"])),
             Self::RealKafka => real::kafka(workspace, &[]),
             Self::RealKube => real::kube(workspace, &[]),
+            // Last, because it leaves a program where the steps before it have theirs.
+            Self::Image => image::run(workspace, &image::Options { quick: true }),
         }
     }
 }
@@ -134,7 +137,7 @@ mod tests {
     #[test]
     fn without_real_parts_everything_else_still_runs() {
         let options = Options { no_real: true, only: None };
-        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test]);
+        assert_eq!(options.steps(), [Step::Format, Step::Tidy, Step::Clippy, Step::Docs, Step::Test, Step::Image]);
     }
 
     #[test]
