@@ -9,7 +9,9 @@ mod deaths;
 mod deletion;
 mod ends;
 mod engine_room;
+mod forbidden;
 mod imbalance;
+mod late;
 mod life;
 mod machines;
 mod meddling;
@@ -20,13 +22,16 @@ mod processes;
 mod refusals;
 mod resizing;
 mod rights;
+mod rolling;
 mod scene;
 #[path = "../rebalance/seams.rs"]
 #[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
 mod seams;
+mod silence;
 mod stage;
 mod strimzis_definitions;
 mod templates;
 mod trouble;
 mod upgrade;
+mod users;
 mod wholes;
