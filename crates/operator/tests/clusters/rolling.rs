@@ -68,7 +68,7 @@ async fn while_all_are_restarted_as_many_are_in_sync_as_writers_ask_for() {
 /// Writers have to wait while one of two is away, if both are asked for. Readers need not.
 #[tokio::test(start_paused = true)]
 async fn with_as_many_replicas_as_must_be_in_sync_somebody_leads_all_the_same() {
-    for replicas in [&[&[0, 1][..], &[1, 2], &[2, 0]][..], &[&[0, 1, 2]]] {
+    for replicas in [&[&[0, 1][..], &[1, 2], &[2, 0]][..], &[&[0, 1, 2][..]]] {
         let topic = NewTopic::manual("orders", replicas).config("min.insync.replicas", &replicas[0].len().to_string());
         let (stage, machines) = with_topic(&topic).await;
         roll(&stage, || {
