@@ -218,8 +218,9 @@ impl Hands<'_> {
     }
 
     /// Whether what was seen is young enough for a deed that cannot be taken back: whoever was held up, or frozen, looks again.
+    /// What counts is when the reading ended: one that takes longer than this would never be young enough.
     fn check_age(&self, what: &str) -> Result<(), Error> {
-        let age = self.context.clock.now().duration_since(self.seen.now).unsigned_abs();
+        let age = self.context.clock.now().duration_since(self.seen.read_at).unsigned_abs();
         if age > OLDEST { Err(Error::Outlived { what: what.to_owned(), age }) } else { Ok(()) }
     }
 

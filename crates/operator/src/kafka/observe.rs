@@ -1,4 +1,5 @@
-//! Reads everything about a cluster once: first Kubernetes, then Kafka.
+//! Reads everything about a cluster once: first Kubernetes, then the engine, and Kafka last: on what it says rests what cannot
+//! be taken back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,8 +48,9 @@ const LEAST_IN_SYNC: &str = "min.insync.replicas";
 pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
     let mut seen = kubernetes(context, kafka).await?;
     let wants_partitions = closer || !decide::questioned(&seen).is_empty();
-    seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
     seen.engine = ask_engine(context, &seen).await;
+    seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
+    seen.read_at = context.clock.now();
     Ok(seen)
 }
 
@@ -79,8 +81,10 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
     if asks_for_racks || pod_sets.iter().any(finds_racks) {
         eyes.rack_binding(&names).await?.into_iter().for_each(|binding| live.take(binding));
     }
+    let now = context.clock.now();
     Ok(Seen {
-        now: context.clock.now(),
+        now,
+        read_at: now,
         kafka: kafka.clone(),
         pod_sets,
         node_pools,

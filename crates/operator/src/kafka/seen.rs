@@ -19,8 +19,10 @@ use crate::pod_set::decide::is_ready;
 /// All that a decision about a cluster may depend on.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The present moment.
+    /// The present moment: when the look began.
     pub now: Timestamp,
+    /// When the last of it was read. A large cluster is read for longer than a look may be old.
+    pub read_at: Timestamp,
     /// The Kafka.
     pub kafka: Kafka,
     /// Its node pools.

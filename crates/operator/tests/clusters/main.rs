@@ -24,6 +24,7 @@ mod scene;
 #[path = "../rebalance/seams.rs"]
 #[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
 mod seams;
+mod slow_looks;
 mod stage;
 mod strimzis_definitions;
 mod templates;

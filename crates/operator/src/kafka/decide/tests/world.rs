@@ -257,6 +257,7 @@ impl World {
         };
         Seen {
             now: self.now,
+            read_at: self.now,
             kafka: self.kafka.clone(),
             node_pools: self.pools.values().cloned().collect(),
             pod_sets: sets,
