@@ -84,6 +84,8 @@ pub struct Generated {
     pub since: Option<Timestamp>,
     /// Why its proposal is not approved by itself, if it is not: it would wait for ever.
     pub withheld: Option<String>,
+    /// Whether its proposal is there and somebody took the annotation off it by which it would be approved.
+    pub unapproved: bool,
     /// What is asked of it and was not dealt with yet.
     pub ask: Option<Ask>,
     /// Whether its spec was changed and nothing has come of that yet.
@@ -147,6 +149,7 @@ impl Generated {
                 .and_then(|condition| Some((condition.reason.clone()?, condition.message.clone().unwrap_or_default()))),
             since: condition.and_then(|condition| condition.since()),
             withheld: status.filter(|_| state == RebalanceState::ProposalReady).and_then(withheld),
+            unapproved: state == RebalanceState::ProposalReady && !annotations::is_auto_approved(notes),
             ask: annotations::ask(notes),
             edited: observed.is_some_and(|observed| is_edited(metadata, observed)),
             stopped_for: stopped_for
@@ -182,8 +185,17 @@ impl Generated {
 
     /// Why it comes no further by itself: neither a command nor a new spec is on its way to it.
     pub(super) fn is_stuck(&self) -> Option<&str> {
-        let moves_on = self.ask.is_some() || self.edited || self.stopped_for.is_some();
-        self.withheld.as_deref().filter(|_| !moves_on)
+        self.withheld.as_deref().filter(|_| !self.moves_on())
+    }
+
+    /// Whether it waits until somebody approves it by hand.
+    pub(super) fn waits_for_approval(&self) -> bool {
+        self.unapproved && !self.moves_on() && !self.deleting
+    }
+
+    /// Whether a command or a new spec is on its way to it.
+    fn moves_on(&self) -> bool {
+        self.ask.is_some() || self.edited || self.stopped_for.is_some()
     }
 
     pub(super) fn is_underway(&self) -> bool {
@@ -240,6 +252,7 @@ impl Default for Generated {
             because: None,
             since: None,
             withheld: None,
+            unapproved: false,
             ask: None,
             edited: false,
             stopped_for: None,
@@ -497,6 +510,28 @@ mod tests {
                 ..fresh
             }
         );
+    }
+
+    #[test]
+    fn a_proposal_without_its_approval_waits_for_somebody() {
+        let (cluster, brokers) = (cluster(), Brokers::from([3]));
+        let waits = |state: &str, notes: &[(&str, &str)]| {
+            let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+            let notes = notes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            rebalance.metadata.annotations = Some(notes.collect());
+            rebalance.status = Some(KafkaRebalanceStatus {
+                conditions: vec![Condition::state(state)],
+                ..KafkaRebalanceStatus::default()
+            });
+            Generated::read(&rebalance, "c").unwrap().waits_for_approval()
+        };
+        let by_itself = annotations::REBALANCE_AUTO_APPROVAL;
+        assert!(!waits("ProposalReady", &[(by_itself, "true")]));
+        for lost in [&[][..], &[(by_itself, "false")], &[(by_itself, "ture")]] {
+            assert!(waits("ProposalReady", lost), "{lost:?}");
+            assert!(!waits("PendingProposal", lost) && !waits("Rebalancing", lost), "{lost:?}");
+        }
+        assert!(!waits("ProposalReady", &[(annotations::REBALANCE, "approve")]), "somebody has");
     }
 
     #[test]

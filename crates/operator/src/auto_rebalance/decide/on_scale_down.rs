@@ -1,11 +1,11 @@
 //! RebalanceOnScaleDown: brokers that are to be removed are being emptied.
 
-use evenkeel_api::kafka::AutoRebalanceMode;
+use evenkeel_api::{annotations::REBALANCE, kafka::AutoRebalanceMode};
 
 use super::{
     Act,
     draft::Draft,
-    outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, cause, meaning},
+    outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, approval_lacks, cause, meaning},
 };
 use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
@@ -55,7 +55,14 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
         draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
         draft.failed(MODE, false, format!("brokers {} were not emptied: {why}", listed(&own.brokers)));
         draft.stop(own, StopReason::Withheld);
+    } else if own.waits_for_approval() {
+        wait_for_approval(draft, own);
     }
+}
+
+/// It may be just what somebody wants, to see what is going to be moved first.
+pub(super) fn wait_for_approval(draft: &mut Draft<'_>, own: &Generated) {
+    draft.waiting(format!("{}: put it back, or annotate it with {REBALANCE}: approve", approval_lacks(own)));
 }
 
 fn done(draft: &mut Draft<'_>, own: &Generated) {

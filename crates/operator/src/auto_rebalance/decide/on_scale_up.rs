@@ -5,7 +5,7 @@ use evenkeel_api::kafka::AutoRebalanceMode;
 use super::{
     Act,
     draft::Draft,
-    on_scale_down::{may_repeat, wait_for_executor},
+    on_scale_down::{may_repeat, wait_for_approval, wait_for_executor},
     outcome::{ASKED_AGAIN_AFTER, Meaning, cause, meaning},
 };
 use crate::auto_rebalance::{
@@ -59,6 +59,8 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
         draft.stop(own, StopReason::Cancelled);
     } else if own.brokers != wanted && !own.deleting {
         draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+    } else if own.waits_for_approval() {
+        wait_for_approval(draft, own);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a failure means: whether it passes by itself, whether anybody knows how it ended, or
 //! whether it is final.
 
-use evenkeel_api::{Reason, rebalance::RebalanceState};
+use evenkeel_api::{Reason, annotations, rebalance::RebalanceState};
 use jiff::SignedDuration;
 
 use crate::auto_rebalance::{
@@ -61,6 +61,12 @@ pub(crate) fn executor_matters(generated: &[Generated]) -> bool {
         own.state == RebalanceState::NotReady && own.because.as_ref().is_some_and(|(reason, _)| reason == unknown)
     };
     generated.iter().any(is_unknown)
+}
+
+/// Why a proposal is not carried out by itself.
+pub(super) fn approval_lacks(own: &Generated) -> String {
+    let annotation = annotations::REBALANCE_AUTO_APPROVAL;
+    format!("somebody took the annotation {annotation}: \"true\" off KafkaRebalance {}", own.name)
 }
 
 /// Why it failed, in its own words.

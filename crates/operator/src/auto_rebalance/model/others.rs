@@ -107,6 +107,7 @@ impl World {
         self.taken = false;
         if let Some(run) = &mut self.run {
             run.paused = false;
+            run.approved = true;
         }
         self.manual = self.manual.filter(|manual| *manual == Manual::Moving);
         self
@@ -205,6 +206,7 @@ impl World {
             // What it was about and is not any more still waits for its turn.
             let edited = run.edited || run.brokers != all;
             next.push(("the user edits its brokers", with(Run { brokers: all, edited, ..run })));
+            next.push(("the user takes its approval off, or puts it back", with(Run { approved: !run.approved, ..run })));
         }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Run {
     pub(super) deleting: bool,
     pub(super) released: bool,
     pub(super) age: Age,
+    /// Whether it is approved by itself.
+    pub(super) approved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +85,7 @@ impl Run {
             deleting: false,
             released: false,
             age: Age::Fresh,
+            approved: true,
         }
     }
 
@@ -132,6 +135,7 @@ impl Run {
             because: reason.map(|reason| (reason.to_string(), "why".to_owned())),
             since: Some(since),
             withheld: (self.at == At::Withheld && !self.paused).then(|| "it moves too much".to_owned()),
+            unapproved: self.at == At::Planned && !self.paused && !self.approved,
             ask: self.ask.map(|wish| match wish {
                 Wish::Stop => Ask::Stop,
                 Wish::Refresh => Ask::Refresh,
@@ -172,6 +176,7 @@ impl World {
             At::Planning | At::Planned | At::Withheld | At::Moving if renewed => ("it plans anew", plan),
             At::Planned | At::Withheld if run.ask == Some(Wish::Stop) => ("it stops", stop),
             At::Planning => ("it has a plan", run.gone_to(At::Planned)),
+            At::Planned if !run.approved => ("it waits for approval", run),
             At::Planned if self.manual == Some(Manual::Moving) => ("it waits for its turn", run),
             At::Planned => ("it moves data", run.gone_to(At::Moving)),
             At::Withheld => ("it waits for approval", run),

@@ -204,6 +204,27 @@ fn what_nobody_approves_comes_to_an_end_and_holds_up_nothing() {
 }
 
 #[test]
+fn whoever_takes_the_approval_off_is_told_and_an_imbalance_holds_up_nobody() {
+    let lacking = |mode, brokers: &[i32]| Generated { unapproved: true, ..own(mode, ProposalReady, brokers) };
+    let drain = calm().recorded(ScaleDown, &[5]).leaving(&[4]).with(lacking(REMOVE, &[4]));
+    let up = calm().recorded(ScaleUp, &[4]).with(lacking(ADD, &[4]));
+    for (seen, expected) in [(&drain, "RebalanceOnScaleDown R[4] A[5]"), (&up, "RebalanceOnScaleUp A[4]")] {
+        let found = check("it waits for approval", seen, expected);
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        let said = found.warnings[0].message.as_deref().unwrap();
+        assert!(said.contains("rebalance-auto-approval: \"true\"") && said.contains("approve"), "{said}");
+        let approved = seen.clone().change(|seen| seen.generated[0].ask = Some(Ask::Approve));
+        assert_eq!(warned(&check("somebody approves", &approved, expected)), [""; 0]);
+    }
+    check("it follows the spec", &up.leaving(&[3]), "RebalanceOnScaleUp R[3] A[4]; withdraw add (preempted)");
+
+    let uneven = calm().recorded(Imbalance, &[4]).with(lacking(IMBALANCE, &[]));
+    let found = check("imbalance", &uneven, "RebalanceOnImbalance A[4] I; withdraw imbalance-a1 (withheld)");
+    assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+    assert!(found.warnings[0].message.as_deref().unwrap().contains("rebalance-auto-approval"));
+}
+
+#[test]
 fn success_forgets_what_failed_before() {
     let seen = calm().recorded(ScaleDown, &[]).with(own(REMOVE, Ready, &[4])).remembering(|tracker| {
         tracker.removal.count_failure("before", at(-100));
