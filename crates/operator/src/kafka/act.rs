@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use super::{
     config::DynamicChange,
-    decide::{Decision, Deed, Step, confess},
+    decide::{Decision, Deed, Step, confess, standing_still},
     desired::Desired,
     hash,
     names::Names,
@@ -41,7 +41,7 @@ use crate::{
         tracker::tracker_name,
     },
     error::{Error, told},
-    seams::{ClusterRef, Context, NAME, Trust},
+    seams::{ClusterRef, Context, Happening, NAME, Trust},
 };
 
 /// A look that is older is no reason any more to take a broker away: what was empty may have got something since.
@@ -87,38 +87,46 @@ impl Hands<'_> {
                 continue;
             }
             match self.perform(deed).await {
-                Ok(()) => {
-                    for event in told {
-                        self.context.tell(&kafka, event).await;
-                    }
-                }
+                Ok(()) => self.tell_all(&kafka, told).await,
                 Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
                 Err(error) => return Err(error),
             }
         }
-        self.remember(&decision.tracker).await?;
-        let to_tell = failed.iter().filter(|(_, error)| error.is_to_be_told(self.failures));
-        let mut to_tell: Vec<String> = to_tell.map(|(_, error)| told(error)).collect();
+        let forgetful = match self.remember(&decision.tracker).await {
+            Err(error) if error.lets_others_pass(self.failures) => Some(error),
+            other => other.map(|()| None)?,
+        };
+        let to_tell = failed.iter().map(|(_, error)| error).chain(&forgetful);
+        let mut to_tell: Vec<String> = to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
         let others = to_tell.clone();
         // What could not be done before is not taken back until it was tried again, or it would come and go for ever.
         to_tell.extend(self.unacted.clone().filter(|_| !decision.acts.is_empty()));
+        if let Some(error) = forgetful {
+            // What cannot be remembered is not done. All else is said all the same.
+            let (status, news) = confess(&standing_still(&decision.status, kafka.status.as_ref()), &to_tell, self.seen);
+            self.record(&mut kafka, &status).await?;
+            self.tell_all(&kafka, decision.told.iter().chain(&news)).await;
+            return Err(error);
+        }
         let (status, news) = confess(&decision.status, &to_tell, self.seen);
         self.record(&mut kafka, &status).await?;
-        for event in decision.told.iter().chain(&news) {
-            self.context.tell(&kafka, event).await;
-        }
+        self.tell_all(&kafka, decision.told.iter().chain(&decision.told_of_rebalancing).chain(&news)).await;
         let acted = self.rebalance_all(&decision.acts).await;
         let refused = acted.as_ref().err().filter(|error| error.is_to_be_told(self.failures)).map(|error| told(error));
         if refused != self.unacted && !decision.acts.is_empty() {
             let to_tell: Vec<String> = others.into_iter().chain(refused).collect();
             let (status, news) = confess(&decision.status, &to_tell, self.seen);
             self.record(&mut kafka, &status).await?;
-            for event in &news {
-                self.context.tell(&kafka, event).await;
-            }
+            self.tell_all(&kafka, &news).await;
         }
         acted.map_err(|error| Error::Act(Box::new(error)))?;
         failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn tell_all<'b>(&self, kafka: &Kafka, events: impl IntoIterator<Item = &'b Happening>) {
+        for event in events {
+            self.context.tell(kafka, event).await;
+        }
     }
 
     fn api<K>(&self) -> Api<K>
@@ -274,6 +282,12 @@ impl Hands<'_> {
     async fn remember(&self, write: &TrackerWrite) -> Result<(), Error> {
         let maps = self.api::<ConfigMap>();
         let name = tracker_name(&self.names.cluster);
+        let what = || {
+            format!(
+                "ConfigMap {name}, without which automatic rebalancing stands still. If it cannot be changed, delete it: it is \
+                 made anew"
+            )
+        };
         match write {
             TrackerWrite::Keep => Ok(()),
             TrackerWrite::Write(data) => {
@@ -287,7 +301,7 @@ impl Hands<'_> {
                     "data": data,
                 });
                 let written = maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await;
-                written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
+                written.map(drop).map_err(Error::writing(what()))
             }
             TrackerWrite::Delete => {
                 let deleted = maps.delete(&name, &DeleteParams::background()).await;

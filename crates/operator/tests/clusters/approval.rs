@@ -6,11 +6,12 @@ use std::time::Duration;
 use evenkeel_api::KafkaRebalance;
 use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_sim::cluster::NewTopic;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::play::{Play, REMOVE, scaling, watching};
+use crate::play::{Play, REMOVE, mode, scaling};
 use crate::stage::patch;
 
 /// Takes the approval off the first rebalance that is made, before it has a proposal.
@@ -54,7 +55,13 @@ async fn a_drain_that_nobody_approves_says_so_and_goes_on_when_somebody_does() {
 
 #[tokio::test(start_paused = true)]
 async fn an_imbalance_that_nobody_approves_holds_up_nobody() {
-    let play = watching(None, json!({})).await;
+    let engine = json!({
+        "autoRebalance": [mode("imbalance"), mode("add-brokers")],
+        "config": {"anomaly.detection.goals": "ReplicaDistributionGoal"},
+    });
+    let play = Play::with(3, engine).await;
+    let on_two = [&[0, 1][..]; 12];
+    play.machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("drift", &on_two), false).unwrap());
     let made = disapprove(&play).await;
     play.until("it is said", async |play| {
         play.warning("AutoRebalanceFailed").await.is_some_and(|it| it.contains("rebalance-auto-approval"))

@@ -14,6 +14,7 @@ mod imbalance;
 mod life;
 mod machines;
 mod meddling;
+mod memory;
 mod on_a_node;
 mod play;
 mod pod_sets;

@@ -1,0 +1,84 @@
+//! The memory of automatic rebalancing, ConfigMap `<cluster>-rebalancing-tracker`, and those who keep it from being written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use evenkeel_api::Kafka;
+use evenkeel_api::kafka::AutoRebalanceState;
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tokio::time::sleep;
+use tower::service_fn;
+
+use crate::play::{ADD, Play, operator, scaling};
+use crate::stage::{CLUSTER, a_while, patch};
+
+const TRACKER: &str = "my-cluster-rebalancing-tracker";
+
+/// A client for an operator that may not write its memory, for as long as that is set.
+fn forgetful(inner: Client, code: u16, reason: &'static str, refuses: Arc<AtomicBool>) -> Client {
+    let service = service_fn(move |request: Request<Body>| {
+        let (inner, refuses) = (inner.clone(), Arc::clone(&refuses));
+        async move {
+            let path = request.uri().path();
+            let changed = request.method() == Method::PATCH && path.ends_with(TRACKER);
+            let made = request.method() == Method::POST && path.ends_with("/configmaps");
+            if (changed || made) && refuses.load(Ordering::SeqCst) {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
+                    "message": "it is not to be changed", "code": code});
+                let body = Body::from(status.to_string().into_bytes());
+                return Ok(Response::builder().status(code).body(body).unwrap());
+            }
+            inner.send(request).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Made immutable, over a quota, refused by a webhook: nothing is done that could not be remembered, and all else is said.
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_cannot_be_written_is_said_and_holds_up_nothing_else() {
+    for (code, reason) in [(403, "Forbidden"), (422, "Invalid")] {
+        let mut play = Play::with(3, scaling()).await;
+        play.operator.abort();
+        let _ = (&mut play.operator).await;
+        let refuses = Arc::new(AtomicBool::new(true));
+        let mut context = play.stage.context.clone();
+        context.client = forgetful(context.client, code, reason, Arc::clone(&refuses));
+        play.operator = tokio::spawn(operator(context, play.machines.clone(), play.room.clone()));
+        play.scale(4).await;
+        play.until("it is said", async |play| {
+            play.warning("KubernetesClientException").await.is_some_and(|it| it.contains(TRACKER))
+        })
+        .await;
+        let said = play.warning("KubernetesClientException").await.unwrap();
+        assert!(said.contains("it is not to be changed") && said.contains("delete it"), "{said}");
+
+        // Whatever else there is to say is said, once.
+        patch(&play.stage.api::<Kafka>(), CLUSTER, json!({"spec": {"jmxTrans": {}}})).await;
+        play.until("the new spec is looked at", async |play| {
+            let kafka = play.stage.api::<Kafka>().get(CLUSTER).await.unwrap();
+            kafka.status.unwrap().observed_generation == kafka.metadata.generation
+        })
+        .await;
+        a_while().await;
+        play.stage.writes();
+        let before = play.stage.looks();
+        sleep(Duration::from_secs(300)).await;
+        let looks = play.stage.looks() - before;
+        assert!(looks < 30, "{looks} looks in five minutes");
+        let statuses = play.stage.writes().into_iter().filter(|it| it.ends_with("/kafkas/my-cluster/status")).count();
+        assert_eq!(statuses, 0, "nothing new is known");
+        let made = play.rebalance(ADD).await.unwrap();
+        assert_eq!(play.state().await, Some(AutoRebalanceState::RebalanceOnScaleUp), "it stands still: {made:?}");
+
+        refuses.store(false, Ordering::SeqCst);
+        play.until_settled().await;
+        assert_eq!(play.holders(), BTreeSet::from([0, 1, 2, 3]));
+        assert_eq!(play.warning("KubernetesClientException").await, None);
+    }
+}
