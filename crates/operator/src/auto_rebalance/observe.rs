@@ -107,6 +107,18 @@ pub struct Manual {
     pub since: Option<Timestamp>,
 }
 
+impl Manual {
+    /// Whether it clears away what was found: it is planned, or moves data.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.is_awaited() || self.state == RebalanceState::Rebalancing
+    }
+
+    /// Whether it has no proposal yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self.state, RebalanceState::New | RebalanceState::PendingProposal)
+    }
+}
+
 /// The rebalances of a namespace, sorted: those that were generated for this cluster, and those that
 /// users made for it. Templates are neither.
 pub fn sort_rebalances<'a>(
@@ -125,6 +137,7 @@ pub fn sort_rebalances<'a>(
             let state = rebalance.state();
             let conditions = rebalance.status.iter().flat_map(|status| &status.conditions);
             let since = conditions.filter(|condition| condition.type_.parse() == Ok(state)).find_map(|it| it.since());
+            let since = since.or_else(|| Some(metadata.creation_timestamp.as_ref()?.0));
             manual.push(Manual { name: metadata.name.clone().unwrap_or_default(), state, since });
         }
     }

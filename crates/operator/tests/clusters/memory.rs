@@ -24,10 +24,13 @@ fn forgetful(inner: Client, code: u16, reason: &'static str, refuses: Arc<Atomic
     let service = service_fn(move |request: Request<Body>| {
         let (inner, refuses) = (inner.clone(), Arc::clone(&refuses));
         async move {
-            let path = request.uri().path();
-            let changed = request.method() == Method::PATCH && path.ends_with(TRACKER);
-            let made = request.method() == Method::POST && path.ends_with("/configmaps");
-            if (changed || made) && refuses.load(Ordering::SeqCst) {
+            let (head, body) = request.into_parts();
+            let body = body.collect_bytes().await.unwrap();
+            let named = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(&format!("\"name\":\"{TRACKER}\""));
+            let is_write = head.method == Method::PATCH || head.method == Method::POST;
+            let is_it = is_write && head.uri.path().contains("/configmaps") && named(&body);
+            let request = Request::from_parts(head, Body::from(body));
+            if is_it && refuses.load(Ordering::SeqCst) {
                 let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
                     "message": "it is not to be changed", "code": code});
                 let body = Body::from(status.to_string().into_bytes());

@@ -6,14 +6,14 @@ use evenkeel_api::{
     kafka::{AutoRebalanceMode, AutoRebalanceState},
     rebalance::RebalanceState,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Act, Decision, Event, TrackerWrite};
 use crate::auto_rebalance::{
     brokers::{self, Check, Queue},
     generated::{Generated, Phase, StopReason, mode_of_name},
     imbalance::{self, Violations},
-    observe::{Brake, Engine, Observation},
+    observe::{Brake, Engine, Manual, Observation},
     poll,
     settings::Configured,
     state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
@@ -25,6 +25,9 @@ use crate::auto_rebalance::{
 /// The modes in the order in which they run.
 const PRECEDENCE: [AutoRebalanceMode; 3] =
     [AutoRebalanceMode::RemoveBrokers, AutoRebalanceMode::AddBrokers, AutoRebalanceMode::Imbalance];
+
+/// A proposal that takes longer waits for something.
+const USUALLY_PROPOSED_IN: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) struct Draft<'a> {
     pub(super) seen: &'a Observation,
@@ -159,11 +162,8 @@ impl<'a> Draft<'a> {
             }
             return;
         }
-        let asked_for = |state| {
-            matches!(state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
-        };
         let ours = self.seen.generated.iter().any(Generated::is_underway);
-        let theirs = self.seen.manual.iter().any(|manual| asked_for(manual.state));
+        let theirs = self.manual_is_asked_for();
         let asking =
             self.acts.iter().any(|act| matches!(act, Act::Create(_) | Act::Update { .. } | Act::Refresh { .. }));
         let emptied_already = self.acts.iter().any(|act| matches!(act, Act::EmptyViolations { .. }));
@@ -195,9 +195,24 @@ impl<'a> Draft<'a> {
 
     /// Whether a user's rebalance is about to clear the anomalies away.
     pub(super) fn manual_is_asked_for(&self) -> bool {
-        self.seen.manual.iter().any(|manual| {
-            matches!(manual.state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
-        })
+        self.seen.manual.iter().any(Manual::is_asked_for)
+    }
+
+    /// Says which rebalance of a user keeps load from being evened out, if one has no proposal for long: what is found is
+    /// forgotten until it has one, so nothing else would tell.
+    pub(super) fn note_manual(&mut self) {
+        if !self.configured().has(AutoRebalanceMode::Imbalance) {
+            return;
+        }
+        for manual in self.seen.manual.iter().filter(|manual| manual.is_awaited()) {
+            let due = manual.since.and_then(|since| since.checked_add(USUALLY_PROPOSED_IN).ok());
+            if due.is_some_and(|due| due > self.seen.now) {
+                self.look_again_at(due);
+            } else {
+                let name = &manual.name;
+                self.waiting(format!("no rebalance on imbalance while KafkaRebalance {name} waits for its proposal"));
+            }
+        }
     }
 
     pub(super) fn note(&mut self, reason: Reason, text: impl Into<String>) {

@@ -15,6 +15,9 @@ use crate::auto_rebalance::{
     state::{Brokers, listed, state_of},
 };
 
+/// How it is said that nobody evens out load while brokers go.
+pub(in crate::auto_rebalance) const HELD_BY_LEAVING: &str = "no rebalance on imbalance while brokers";
+
 pub(super) fn step(draft: &mut Draft<'_>) {
     let next = draft.next(true);
     // Never a second one: whatever is still there goes first.
@@ -60,12 +63,28 @@ impl Draft<'_> {
                 return Some(AutoRebalanceMode::AddBrokers);
             }
         }
-        // Who leaves counts, also while it is only looked at once more: a rebalance would put data on it again.
-        let scaling = !self.seen.brokers.leaving.is_empty() || !self.queue.additions.is_empty();
-        if imbalance_too && !scaling && self.imbalance_is_due() && self.name_is_free(AutoRebalanceMode::Imbalance) {
+        if imbalance_too
+            && self.queue.additions.is_empty()
+            && self.imbalance_is_due()
+            && self.name_is_free(AutoRebalanceMode::Imbalance)
+        {
             return Some(AutoRebalanceMode::Imbalance);
         }
         None
+    }
+
+    /// Whether brokers are about to go, be it that they are only looked at once more: a rebalance would put data on them
+    /// again. Not those whom nobody empties: they may stay for ever.
+    fn brokers_go(&self) -> bool {
+        let comes_true = match self.seen.brokers.check {
+            Check::Clear | Check::Unknown => true,
+            Check::HasData => {
+                self.configured().has(AutoRebalanceMode::RemoveBrokers)
+                    && self.template(AutoRebalanceMode::RemoveBrokers).is_usable()
+            }
+            Check::Stuck => false,
+        };
+        comes_true && !self.seen.brokers.leaving.is_empty()
     }
 
     /// Whether brokers are to be emptied. Without a usable template it is as if the mode were off; the
@@ -176,6 +195,11 @@ impl Draft<'_> {
         }
         if let Some((reason, text)) = self.obstacle() {
             self.note(reason, text);
+            return false;
+        }
+        if self.brokers_go() {
+            let brokers = listed(&self.seen.brokers.leaving);
+            self.waiting(format!("{HELD_BY_LEAVING} {brokers} are to go"));
             return false;
         }
         if self.manual_is_asked_for() {

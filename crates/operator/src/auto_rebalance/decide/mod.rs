@@ -4,7 +4,7 @@
 //! the rules that hold in every state.
 
 mod draft;
-mod idle;
+pub(super) mod idle;
 mod on_imbalance;
 mod on_scale_down;
 mod on_scale_up;
@@ -147,5 +147,6 @@ pub fn decide(seen: &Observation) -> Decision {
     draft.clear_away_others(own);
     draft.tend_violations();
     draft.note_violations();
+    draft.note_manual();
     draft.finish(own)
 }

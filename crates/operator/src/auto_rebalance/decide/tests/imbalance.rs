@@ -104,6 +104,46 @@ fn rebalances_of_users_clear_the_anomalies_too() {
 }
 
 #[test]
+fn brokers_that_nobody_empties_hold_up_no_imbalance_and_those_about_to_go_are_named() {
+    let stays = |seen: Observation| seen.leaving(&[4]);
+    let stuck = stays(uneven()).change(|seen| seen.brokers.check = Check::Stuck);
+    check("there is no room for their data", &stuck, START);
+    let off = stays(uneven()).change(|seen| drop(seen.configured.modes.remove(&REMOVE)));
+    check("nobody empties them", &off, START);
+    let missing = stays(uneven()).change(|seen| drop(seen.configured.modes.insert(REMOVE, Some("gone".into()))));
+    check("nobody knows how", &missing, START);
+    for seen in [off, missing] {
+        let emptied = seen.change(|seen| seen.brokers.check = Check::Clear);
+        let found = check("somebody has emptied them by hand", &emptied, "Idle");
+        assert!(warned(&found).contains(&"AutoRebalanceWaiting"), "{:?}", found.warnings);
+    }
+    let tried = stays(uneven()).remembering(|tracker| tracker.removal.count_failure("before", at(-1)));
+    let found = check("they are emptied later", &tried, "Idle R[4]");
+    let said: Vec<_> = found.warnings.iter().filter_map(|it| it.message.as_deref()).collect();
+    assert!(said.contains(&"no rebalance on imbalance while brokers [4] are to go"), "{said:?}");
+}
+
+#[test]
+fn a_user_s_rebalance_that_gets_no_proposal_is_named() {
+    for state in [New, PendingProposal] {
+        let asked = calm().manual(state);
+        let found = check("a moment ago", &asked, "Idle");
+        assert_eq!((warned(&found), found.look_again), (vec![], Some(at(55))));
+        let found = check("long ago", &asked.change(|seen| seen.now = at(55)), "Idle");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        assert!(found.warnings[0].message.as_deref().unwrap().contains("KafkaRebalance mine"));
+    }
+    let moving = calm().manual(Rebalancing).change(|seen| seen.now = at(600));
+    assert_eq!(warned(&check("it moves data", &moving, "Idle")), [""; 0]);
+    let off = calm().manual(New).change(|seen| {
+        seen.now = at(600);
+        seen.configured.modes.remove(&IMBALANCE);
+        seen.violations = None;
+    });
+    assert_eq!(warned(&check("nobody watches", &off, "Idle")), [""; 0]);
+}
+
+#[test]
 fn a_map_that_nobody_can_read_is_pointed_out_and_sets_nothing_off() {
     for nonsense in ["{", "- 1", "a: b"] {
         let found = check("nonsense", &calm().violated(nonsense, ""), "Idle");
