@@ -8,7 +8,7 @@
 
 use evenkeel_api::{
     Condition, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason,
-    annotations::{self, Ask, STOPPED_FOR},
+    annotations::{self, ASKED_OF, Ask, STOPPED_FOR},
     kafka::AutoRebalanceMode,
     labels,
     rebalance::{RebalanceMode, RebalanceState},
@@ -88,6 +88,8 @@ pub struct Generated {
     pub unapproved: bool,
     /// What is asked of it and was not dealt with yet.
     pub ask: Option<Ask>,
+    /// The engine that was asked for it, if one is noted.
+    pub asked_of: Option<String>,
     /// Whether its spec was changed and nothing has come of that yet.
     pub edited: bool,
     /// Why we stopped it, if we did.
@@ -151,6 +153,7 @@ impl Generated {
             withheld: status.filter(|_| state == RebalanceState::ProposalReady).and_then(withheld),
             unapproved: state == RebalanceState::ProposalReady && !annotations::is_auto_approved(notes),
             ask: annotations::ask(notes),
+            asked_of: notes.get(ASKED_OF).cloned(),
             edited: observed.is_some_and(|observed| is_edited(metadata, observed)),
             stopped_for: stopped_for
                 .and_then(|text| StopReason::ALL.into_iter().find(|reason| reason.as_str() == text)),
@@ -254,6 +257,7 @@ impl Default for Generated {
             withheld: None,
             unapproved: false,
             ask: None,
+            asked_of: None,
             edited: false,
             stopped_for: None,
             deleting: false,
@@ -277,6 +281,8 @@ pub(super) struct Recipe<'a> {
     pub(super) throttle: Option<i64>,
     /// How many megabytes it may move at most.
     pub(super) most_data_mb: Option<u64>,
+    /// The engine that is asked for it.
+    pub(super) engine: Option<String>,
 }
 
 /// The KafkaRebalance of a recipe.
@@ -301,11 +307,12 @@ pub(super) fn make(recipe: &Recipe<'_>) -> KafkaRebalance {
     let cluster = recipe.cluster;
     let cap = recipe.most_data_mb.map(|megabytes| (annotations::MAX_DATA_MB.to_owned(), megabytes.to_string()));
     let approved = (annotations::REBALANCE_AUTO_APPROVAL.to_owned(), "true".to_owned());
+    let asked_of = recipe.engine.clone().map(|engine| (ASKED_OF.to_owned(), engine));
     let mut rebalance = KafkaRebalance::new(&name_for(&cluster.name, recipe.mode, recipe.anomaly), spec);
     rebalance.metadata = ObjectMeta {
         namespace: Some(cluster.namespace.clone()),
         labels: Some([(labels::CLUSTER.to_owned(), cluster.name.clone())].into()),
-        annotations: Some([approved].into_iter().chain(cap).collect()),
+        annotations: Some([approved].into_iter().chain(cap).chain(asked_of).collect()),
         finalizers: Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]),
         owner_references: Some(vec![OwnerReference {
             api_version: "kafka.strimzi.io/v1".to_owned(),
@@ -360,7 +367,16 @@ mod tests {
     }
 
     fn recipe<'a>(cluster: &'a Cluster, mode: AutoRebalanceMode, brokers: &'a Brokers) -> Recipe<'a> {
-        Recipe { cluster, mode, brokers, anomaly: "3F2C_a", template: None, throttle: None, most_data_mb: None }
+        Recipe {
+            cluster,
+            mode,
+            brokers,
+            anomaly: "3F2C_a",
+            template: None,
+            throttle: None,
+            most_data_mb: None,
+            engine: None,
+        }
     }
 
     #[test]
@@ -377,6 +393,7 @@ mod tests {
             template: Some(&template),
             throttle: Some(5),
             most_data_mb: Some(70),
+            engine: Some("pod/0".into()),
             ..recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers)
         });
         assert_eq!(
@@ -386,7 +403,10 @@ mod tests {
                 "metadata": {
                     "name": "c-auto-rebalancing-add-brokers", "namespace": "ns",
                     "labels": {"strimzi.io/cluster": "c"},
-                    "annotations": {"strimzi.io/rebalance-auto-approval": "true", "evenkeel.io/max-data-mb": "70"},
+                    "annotations": {
+                        "strimzi.io/rebalance-auto-approval": "true", "evenkeel.io/max-data-mb": "70",
+                        "evenkeel.io/asked-of": "pod/0",
+                    },
                     "finalizers": ["strimzi.io/auto-rebalancing"],
                     "ownerReferences": [{
                         "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "name": "c", "uid": "u",
@@ -497,6 +517,7 @@ mod tests {
         rebalance.metadata.generation = Some(2);
         let notes = rebalance.metadata.annotations.as_mut().unwrap();
         notes.insert(STOPPED_FOR.into(), "braked".into());
+        notes.insert(ASKED_OF.into(), "pod/1".into());
         notes.insert(annotations::REBALANCE.into(), "stop".into());
         assert_eq!(
             Generated::read(&rebalance, "c").unwrap(),
@@ -505,6 +526,7 @@ mod tests {
                 because: Some(("CruiseControlRestException".into(), "why".into())),
                 since: Some(Timestamp::from_second(7).unwrap()),
                 ask: Some(Ask::Stop),
+                asked_of: Some("pod/1".into()),
                 edited: true,
                 stopped_for: Some(StopReason::Braked),
                 ..fresh

@@ -80,7 +80,7 @@ impl Brake {
 }
 
 /// What was seen of the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// There is none, and none is wanted.
     Absent,
@@ -89,11 +89,21 @@ pub enum Engine {
     Rolling,
     /// It is ready, and knows all brokers.
     Current {
-        /// Since when.
-        since: Timestamp,
+        /// Which one it is. One that is started again is another: no two clocks have to agree on when that was.
+        id: String,
         /// Whether it is executing a plan. None: it was not asked, or did not say.
         executing: Option<bool>,
     },
+}
+
+impl Engine {
+    /// Which one is there, if one is that can be asked.
+    pub(super) fn id(&self) -> Option<&str> {
+        match self {
+            Self::Current { id, .. } => Some(id),
+            Self::Absent | Self::Rolling => None,
+        }
+    }
 }
 
 /// A rebalance that a user made.

@@ -10,7 +10,7 @@ use std::{
 
 use evenkeel_api::{
     Kafka, KafkaNodePool, KafkaRebalance, KafkaStatus,
-    annotations::{AUTO_REBALANCING_FINALIZER, REBALANCE, STOPPED_FOR},
+    annotations::{ASKED_OF, AUTO_REBALANCING_FINALIZER, REBALANCE, STOPPED_FOR},
     labels,
 };
 use evenkeel_kafka::{
@@ -333,14 +333,16 @@ impl Hands<'_> {
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
                 other => other.map(drop).map_err(Error::writing(format!("KafkaRebalance {}", rebalance.name_any()))),
             },
-            Act::Update { name, brokers } => {
+            Act::Update { name, brokers, engine } => {
                 let patch = json!({
-                    "metadata": {"annotations": {REBALANCE: "refresh"}},
+                    "metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}},
                     "spec": {"brokers": brokers},
                 });
                 annotate(name, patch).await
             }
-            Act::Refresh { name } => annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh"}}})).await,
+            Act::Refresh { name, engine } => {
+                annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}})).await
+            }
             Act::Stop { name, why } => annotate(name, stop(why.as_str())).await,
             Act::Withdraw { name, why } => {
                 annotate(name, stop(why.as_str())).await?;

@@ -58,10 +58,9 @@ impl<'a> Draft<'a> {
             tracker.removal = Attempts::under(&seen.spec_version);
             tracker.failures.remove(&AutoRebalanceMode::RemoveBrokers);
         }
-        if let Engine::Current { since, .. } = seen.engine {
-            // The engine that failed at it is not the one that is there now.
-            tracker.removal.renew(since);
-            tracker.addition.renew(since);
+        if let Some(engine) = seen.engine.id() {
+            tracker.removal.renew(engine);
+            tracker.addition.renew(engine);
         }
         tracker.last_completion = last_end(seen).into_iter().chain(tracker.last_completion).max();
         Self {
@@ -90,6 +89,26 @@ impl<'a> Draft<'a> {
     /// The brokers that data may be moved to.
     pub(super) fn targets(&self) -> Brokers {
         self.queue.targets(&self.seen.brokers)
+    }
+
+    /// Counts a failed attempt to empty brokers, once for each resource.
+    pub(super) fn count_failed_removal(&mut self, uid: &str) {
+        self.tracker.removal.count_failure(uid, self.seen.now, self.seen.engine.id());
+    }
+
+    /// Asks for a rebalance about these brokers instead.
+    pub(super) fn update(&mut self, own: &Generated, brokers: Brokers) {
+        self.acts.push(Act::Update { name: own.name.clone(), brokers, engine: self.engine() });
+    }
+
+    /// Asks once more for what was asked before.
+    pub(super) fn refresh(&mut self, own: &Generated) {
+        self.acts.push(Act::Refresh { name: own.name.clone(), engine: self.engine() });
+    }
+
+    /// The engine that is asked now.
+    pub(super) fn engine(&self) -> Option<String> {
+        self.seen.engine.id().map(str::to_owned)
     }
 
     pub(super) fn recorded_state(&self) -> AutoRebalanceState {

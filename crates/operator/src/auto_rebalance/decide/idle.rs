@@ -255,6 +255,7 @@ impl Draft<'_> {
             anomaly: &anomaly,
             template: self.template(mode).spec(),
             throttle: self.configured().throttle,
+            engine: self.engine(),
             most_data_mb: self.configured().most_data_mb.filter(|_| on_imbalance),
         };
         let rebalance = make(&recipe);

@@ -74,11 +74,15 @@ pub enum Act {
         name: String,
         /// Its brokers.
         brokers: Brokers,
+        /// The engine that is asked, to be noted in the same patch as [`ASKED_OF`](evenkeel_api::annotations::ASKED_OF).
+        engine: Option<String>,
     },
     /// Annotate with `strimzi.io/rebalance: refresh`.
     Refresh {
         /// Name of the KafkaRebalance.
         name: String,
+        /// As for an update.
+        engine: Option<String>,
     },
     /// Annotate with `strimzi.io/rebalance: stop` and [`STOPPED_FOR`](evenkeel_api::annotations::STOPPED_FOR),
     /// in one patch.

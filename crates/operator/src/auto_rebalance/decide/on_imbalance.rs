@@ -45,7 +45,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
                 draft.end(own);
             }
             Meaning::Passing => draft.waiting(format!("the rebalance on imbalance waits: {}", cause(own))),
-            Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
+            Meaning::Passed => draft.refresh(own),
             Meaning::Unsettled | Meaning::Unknown | Meaning::Unheard | Meaning::Final => {
                 draft.failed(MODE, false, format!("a rebalance on imbalance failed: {}", cause(own)));
                 ended(draft, own.since);

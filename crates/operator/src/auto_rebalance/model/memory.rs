@@ -139,6 +139,7 @@ impl Tries {
             unknown: self.unknown.into(),
             not_before: self.waits.then(|| at(30)),
             counted: self.counted.then(|| UID.to_owned()),
+            engine: Some("e1".to_owned()),
             ..Attempts::under("v1")
         }
     }

@@ -244,9 +244,7 @@ impl World {
         if rules.engines {
             let mut replaced = *self;
             replaced.memory.with_another_engine();
-            if matches!(run.at, At::Failed | At::Unheard) {
-                replaced.run = Some(Run { age: Age::Outlived, ..run });
-            }
+            replaced.run = Some(Run { outlived: true, ..run });
             next.push(("the engine is replaced", replaced));
         }
         if run.paused {
@@ -258,7 +256,8 @@ impl World {
             next.push(("it is withheld", with(At::Withheld, lost)));
         }
         if rules.failures && matches!(run.at, At::Planning | At::Moving) && !run.edited {
-            next.push(("it fails", with(At::Failed, lost)));
+            // What an earlier engine was asked for is asked of the present one before it is given up.
+            next.push(("it fails", with(At::Failed, if run.outlived { kept } else { lost })));
         }
         if rules.lost && run.at == At::Moving && !run.edited {
             let owed = if self.memory.is_last_attempt() { lost } else { kept };

@@ -32,6 +32,8 @@ pub(super) struct Run {
     pub(super) age: Age,
     /// Whether it is approved by itself.
     pub(super) approved: bool,
+    /// Whether the engine that was asked for it is not the one that is there.
+    pub(super) outlived: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,8 +62,6 @@ pub(super) enum Age {
     Fresh,
     /// Long enough to be asked again.
     Old,
-    /// Longer than the present engine is there.
-    Outlived,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,6 +86,7 @@ impl Run {
             released: false,
             age: Age::Fresh,
             approved: true,
+            outlived: false,
         }
     }
 
@@ -124,7 +125,6 @@ impl Run {
         let since = match self.age {
             Age::Fresh => at(-5),
             Age::Old => at(-500),
-            Age::Outlived => at(-2_000),
         };
         Generated {
             name: name_of(self.mode, self.anomaly),
@@ -140,6 +140,7 @@ impl Run {
                 Wish::Stop => Ask::Stop,
                 Wish::Refresh => Ask::Refresh,
             }),
+            asked_of: Some(if self.outlived { "e0" } else { "e1" }.to_owned()),
             edited: self.edited,
             stopped_for: self.stopped_for,
             deleting: self.deleting,

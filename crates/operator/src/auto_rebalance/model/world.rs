@@ -14,7 +14,7 @@ use evenkeel_api::{
 use super::{
     memory::{ANOMALIES, Memory, name_of},
     others::Rules,
-    run::{At, Run, Wish},
+    run::{Age, At, Run, Wish},
 };
 use crate::auto_rebalance::{
     brokers::{BrokersSeen, Check},
@@ -222,7 +222,7 @@ impl World {
     fn seen(&self, rules: &Rules, look: Look, added: Set, leaving: Set, check: Check) -> Observation {
         let engine = match look {
             Look::Rolling => Engine::Rolling,
-            _ => Engine::Current { since: at(-1_000), executing: Some(look == Look::Busy) },
+            _ => Engine::Current { id: "e1".to_owned(), executing: Some(look == Look::Busy) },
         };
         let calm = calm();
         let named = [ADD, REMOVE, IMBALANCE].into_iter().filter(|mode| self.modes.has(*mode));
@@ -351,11 +351,15 @@ impl World {
                 assert!(self.modes.has(run.mode) || brokers & !run.brokers == 0, "more of what is switched off");
                 assert!(!run.deleting, "one that goes takes nothing new");
                 let edited = run.edited || run.brokers != brokers;
-                self.run = Some(Run { brokers, edited, ask: Some(Wish::Refresh), ..run });
+                let outlived = look == Look::Rolling;
+                self.run = Some(Run { brokers, edited, ask: Some(Wish::Refresh), outlived, ..run });
             }
             Act::Refresh { .. } => {
                 assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
-                self.run.as_mut().unwrap().ask = Some(Wish::Refresh);
+                let run = self.run.unwrap();
+                let unheard = run.at == At::Unheard && run.age == Age::Old;
+                assert!(run.outlived || unheard, "each engine is asked once");
+                self.run = Some(Run { ask: Some(Wish::Refresh), outlived: false, ..run });
             }
             Act::Stop { why, .. } | Act::Withdraw { why, .. } => {
                 let run = self.run.as_mut().unwrap();

@@ -117,7 +117,7 @@ fn brokers_that_nobody_empties_hold_up_no_imbalance_and_those_about_to_go_are_na
         let found = check("somebody has emptied them by hand", &emptied, "Idle");
         assert!(warned(&found).contains(&"AutoRebalanceWaiting"), "{:?}", found.warnings);
     }
-    let tried = stays(uneven()).remembering(|tracker| tracker.removal.count_failure("before", at(-1)));
+    let tried = stays(uneven()).remembering(|tracker| tracker.removal.count_failure("before", at(-1), Some("e1")));
     let found = check("they are emptied later", &tried, "Idle R[4]");
     let said: Vec<_> = found.warnings.iter().filter_map(|it| it.message.as_deref()).collect();
     assert!(said.contains(&"no rebalance on imbalance while brokers [4] are to go"), "{said:?}");

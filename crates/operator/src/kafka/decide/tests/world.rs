@@ -351,12 +351,12 @@ impl World {
                 made.metadata.uid = Some(self.now.to_string());
                 self.rebalances.insert(made.metadata.name.clone().unwrap(), made);
             }
-            Act::Update { name, brokers } => {
+            Act::Update { name, brokers, .. } => {
                 let it = self.rebalances.get_mut(name).unwrap();
                 it.spec.brokers = Some(brokers.iter().copied().collect());
                 annotated(it, "refresh");
             }
-            Act::Refresh { name } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
+            Act::Refresh { name, .. } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
             Act::Withdraw { name, .. } => {
                 if let Some(it) = self.rebalances.get_mut(name) {
                     it.metadata.deletion_timestamp = Some(Time(self.now));
