@@ -206,11 +206,13 @@ impl Draft<'_> {
             // A user's rebalance is coming up, and clears the anomalies away.
             return false;
         }
-        if self.begun_already() {
-            return true;
-        }
-        let goals = self.violations.fixable_goals();
-        let closed = guards::closed(&self.tracker.imbalance, &goals, &self.configured().windows, self.seen.now);
+        let (history, windows, now) = (&self.tracker.imbalance, &self.configured().windows, self.seen.now);
+        let closed = if self.begun_already() {
+            // It is counted. The hour may have become a wrong one.
+            guards::window(windows, now).into_iter().collect()
+        } else {
+            guards::closed(history, &self.violations.fixable_goals(), windows, now)
+        };
         for guard in &closed {
             let until = guard.opens.map_or("as things are, never".to_owned(), |opens| format!("at {opens}"));
             self.note(
@@ -225,13 +227,11 @@ impl Draft<'_> {
         closed.is_empty()
     }
 
-    /// Whether the guards have let this one pass before, and a crash came between record and deed.
+    /// Whether the guards have let this one pass before, and a crash or a conflict came between the memory of that and the deed.
     fn begun_already(&self) -> bool {
         let history = &self.tracker.imbalance;
         let first = self.violations.fixable.first().map(|anomaly| &anomaly.id);
-        self.recorded_state() == AutoRebalanceState::RebalanceOnImbalance
-            && history.ended.is_none()
-            && history.anomaly.as_ref() == first
+        first.is_some() && history.ended.is_none() && history.anomaly.as_ref() == first
     }
 
     /// Makes the rebalance of this mode.

@@ -41,8 +41,22 @@ fn a_crash_between_record_and_deed_does_not_count_twice() {
     });
     let again = check("again", &crashed, START);
     assert_eq!(memory(&again, &crashed).imbalance.starts.len(), 1);
+    let at_night = crashed.clone().change(|seen| seen.configured.windows = vec!["0 0 0 1 1 ? 2027".into()]);
+    assert_eq!(warned(&check("the window has closed", &at_night, "Idle")), ["AutoRebalanceHeld"]);
     let mended = crashed.violated("", "");
     check("it was found to be even in the meantime", &mended, "Idle");
+}
+
+#[test]
+fn a_conflict_between_memory_and_record_uses_up_no_start() {
+    let once_before = uneven().remembering(|tracker| {
+        tracker.imbalance.starts = vec![at(-2_000)];
+        tracker.imbalance.ended = Some(at(-1_000));
+    });
+    let first = check("the second within an hour", &once_before, START);
+    let refused = once_before.change(|seen| seen.tracker = Some(memory(&first, seen).written()));
+    let again = check("the status was not written", &refused, START);
+    assert_eq!(memory(&again, &refused).imbalance.starts.len(), 2);
 }
 
 #[test]
