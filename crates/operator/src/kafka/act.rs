@@ -87,7 +87,7 @@ impl Hands<'_> {
                 continue;
             }
             match self.perform(deed).await {
-                Ok(()) => self.tell_all(&kafka, told).await,
+                Ok(()) => self.tell_all(&kafka, &[told]).await,
                 Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
                 Err(error) => return Err(error),
             }
@@ -105,26 +105,26 @@ impl Hands<'_> {
             // What cannot be remembered is not done. All else is said all the same.
             let (status, news) = confess(&standing_still(&decision.status, kafka.status.as_ref()), &to_tell, self.seen);
             self.record(&mut kafka, &status).await?;
-            self.tell_all(&kafka, decision.told.iter().chain(&news)).await;
+            self.tell_all(&kafka, &[&decision.told, &news]).await;
             return Err(error);
         }
         let (status, news) = confess(&decision.status, &to_tell, self.seen);
         self.record(&mut kafka, &status).await?;
-        self.tell_all(&kafka, decision.told.iter().chain(&decision.told_of_rebalancing).chain(&news)).await;
+        self.tell_all(&kafka, &[&decision.told, &decision.told_of_rebalancing, &news]).await;
         let acted = self.rebalance_all(&decision.acts).await;
         let refused = acted.as_ref().err().filter(|error| error.is_to_be_told(self.failures)).map(|error| told(error));
         if refused != self.unacted && !decision.acts.is_empty() {
             let to_tell: Vec<String> = others.into_iter().chain(refused).collect();
             let (status, news) = confess(&decision.status, &to_tell, self.seen);
             self.record(&mut kafka, &status).await?;
-            self.tell_all(&kafka, &news).await;
+            self.tell_all(&kafka, &[&news]).await;
         }
         acted.map_err(|error| Error::Act(Box::new(error)))?;
         failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    async fn tell_all<'b>(&self, kafka: &Kafka, events: impl IntoIterator<Item = &'b Happening>) {
-        for event in events {
+    async fn tell_all(&self, kafka: &Kafka, events: &[&[Happening]]) {
+        for event in events.iter().copied().flatten() {
             self.context.tell(kafka, event).await;
         }
     }

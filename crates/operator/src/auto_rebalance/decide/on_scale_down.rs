@@ -3,7 +3,6 @@
 use evenkeel_api::{annotations::REBALANCE, kafka::AutoRebalanceMode};
 
 use super::{
-    Act,
     draft::Draft,
     outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, approval_lacks, cause, meaning},
 };

@@ -3,7 +3,6 @@
 use evenkeel_api::kafka::AutoRebalanceMode;
 
 use super::{
-    Act,
     draft::Draft,
     on_scale_down::{may_repeat, wait_for_approval, wait_for_executor},
     outcome::{ASKED_AGAIN_AFTER, Meaning, cause, meaning},
