@@ -92,7 +92,8 @@ impl Hands<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let forgetful = match self.remember(&decision.tracker).await {
+        let remembered = self.remember(&decision.tracker).await.map_err(|error| Error::Memory(Box::new(error)));
+        let forgetful = match remembered {
             Err(error) if error.lets_others_pass(self.failures) => Some(error),
             other => other.map(|()| None)?,
         };
@@ -282,12 +283,6 @@ impl Hands<'_> {
     async fn remember(&self, write: &TrackerWrite) -> Result<(), Error> {
         let maps = self.api::<ConfigMap>();
         let name = tracker_name(&self.names.cluster);
-        let what = || {
-            format!(
-                "ConfigMap {name}, without which automatic rebalancing stands still. If it cannot be changed, delete it: it is \
-                 made anew"
-            )
-        };
         match write {
             TrackerWrite::Keep => Ok(()),
             TrackerWrite::Write(data) => {
@@ -301,7 +296,7 @@ impl Hands<'_> {
                     "data": data,
                 });
                 let written = maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await;
-                written.map(drop).map_err(Error::writing(what()))
+                written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
             }
             TrackerWrite::Delete => {
                 let deleted = maps.delete(&name, &DeleteParams::background()).await;
