@@ -38,6 +38,8 @@ pub(super) struct Draft<'a> {
     pub(super) violations: Violations,
     pub(super) acts: Vec<Act>,
     recorded: Recorded,
+    /// What was seen before and is not there any more.
+    missed: Option<Sight>,
     tracker_is_readable: bool,
     events: Vec<Event>,
     notes: Vec<Condition>,
@@ -50,9 +52,15 @@ impl<'a> Draft<'a> {
         let queue = brokers::queue(&recorded, &seen.brokers, |mode| seen.configured.has(mode), &seen.generated);
         let (mut tracker, tracker_is_readable) = Tracker::read(seen.tracker.as_ref(), seen.now);
         tracker.refresh(&seen.spec_version, seen.now);
-        // It is written before the status is: what it saw of another mode, a crash kept from being recorded.
+        // It is written before the status is: what it saw of another mode, a crash kept from being recorded. What it has
+        // missed is over once the status says so.
         let mode = mode_of(recorded.state);
-        tracker.in_sight = tracker.in_sight.filter(|sight| mode_of_name(&sight.name, &seen.cluster.name) == mode);
+        let is_over = |sight: &Sight| {
+            mode == Some(AutoRebalanceMode::AddBrokers) && sight.brokers.is_disjoint(&recorded.additions)
+        };
+        tracker.in_sight = tracker.in_sight.filter(|sight| {
+            mode_of_name(&sight.name, &seen.cluster.name) == mode && !is_over(sight)
+        });
         if seen.brokers.leaving.is_empty() {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);
@@ -71,6 +79,7 @@ impl<'a> Draft<'a> {
             violations: seen.violations.as_ref().map(Violations::read).unwrap_or_default(),
             acts: Vec::new(),
             recorded,
+            missed: None,
             tracker_is_readable,
             events: Vec::new(),
             notes: Vec::new(),
@@ -147,6 +156,12 @@ impl<'a> Draft<'a> {
             self.queue.additions.extend(&kept - &self.queue.removals);
         }
         Some(adopted)
+    }
+
+    /// What was in sight is missed. It stays in memory until the status says what came of that: whoever forgot it first, and
+    /// died then, would take it for one that was never made.
+    pub(super) fn miss(&mut self) {
+        self.missed = self.tracker.in_sight.clone();
     }
 
     /// Tells a generated rebalance to stop, in whichever way its state allows, and not twice.
@@ -314,7 +329,8 @@ impl<'a> Draft<'a> {
         let removed =
             |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of } if of == name));
         let kept = own.filter(|own| self.state == state_of(own.mode) && !removed(&own.name, &self.acts));
-        self.tracker.in_sight = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
+        let kept = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
+        self.tracker.in_sight = kept.or(self.missed.take());
 
         let imbalance = self.state == AutoRebalanceState::RebalanceOnImbalance
             || (self.configured().has(AutoRebalanceMode::Imbalance)

@@ -106,5 +106,6 @@ pub(super) fn vanished(draft: &mut Draft<'_>) {
     draft.failed(MODE, false, format!("a rebalance on imbalance failed: somebody removed KafkaRebalance {name}"));
     ended(draft, None);
     empty_violations(draft);
+    draft.miss();
     draft.turn_to_next();
 }

@@ -168,5 +168,6 @@ pub(super) fn vanished(draft: &mut Draft<'_>) {
     draft.queue.additions = &draft.queue.additions - &brokers;
     let text = format!("the rebalance to brokers {} failed: somebody removed KafkaRebalance {name}", listed(&brokers));
     draft.failed(MODE, false, text);
+    draft.miss();
     draft.turn_to_next();
 }

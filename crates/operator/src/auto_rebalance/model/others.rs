@@ -1,9 +1,11 @@
 //! What users do in the tiny world, and what else befalls it.
 
+use crate::auto_rebalance::decide::tests::ADD;
+
 use super::{
     memory::{ANOMALIES, Memory},
     run::{Age, At, Run, Wish},
-    world::{Brake, Look, Manual, Modes, Set, World, can_be_stopped},
+    world::{Brake, Look, Manual, Modes, Set, Status, World, can_be_stopped},
 };
 
 /// What may happen in a world.
@@ -182,8 +184,8 @@ impl World {
             next.push(("the user corrects the brake", World { brake: Brake::Released, ..*self }));
         }
         if rules.guards {
-            next.push(("the user deletes the tracker", World { memory: Memory::default(), ..*self }));
-            next.push(("the user damages the tracker", World { memory: Memory::damaged(), ..*self }));
+            next.push(("the user deletes the tracker", World { memory: Memory::default(), torn: 0, ..*self }));
+            next.push(("the user damages the tracker", World { memory: Memory::damaged(), torn: 0, ..*self }));
         }
         let Some(run) = self.run else { return };
         let with = |run| World { run: Some(run), ..*self };
@@ -193,7 +195,9 @@ impl World {
             }
             next.push(("the user deletes it", with(Run { deleting: true, ..run })));
             // What a user removes, nobody owes any more.
-            let torn = World { owed: self.owed & !run.forfeits(), ..*self };
+            let Status { mode, additions, .. } = self.on_record();
+            let of_run = if mode == Some(ADD) && run.mode == ADD { self.memory.seen_filled() & additions } else { 0 };
+            let torn = World { owed: self.owed & !run.forfeits(), torn: self.torn | of_run, ..*self };
             next.push(("the user removes it by force", torn.without_run()));
         }
         if rules.pauses {

@@ -55,6 +55,9 @@ pub(super) struct World {
     /// Those that were added and that nobody has moved data to, nor given a reason not to. Only the
     /// world knows; the machine has to remember.
     pub(super) owed: Set,
+    /// Those whose rebalance a user has removed by force after it was seen: it is not made again. Nothing of it once the
+    /// status says that it is over.
+    pub(super) torn: Set,
     /// None where the feature was off.
     pub(super) status: Option<Status>,
     pub(super) memory: Memory,
@@ -141,6 +144,7 @@ impl World {
             pool: 1,
             data: 1,
             owed: 0,
+            torn: 0,
             status: Some(Status::default()),
             memory: Memory::default(),
             run: None,
@@ -295,6 +299,8 @@ impl World {
                 additions: bits(&recorded.additions),
             }
         });
+        let Status { mode, additions, .. } = self.on_record();
+        self.torn &= if mode == Some(ADD) { additions } else { 0 };
     }
 
     pub(super) fn on_record(&self) -> Status {
@@ -306,7 +312,7 @@ impl World {
     fn write(&mut self, decision: &Decision, before: &World, look: Look, leaving: Set, writes: &mut Vec<World>) {
         match &decision.tracker {
             TrackerWrite::Write(data) => self.memory = Memory::of(&Tracker::read(Some(data), at(0)).0),
-            TrackerWrite::Delete => self.memory = Memory::default(),
+            TrackerWrite::Delete => (self.memory, self.torn) = (Memory::default(), 0),
             TrackerWrite::Keep => {}
         }
         writes.push(*self);
@@ -420,6 +426,7 @@ impl World {
                 assert!(brokers != 0 && brokers & leaving == 0, "data for a broker that goes");
                 assert_eq!(brokers & !self.pool, 0, "data for a broker that is not there");
                 assert_eq!(brokers & !self.on_record().additions, 0, "data for a broker that was not added");
+                assert_eq!(brokers & self.torn, 0, "what a user has removed is made again");
             }
             AutoRebalanceMode::Imbalance => {
                 assert!(self.uneven.is_some(), "nothing is violated");
