@@ -286,7 +286,7 @@ impl Hands<'_> {
         match write {
             TrackerWrite::Keep => Ok(()),
             TrackerWrite::Write(data) => {
-                let map = json!({
+                let mut map = json!({
                     "apiVersion": "v1", "kind": "ConfigMap",
                     "metadata": {
                         "name": name,
@@ -295,7 +295,19 @@ impl Hands<'_> {
                     },
                     "data": data,
                 });
-                let written = maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await;
+                // It was made from what was seen: an old memory does not take the place of a newer one.
+                let seen = self.seen.live.value("ConfigMap", &name);
+                let written = match seen.and_then(|seen| seen.pointer("/metadata/resourceVersion")) {
+                    Some(version) => {
+                        map["metadata"]["resourceVersion"] = version.clone();
+                        maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await
+                    }
+                    None => {
+                        let map = serde_json::from_value::<ConfigMap>(map).map_err(kube::Error::SerdeError);
+                        let map = map.map_err(Error::writing(format!("ConfigMap {name}")))?;
+                        return self.create(&Desired::once(&map)).await;
+                    }
+                };
                 written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
             }
             TrackerWrite::Delete => {
@@ -341,10 +353,11 @@ impl Hands<'_> {
             Act::Stop { name, why } => annotate(name, stop(why.as_str())).await,
             Act::Withdraw { name, why } => {
                 annotate(name, stop(why.as_str())).await?;
-                let deleted = api.delete(name, &DeleteParams::background()).await;
+                let seen = self.seen.rebalances.iter().find(|seen| seen.name_any() == *name);
+                let deleted = api.delete(name, &exactly(seen.and_then(ResourceExt::uid))).await;
                 unless_gone(deleted.map(drop), format!("the end of KafkaRebalance {name}"))
             }
-            Act::Remove { name } => release(&api, name).await,
+            Act::Remove { name, uid } => release(&api, name, uid).await,
             Act::NoteViolations(data) => self.note_violations(data).await,
             Act::EmptyViolations { unfixable_too } => self.empty_violations(*unfixable_too).await,
             Act::DeleteViolations => {
@@ -399,12 +412,16 @@ async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)])
     Ok(changes.iter().filter_map(|change| Some((change.clone(), refusal(change.0)?))).collect())
 }
 
-/// Takes our finalizer off, and only ours, and deletes.
-pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(), Error> {
+/// Deletes only what has this uid: whoever was held up, or frozen, may find the next one under the same name.
+fn exactly(uid: Option<String>) -> DeleteParams {
+    DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
+}
+
+/// Takes our finalizer off exactly this one, and only ours, and deletes it.
+pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str, uid: &str) -> Result<(), Error> {
     let what = || format!("the end of KafkaRebalance {name}");
-    let Some(found) = api.get_opt(name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))? else {
-        return Ok(());
-    };
+    let found = api.get_opt(name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?;
+    let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(uid)) else { return Ok(()) };
     let held = found.finalizers();
     if held.iter().any(|finalizer| finalizer == AUTO_REBALANCING_FINALIZER) {
         let others: Vec<&String> = held.iter().filter(|finalizer| *finalizer != AUTO_REBALANCING_FINALIZER).collect();
@@ -413,7 +430,7 @@ pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(),
         let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         unless_gone(patched.map(drop), what())?;
     }
-    unless_gone(api.delete(name, &DeleteParams::background()).await.map(drop), what())
+    unless_gone(api.delete(name, &exactly(Some(uid.to_owned()))).await.map(drop), what())
 }
 
 /// What is no longer there needs no end.

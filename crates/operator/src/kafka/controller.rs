@@ -372,7 +372,8 @@ async fn release_orphan(rebalance: &PartialObjectMeta<KafkaRebalance>, context: 
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     // Going is as good as gone.
     if there.is_none_or(|kafka| kafka.metadata.deletion_timestamp.is_some()) {
-        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
+        let uid = rebalance.uid().unwrap_or_default();
+        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any(), &uid).await?;
     }
     Ok(Action::await_change())
 }

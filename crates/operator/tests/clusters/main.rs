@@ -11,6 +11,7 @@ mod deletion;
 mod ends;
 mod engine_room;
 mod imbalance;
+mod late_hands;
 mod life;
 mod machines;
 mod meddling;

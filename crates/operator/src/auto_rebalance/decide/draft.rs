@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
             } else if other.phase() == Phase::Paused {
                 self.waiting(format!("KafkaRebalance {} is paused", other.name));
             } else {
-                self.acts.push(Act::Remove { name: other.name.clone() });
+                self.acts.push(removal(other));
             }
         }
     }
@@ -327,7 +327,7 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(mut self, own: Option<&Generated>) -> Decision {
         let removed =
-            |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of } if of == name));
+            |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of, .. } if of == name));
         let kept = own.filter(|own| self.state == state_of(own.mode) && !removed(&own.name, &self.acts));
         let kept = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
         self.tracker.in_sight = kept.or(self.missed.take());
@@ -390,6 +390,11 @@ fn untouched(spec_version: &str) -> Tracker {
     let mut tracker = Tracker::default();
     tracker.refresh(spec_version, Timestamp::UNIX_EPOCH);
     tracker
+}
+
+/// What takes away a generated rebalance that has come to its end.
+pub(super) fn removal(own: &Generated) -> Act {
+    Act::Remove { name: own.name.clone(), uid: own.uid.clone() }
 }
 
 /// What ends a generated rebalance, in whichever way its state allows. None: it is on its way, or cannot be told.

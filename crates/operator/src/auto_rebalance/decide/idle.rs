@@ -6,7 +6,10 @@ use evenkeel_api::{
     rebalance::RebalanceState,
 };
 
-use super::{Act, draft::Draft};
+use super::{
+    Act,
+    draft::{Draft, removal},
+};
 use crate::auto_rebalance::{
     brokers::Check,
     generated::{Generated, Recipe, StopReason, make, name_for},
@@ -37,7 +40,7 @@ impl Draft<'_> {
     /// Ends the rebalance that the state is about: it goes, and what is queued is next. The one after
     /// it is made when this one is no longer there.
     pub(super) fn end(&mut self, own: &Generated) {
-        self.acts.push(Act::Remove { name: own.name.clone() });
+        self.acts.push(removal(own));
         self.turn_to_next();
     }
 

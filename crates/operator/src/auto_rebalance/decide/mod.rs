@@ -105,6 +105,8 @@ pub enum Act {
     Remove {
         /// Name of the KafkaRebalance.
         name: String,
+        /// Exactly this one: the next one has the same name.
+        uid: String,
     },
     /// Give the ConfigMap of violated goals this data.
     NoteViolations(BTreeMap<String, String>),

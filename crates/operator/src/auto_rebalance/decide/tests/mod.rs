@@ -163,7 +163,7 @@ fn acts(decision: &Decision) -> String {
         Act::Refresh { name, .. } => format!("refresh {}", short(name)),
         Act::Stop { name, why } => format!("stop {} ({})", short(name), why.as_str()),
         Act::Withdraw { name, why } => format!("withdraw {} ({})", short(name), why.as_str()),
-        Act::Remove { name } => format!("remove {}", short(name)),
+        Act::Remove { name, .. } => format!("remove {}", short(name)),
         Act::NoteViolations(_) => "note".to_owned(),
         Act::EmptyViolations { unfixable_too: false } => "empty fixable".to_owned(),
         Act::EmptyViolations { unfixable_too: true } => "empty all".to_owned(),

@@ -323,7 +323,7 @@ impl World {
 
     /// The first of two writes: the finalizer goes, or the command comes.
     fn begin_act(&mut self, act: &Act) {
-        if let Act::Remove { name } | Act::Withdraw { name, .. } = act
+        if let Act::Remove { name, .. } | Act::Withdraw { name, .. } = act
             && let Some(it) = self.rebalances.get_mut(name)
         {
             if matches!(act, Act::Withdraw { .. }) {
@@ -368,7 +368,7 @@ impl World {
                 let notes = it.metadata.annotations.get_or_insert_default();
                 notes.insert(annotations::STOPPED_FOR.to_owned(), "cancelled".to_owned());
             }
-            Act::Remove { name } => drop(self.rebalances.remove(name)),
+            Act::Remove { name, .. } => drop(self.rebalances.remove(name)),
             Act::NoteViolations(_) | Act::EmptyViolations { .. } | Act::DeleteViolations => {}
         }
     }
