@@ -156,6 +156,12 @@ pub fn sort_rebalances<'a>(
     (generated, manual)
 }
 
+/// Whether automatic rebalancing is on for a Kafka, or was until a moment ago.
+pub(crate) fn remembers(kafka: &Kafka) -> bool {
+    let has_status = kafka.status.as_ref().is_some_and(|status| status.auto_rebalance.is_some());
+    has_status || !Configured::of(&kafka.spec).modes.is_empty()
+}
+
 /// Names of KafkaRebalances that matter to a Kafka whatever labels they have: its templates, and whatever automatic rebalancing
 /// has made, follows, or would make next.
 pub(crate) fn spoken_of(
@@ -166,8 +172,7 @@ pub(crate) fn spoken_of(
     let cluster = kafka.metadata.name.as_deref().unwrap_or_default();
     let configured = Configured::of(&kafka.spec);
     let mut names: BTreeSet<String> = configured.modes.values().flatten().cloned().collect();
-    let has_status = kafka.status.as_ref().is_some_and(|status| status.auto_rebalance.is_some());
-    if configured.modes.is_empty() && !has_status {
+    if !remembers(kafka) {
         return names;
     }
     let scaling = [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers];

@@ -37,7 +37,7 @@ use super::{
     seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
-    auto_rebalance::{imbalance::map_name, spoken_of, tracker::tracker_name},
+    auto_rebalance::{imbalance::map_name, remembers, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
@@ -74,6 +74,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
     let mut live = Live::default();
     lists.into_iter().flatten().for_each(|object| live.take(object));
+    eyes.tracker(kafka, &live).await?.into_iter().for_each(|tracker| live.take(tracker));
     let rebalances = eyes.rebalances(kafka, &live).await?;
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
     let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
@@ -158,6 +159,22 @@ impl Eyes<'_> {
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// The memory of automatic rebalancing, if somebody took its label off: its owner tells whose it is. What has neither is
+    /// somebody else's.
+    async fn tracker(&self, kafka: &Kafka, live: &Live) -> Result<Option<DynamicObject>, Error> {
+        let name = tracker_name(self.cluster);
+        if live.value("ConfigMap", &name).is_some() || !remembers(kafka) {
+            return Ok(None);
+        }
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
+        let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let is_ours = |it: &DynamicObject| {
+            it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
+        };
+        Ok(found.filter(is_ours))
     }
 
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a

@@ -1,21 +1,23 @@
 //! The memory of automatic rebalancing, ConfigMap `<cluster>-rebalancing-tracker`, and those who keep it from being written.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use evenkeel_api::Kafka;
 use evenkeel_api::kafka::AutoRebalanceState;
 use http::{Method, Request, Response};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
+use kube::api::DeleteParams;
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::service_fn;
 
 use crate::play::{ADD, Play, operator, scaling};
-use crate::stage::{CLUSTER, a_while, patch};
+use crate::stage::{CLUSTER, a_while, create, patch};
 
 const TRACKER: &str = "my-cluster-rebalancing-tracker";
 
@@ -84,4 +86,84 @@ async fn a_memory_that_cannot_be_written_is_said_and_holds_up_nothing_else() {
         assert_eq!(play.holders(), BTreeSet::from([0, 1, 2, 3]));
         assert_eq!(play.warning("KubernetesClientException").await, None);
     }
+}
+
+async fn tracker(play: &Play) -> ConfigMap {
+    play.stage.api::<ConfigMap>().get(TRACKER).await.unwrap()
+}
+
+/// Somebody else, an operator that was not frozen for example, has written it between the look and the write.
+#[tokio::test(start_paused = true)]
+async fn an_old_memory_does_not_take_the_place_of_a_newer_one() {
+    let mut play = Play::with(3, scaling()).await;
+    play.scale(4).await;
+    play.until("the new one has data", async |play| play.holders().contains(&3)).await;
+    play.until_settled().await;
+    play.operator.abort();
+    let _ = (&mut play.operator).await;
+    let (others, answers) = (play.stage.api::<ConfigMap>(), Arc::new(Mutex::new(Vec::new())));
+    let (inner, told) = (play.stage.context.client.clone(), Arc::clone(&answers));
+    let service = service_fn(move |request: Request<Body>| {
+        let (inner, others, told) = (inner.clone(), others.clone(), Arc::clone(&told));
+        async move {
+            let is_it = request.method() == Method::PATCH && request.uri().path().ends_with(TRACKER);
+            if is_it && told.lock().unwrap().is_empty() {
+                patch(&others, TRACKER, json!({"metadata": {"annotations": {"touched": "true"}}})).await;
+            }
+            let answer = inner.send(request).await;
+            if is_it {
+                told.lock().unwrap().extend(answer.iter().map(|answer| answer.status().as_u16()));
+            }
+            answer
+        }
+    });
+    let mut context = play.stage.context.clone();
+    context.client = Client::new(service, "default");
+    play.operator = tokio::spawn(operator(context, play.machines.clone(), play.room.clone()));
+    play.scale(5).await;
+    play.until("the new one has data", async |play| play.holders().contains(&4)).await;
+    play.until_settled().await;
+    assert_eq!(answers.lock().unwrap()[..2], [409, 200]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_has_lost_its_label_is_remembered() {
+    let play = Play::with(3, scaling()).await;
+    play.scale(4).await;
+    play.until("the new one has data", async |play| play.holders().contains(&3)).await;
+    play.until_settled().await;
+    let text = tracker(&play).await.data.unwrap().remove("memory.json").unwrap();
+    let mut memory: Value = serde_json::from_str(&text).unwrap();
+    memory["imbalance"]["repeats"] = json!(5);
+    let change = json!({
+        "metadata": {"labels": {"strimzi.io/cluster": null}},
+        "data": {"memory.json": memory.to_string()},
+    });
+    patch(&play.stage.api::<ConfigMap>(), TRACKER, change).await;
+    play.scale(5).await;
+    play.until("the new one has data", async |play| play.holders().contains(&4)).await;
+    play.until_settled().await;
+    let after = tracker(&play).await;
+    let memory: Value = serde_json::from_str(&after.data.unwrap()["memory.json"]).unwrap();
+    assert_eq!(memory["imbalance"]["repeats"], 5);
+    assert_eq!(after.metadata.labels.unwrap()["strimzi.io/cluster"], CLUSTER, "it is written with its label");
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_else_s_config_map_is_not_taken_over() {
+    let play = Play::with(3, scaling()).await;
+    let maps = play.stage.api::<ConfigMap>();
+    let theirs = create(&maps, json!({"metadata": {"name": TRACKER}, "data": {"mine": "yes"}})).await;
+    play.scale(4).await;
+    play.until("it is said", async |play| {
+        play.warning("KubernetesClientException").await.is_some_and(|it| it.contains(TRACKER))
+    })
+    .await;
+    sleep(Duration::from_secs(120)).await;
+    let still = tracker(&play).await;
+    assert_eq!((still.data, still.metadata.owner_references), (theirs.data, None));
+    maps.delete(TRACKER, &DeleteParams::default()).await.unwrap();
+    play.until_settled().await;
+    assert_eq!(play.holders(), BTreeSet::from([0, 1, 2, 3]));
+    assert_eq!(play.warning("KubernetesClientException").await, None);
 }
