@@ -9,13 +9,13 @@ use evenkeel_api::{
     labels,
     rebalance::RebalanceState,
 };
-use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 
 use super::{
     brokers::BrokersSeen,
     generated::{Cluster, Generated, is_named_like_ours, name_for},
     imbalance::Violations,
+    poll::Polled,
     settings::Configured,
     tracker::Tracker,
 };
@@ -49,7 +49,7 @@ pub struct Observation {
     /// KafkaRebalances of others that stand under names of ours: where one of them is, none can be made.
     pub strangers: BTreeSet<String>,
     /// The violated goals that the engine tells of, if it was asked, or why it did not tell.
-    pub polled: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
+    pub polled: Option<Polled>,
     /// Data of the ConfigMap with violated goals, if it is there.
     pub violations: Option<BTreeMap<String, String>>,
     /// Data of the ConfigMap with our memory, if it is there.
@@ -119,7 +119,7 @@ pub struct Manual {
 
 impl Manual {
     /// Whether it clears away what was found: it is planned, or moves data.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(crate) fn is_asked_for(&self) -> bool {
         self.is_awaited() || self.state == RebalanceState::Rebalancing
     }
 

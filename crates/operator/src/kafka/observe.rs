@@ -37,18 +37,24 @@ use super::{
     seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
-    auto_rebalance::{imbalance::map_name, remembers, spoken_of, tracker::tracker_name},
+    auto_rebalance::{imbalance::map_name, poll::Polled, remembers, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
 
 const LEAST_IN_SYNC: &str = "min.insync.replicas";
 
-/// Everything about a cluster. `closer`: also who has what, even if nobody is to go.
-pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
+/// Everything about a cluster. `closer`: also who has what, even if nobody is to go. `polled`: what its engine told when it was
+/// last asked for what it found.
+pub(super) async fn observe(
+    context: &Context,
+    kafka: &Arc<Kafka>,
+    polled: Option<&Polled>,
+    closer: bool,
+) -> Result<Seen, Error> {
     let mut seen = kubernetes(context, kafka).await?;
     let wants_partitions = closer || !decide::questioned(&seen).is_empty();
-    seen.engine = ask_engine(context, &seen).await;
+    seen.engine = ask_engine(context, &seen, polled).await;
     seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
     seen.read_at = context.clock.now();
     Ok(seen)

@@ -210,18 +210,17 @@ impl<'a> Draft<'a> {
     /// be: what is found then is just being mended.
     pub(super) fn note_violations(&mut self) {
         let Some(interval) = self.configured().polled_every else { return };
-        self.look_again_at(self.seen.now.checked_add(poll::EVERY).ok());
-        let found = match &self.seen.polled {
-            Some(Ok(found)) => found,
-            Some(Err(why)) => {
-                return self.waiting(format!("Cruise Control does not tell which goals are violated: {why}"));
-            }
-            None => return,
-        };
+        // While there is nobody to ask, or something is just being mended, a watch tells of the end of that.
+        let Some(polled) = &self.seen.polled else { return };
         let asking = self.acts.iter().any(|act| matches!(act, Act::Create(_)));
         if asking || !self.seen.generated.is_empty() || self.manual_is_asked_for() {
             return;
         }
+        self.look_again_at(Some(polled.due()));
+        let found = match &polled.found {
+            Ok(found) => found,
+            Err(why) => return self.waiting(format!("Cruise Control does not tell which goals are violated: {why}")),
+        };
         let (before, last_end) = (self.seen.violations.as_ref(), self.tracker.last_completion);
         let noted = poll::noted(before, found, last_end, interval, self.seen.now);
         self.acts.extend(noted.map(Act::NoteViolations));

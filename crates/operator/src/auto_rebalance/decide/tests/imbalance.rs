@@ -4,7 +4,7 @@ use evenkeel_api::annotations;
 use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 
 use super::*;
-use crate::auto_rebalance::tracker::History;
+use crate::auto_rebalance::{poll::Polled, tracker::History};
 
 const START: &str = "RebalanceOnImbalance I; create imbalance-a1[]; empty fixable";
 
@@ -176,11 +176,11 @@ fn what_another_engine_has_found_is_written_down_unless_it_is_just_being_mended(
     let polling = |seen: Observation| {
         seen.change(|seen| {
             seen.configured.polled_every = Some(jiff::SignedDuration::from_mins(5));
-            seen.polled = Some(Ok(vec![anomaly.clone()]));
+            seen.polled = Some(Polled { at: at(-10), found: Ok(vec![anomaly.clone()]) });
         })
     };
     let found = check("found", &polling(calm()), "Idle; note");
-    assert_eq!(found.look_again, Some(at(30)), "nothing calls when it finds something");
+    assert_eq!(found.look_again, Some(at(20)), "nothing calls when it finds something");
     let Some(Act::NoteViolations(data)) = found.acts.first() else { panic!("{found:?}") };
     let noted = polling(calm()).change(|seen| seen.violations = Some(data.clone()));
     check("noted", &noted, START);
@@ -190,9 +190,9 @@ fn what_another_engine_has_found_is_written_down_unless_it_is_just_being_mended(
     check("it was mended since", &polling(calm().manual(Ready)), "Idle");
     let scaling = polling(calm()).leaving(&[4]);
     check("about to be", &scaling, "RebalanceOnScaleDown R[4]; create remove[4]");
-    let silent = polling(calm()).change(|seen| seen.polled = Some(Err("no answer".into())));
+    let silent = polling(calm()).change(|seen| seen.polled.as_mut().unwrap().found = Err("no answer".into()));
     assert_eq!(warned(&check("it does not tell", &silent, "Idle")), ["AutoRebalanceWaiting"]);
-    let ours = calm().change(|seen| seen.polled = Some(Ok(vec![anomaly.clone()])));
+    let ours = calm().change(|seen| seen.polled = Some(Polled { at: at(-10), found: Ok(vec![anomaly.clone()]) }));
     check("ours writes it down itself", &ours, "Idle");
 }
 
