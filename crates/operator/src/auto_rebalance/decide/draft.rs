@@ -18,7 +18,7 @@ use crate::auto_rebalance::{
     settings::Configured,
     state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
     template::{self, Template},
-    tracker::{Attempts, LastFailure, Sight, Tracker},
+    tracker::{Attempts, LAST_COMPLETION, LastFailure, MEMORY, Sight, Tracker},
     windows,
 };
 
@@ -356,7 +356,8 @@ impl<'a> Draft<'a> {
         let cordoned = if drains { self.seen.brokers.leaving.clone() } else { record.removals.clone() };
         let data = self.tracker.written();
         let unchanged = match &self.seen.tracker {
-            Some(before) => *before == data,
+            // Whatever else somebody has put there is not ours.
+            Some(before) => [MEMORY, LAST_COMPLETION].iter().all(|key| before.get(*key) == data.get(*key)),
             None => self.tracker == untouched(&self.seen.spec_version),
         };
         Decision {
