@@ -143,6 +143,16 @@ fn guards(
         set_to: "all modes".to_owned(),
         closed: brake.map(|why| Closed { why, opens: None }),
     }];
+    let attempts = [
+        (AutoRebalanceMode::RemoveBrokers, "emptying", &tracker.removal),
+        (AutoRebalanceMode::AddBrokers, "filling", &tracker.addition),
+    ];
+    for (mode, name, attempts) in attempts.into_iter().filter(|(mode, ..)| configured.has(*mode)) {
+        let pause = attempts.not_before.filter(|time| *time > now);
+        let why = || format!("{} attempts of mode {mode} have failed in a row", attempts.failed);
+        let closed = pause.map(|opens| Closed { why: why(), opens: Some(opens) });
+        all.push(Guard { name, set_to: "30 s after a failure, growing".to_owned(), closed });
+    }
     if !configured.has(AutoRebalanceMode::Imbalance) {
         return all;
     }
@@ -221,6 +231,7 @@ mod tests {
         let kafka = kafka(spec, json!({"evenkeel.io/auto-rebalance": "off"}));
         let mut tracker =
             Tracker { imbalance: History { ended: Some(now()), ..History::default() }, ..Tracker::default() };
+        tracker.removal.count_failure("u1", now(), None);
         let failure = LastFailure { message: "it failed".into(), ..LastFailure::default() };
         tracker.failures.insert(AutoRebalanceMode::Imbalance, failure);
         let map = BTreeMap::from([("fixableAnomalies".to_owned(), "- a1: [RackAwareGoal]".to_owned())]);
@@ -234,8 +245,8 @@ mod tests {
         let closed: Vec<(&str, bool)> = found.guards.iter().map(|it| (it.name, it.closed.is_some())).collect();
         let of_imbalance = [("rate", false), ("pause", true), ("window", true), ("data", false)];
         let others = [("brokers", true), ("users", false)];
-        assert_eq!(closed, [&[("brake", true)][..], &of_imbalance, &others].concat());
-        let opens = found.guards[3].closed.as_ref().unwrap().opens;
+        assert_eq!(closed, [&[("brake", true), ("emptying", true)][..], &of_imbalance, &others].concat());
+        let opens = found.guards[4].closed.as_ref().unwrap().opens;
         assert_eq!(opens.map(|time| time.to_string()).as_deref(), Some("2026-01-02T03:00:00Z"));
         assert_eq!(found.failures[&AutoRebalanceMode::Imbalance], "it failed");
         assert_eq!(found.violations.fixable.len(), 1);
