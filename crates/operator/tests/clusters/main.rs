@@ -16,6 +16,7 @@ mod life;
 mod machines;
 mod meddling;
 mod memory;
+mod mixed_wishes;
 mod on_a_node;
 mod play;
 mod pod_sets;
