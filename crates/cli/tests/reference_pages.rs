@@ -98,7 +98,7 @@ fn annotations_for_people_are_explained() {
         .filter_map(|line| line.split('"').nth(1))
         // What the operator writes for itself on its own objects.
         .filter(|name| {
-            !["hash", "generation", "revision", "strimzi.io/storage", "delete-claim", "stopped-for"]
+            !["hash", "generation", "revision", "strimzi.io/storage", "delete-claim", "stopped-for", "asked-of"]
                 .iter()
                 .any(|it| name.contains(it))
         })

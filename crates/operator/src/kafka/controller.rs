@@ -43,6 +43,7 @@ use crate::{
         Configured, held_for,
         imbalance::{Violations, map_name},
         is_named_like_ours,
+        poll::Polled,
         tracker::tracker_name,
     },
     error::{Error, told},
@@ -87,6 +88,8 @@ struct Kept {
     struck_off: BTreeMap<i32, Timestamp>,
     /// What automatic rebalancing could not do, in words, if a person was told.
     unacted: Option<String>,
+    /// What the engine told when it was last asked for what it found.
+    polled: Option<Polled>,
 }
 
 impl Kept {
@@ -255,6 +258,7 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     shell.keep(&cluster, |kept| {
         kept.empty_since = decision.found_empty.clone();
         kept.missing_since = decision.found_missing.clone();
+        kept.polled = seen.engine.violated.clone();
     });
     let violations = seen.live.data(&map_name(&names.cluster));
     context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
@@ -295,12 +299,13 @@ async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen
         let (empty_since, missing_since) = (kept.empty_since.clone(), kept.missing_since.clone());
         Seen { empty_since, missing_since, struck_off: kept.struck_off.clone(), refused, ..seen }
     };
-    let seen = remembering(observe::observe(context, &kafka, false).await?);
+    let seen = remembering(observe::observe(context, &kafka, kept.polled.as_ref(), false).await?);
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
-    let seen = remembering(observe::observe(context, &kafka, true).await?);
+    let polled = seen.engine.violated;
+    let seen = remembering(observe::observe(context, &kafka, polled.as_ref(), true).await?);
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }
@@ -372,7 +377,8 @@ async fn release_orphan(rebalance: &PartialObjectMeta<KafkaRebalance>, context: 
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     // Going is as good as gone.
     if there.is_none_or(|kafka| kafka.metadata.deletion_timestamp.is_some()) {
-        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
+        let uid = rebalance.uid().unwrap_or_default();
+        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any(), &uid).await?;
     }
     Ok(Action::await_change())
 }

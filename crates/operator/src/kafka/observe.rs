@@ -1,4 +1,5 @@
-//! Reads everything about a cluster once: first Kubernetes, then Kafka.
+//! Reads everything about a cluster once: first Kubernetes, then the engine, and Kafka last: on what it says rests what cannot
+//! be taken back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,19 +37,26 @@ use super::{
     seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
-    auto_rebalance::{imbalance::map_name, spoken_of, tracker::tracker_name},
+    auto_rebalance::{imbalance::map_name, poll::Polled, remembers, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
 
 const LEAST_IN_SYNC: &str = "min.insync.replicas";
 
-/// Everything about a cluster. `closer`: also who has what, even if nobody is to go.
-pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
+/// Everything about a cluster. `closer`: also who has what, even if nobody is to go. `polled`: what its engine told when it was
+/// last asked for what it found.
+pub(super) async fn observe(
+    context: &Context,
+    kafka: &Arc<Kafka>,
+    polled: Option<&Polled>,
+    closer: bool,
+) -> Result<Seen, Error> {
     let mut seen = kubernetes(context, kafka).await?;
     let wants_partitions = closer || !decide::questioned(&seen).is_empty();
+    seen.engine = ask_engine(context, &seen, polled).await;
     seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
-    seen.engine = ask_engine(context, &seen).await;
+    seen.read_at = context.clock.now();
     Ok(seen)
 }
 
@@ -72,6 +80,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
     let mut live = Live::default();
     lists.into_iter().flatten().for_each(|object| live.take(object));
+    eyes.tracker(kafka, &live).await?.into_iter().for_each(|tracker| live.take(tracker));
     let rebalances = eyes.rebalances(kafka, &live).await?;
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
     let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
@@ -79,8 +88,10 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
     if asks_for_racks || pod_sets.iter().any(finds_racks) {
         eyes.rack_binding(&names).await?.into_iter().for_each(|binding| live.take(binding));
     }
+    let now = context.clock.now();
     Ok(Seen {
-        now: context.clock.now(),
+        now,
+        read_at: now,
         kafka: kafka.clone(),
         pod_sets,
         node_pools,
@@ -154,6 +165,22 @@ impl Eyes<'_> {
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// The memory of automatic rebalancing, if somebody took its label off: its owner tells whose it is. What has neither is
+    /// somebody else's.
+    async fn tracker(&self, kafka: &Kafka, live: &Live) -> Result<Option<DynamicObject>, Error> {
+        let name = tracker_name(self.cluster);
+        if live.value("ConfigMap", &name).is_some() || !remembers(kafka) {
+            return Ok(None);
+        }
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
+        let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let is_ours = |it: &DynamicObject| {
+            it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
+        };
+        Ok(found.filter(is_ours))
     }
 
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a

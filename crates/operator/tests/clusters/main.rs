@@ -1,6 +1,7 @@
 //! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
 //! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
 
+mod approval;
 mod automatic;
 mod chaos;
 mod cordons;
@@ -10,9 +11,12 @@ mod deletion;
 mod ends;
 mod engine_room;
 mod imbalance;
+mod late_hands;
 mod life;
 mod machines;
 mod meddling;
+mod memory;
+mod mixed_wishes;
 mod on_a_node;
 mod play;
 mod pod_sets;
@@ -24,6 +28,7 @@ mod scene;
 #[path = "../rebalance/seams.rs"]
 #[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
 mod seams;
+mod slow_looks;
 mod stage;
 mod strimzis_definitions;
 mod templates;

@@ -88,6 +88,12 @@ fn two_brokers_come_and_go() {
     everything_holds(Rules { optional: 0b110, steady: true, ..calm() });
 }
 
+/// Additions are lost where both lists are written, and somebody dies in between.
+#[test]
+fn two_brokers_come_and_go_though_the_operator_dies_between_any_two_writes() {
+    everything_holds(Rules { optional: 0b110, ..calm() });
+}
+
 #[test]
 fn everything_fails_and_users_meddle() {
     everything_holds(Rules { meddling: true, failures: true, ..calm() });

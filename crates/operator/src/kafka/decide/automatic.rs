@@ -11,7 +11,7 @@ use crate::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         strangers, tracker::tracker_name,
     },
-    pod_set::decide::{has_ended, is_ready, ready_since},
+    pod_set::decide::{has_ended, is_ready},
 };
 
 /// Everything that it may depend on.
@@ -99,9 +99,16 @@ pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
     let all = [status.replicas, status.updated_replicas, status.available_replicas];
     match pods[..] {
         [pod] if is_observed && all == [Some(1); 3] && is_ready(pod) => {
-            Engine::Current { since: ready_since(pod).unwrap_or(seen.now), executing: seen.engine.executing }
+            Engine::Current { id: which(pod), executing: seen.engine.executing }
         }
         // One that is not ready, or an older one that is still there.
         _ => Engine::Rolling,
     }
+}
+
+/// Which engine is in a pod: it is another one after each start.
+fn which(pod: &Pod) -> String {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let starts: i32 = containers.map(|container| container.restart_count).sum();
+    format!("{}/{starts}", pod.metadata.uid.as_deref().unwrap_or_default())
 }

@@ -44,7 +44,7 @@ use crate::{
 };
 
 pub use deeds::{Deed, Step};
-pub use status::confess;
+pub use status::{confess, standing_still};
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,8 @@ pub struct Decision {
     pub acts: Vec<auto_rebalance::Act>,
     /// What to tell once that is recorded.
     pub told: Vec<Happening>,
+    /// What to tell of automatic rebalancing, if its memory could be written too.
+    pub told_of_rebalancing: Vec<Happening>,
     /// Whether Kafka has to be asked who has what, before this is decided.
     pub look_closer: bool,
     /// When to look again if nothing happens before.
@@ -141,11 +143,12 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let remarks: Vec<Remark> = remarks.collect();
     decision.status = status::status(seen, given, &plan, &issued, &remarks, &nodes, &auto);
     decision.told = status::news(seen, &decision.status);
-    decision.told.extend(auto.events.into_iter().map(|event| Happening {
+    let happening = |event: auto_rebalance::Event| Happening {
         is_warning: event.is_warning,
         reason: event.reason.into(),
         note: event.note,
-    }));
+    };
+    decision.told_of_rebalancing = auto.events.into_iter().map(happening).collect();
     decision.deeds = issued.deeds().into_iter().map(Step::from).collect();
     decision.deeds.extend(nodes.steps(seen, &plan));
     decision.deeds.extend(engine.deeds.into_iter().map(Step::from));

@@ -319,6 +319,25 @@ pub fn confess(status: &KafkaStatus, failed: &[String], seen: &Seen) -> (KafkaSt
     (KafkaStatus { conditions: conditions::settle(all, before, seen.now), ..status.clone() }, news)
 }
 
+/// The status while the memory of automatic rebalancing cannot be written. Nothing of what was decided about that is done, and
+/// what it says of itself stays as it was: the moments in it would be others in every look.
+pub fn standing_still(status: &KafkaStatus, before: Option<&KafkaStatus>) -> KafkaStatus {
+    const ITS_OWN: [Reason; 4] = [
+        Reason::AutoRebalanceFailed,
+        Reason::AutoRebalanceStopped,
+        Reason::AutoRebalanceWaiting,
+        Reason::AutoRebalanceHeld,
+    ];
+    let is_its_own = |it: &&Condition| ITS_OWN.iter().any(|reason| it.has_reason(*reason));
+    let said = before.into_iter().flat_map(|before| before.conditions.iter().filter(is_its_own));
+    let others = status.conditions.iter().filter(|it| !is_its_own(it));
+    KafkaStatus {
+        conditions: others.chain(said).cloned().collect(),
+        auto_rebalance: before.and_then(|before| before.auto_rebalance.clone()),
+        ..status.clone()
+    }
+}
+
 /// Events about what is newly so. What only says the same in other words, such as how much data a broker still holds, is
 /// no news.
 pub(super) fn news(seen: &Seen, status: &KafkaStatus) -> Vec<Happening> {

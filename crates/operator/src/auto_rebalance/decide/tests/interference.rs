@@ -207,6 +207,13 @@ fn a_damaged_memory_is_written_anew() {
 }
 
 #[test]
+fn what_others_put_into_the_memory_is_not_ours() {
+    let seen = calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4]));
+    let seen = seen.change(|seen| drop(seen.tracker.as_mut().unwrap().insert("note".into(), "hi".into())));
+    assert_eq!(decide(&seen).tracker, TrackerWrite::Keep);
+}
+
+#[test]
 fn a_quiet_look_writes_nothing_new() {
     for seen in [
         calm(),
