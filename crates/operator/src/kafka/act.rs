@@ -98,7 +98,8 @@ impl Hands<'_> {
             other => other.map(|()| None)?,
         };
         let to_tell = failed.iter().map(|(_, error)| error).chain(&forgetful);
-        let mut to_tell: Vec<String> = to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
+        let mut to_tell: Vec<String> =
+            to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
         let others = to_tell.clone();
         // What could not be done before is not taken back until it was tried again, or it would come and go for ever.
         to_tell.extend(self.unacted.clone().filter(|_| !decision.acts.is_empty()));

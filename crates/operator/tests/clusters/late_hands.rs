@@ -51,8 +51,7 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     play.scale(4).await;
     frozen.notified().await;
     let began = Instant::now();
-    play.operator =
-        tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
+    play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
     play.until("the other one takes it away", async |play| play.rebalance(ADD).await.is_none()).await;
     play.scale(5).await;
     play.until("the next one moves data", async |play| play.is_moving(ADD).await).await;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{annotations, kafka::AutoRebalanceStatus, labels};
+use jiff::SignedDuration;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 
-use super::{super::seen::Seen, plan::Plan};
+use super::{super::seen::Seen, plan::Plan, status::away_since};
 use crate::{
     auto_rebalance::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
@@ -14,10 +15,11 @@ use crate::{
     pod_set::decide::{has_ended, is_ready},
 };
 
-/// Everything that it may depend on.
+/// Everything that it may depend on. `patience`: how long brokers may take to come.
 pub(super) fn observe(
     seen: &Seen,
     plan: &Plan,
+    patience: SignedDuration,
     engine: Engine,
     configured: Configured,
     recorded: Option<AutoRebalanceStatus>,
@@ -48,6 +50,12 @@ pub(super) fn observe(
         brokers: BrokersSeen {
             present: brokers.iter().map(|node| node.id).collect(),
             ready: brokers.iter().filter(|node| is_there(&node.pod, node.id)).map(|node| node.id).collect(),
+            starting: brokers
+                .iter()
+                .filter(|node| !is_there(&node.pod, node.id))
+                .filter_map(|node| Some((node.id, away_since(seen, node)?.checked_add(patience).ok()?)))
+                .filter(|(_, until)| *until > seen.now)
+                .collect(),
             added: plan.added.clone(),
             leaving: plan.leaving.clone(),
             check: plan.check,

@@ -125,7 +125,7 @@ fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> 
     not_ready(TIMEOUT, format!("not ready for more than {minutes} minutes: {}", too_long.join(", ")))
 }
 
-fn patience(given: Given<'_>) -> SignedDuration {
+pub(super) fn patience(given: Given<'_>) -> SignedDuration {
     SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX)
 }
 
@@ -139,12 +139,16 @@ fn is_new(seen: &Seen, node: &Node) -> bool {
 
 /// Whether a node has been away for longer than that.
 fn is_overdue(seen: &Seen, node: &Node, patience: SignedDuration) -> bool {
-    let since = match seen.pod(&node.pod) {
+    away_since(seen, node).is_some_and(|since| seen.now.duration_since(since) > patience)
+}
+
+/// Since when a node that is not ready has been away.
+pub(super) fn away_since(seen: &Seen, node: &Node) -> Option<Timestamp> {
+    match seen.pod(&node.pod) {
         // It says that it is ready until it has ended.
         Some(pod) => ends_since(pod).or_else(|| ready_since(pod)).or_else(|| Some(pod.creation_timestamp()?.0)),
         None => Some(missing_since(seen, &node.pod)),
-    };
-    since.is_some_and(|since| seen.now.duration_since(since) > patience)
+    }
 }
 
 /// Since when a pod is on its way out: it has its grace until the moment that it carries.
