@@ -15,9 +15,9 @@ use kube::Resource;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 
-use crate::auto_rebalance::{Generated, held_for};
 use crate::auto_rebalance::imbalance::Violations;
 use crate::auto_rebalance::state::state_name;
+use crate::auto_rebalance::{Generated, held_for};
 use crate::kept::BALANCEDNESS;
 use crate::rebalance::megabytes;
 use crate::seams::ClusterRef;

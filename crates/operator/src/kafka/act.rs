@@ -98,7 +98,8 @@ impl Hands<'_> {
             other => other.map(|()| None)?,
         };
         let to_tell = failed.iter().map(|(_, error)| error).chain(&forgetful);
-        let mut to_tell: Vec<String> = to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
+        let mut to_tell: Vec<String> =
+            to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
         let others = to_tell.clone();
         // What could not be done before is not taken back until it was tried again, or it would come and go for ever.
         to_tell.extend(self.unacted.clone().filter(|_| !decision.acts.is_empty()));
@@ -335,8 +336,7 @@ impl Hands<'_> {
     async fn annotate(&self, name: &str, mut patch: Value) -> Result<(), Error> {
         let version = self.rebalance_seen(name).and_then(|seen| seen.metadata.resource_version.clone());
         patch["metadata"]["resourceVersion"] = json!(version);
-        let patched =
-            self.api::<KafkaRebalance>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = self.api::<KafkaRebalance>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
     }
 
@@ -356,7 +356,8 @@ impl Hands<'_> {
                 self.annotate(name, patch).await
             }
             Act::Refresh { name, engine } => {
-                self.annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}})).await
+                self.annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}}))
+                    .await
             }
             Act::Stop { name, why } => self.annotate(name, stop(why.as_str())).await,
             Act::Withdraw { name, why } => {

@@ -37,7 +37,8 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     let mut usual = play.stage.context.clone();
     usual.kafkas = Arc::new(play.machines.clone());
     usual.engines = Arc::new(play.room.clone());
-    let (frozen, thawed, freezes) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    let (frozen, thawed, freezes) =
+        (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let mut late = usual.clone();
     late.client = freezing(late.client, freezes.clone(), frozen.clone(), thawed.clone());
     let first = tokio::spawn(async move {
@@ -53,8 +54,7 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     freezes.store(true, Ordering::SeqCst);
     timeout(Duration::from_secs(1_200), frozen.notified()).await.expect("it comes to its end");
     let began = Instant::now();
-    play.operator =
-        tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
+    play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
     play.until("the other one takes it away", async |play| play.rebalance(ADD).await.is_none()).await;
     play.scale(5).await;
     play.until("the next one moves data", async |play| play.is_moving(ADD).await).await;

@@ -1,8 +1,8 @@
 //! The memory of automatic rebalancing, ConfigMap `<cluster>-rebalancing-tracker`, and those who keep it from being written.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evenkeel_api::Kafka;

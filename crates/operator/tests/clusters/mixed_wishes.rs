@@ -52,10 +52,8 @@ async fn brokers_that_go_wait_until_an_imbalance_is_mended() {
     let (stage, _machines) = uneven(&["imbalance", "remove-brokers"], json!({})).await;
     mending(&stage).await;
     scale(&stage, 2).await;
-    until("it is said", || async {
-        warning(&stage, "AutoRebalanceWaiting").await.is_some_and(|it| it.contains(A1))
-    })
-    .await;
+    until("it is said", || async { warning(&stage, "AutoRebalanceWaiting").await.is_some_and(|it| it.contains(A1)) })
+        .await;
     sleep(Duration::from_secs(120)).await;
     let now = auto(&stage).await;
     assert_eq!(now.state, AutoRebalanceState::RebalanceOnImbalance);
@@ -167,7 +165,10 @@ async fn a_pool_that_is_deleted_takes_its_brokers_out_of_the_queue() {
         pools.delete("more", &DeleteParams::default()).await.unwrap();
         play.until("they are gone", async |play| play.brokers().await.len() == 3).await;
         play.until("nothing is under way any more", async |play| {
-            play.status().await.auto_rebalance.is_some_and(|it| it.state == AutoRebalanceState::Idle && it.modes.is_empty())
+            play.status()
+                .await
+                .auto_rebalance
+                .is_some_and(|it| it.state == AutoRebalanceState::Idle && it.modes.is_empty())
                 && play.rebalance(name).await.is_none()
         })
         .await;

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_kafka as kafka;
-use evenkeel_operator::seams::{
-    BoxFuture, ClusterRef, Context, EngineService, Engines, Kafkas, Trust, Unreachable,
-};
+use evenkeel_operator::seams::{BoxFuture, ClusterRef, Context, EngineService, Engines, Kafkas, Trust, Unreachable};
 use serde_json::json;
 use tokio::time::sleep;
 

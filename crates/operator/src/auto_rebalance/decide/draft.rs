@@ -58,9 +58,8 @@ impl<'a> Draft<'a> {
         let is_over = |sight: &Sight| {
             mode == Some(AutoRebalanceMode::AddBrokers) && sight.brokers.is_disjoint(&recorded.additions)
         };
-        tracker.in_sight = tracker.in_sight.filter(|sight| {
-            mode_of_name(&sight.name, &seen.cluster.name) == mode && !is_over(sight)
-        });
+        tracker.in_sight =
+            tracker.in_sight.filter(|sight| mode_of_name(&sight.name, &seen.cluster.name) == mode && !is_over(sight));
         if seen.brokers.leaving.is_empty() {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);

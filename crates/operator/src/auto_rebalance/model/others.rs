@@ -210,7 +210,10 @@ impl World {
             // What it was about and is not any more still waits for its turn.
             let edited = run.edited || run.brokers != all;
             next.push(("the user edits its brokers", with(Run { brokers: all, edited, ..run })));
-            next.push(("the user takes its approval off, or puts it back", with(Run { approved: !run.approved, ..run })));
+            next.push((
+                "the user takes its approval off, or puts it back",
+                with(Run { approved: !run.approved, ..run }),
+            ));
         }
     }
 
