@@ -192,12 +192,16 @@ mod tests {
               a1       can be mended  RackAwareGoal
 
             Guards
-              GUARD   SET TO           NOW
-              brake   all modes        open
-              rate    2 an hour        open
-              pause   10 min, growing  closed until 2026-01-01 12:05:00 UTC (in 5 min): the last rebalance on imbalance has just ended
-              window  one window       closed until 2026-01-02 03:00:00 UTC (in 15 h): it is outside of spec.maintenanceTimeWindows
-              data    at most 500 MB   open
+              GUARD     SET TO                         NOW
+              brake     all modes                      open
+              emptying  30 s after a failure, growing  open
+              filling   30 s after a failure, growing  open
+              rate      2 an hour                      open
+              pause     10 min, growing                closed until 2026-01-01 12:05:00 UTC (in 5 min): the last rebalance on imbalance has just ended
+              window    one window                     closed until 2026-01-02 03:00:00 UTC (in 15 h): it is outside of spec.maintenanceTimeWindows
+              data      at most 500 MB                 open
+              brokers   after those that come or go    closed: brokers [3, 4, 7] are to be filled or emptied first
+              users     after rebalances of theirs     open
 
             Last failures
               imbalance  no brokers

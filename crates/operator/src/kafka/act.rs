@@ -126,8 +126,10 @@ impl Hands<'_> {
     }
 
     async fn tell_all(&self, kafka: &Kafka, events: &[&[Happening]]) {
-        for event in events.iter().copied().flatten() {
-            self.context.tell(kafka, event).await;
+        for some in events {
+            for event in *some {
+                self.context.tell(kafka, event).await;
+            }
         }
     }
 
@@ -326,15 +328,20 @@ impl Hands<'_> {
         Ok(())
     }
 
+    fn rebalance_seen(&self, name: &str) -> Option<&KafkaRebalance> {
+        self.seen.rebalances.iter().find(|seen| seen.metadata.name.as_deref() == Some(name))
+    }
+
+    /// What a user has asked of it meanwhile is not overwritten: then all is looked at anew.
+    async fn annotate(&self, name: &str, mut patch: Value) -> Result<(), Error> {
+        let version = self.rebalance_seen(name).and_then(|seen| seen.metadata.resource_version.clone());
+        patch["metadata"]["resourceVersion"] = json!(version);
+        let patched = self.api::<KafkaRebalance>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
+    }
+
     async fn rebalance(&self, act: &Act) -> Result<(), Error> {
         let api = self.api::<KafkaRebalance>();
-        // What a user has asked of it meanwhile is not overwritten: then all is looked at anew.
-        let annotate = async |name: &str, mut patch: Value| {
-            let seen = self.seen.rebalances.iter().find(|seen| seen.name_any() == name);
-            patch["metadata"]["resourceVersion"] = json!(seen.and_then(|seen| seen.resource_version()));
-            let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-            unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
-        };
         let stop = |why: &str| json!({"metadata": {"annotations": {REBALANCE: "stop", STOPPED_FOR: why}}});
         match act {
             Act::Create(rebalance) => match api.create(&PostParams::default(), rebalance).await {
@@ -346,16 +353,17 @@ impl Hands<'_> {
                     "metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}},
                     "spec": {"brokers": brokers},
                 });
-                annotate(name, patch).await
+                self.annotate(name, patch).await
             }
             Act::Refresh { name, engine } => {
-                annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}})).await
+                self.annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}}))
+                    .await
             }
-            Act::Stop { name, why } => annotate(name, stop(why.as_str())).await,
+            Act::Stop { name, why } => self.annotate(name, stop(why.as_str())).await,
             Act::Withdraw { name, why } => {
-                annotate(name, stop(why.as_str())).await?;
-                let seen = self.seen.rebalances.iter().find(|seen| seen.name_any() == *name);
-                let deleted = api.delete(name, &exactly(seen.and_then(ResourceExt::uid))).await;
+                self.annotate(name, stop(why.as_str())).await?;
+                let only_it = exactly(self.rebalance_seen(name).and_then(|seen| seen.metadata.uid.clone()));
+                let deleted = api.delete(name, &only_it).await;
                 unless_gone(deleted.map(drop), format!("the end of KafkaRebalance {name}"))
             }
             Act::Remove { name, uid } => release(&api, name, uid).await,

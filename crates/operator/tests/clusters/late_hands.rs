@@ -8,19 +8,18 @@ use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tower::service_fn;
 
 use crate::play::{ADD, Play, operator, scaling};
 
-/// A client that freezes, once, when it looks at the rebalance to added brokers in order to take it away.
-fn freezing(inner: Client, frozen: Arc<Notify>, thawed: Arc<Notify>) -> Client {
-    let is_first = Arc::new(AtomicBool::new(true));
+/// A client that freezes, once it is to, when it looks at the rebalance to added brokers in order to take it away.
+fn freezing(inner: Client, freezes: Arc<AtomicBool>, frozen: Arc<Notify>, thawed: Arc<Notify>) -> Client {
     let service = service_fn(move |request: Request<Body>| {
-        let (inner, frozen, thawed, is_first) = (inner.clone(), frozen.clone(), thawed.clone(), is_first.clone());
+        let (inner, frozen, thawed, freezes) = (inner.clone(), frozen.clone(), thawed.clone(), freezes.clone());
         async move {
             let is_it = request.method() == Method::GET && request.uri().path().ends_with(ADD);
-            if is_it && is_first.swap(false, Ordering::SeqCst) {
+            if is_it && freezes.swap(false, Ordering::SeqCst) {
                 frozen.notify_one();
                 thawed.notified().await;
             }
@@ -38,9 +37,10 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     let mut usual = play.stage.context.clone();
     usual.kafkas = Arc::new(play.machines.clone());
     usual.engines = Arc::new(play.room.clone());
-    let (frozen, thawed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (frozen, thawed, freezes) =
+        (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let mut late = usual.clone();
-    late.client = freezing(late.client, Arc::clone(&frozen), Arc::clone(&thawed));
+    late.client = freezing(late.client, freezes.clone(), frozen.clone(), thawed.clone());
     let first = tokio::spawn(async move {
         tokio::join!(
             evenkeel_operator::pod_set::run(usual.clone()),
@@ -49,7 +49,10 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
         );
     });
     play.scale(4).await;
-    frozen.notified().await;
+    play.until("data moves", async |play| play.is_moving(ADD).await).await;
+    // From now on it is found by its label.
+    freezes.store(true, Ordering::SeqCst);
+    timeout(Duration::from_secs(1_200), frozen.notified()).await.expect("it comes to its end");
     let began = Instant::now();
     play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
     play.until("the other one takes it away", async |play| play.rebalance(ADD).await.is_none()).await;

@@ -81,7 +81,7 @@ async fn a_drained_broker_goes_though_kafka_is_read_for_long() {
     check_drain(&play).await;
 }
 
-/// Somebody else's engine, which is asked in every look for what it has found.
+/// Somebody else's engine, which is asked again and again for what it has found.
 #[tokio::test(start_paused = true)]
 async fn a_drained_broker_goes_though_the_engine_answers_late() {
     let engine = json!({
