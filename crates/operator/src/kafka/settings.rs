@@ -26,7 +26,8 @@ pub const DEFAULT_KAFKA_VERSION: &str = "4.3.1";
 
 impl Default for Settings {
     fn default() -> Self {
-        let own = format!("ghcr.io/evenkeel/evenkeel:{}", env!("CARGO_PKG_VERSION"));
+        // None is published: whoever runs the operator names one (`EVENKEEL_IMAGE`). Nobody can register this name.
+        let own = format!("registry.invalid/evenkeel:{}", env!("CARGO_PKG_VERSION"));
         Self {
             kafka_images: BTreeMap::new(),
             kafka_version: DEFAULT_KAFKA_VERSION.to_owned(),

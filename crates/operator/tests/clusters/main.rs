@@ -1,6 +1,7 @@
 //! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
 //! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
 
+mod another_operator;
 mod automatic;
 mod chaos;
 mod cordons;
