@@ -148,3 +148,28 @@ fn every_subcommand_is_in_some_page() {
     let unknown: Vec<&String> = names.iter().filter(|name| !pages.contains(&format!("evenkeel {name}"))).collect();
     assert!(unknown.is_empty(), "in no page: {unknown:?}");
 }
+
+/// A parameter that nothing in the engine reads is not described as if it did something.
+#[test]
+fn parameters_without_effect_say_so() {
+    // Read by functions of the requests themselves, and by who writes answers.
+    let read_elsewhere = ["populate_disk_info", "get_response_schema", "json"];
+    let is_test = |path: &PathBuf| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+    let code = sources(&root().join("crates/engine/src")).into_iter().filter(|path| !is_test(path));
+    let code: String = code
+        .map(|path| fs::read_to_string(path).unwrap())
+        .map(|text| text.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
+        .collect();
+    let words: BTreeSet<&str> = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    let page = text_of("docs/rest.md");
+    let (_, parameters) = page.split_once("\n## Parameters of all endpoints\n").expect("the parameters");
+    let mut unread = 0;
+    for row in parameters.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let name = row.split('`').next().unwrap_or_default();
+        if !words.contains(name) && !read_elsewhere.contains(&name) {
+            assert!(row.contains("without effect") || row.contains("Refused"), "{row}");
+            unread += 1;
+        }
+    }
+    assert!(unread > 3, "the words are those of the code");
+}
