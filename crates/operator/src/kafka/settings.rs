@@ -42,7 +42,12 @@ impl Default for Settings {
 impl Settings {
     /// The image of a version of Kafka: the one that was named for it, else the official one.
     pub fn kafka_image(&self, version: &str) -> String {
-        self.kafka_images.get(version).cloned().unwrap_or_else(|| format!("apache/kafka:{version}"))
+        self.kafka_images.get(version).cloned().unwrap_or_else(|| Self::official_image(version))
+    }
+
+    /// Apache's own image of a version of Kafka.
+    pub fn official_image(version: &str) -> String {
+        format!("apache/kafka:{version}")
     }
 
     /// Reads images by version as Strimzi's operator takes them: `4.1.0=image` pairs, one a line or with blanks
