@@ -4,7 +4,7 @@
 
 use evenkeel_api::{StrimziPodSet, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, api::ListParams};
 
 use crate::{
     error::Error,
