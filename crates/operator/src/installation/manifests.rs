@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_watched_stands_in_the_variable_that_the_operator_reads() {
-        let watched = |namespaces: &[&str]| {
+        let watched = |namespaces: &[&str]| -> Result<Vec<String>, Invalid> {
             let namespaces: Vec<String> = namespaces.iter().map(|name| (*name).to_owned()).collect();
             let manifests = Manifests::default().watching(&namespaces)?.objects()?;
             let deployment = manifests.iter().find(|(kind, _)| kind.kind == "Deployment").unwrap();
