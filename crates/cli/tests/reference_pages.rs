@@ -135,7 +135,8 @@ fn pages_for_users() -> String {
 
 /// What the program says of itself.
 fn help(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(arguments).arg("--help").output().expect("it starts");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(arguments).arg("--help").output().expect("it starts");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -151,7 +152,8 @@ fn every_option_is_in_some_page() {
     for command in commands {
         let help = help(&[command]);
         let options = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-        let options = options.flat_map(|line| line.split([' ', ',', '=', '[']).filter(|word| word.starts_with("--")).take(1));
+        let options =
+            options.flat_map(|line| line.split([' ', ',', '=', '[']).filter(|word| word.starts_with("--")).take(1));
         for option in options.filter(|option| *option != "--help") {
             known += 1;
             unknown.extend((!words.contains(option)).then(|| format!("{command} {option}")));
@@ -183,7 +185,8 @@ fn every_subcommand_is_in_some_page() {
 fn parameters_without_effect_say_so() {
     // Read by functions of the requests themselves, and by who writes answers.
     let read_elsewhere = ["populate_disk_info", "get_response_schema", "json"];
-    let is_test = |path: &PathBuf| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+    let is_test =
+        |path: &PathBuf| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
     let code = sources(&root().join("crates/engine/src")).into_iter().filter(|path| !is_test(path));
     let code: String = code
         .map(|path| fs::read_to_string(path).unwrap())
@@ -230,9 +233,11 @@ fn quoted_messages_are_those_of_the_code() {
     let (_, messages) = page.split_once("\n### Messages of a KafkaRebalance\n").expect("the messages");
     let messages = messages.split("\n## ").next().unwrap_or_default();
     let rows = messages.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let mut quotes: Vec<&str> = rows.filter(|cell| *cell != "the message says").flat_map(|cell| cell.split("; ")).collect();
+    let mut quotes: Vec<&str> =
+        rows.filter(|cell| *cell != "the message says").flat_map(|cell| cell.split("; ")).collect();
     let tables = page.lines().filter(|line| line.starts_with("| "));
-    quotes.extend(tables.flat_map(|line| line.split(" | ").take(2)).flat_map(|cell| cell.split('"').skip(1).step_by(2)));
+    quotes
+        .extend(tables.flat_map(|line| line.split(" | ").take(2)).flat_map(|cell| cell.split('"').skip(1).step_by(2)));
     assert!(quotes.len() > 30, "{quotes:?}");
     // What others say: kubelets, API servers and compilers.
     let foreign = ["violates PodSecurity", "error: linker"];

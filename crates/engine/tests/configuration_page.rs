@@ -41,11 +41,15 @@ fn table() -> String {
         keys.extend(Settings::asked_for(&Properties::read(text, |_| None).unwrap()));
     }
     assert!(keys.len() > 80, "only {} keys", keys.len());
-    assert!(WITHOUT_EFFECT.iter().all(|key| keys.contains_key(*key)), "nobody reads one of {WITHOUT_EFFECT:?} any more");
+    assert!(
+        WITHOUT_EFFECT.iter().all(|key| keys.contains_key(*key)),
+        "nobody reads one of {WITHOUT_EFFECT:?} any more"
+    );
     let mut table = "| key | values | default |\n|---|---|---|\n".to_owned();
     for (key, Meaning { default, values }) in keys {
         let default = default.filter(|default| !default.is_empty()).map(|default| format!("`{default}`"));
-        let values = if WITHOUT_EFFECT.contains(&key.as_str()) { "without effect" } else { values.as_deref().unwrap_or("") };
+        let values =
+            if WITHOUT_EFFECT.contains(&key.as_str()) { "without effect" } else { values.as_deref().unwrap_or("") };
         table += &format!("| `{key}` | {values} | {} |\n", default.unwrap_or_default());
     }
     table

@@ -95,7 +95,12 @@ fn a_broker_whose_disks_are_emptied_keeps_one() {
         for broker in rebalance.spec.move_replicas_off_volumes.iter().flatten() {
             let cluster = rebalance.labels().get(labels::CLUSTER).map(String::as_str).unwrap_or_default();
             let taken = broker.volume_ids.len();
-            assert!(taken < fewest[cluster], "{}: nothing is left of broker {}", rebalance.name_any(), broker.broker_id);
+            assert!(
+                taken < fewest[cluster],
+                "{}: nothing is left of broker {}",
+                rebalance.name_any(),
+                broker.broker_id
+            );
             emptied += 1;
         }
     }

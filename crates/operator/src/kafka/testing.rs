@@ -152,7 +152,8 @@ pub(super) fn engine_objects(model: &Model) -> EngineObjects {
 /// What namespaces of the Pod Security level `restricted` want of a pod.
 pub(super) fn is_restricted(pod: &Value) -> bool {
     let of_pod = &pod["securityContext"];
-    let containers = ["initContainers", "containers"].into_iter().flat_map(|list| pod[list].as_array().into_iter().flatten());
+    let containers =
+        ["initContainers", "containers"].into_iter().flat_map(|list| pod[list].as_array().into_iter().flatten());
     let confined = |container: &Value| {
         let own = &container["securityContext"];
         own["allowPrivilegeEscalation"] == false && own["capabilities"] == json!({"drop": ["ALL"]})

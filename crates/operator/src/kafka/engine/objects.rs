@@ -28,8 +28,8 @@ use crate::{
         listeners::REPLICATION,
         model::Model,
         objects::{
-            Component, confined, container_port, from_operator, labels_of, marked, matching, mount, port, requirements, secret,
-            selector, service_port, variable,
+            Component, confined, container_port, from_operator, labels_of, marked, matching, mount, port, requirements,
+            secret, selector, service_port, variable,
         },
         properties as files, quantity,
     },

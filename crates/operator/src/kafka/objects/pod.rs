@@ -10,9 +10,8 @@ use k8s_openapi::{
     api::core::v1::{
         ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
         DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-        PersistentVolumeClaimVolumeSource, Pod, PodSpec, Probe, ProjectedVolumeSource,
-        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
-        VolumeProjection,
+        PersistentVolumeClaimVolumeSource, Pod, PodSpec, Probe, ProjectedVolumeSource, ResourceRequirements,
+        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };

@@ -144,14 +144,15 @@ fn a_node_s_config_map_holds_all_that_its_script_reads() {
 
 #[test]
 fn pods_of_the_official_image_are_restricted_and_those_of_others_keep_their_user() {
-    let pod = |written: &Written| {
-        serde_json::to_value(&sets(written)[0].spec.pods[0]["spec"]).unwrap()
-    };
+    let pod = |written: &Written| serde_json::to_value(&sets(written)[0].spec.pods[0]["spec"]).unwrap();
     let official = pod(&harbour());
     assert!(is_restricted(&official), "{official}");
     assert_eq!(official["securityContext"]["runAsUser"], 1000, "the image names its user by a word");
     let other = pod(&harbour().with("/spec/kafka/image", json!("registry.example/kafka:1")));
-    assert_eq!((&other["securityContext"]["runAsUser"], &other["securityContext"]["fsGroup"]), (&Value::Null, &json!(1000)));
+    assert_eq!(
+        (&other["securityContext"]["runAsUser"], &other["securityContext"]["fsGroup"]),
+        (&Value::Null, &json!(1000))
+    );
     assert!(!is_restricted(&other), "it may be root");
     let own = json!({"pod": {"securityContext": {"runAsUser": 7}}, "kafkaContainer": {"securityContext": {"privileged": true}}});
     let own = pod(&harbour().with("/spec/kafka/template", own));
