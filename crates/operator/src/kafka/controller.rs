@@ -39,6 +39,7 @@ use super::{
 };
 use crate::{
     alarms::Alarms,
+    another,
     auto_rebalance::{
         Configured, held_for,
         imbalance::{Violations, map_name},
@@ -50,7 +51,7 @@ use crate::{
     figures::Reconciled,
     kept,
     namespaces::is_terminating,
-    seams::{ClusterRef, Context},
+    seams::{ClusterRef, Context, Happening},
 };
 
 /// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
@@ -90,6 +91,8 @@ struct Kept {
     unacted: Option<String>,
     /// What the engine told when it was last asked for what it found.
     polled: Option<Polled>,
+    /// Why it was left alone, as a person was told.
+    left_alone: Option<String>,
 }
 
 impl Kept {
@@ -250,12 +253,19 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
         return Ok(None);
     }
     if decide::is_paused(&kafka) {
+        if let Some(why) = another::look(context, &names.namespace, &names.cluster).await? {
+            return leave_alone(&shell, &kafka, &why).await;
+        }
         say_that_it_rests(context, &kafkas, kafka).await?;
         return Ok(Some(context.settings.reconciliation_interval));
     }
     let kept = shell.kept(&cluster);
     let (seen, decision) = look(context, Arc::new(kafka), &kept).await?;
+    if let Some(why) = &decision.left_alone {
+        return leave_alone(&shell, &seen.kafka, why).await;
+    }
     shell.keep(&cluster, |kept| {
+        kept.left_alone = None;
         kept.empty_since = decision.found_empty.clone();
         kept.missing_since = decision.found_missing.clone();
         kept.polled = seen.engine.violated.clone();
@@ -317,6 +327,19 @@ fn back(context: &Context, seen: &Seen, decision: &Decision) -> Duration {
     });
     let usual = context.settings.reconciliation_interval;
     wished.map_or(usual, |wished| wished.min(usual))
+}
+
+/// Another operator runs it. That is said once, in an Event: its status, too, is the other one's.
+async fn leave_alone(shell: &Shell, kafka: &Kafka, why: &Happening) -> Result<Option<Duration>, Error> {
+    let names = Names::of(kafka);
+    let cluster = ClusterRef::new(&names.namespace, &names.cluster);
+    if shell.kept(&cluster).left_alone.as_ref() != Some(&why.note) {
+        tracing::warn!(%cluster, "left alone: {}", why.note);
+        shell.context.tell(kafka, why).await;
+    }
+    shell.forget(&cluster);
+    shell.keep(&cluster, |kept| kept.left_alone = Some(why.note.clone()));
+    Ok(Some(shell.context.settings.reconciliation_interval))
 }
 
 async fn say_that_it_rests(context: &Context, kafkas: &Api<Kafka>, mut kafka: Kafka) -> Result<(), Error> {

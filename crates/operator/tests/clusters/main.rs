@@ -2,6 +2,7 @@
 //! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
 
 mod approval;
+mod another_operator;
 mod automatic;
 mod chaos;
 mod cordons;

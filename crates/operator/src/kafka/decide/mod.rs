@@ -39,6 +39,7 @@ use super::{
     settings::Settings,
 };
 use crate::{
+    another,
     auto_rebalance::{self, Brake, TrackerWrite, remember_added, sort_rebalances, while_refused},
     seams::Happening,
 };
@@ -61,6 +62,8 @@ pub struct Given<'a> {
 /// the rest. All is decided anew from what is then seen.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
+    /// Why all of it is to be left alone, down to the status. Then there is nothing else in a decision.
+    pub left_alone: Option<Happening>,
     /// To be recorded before anything else is done.
     pub first: Option<KafkaStatus>,
     /// To be done.
@@ -89,6 +92,10 @@ pub struct Decision {
 
 /// What to do about a cluster.
 pub fn decide(seen: &Seen, given: Given<'_>) -> Decision {
+    let left_alone = another::runs_it(seen.pod_sets.iter().map(|set| &set.metadata));
+    if left_alone.is_some() {
+        return Decision { left_alone, ..Decision::default() };
+    }
     try_to_decide(seen, given).unwrap_or_else(|trouble| refuse(seen, &trouble))
 }
 

@@ -22,8 +22,10 @@ pub use capacity::{Capacities, capacities};
 pub use goals::watched;
 pub use objects::{EngineObjects, Facts, objects};
 pub use settings::properties;
+pub(crate) use settings::{SAMPLER, ZERO_TOUCH};
 pub(crate) use users::OPERATOR;
 pub use users::{ApiSecret, api_secret, password};
+pub(crate) use wanted::REPORTER;
 pub use wanted::Wanted;
 
 /// The engine's port.

@@ -10,15 +10,14 @@ use k8s_openapi::{
     api::core::v1::{
         ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
         DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-        PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext, PodSpec, Probe, ProjectedVolumeSource,
-        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
-        VolumeProjection,
+        PersistentVolumeClaimVolumeSource, Pod, PodSpec, Probe, ProjectedVolumeSource, ResourceRequirements,
+        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
 use super::{
-    Component, Facts, METADATA_VERSION, labels_of,
+    Component, Facts, METADATA_VERSION, confined, labels_of,
     services::{CONTROL_PLANE_PORT, REPLICATION_PORT},
 };
 use crate::kafka::{
@@ -33,8 +32,6 @@ use crate::kafka::{
 
 /// The key of the cluster's id in a node's ConfigMap.
 pub const CLUSTER_ID: &str = "cluster.id";
-/// Group of the official image's user: volumes are made writable for it.
-const FILE_GROUP: i64 = 1000;
 const GRACE_SECONDS: i64 = 30;
 /// Largest heap that is chosen without being asked for: beyond it pauses grow and the page cache shrinks.
 const LARGEST_HEAP: u128 = 5 << 30;
@@ -50,7 +47,7 @@ pub(super) fn pod(model: &Model, node: &Node, facts: &Facts) -> Pod {
         automount_service_account_token: Some(false),
         restart_policy: Some("Always".to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
-        security_context: Some(PodSecurityContext { fs_group: Some(FILE_GROUP), ..PodSecurityContext::default() }),
+        security_context: Some(confined::kafka_pod(model.has_official_image())),
         init_containers: rack_container(model, node, template).map(|container| vec![container]),
         containers: vec![container(model, node, pool, template, volumes.mounts)],
         volumes: Some(volumes.volumes),
@@ -122,7 +119,7 @@ fn container(
             ..Probe::default()
         }),
         volume_mounts: Some(volume_mounts),
-        security_context: template.kafka_container.security_context.clone(),
+        security_context: Some(template.kafka_container.security_context.clone().unwrap_or_else(confined::container)),
         ..Container::default()
     }
 }
@@ -241,7 +238,9 @@ fn rack_container(model: &Model, node: &Node, template: &KafkaTemplate) -> Optio
         command: Some(command.map(str::to_owned).to_vec()),
         env: Some(template.init_container.variables(vec![name])),
         volume_mounts: Some(vec![mount("rack", folder, false), mount("token", TOKEN_PATH, true)]),
-        security_context: template.init_container.security_context.clone(),
+        security_context: Some(
+            template.init_container.security_context.clone().unwrap_or_else(confined::own_container),
+        ),
         ..Container::default()
     })
 }
