@@ -13,6 +13,7 @@ use super::{
     objects::{Facts, NodeFacts},
     pools::Pools,
     problem::Problem,
+    seen::FurtherUsers,
     settings::Settings,
 };
 
@@ -139,7 +140,7 @@ pub(super) fn engine_facts(model: &Model) -> engine::Facts {
     let wanted = model.engine.as_ref().unwrap();
     engine::Facts {
         capacities: engine::capacities(model, wanted).unwrap(),
-        api: engine::api_secret(None, None, || [7; 16]).unwrap(),
+        api: engine::api_secret(None, &FurtherUsers::Unasked, || [7; 16]).unwrap(),
         certificate: "certificate".to_owned(),
         cluster_ca: ("0".to_owned(), "0".to_owned()),
     }

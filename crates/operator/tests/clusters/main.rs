@@ -11,8 +11,10 @@ mod deaths;
 mod deletion;
 mod ends;
 mod engine_room;
+mod forbidden;
 mod imbalance;
 mod late_hands;
+mod late;
 mod life;
 mod machines;
 mod meddling;
@@ -25,14 +27,17 @@ mod processes;
 mod refusals;
 mod resizing;
 mod rights;
+mod rolling;
 mod scene;
 #[path = "../rebalance/seams.rs"]
 #[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
 mod seams;
 mod slow_looks;
+mod silence;
 mod stage;
 mod strimzis_definitions;
 mod templates;
 mod trouble;
 mod upgrade;
+mod users;
 mod wholes;

@@ -35,7 +35,7 @@ use super::{
     nodes::Ids,
     problem::{Problem, Remark},
     roll::Roll,
-    seen::Seen,
+    seen::{Missing, Seen},
     settings::Settings,
 };
 use crate::{
@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use deeds::{Deed, Step};
-pub use status::{confess, standing_still};
+pub use status::{confess, standing_still, unseen};
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,9 @@ pub struct Decision {
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::missing_since`].
-    pub found_missing: BTreeMap<String, jiff::Timestamp>,
+    pub found_missing: BTreeMap<Missing, jiff::Timestamp>,
+    /// To be shown to the next decision as [`Seen::quiet_since`].
+    pub found_quiet: Option<jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::struck_off`], if all was done.
     pub struck_off: BTreeMap<i32, jiff::Timestamp>,
 }
@@ -162,7 +164,10 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     decision.deeds.extend(engine.deeds.into_iter().map(Step::from));
     decision.tracker = auto.tracker;
     decision.acts = auto.acts;
-    let own = again::look_again(seen, &plan, &nodes, &decision.status, drains);
+    let is_quiet = decision.deeds.is_empty() && decision.acts.is_empty() && decision.tracker == TrackerWrite::Keep;
+    let is_quiet = is_quiet && seen.kafka.status.as_ref() == Some(&decision.status);
+    decision.found_quiet = is_quiet.then(|| seen.quiet_since.unwrap_or(seen.now));
+    let own = again::look_again(seen, &plan, &nodes, &decision, drains);
     decision.look_again = auto.look_again.into_iter().chain(own).min();
     decision.found_missing = status::missing(seen, &plan.model);
     decision.found_empty = plan.found_empty;

@@ -37,8 +37,26 @@ fn a_controller_s_pod_answers_on_its_own_port_and_has_no_rack() {
     let container = &pod["spec"]["containers"][0];
     assert_eq!(container["ports"], json!([{"containerPort": 9090, "name": "tcp-ctrlplane", "protocol": "TCP"}]));
     assert_eq!(container["readinessProbe"]["tcpSocket"]["port"], 9090);
-    assert_eq!(pod["spec"]["initContainers"], Value::Null);
+    assert_eq!((&pod["spec"]["initContainers"], &pod["spec"]["affinity"]), (&Value::Null, &Value::Null));
     assert_eq!(pod["metadata"]["labels"]["strimzi.io/controller-role"], "true");
+}
+
+#[test]
+fn brokers_in_racks_run_where_there_is_one_and_apart_unless_the_user_says_where() {
+    let affinity =
+        |written: &Written| serde_json::to_value(&sets(written)[0].spec.pods[0]).unwrap()["spec"]["affinity"].clone();
+    let own = affinity(&harbour());
+    let (nodes, pods) = (&own["nodeAffinity"], &own["podAntiAffinity"]);
+    let term = &nodes["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"];
+    assert_eq!(term, &json!([{"key": "topology.kubernetes.io/zone", "operator": "Exists"}]));
+    let preferred = &pods["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
+    assert_eq!(preferred["topologyKey"], "topology.kubernetes.io/zone");
+    assert_eq!(preferred["labelSelector"]["matchLabels"][labels::NAME], "harbour-kafka");
+    assert_eq!(pods["requiredDuringSchedulingIgnoredDuringExecution"], Value::Null, "two may have to share a place");
+    assert_eq!(affinity(&harbour().with("/spec/kafka/rack", json!(null))), Value::Null);
+    let theirs = json!({"podAffinity": {}});
+    let written = harbour().with_brokers("/spec/template", json!({"pod": {"affinity": theirs}}));
+    assert_eq!(affinity(&written), theirs);
 }
 
 #[test]
