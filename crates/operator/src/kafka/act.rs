@@ -431,7 +431,7 @@ async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)])
 }
 
 /// Deletes only what has this uid: whoever was held up, or frozen, may find the next one under the same name.
-fn exactly(uid: Option<String>) -> DeleteParams {
+pub(super) fn exactly(uid: Option<String>) -> DeleteParams {
     DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
 }
 
@@ -449,11 +449,6 @@ pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str, uid: &str) ->
         unless_gone(patched.map(drop), what())?;
     }
     unless_gone(api.delete(name, &exactly(Some(uid.to_owned()))).await.map(drop), what())
-}
-
-/// Deletes just this object: one that was made since under the same name is another.
-pub(super) fn exactly(uid: Option<String>) -> DeleteParams {
-    DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
 }
 
 /// What is no longer there needs no end.
