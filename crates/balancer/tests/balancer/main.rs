@@ -12,6 +12,7 @@ mod lost_data;
 mod lost_disks;
 mod picture;
 mod properties;
+mod racks;
 mod random;
 mod reasons;
 mod restrictions;
