@@ -8,6 +8,7 @@ mod hard_goals;
 mod hosts;
 mod inspect;
 mod known_clusters;
+mod leaders_traffic;
 mod lost_data;
 mod lost_disks;
 mod picture;
