@@ -153,7 +153,7 @@ pub(super) fn engine_objects(model: &Model) -> EngineObjects {
 /// What namespaces of the Pod Security level `restricted` want of a pod.
 pub(super) fn is_restricted(pod: &Value) -> bool {
     let of_pod = &pod["securityContext"];
-    let containers =
+    let mut containers =
         ["initContainers", "containers"].into_iter().flat_map(|list| pod[list].as_array().into_iter().flatten());
     let confined = |container: &Value| {
         let own = &container["securityContext"];
@@ -161,5 +161,5 @@ pub(super) fn is_restricted(pod: &Value) -> bool {
     };
     of_pod["runAsNonRoot"] == true
         && of_pod["seccompProfile"]["type"] == "RuntimeDefault"
-        && containers.map(confined).all(|is_confined| is_confined)
+        && containers.all(confined)
 }

@@ -1,8 +1,8 @@
 //! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
 //! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
 
-mod approval;
 mod another_operator;
+mod approval;
 mod automatic;
 mod chaos;
 mod cordons;
@@ -13,8 +13,8 @@ mod ends;
 mod engine_room;
 mod forbidden;
 mod imbalance;
-mod late_hands;
 mod late;
+mod late_hands;
 mod life;
 mod machines;
 mod meddling;
@@ -32,8 +32,8 @@ mod scene;
 #[path = "../rebalance/seams.rs"]
 #[allow(dead_code, unreachable_pub, reason = "that suite needs more of it")]
 mod seams;
-mod slow_looks;
 mod silence;
+mod slow_looks;
 mod stage;
 mod strimzis_definitions;
 mod templates;

@@ -186,6 +186,7 @@ mod tests {
         template.metadata.annotations = Some([("strimzi.io/rebalance-template".to_owned(), "true".to_owned())].into());
         let seen = Seen {
             now: Default::default(),
+            read_at: Default::default(),
             kafka: Kafka::new("c", Default::default()),
             node_pools: vec![],
             pod_sets: vec![],
@@ -201,11 +202,12 @@ mod tests {
                 rebalance("done", Some("c"), &["Ready"]),
                 template,
             ],
-            further_users: None,
+            further_users: Default::default(),
             metadata: Metadata::default(),
             engine: Default::default(),
             empty_since: Default::default(),
             missing_since: Default::default(),
+            quiet_since: None,
             refused: Default::default(),
             struck_off: Default::default(),
         };

@@ -144,8 +144,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
         decision.first = Some(KafkaStatus { auto_rebalance: recorded.clone(), ..status::begun(seen, &before) });
     }
 
-    let auto =
-        automatic::observe(seen, &plan, status::patience(given), engine.state, configured, recorded, generated, manual);
+    let auto = automatic::observe(seen, &plan, engine.state, configured, recorded, generated, manual);
     let auto = auto_rebalance::decide(&auto);
     let nodes = objects::nodes(seen, &plan, &issued, given, &auto.cordoned);
     decision.look_closer = nodes.roll == Roll::LookCloser || nodes.gone.is_unread;

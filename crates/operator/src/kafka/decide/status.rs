@@ -157,7 +157,7 @@ fn unanswered(seen: &Seen, given: Given<'_>) -> Option<Condition> {
     })
 }
 
-pub(super) fn patience(given: Given<'_>) -> SignedDuration {
+fn patience(given: Given<'_>) -> SignedDuration {
     SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX)
 }
 

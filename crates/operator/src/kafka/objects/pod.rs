@@ -11,9 +11,9 @@ use k8s_openapi::{
         Affinity, ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
         DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, NodeAffinity, NodeSelector,
         NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
-        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, ProjectedVolumeSource,
-        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
-        VolumeProjection, WeightedPodAffinityTerm,
+        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, ProjectedVolumeSource, ResourceRequirements,
+        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
+        WeightedPodAffinityTerm,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
