@@ -78,21 +78,25 @@ fn the_committed_picture_is_fresh() {
     assert!(committed == fresh, "{PICTURE} is stale: run `cargo xtask generate`, and commit it");
 }
 
-/// What `evenkeel plan` prints of it: the summary, the brokers as far as a page is wide, and the first moves.
+/// What `evenkeel plan` prints of it: the summary, how full disks are, and the first moves.
 fn excerpt() -> String {
-    /// Columns of a page, and moves that are shown.
-    const WIDEST: usize = 100;
+    /// How wide a page is, and the columns up to those of the disks; how many moves are shown.
+    const PAGE: usize = 120;
+    const DISKS: usize = 65;
     const MOVES: usize = 3;
     let told = String::from_utf8(plan("table")).unwrap();
     let parts: Vec<&str> = told.split("\n\n").collect();
     let part = |beginning: &str| *parts.iter().find(|part| part.starts_with(beginning)).expect(beginning);
-    let (brokers, moves) = (part("BROKER "), part("BIGGEST MOVES"));
-    let shown = [parts[0].lines().collect(), brokers.lines().collect(), moves.lines().take(1 + MOVES).collect()];
-    let cut = |line: &str| match line.char_indices().nth(WIDEST) {
-        Some((end, _)) => format!("{} …\n", line[..end].trim_end()),
-        None => format!("{line}\n"),
+    let shown = |part: &str, lines: usize, columns: usize| -> String {
+        let cut = |line: &str| match line.char_indices().nth(columns) {
+            Some((end, _)) => format!("{} …\n", line[..end].trim_end()),
+            None => format!("{line}\n"),
+        };
+        part.lines().take(lines).map(cut).collect()
     };
-    shown.map(|lines: Vec<&str>| lines.into_iter().map(cut).collect::<String>()).join("\n")
+    let all = usize::MAX;
+    let (brokers, moves) = (part("BROKER "), part("BIGGEST MOVES"));
+    [shown(parts[0], all, PAGE), shown(brokers, all, DISKS), shown(moves, 1 + MOVES, PAGE)].join("\n")
 }
 
 #[test]
