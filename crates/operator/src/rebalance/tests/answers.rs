@@ -81,32 +81,19 @@ fn a_state_that_lacks_something_is_a_warning_or_counts_for_nothing() {
     let moving = "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS";
     let ours = format!(r#""triggeredUserTaskId": "{}""#, super::scene::id(2));
     let of = |more: &str| format!(r#"{{"state": "{moving}", {ours}, {more}}}"#);
-    let counts = r#""numTotalPartitionMovements": 10, "numFinishedPartitionMovements": 5"#;
-    let bytes = r#""totalDataToMove": 1000, "finishedDataMovement": 500"#;
+    let rest = r#""numInProgressPartitionMovements": 1, "abortingPartitions": 0, "numFinishedPartitionMovements": 5,
+        "numPendingPartitionMovements": 4, "numTotalPartitionMovements": 10, "finishedDataMovement": 500,
+        "maximumConcurrentPartitionMovementsPerBroker": 5, "minimumConcurrentPartitionMovementsPerBroker": 5,
+        "averageConcurrentPartitionMovementsPerBroker": 5.0"#;
+    let because = |reason: &str| of(&format!(r#"{rest}, "totalDataToMove": 1000, "triggeredTaskReason": "{reason}""#));
     // The body, whether it is a Warning, and what the ConfigMap says then of percentage and minutes.
     for (executor, warned, percent, minutes) in [
-        (
-            of(&format!(r#"{bytes}, {counts}, "triggeredTaskReason": "x (Client: a, Date: 2025-12-31T23:59:00Z)""#)),
-            false,
-            "50",
-            Some("1"),
-        ),
-        (
-            of(&format!(
-                r#"{bytes}, {counts}, "triggeredTaskReason": "x (Client: a, Date: 2026-01-01T01:59:00+02:00)""#
-            )),
-            false,
-            "50",
-            Some("1"),
-        ),
+        (because("x (Client: a, Date: 2025-12-31T23:59:00Z)"), false, "50", Some("1")),
+        (because("x (Client: a, Date: 2026-01-01T01:59:00+02:00)"), false, "50", Some("1")),
         // Without a time that can be read it is the task's, which has just come.
-        (
-            of(&format!(r#"{bytes}, {counts}, "triggeredTaskReason": "x (Client: a, Date: 2025-12-31T2""#)),
-            false,
-            "50",
-            None,
-        ),
-        (of(&format!(r#"{counts}, "triggeredTaskReason": "x""#)), false, "0", None),
+        (because("x (Client: a, Date: 2025-12-31T2"), false, "50", None),
+        (because("x"), false, "50", None),
+        (of(&format!(r#"{rest}, "triggeredTaskReason": "x""#)), true, "0", None),
         (r#"{"error": "Error while retrieving executor state"}"#.to_owned(), true, "0", None),
         (r#"{"state": 7}"#.to_owned(), true, "0", None),
         ("null".to_owned(), true, "0", None),

@@ -90,6 +90,8 @@ struct Moment {
     heard: Heard,
     end: End,
     depth: usize,
+    /// Whether the user leaves it alone from here on: it has been disturbed once, or is not to be.
+    undisturbed: bool,
 }
 
 #[derive(Clone)]
@@ -175,11 +177,18 @@ impl World {
 
     /// Everything that one reconciliation may lead to. The user does not wait until it is over: what was seen may be old by
     /// the time that something is to be written or begun, and then the API server refuses, and everything is seen anew.
-    pub(super) fn reconcile(&self) -> Vec<(World, End, Next)> {
+    /// `undisturbed`: the user does wait.
+    pub(super) fn reconcile(&self, undisturbed: bool) -> Vec<(World, End, Next)> {
         let mut ends = Vec::new();
-        let mut stack =
-            vec![Moment { world: self.clone(), seen: None, heard: Heard::default(), end: End::Clean, depth: 0 }];
-        while let Some(Moment { mut world, seen: old, heard, end, depth }) = stack.pop() {
+        let mut stack = vec![Moment {
+            world: self.clone(),
+            seen: None,
+            heard: Heard::default(),
+            end: End::Clean,
+            depth: 0,
+            undisturbed,
+        }];
+        while let Some(Moment { mut world, seen: old, heard, end, depth, undisturbed }) = stack.pop() {
             assert!(depth < 40, "no end of it: {:?}", world.scene.called());
             if world.gone && old.is_none() {
                 ends.push((world, end, Next::Rest));
@@ -190,7 +199,7 @@ impl World {
             let decision = decide(&seen);
             seen.heard = Heard::default();
             if old.is_some() && (decision.begins_something() || !steps(&decision).is_empty()) {
-                stack.push(Moment { world, seen: None, heard: Heard::default(), end, depth: depth + 1 });
+                stack.push(Moment { world, seen: None, heard: Heard::default(), end, depth: depth + 1, undisturbed });
                 continue;
             }
             for step in steps(&decision) {
@@ -216,16 +225,31 @@ impl World {
                         }
                         let end = if troubled { End::Troubled } else { end };
                         let depth = depth + 1;
-                        stack.extend(user(&after).into_iter().map(|world| {
+                        let words = if undisturbed { Vec::new() } else { user(&after) };
+                        stack.extend(words.into_iter().map(|world| {
                             let (seen, heard) = (Some(seen.clone()), heard.clone());
-                            Moment { world, seen, heard, end, depth }
+                            Moment { world, seen, heard, end, depth, undisturbed: true }
                         }));
                         let is_old = after.scene.seen.resource != seen.resource;
-                        stack.push(Moment { world: after, seen: is_old.then(|| seen.clone()), heard, end, depth });
+                        stack.push(Moment {
+                            world: after,
+                            seen: is_old.then(|| seen.clone()),
+                            heard,
+                            end,
+                            depth,
+                            undisturbed,
+                        });
                     }
                 }
                 Next::Again => {
-                    stack.push(Moment { world, seen: None, heard: Heard::default(), end, depth: depth + 1 });
+                    stack.push(Moment {
+                        world,
+                        seen: None,
+                        heard: Heard::default(),
+                        end,
+                        depth: depth + 1,
+                        undisturbed,
+                    });
                 }
                 next => ends.push((world, end, next)),
             }
