@@ -27,6 +27,7 @@ use kube::{
     core::ApiResource,
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{
     ask_engine::ask_engine,
@@ -146,7 +147,11 @@ impl Eyes<'_> {
             found.extend(some.items.into_iter().map(|it| (it.name_any(), it)));
         }
         let (tracker, map) = (live.data(&tracker_name(self.cluster)), live.data(&map_name(self.cluster)));
-        for name in spoken_of(kafka, tracker.as_ref(), map.as_ref()) {
+        let mut named = spoken_of(kafka, tracker.as_ref(), map.as_ref());
+        // Whose label was changed while it moves data of this Kafka: its ConfigMap tells of it.
+        named
+            .extend(live.of_kind("ConfigMap").filter(|(_, it)| is_of_a_rebalance(it)).map(|(name, _)| name.to_owned()));
+        for name in named {
             if !found.contains_key(&name)
                 && let Some(it) = api.get_opt(&name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?
             {
@@ -177,6 +182,10 @@ impl Eyes<'_> {
         let bytes = secret.and_then(|secret| secret.data?.remove(&key));
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()))
     }
+}
+
+fn is_of_a_rebalance(config_map: &Value) -> bool {
+    config_map["metadata"]["labels"][labels::KIND] == "KafkaRebalance"
 }
 
 async fn ask_kafka(context: &Context, seen: &Seen, partitions: bool) -> Result<Metadata, Error> {
