@@ -44,7 +44,8 @@ use crate::{
     seams::{ClusterRef, Context, Happening, NAME, Trust},
 };
 
-/// A look that is older is no reason any more to take a broker away: what was empty may have got something since.
+/// A look that is older is no reason any more to take a broker or its disks away, or to restart it: what was empty may have got
+/// something since, and who was in sync may not be.
 const OLDEST: Duration = Duration::from_secs(5);
 
 /// What was applied to which version of an object, by its hash. An API server may write a value in other words than it
@@ -157,10 +158,17 @@ impl Hands<'_> {
         match deed {
             Deed::Apply(desired) => self.apply(desired).await,
             Deed::Create(desired) => self.create(desired).await,
-            Deed::Delete { resource, name } => {
-                let api = self.dynamic(resource);
-                let deleted = api.delete(name, &DeleteParams::background()).await;
-                unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))
+            Deed::Delete { resource, name, uid } => {
+                let what = format!("the end of {} {name}", resource.kind);
+                if resource.kind == "PersistentVolumeClaim" {
+                    self.check_age(&what)?;
+                }
+                unless_gone(self.dynamic(resource).delete(name, &exactly(uid.clone())).await.map(drop), what)
+            }
+            Deed::Annotate { resource, name, uid, key, value } => {
+                let patch = json!({"metadata": {"uid": uid, "annotations": {*key: value}}});
+                let patched = self.dynamic(resource).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+                unless_gone(patched.map(drop), format!("an annotation of {} {name}", resource.kind))
             }
             Deed::PoolStatus { pool, status } => {
                 let pools = self.api::<KafkaNodePool>();
@@ -173,11 +181,12 @@ impl Hands<'_> {
             }
             Deed::Reconfigure(changes) => self.reconfigure(changes).await,
             Deed::Restart { pod, uid } => {
-                let exactly = Preconditions { uid: Some(uid.clone()), resource_version: None };
-                let deleted = self.api::<Pod>().delete(pod, &DeleteParams::background().preconditions(exactly)).await;
-                unless_gone(deleted.map(drop), format!("the restart of pod {pod}"))
+                let what = format!("the restart of pod {pod}");
+                self.check_age(&what)?;
+                unless_gone(self.api::<Pod>().delete(pod, &exactly(Some(uid.clone()))).await.map(drop), what)
             }
             Deed::Unregister(id) => {
+                self.check_age(&format!("the end of broker {id} on Kafka's list"))?;
                 let Some(client) = self.kafka().await? else { return Ok(()) };
                 match client.unregister_broker(BrokerId(*id)).await {
                     // Somebody else did it.
@@ -422,7 +431,7 @@ async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)])
 }
 
 /// Deletes only what has this uid: whoever was held up, or frozen, may find the next one under the same name.
-fn exactly(uid: Option<String>) -> DeleteParams {
+pub(super) fn exactly(uid: Option<String>) -> DeleteParams {
     DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
 }
 

@@ -60,7 +60,8 @@ impl Draft<'_> {
                 return None;
             }
             if removal && self.removal_is_due() && self.name_is_free(AutoRebalanceMode::RemoveBrokers) {
-                return Some(AutoRebalanceMode::RemoveBrokers);
+                // Nothing else meanwhile: it would be stopped for this as soon as they are there.
+                return (!self.waits_for_those_who_come()).then_some(AutoRebalanceMode::RemoveBrokers);
             }
             if addition && self.addition_is_due() && self.name_is_free(AutoRebalanceMode::AddBrokers) {
                 return Some(AutoRebalanceMode::AddBrokers);
@@ -141,6 +142,17 @@ impl Draft<'_> {
         due
     }
 
+    /// Whether other brokers are on their way: data may have nowhere to go without them, or not where it belongs.
+    fn waits_for_those_who_come(&mut self) -> bool {
+        let starting = &self.seen.brokers.starting;
+        let awaited: Brokers = starting.keys().copied().filter(|id| !self.queue.removals.contains(id)).collect();
+        let Some(until) = awaited.iter().map(|id| starting[id]).max() else { return false };
+        let (leaving, awaited) = (listed(&self.queue.removals), listed(&awaited));
+        self.waiting(format!("emptying brokers {leaving} waits until brokers {awaited} are ready, or until {until}"));
+        self.look_again_at(Some(until));
+        true
+    }
+
     /// Whether something else is to be stopped for the sake of brokers to empty. Not for one more
     /// attempt at what has failed: it would stop a scale-up again and again, which may be just what
     /// the attempt needs.
@@ -150,6 +162,7 @@ impl Draft<'_> {
             && self.obstacle().is_none()
             && self.name_is_free(AutoRebalanceMode::RemoveBrokers)
             && self.removal_is_due()
+            && !self.waits_for_those_who_come()
     }
 
     /// Whether data may be moved to added brokers now.

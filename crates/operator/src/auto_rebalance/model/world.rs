@@ -264,6 +264,8 @@ impl World {
             brokers: BrokersSeen {
                 present: set(self.pool),
                 ready: set(if look == Look::Starting { 1 } else { self.pool }),
+                // Whoever starts has taken too long already: then most may begin without it.
+                starting: BTreeMap::new(),
                 added: set(added),
                 leaving: set(leaving),
                 check,

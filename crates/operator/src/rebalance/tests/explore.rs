@@ -164,7 +164,7 @@ fn finish(world: &mut World) -> bool {
 }
 
 /// What the user may do.
-fn user(world: &World) -> Vec<World> {
+pub(super) fn user(world: &World) -> Vec<World> {
     if world.words == 0 {
         return Vec::new();
     }
@@ -315,6 +315,14 @@ fn one_word_and_a_fault() {
 fn auto_approval_and_a_fault() {
     for kind in [Kind::Ours, Kind::Original] {
         explore(kind, true, 0, 1);
+    }
+}
+
+/// What is approved beforehand is stopped, renewed, edited, paused or deleted, also while the engine is being asked.
+#[test]
+fn auto_approval_and_a_word_and_a_fault() {
+    for kind in [Kind::Ours, Kind::Original] {
+        explore(kind, true, 1, 1);
     }
 }
 
