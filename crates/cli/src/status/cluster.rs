@@ -50,8 +50,9 @@ fn queue(explained: &Explained) -> String {
     });
     // What runs is not queued.
     let waiting = |mode: AutoRebalanceMode, all: &BTreeSet<i32>| -> BTreeSet<i32> {
-        let runs = explained.generated.iter().filter(|it| it.mode == mode).flat_map(|it| &it.brokers);
-        all - &runs.copied().collect()
+        let runs = explained.generated.iter().filter(|it| it.mode == mode);
+        let runs: BTreeSet<i32> = runs.flat_map(|it| &it.brokers).copied().collect();
+        all - &runs
     };
     let queued = [
         ("to be emptied", waiting(AutoRebalanceMode::RemoveBrokers, &explained.removals)),

@@ -262,7 +262,7 @@ mod tests {
         };
         assert_eq!(why(json!([]), &[]), [""; 0]);
         let said = "no rebalance on imbalance while brokers [4] are to go";
-        let warning = json!([{"type": "Warning", "reason": "AutoRebalanceWaiting", "message": said}]);
+        let warning = json!([{"type": "Warning", "status": "True", "reason": "AutoRebalanceWaiting", "message": said}]);
         assert_eq!(why(warning, &[]), [said]);
         let mut mine = KafkaRebalance::new("mine", KafkaRebalanceSpec::default());
         mine.metadata.labels = Some([("strimzi.io/cluster".to_owned(), "c".to_owned())].into());

@@ -24,7 +24,7 @@ async fn disapprove(play: &Play) -> String {
             approve(play, &made.name_any(), json!({"strimzi.io/rebalance-auto-approval": null})).await;
             return made.name_any();
         }
-        sleep(Duration::from_millis(1)).await;
+        sleep(Duration::from_millis(5)).await;
     }
 }
 

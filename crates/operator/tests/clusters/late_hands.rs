@@ -41,12 +41,10 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
         (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let mut late = usual.clone();
     late.client = freezing(late.client, freezes.clone(), frozen.clone(), thawed.clone());
-    let first = tokio::spawn(async move {
-        tokio::join!(
-            evenkeel_operator::pod_set::run(usual.clone()),
-            evenkeel_operator::kafka::run(late),
-            evenkeel_operator::rebalance::controller::run(usual),
-        );
+    let first = tokio::spawn(evenkeel_operator::kafka::run(late));
+    let others = tokio::spawn(async move {
+        let pod_sets = evenkeel_operator::pod_set::run(usual.clone());
+        tokio::join!(pod_sets, evenkeel_operator::rebalance::controller::run(usual));
     });
     play.scale(4).await;
     play.until("data moves", async |play| play.is_moving(ADD).await).await;
@@ -54,6 +52,7 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     freezes.store(true, Ordering::SeqCst);
     timeout(Duration::from_secs(1_200), frozen.notified()).await.expect("it comes to its end");
     let began = Instant::now();
+    others.abort();
     play.operator = tokio::spawn(operator(play.stage.context.clone(), play.machines.clone(), play.room.clone()));
     play.until("the other one takes it away", async |play| play.rebalance(ADD).await.is_none()).await;
     play.scale(5).await;
