@@ -30,6 +30,9 @@ pub const MAX_DATA_MB: &str = "evenkeel.io/max-data-mb";
 /// On a generated KafkaRebalance that automatic rebalancing itself stopped: why. It is written in the
 /// same step as the stop, so that the end of it is never taken for a user's wish.
 pub const STOPPED_FOR: &str = "evenkeel.io/stopped-for";
+/// On a generated KafkaRebalance: the engine that automatic rebalancing has last asked for it. It is written in the same step
+/// as what asks, so that each further engine is asked once.
+pub const ASKED_OF: &str = "evenkeel.io/asked-of";
 
 /// On a pod: hash of its description in the StrimziPodSet.
 pub const REVISION: &str = "strimzi.io/revision";

@@ -9,15 +9,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{Kafka, KafkaRebalance, StrimziPodSet, annotations, labels};
+use evenkeel_api::{Kafka, KafkaRebalance, Reason, StrimziPodSet, annotations, labels};
 use jiff::Timestamp;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 
-use crate::auto_rebalance::Generated;
 use crate::auto_rebalance::imbalance::Violations;
 use crate::auto_rebalance::state::state_name;
+use crate::auto_rebalance::{Generated, held_for};
 use crate::kept::BALANCEDNESS;
 use crate::rebalance::megabytes;
 use crate::seams::ClusterRef;
@@ -132,9 +132,14 @@ impl Figures {
         anomalies.insert(cluster.clone(), told);
     }
 
-    /// A cluster is gone.
+    /// A cluster is gone: what was counted under its name is not shown any more.
     pub(crate) fn forget(&self, cluster: &ClusterRef) {
         self.anomalies.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+        let is_of_it = |series: &Series| {
+            let told = |label: &str| series.labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value);
+            told("name") == Some(&cluster.name) && told("namespace") == Some(&cluster.namespace)
+        };
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner).retain(|series, _| !is_of_it(series));
     }
 
     /// An engine was asked something.
@@ -146,13 +151,19 @@ impl Figures {
 
     /// A resource has come from one state to another; `percent` of its data had been moved.
     pub(crate) fn moved_on(&self, before: &KafkaRebalance, after: &KafkaRebalance, percent: u64, now: Timestamp) {
-        let outcome = after.state();
-        let ended = matches!(outcome, RebalanceState::Ready | RebalanceState::Stopped | RebalanceState::NotReady);
+        let outdated = || {
+            let mut conditions = after.status.iter().flat_map(|status| &status.conditions);
+            conditions.any(|it| it.is_warning() && it.has_reason(Reason::ProposalOutdated))
+        };
+        let outcome = match after.state() {
+            ended @ (RebalanceState::Ready | RebalanceState::Stopped | RebalanceState::NotReady) => Some(ended),
+            // It was stopped, for a new proposal; or it was refused after all, and was none.
+            RebalanceState::PendingProposal if !outdated() => Some(RebalanceState::Stopped),
+            _ => None,
+        };
         // A run that came to its end during a pause is a run all the same.
         let (state, began) = crate::rebalance::before_any_pause(before);
-        if state != RebalanceState::Rebalancing || !ended {
-            return;
-        }
+        let Some(outcome) = outcome.filter(|_| state == RebalanceState::Rebalancing) else { return };
         let took = began.map_or(0.0, |began| now.duration_since(began).as_secs_f64().max(0.0));
         let trigger = trigger(before);
         let mode = before.spec.mode.as_str();
@@ -227,8 +238,9 @@ impl Figures {
 
 /// What set a rebalance off: a person, or automatic rebalancing in one of its modes.
 fn trigger(resource: &KafkaRebalance) -> String {
-    let cluster = resource.metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER));
-    let generated = cluster.and_then(|cluster| Generated::read(resource, cluster));
+    // A user may have taken its label off.
+    let label = || resource.metadata.labels.as_ref()?.get(labels::CLUSTER).map(String::as_str);
+    let generated = held_for(&resource.metadata).or_else(label).and_then(|cluster| Generated::read(resource, cluster));
     generated.map_or_else(|| "manual".to_owned(), |it| it.mode.to_string())
 }
 
@@ -273,6 +285,9 @@ mod tests {
         assert_eq!(trigger(&rebalance("mine", "Ready")), "manual");
         assert_eq!(trigger(&ours("c-auto-rebalancing-add-brokers")), "add-brokers");
         assert_eq!(trigger(&ours("c-auto-rebalancing-imbalance-x")), "imbalance");
+        let mut unlabelled = ours("c-auto-rebalancing-remove-brokers");
+        unlabelled.metadata.labels = None;
+        assert_eq!(trigger(&unlabelled), "remove-brokers");
         assert_eq!(trigger(&rebalance("c-auto-rebalancing-add-brokers", "Ready")), "manual", "a user's of that name");
     }
 
@@ -292,6 +307,70 @@ mod tests {
              evenkeel_rebalance_seconds_count{mode=\"full\",outcome=\"Stopped\",trigger=\"manual\"} 1\n\
              evenkeel_rebalance_seconds_sum{mode=\"full\",outcome=\"Stopped\",trigger=\"manual\"} 90\n"
         );
+    }
+
+    #[test]
+    fn a_run_that_ends_for_a_new_proposal_or_in_a_pause_is_counted_and_one_that_was_none_is_not() {
+        let now = "2026-01-01T00:01:30Z".parse().unwrap();
+        let ends = |before: &KafkaRebalance, after: &KafkaRebalance| {
+            let figures = Figures::new(None);
+            figures.moved_on(before, after, 25, now);
+            figures.render()
+        };
+        let running = rebalance("r", "Rebalancing");
+        let mut outdated = rebalance("r", "PendingProposal");
+        let conditions = &mut outdated.status.as_mut().unwrap().conditions;
+        conditions.push(Condition::warning(Reason::ProposalOutdated, "it was refused, and nothing was moved"));
+        assert_eq!(ends(&running, &outdated), "");
+        assert_eq!(ends(&running, &rebalance("r", "ReconciliationPaused")), "", "it is not over");
+        let renewed = ends(&running, &rebalance("r", "PendingProposal"));
+        let line = "evenkeel_rebalance_seconds_sum{mode=\"full\",outcome=\"Stopped\",trigger=\"manual\"} 90";
+        assert!(renewed.contains(line) && renewed.contains("{mode=\"full\",trigger=\"manual\"} 50"), "{renewed}");
+        let mut paused = rebalance("r", "ReconciliationPaused");
+        let held = running.status.as_ref().unwrap().conditions.clone();
+        paused.status.as_mut().unwrap().conditions.extend(held);
+        let line = "evenkeel_rebalance_seconds_count{mode=\"full\",outcome=\"Ready\",trigger=\"manual\"} 1";
+        let unpaused = ends(&paused, &rebalance("r", "Ready"));
+        assert!(unpaused.contains(line), "{unpaused}");
+    }
+
+    #[test]
+    fn what_engines_are_asked_is_counted_by_the_answer_and_timed() {
+        let figures = Figures::new(None);
+        figures.asked("propose", "ready", Duration::from_millis(250));
+        figures.asked("propose", "refused", Duration::from_millis(500));
+        assert_eq!(
+            figures.render(),
+            "# TYPE evenkeel_engine_request_seconds summary\n\
+             evenkeel_engine_request_seconds_count{call=\"propose\"} 2\n\
+             evenkeel_engine_request_seconds_sum{call=\"propose\"} 0.75\n\
+             # TYPE evenkeel_engine_requests_total counter\n\
+             evenkeel_engine_requests_total{answer=\"ready\",call=\"propose\"} 1\n\
+             evenkeel_engine_requests_total{answer=\"refused\",call=\"propose\"} 1\n"
+        );
+    }
+
+    #[test]
+    fn balancedness_is_shown_for_what_has_a_proposal_and_for_no_template() {
+        let (store, mut writer) = kube::runtime::reflector::store();
+        let scores = json!({"onDemandBalancednessScoreBefore": 71.5, "onDemandBalancednessScoreAfter": 96});
+        let scores = scores.as_object().cloned().map(|it| it.into_iter().collect());
+        let mut proposed = rebalance("r", "ProposalReady");
+        proposed.status.as_mut().unwrap().optimization_result = scores;
+        let mut template = proposed.clone();
+        template.metadata.name = Some("t".into());
+        template.metadata.annotations = Some([(annotations::REBALANCE_TEMPLATE.to_owned(), "true".to_owned())].into());
+        for it in [proposed, template, rebalance("bare", "Ready")] {
+            writer.apply_watcher_event(&kube::runtime::watcher::Event::Apply(it));
+        }
+        let figures = Figures::new(None);
+        figures.show_rebalances(store);
+        let page = figures.render();
+        let told: Vec<&str> = page.lines().filter(|line| line.contains("_balancedness{")).collect();
+        let line = |moment: &str, score: &str| {
+            format!("evenkeel_rebalance_balancedness{{moment=\"{moment}\",name=\"r\",namespace=\"ns\"}} {score}")
+        };
+        assert_eq!(told, [line("after", "96"), line("before", "71.5")], "{page}");
     }
 
     #[test]
@@ -335,5 +414,18 @@ mod tests {
             let line = format!("{family}{} {count}", labels(kind));
             assert!(page.contains(&line), "{line}\nis not in\n{page}");
         }
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_cluster_that_is_gone() {
+        let figures = Figures::new(None);
+        let found = Violations::read(&[("fixableAnomalies".to_owned(), "- a: [RackAwareGoal]".to_owned())].into());
+        for (namespace, name) in [("ns", "c"), ("ns", "d"), ("other", "c")] {
+            figures.told_of(&ClusterRef::new(namespace, name), &found);
+        }
+        figures.forget(&ClusterRef::new("ns", "c"));
+        let page = figures.render();
+        assert!(!page.contains("name=\"c\",namespace=\"ns\""), "{page}");
+        assert!(page.contains("name=\"d\"") && page.contains("namespace=\"other\""), "{page}");
     }
 }

@@ -63,9 +63,10 @@ fn progress(state: RebalanceState, data: &BTreeMap<String, String>) -> String {
     }
     let brokers = data.get("brokerProgress.json");
     let brokers: Option<BTreeMap<i32, Broker>> = brokers.and_then(|text| serde_json::from_str(text).ok());
-    let is_running = state == RebalanceState::Rebalancing;
+    // Before anybody was asked nobody has said anything, either.
+    let was_asked = state == RebalanceState::Rebalancing && data.contains_key("executorState");
     let Some(brokers) = brokers else {
-        if is_running {
+        if was_asked {
             text.push_str("  (this engine does not say how far each broker is)\n");
         }
         return text;
@@ -258,7 +259,8 @@ mod tests {
     fn an_engine_that_says_less_is_not_to_blame_for_nothing() {
         let conditions = json!([{"type": "Rebalancing", "status": "True"}]);
         let status = json!({"conditions": conditions, "optimizationResult": {"numReplicaMovements": 1}});
-        let data = [("completedByteMovementPercentage".to_owned(), "0".to_owned())].into();
+        let keys = [("completedByteMovementPercentage", "0"), ("executorState", "{}")];
+        let mut data: BTreeMap<String, String> = keys.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         expect![[r#"
             KafkaRebalance r of my-cluster
             Rebalancing
@@ -271,7 +273,15 @@ mod tests {
 
             Which moves are the biggest, this engine does not say.
         "#]]
-        .assert_eq(&paint(&found(status, json!({})), Some(&data), now()));
+        .assert_eq(&paint(&found(status.clone(), json!({})), Some(&data), now()));
+        // One that says of nobody that he receives anything has said it.
+        data.insert("brokerProgress.json".to_owned(), "{}".to_owned());
+        let only_leaders = paint(&found(status.clone(), json!({})), Some(&data), now());
+        assert!(only_leaders.contains("0 %\n\nProposal"), "{only_leaders}");
+        // Nor has anybody been asked in the first moments of a run.
+        let young = [("completedByteMovementPercentage".to_owned(), "0".to_owned())].into();
+        let young = paint(&found(status, json!({})), Some(&young), now());
+        assert!(!young.contains("how far each broker is"), "{young}");
     }
 
     #[test]

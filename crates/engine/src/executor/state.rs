@@ -71,13 +71,21 @@ pub(super) fn trigger(run: &Run) -> Trigger {
 fn phase(run: &Run, report: &Report, verbose: bool) -> Phase {
     let limits = report.limits.as_ref().unwrap_or(&run.order.limits);
     let lists = Lists { order: &run.order, tasks: &report.tasks };
-    match report.phase {
-        _ if report.stopping => Phase::Stopping(stopping(&lists, limits, report, verbose)),
-        // Once all moves are over what is left is to lift the throttle.
-        None if report.tasks.is_empty() => Phase::Starting,
-        Some(Kind::Replicas) | None => Phase::InterBroker(inter_broker(&lists, limits, report, verbose)),
-        Some(Kind::Dir(_)) => Phase::IntraBroker(intra_broker(&lists, limits, report, verbose)),
-        Some(Kind::Leader) => Phase::Leadership(leadership(&lists, limits, report, verbose)),
+    let class = match report.phase {
+        _ if report.stopping => return Phase::Stopping(stopping(&lists, limits, report, verbose)),
+        None if report.tasks.is_empty() => return Phase::Starting,
+        Some(Kind::Replicas) => Class::Replicas,
+        Some(Kind::Dir(_)) => Class::Dirs,
+        Some(Kind::Leader) => Class::Leaders,
+        // Once all moves are over what is left is to lift the throttle: it is where it was last.
+        None if report.progress.leaders.total() > 0 => Class::Leaders,
+        None if report.progress.dirs.total() > 0 => Class::Dirs,
+        None => Class::Replicas,
+    };
+    match class {
+        Class::Replicas => Phase::InterBroker(inter_broker(&lists, limits, report, verbose)),
+        Class::Dirs => Phase::IntraBroker(intra_broker(&lists, limits, report, verbose)),
+        Class::Leaders => Phase::Leadership(leadership(&lists, limits, report, verbose)),
     }
 }
 
@@ -253,7 +261,7 @@ impl Lists<'_> {
             proposal: Proposal {
                 old_leader: mv.old_leader.0,
                 old_replicas: ids(&mv.old),
-                topic_partition: TopicPartition::new(&mv.partition.topic, mv.partition.partition),
+                topic_partition: TopicPartition::new(mv.partition.topic.as_str(), mv.partition.partition),
                 new_replicas: ids(&mv.new),
                 goal: None,
                 bytes: None,

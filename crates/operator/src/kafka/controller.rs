@@ -39,17 +39,19 @@ use super::{
 };
 use crate::{
     alarms::Alarms,
+    another,
     auto_rebalance::{
         Configured, held_for,
         imbalance::{Violations, map_name},
         is_named_like_ours,
+        poll::Polled,
         tracker::tracker_name,
     },
     error::{Error, told},
     figures::Reconciled,
     kept,
     namespaces::is_terminating,
-    seams::{ClusterRef, Context},
+    seams::{ClusterRef, Context, Happening},
 };
 
 /// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
@@ -89,6 +91,10 @@ struct Kept {
     struck_off: BTreeMap<i32, Timestamp>,
     /// What automatic rebalancing could not do, in words, if a person was told.
     unacted: Option<String>,
+    /// What the engine told when it was last asked for what it found.
+    polled: Option<Polled>,
+    /// Why it was left alone, as a person was told.
+    left_alone: Option<String>,
 }
 
 impl Kept {
@@ -249,6 +255,9 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
         return Ok(None);
     }
     if decide::is_paused(&kafka) {
+        if let Some(why) = another::look(context, &names.namespace, &names.cluster).await? {
+            return leave_alone(&shell, &kafka, &why).await;
+        }
         say_that_it_rests(context, &kafkas, kafka).await?;
         return Ok(Some(context.settings.reconciliation_interval));
     }
@@ -263,9 +272,14 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
             return Err(error);
         }
     };
+    if let Some(why) = &decision.left_alone {
+        return leave_alone(&shell, &seen.kafka, why).await;
+    }
     shell.keep(&cluster, |kept| {
+        kept.left_alone = None;
         kept.empty_since = decision.found_empty.clone();
         kept.missing_since = decision.found_missing.clone();
+        kept.polled = seen.engine.violated.clone();
         kept.quiet_since = decision.found_quiet;
     });
     let violations = seen.live.data(&map_name(&names.cluster));
@@ -308,12 +322,13 @@ async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen
         let (struck_off, quiet_since) = (kept.struck_off.clone(), kept.quiet_since);
         Seen { empty_since, missing_since, quiet_since, struck_off, refused, ..seen }
     };
-    let seen = remembering(observe::observe(context, &kafka, false).await?);
+    let seen = remembering(observe::observe(context, &kafka, kept.polled.as_ref(), false).await?);
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
-    let seen = remembering(observe::observe(context, &kafka, true).await?);
+    let polled = seen.engine.violated;
+    let seen = remembering(observe::observe(context, &kafka, polled.as_ref(), true).await?);
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }
@@ -325,6 +340,19 @@ fn back(context: &Context, seen: &Seen, decision: &Decision) -> Duration {
     });
     let usual = context.settings.reconciliation_interval;
     wished.map_or(usual, |wished| wished.min(usual))
+}
+
+/// Another operator runs it. That is said once, in an Event: its status, too, is the other one's.
+async fn leave_alone(shell: &Shell, kafka: &Kafka, why: &Happening) -> Result<Option<Duration>, Error> {
+    let names = Names::of(kafka);
+    let cluster = ClusterRef::new(&names.namespace, &names.cluster);
+    if shell.kept(&cluster).left_alone.as_ref() != Some(&why.note) {
+        tracing::warn!(%cluster, "left alone: {}", why.note);
+        shell.context.tell(kafka, why).await;
+    }
+    shell.forget(&cluster);
+    shell.keep(&cluster, |kept| kept.left_alone = Some(why.note.clone()));
+    Ok(Some(shell.context.settings.reconciliation_interval))
 }
 
 /// Says why nothing is done: whoever has forgotten a right would otherwise find it in the log alone. That this cannot be written
@@ -401,7 +429,8 @@ async fn release_orphan(rebalance: &PartialObjectMeta<KafkaRebalance>, context: 
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     // Going is as good as gone.
     if there.is_none_or(|kafka| kafka.metadata.deletion_timestamp.is_some()) {
-        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
+        let uid = rebalance.uid().unwrap_or_default();
+        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any(), &uid).await?;
     }
     Ok(Action::await_change())
 }

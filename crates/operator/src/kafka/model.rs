@@ -162,6 +162,11 @@ impl Model {
         if problems.is_empty() { Ok(model) } else { Err(problems) }
     }
 
+    /// Whether brokers run Apache's own image.
+    pub fn has_official_image(&self) -> bool {
+        self.image == Settings::official_image(&self.version)
+    }
+
     /// The brokers.
     pub fn brokers(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values().filter(|node| node.roles.broker)

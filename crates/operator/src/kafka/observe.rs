@@ -1,4 +1,5 @@
-//! Reads everything about a cluster once: first Kubernetes, then Kafka.
+//! Reads everything about a cluster once: first Kubernetes, then the engine, and Kafka last: on what it says rests what cannot
+//! be taken back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,6 +29,7 @@ use kube::{
     core::ApiResource,
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{
     ask_engine::ask_engine,
@@ -39,7 +41,7 @@ use super::{
     seen::{EngineSaid, FurtherUsers, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
-    auto_rebalance::{imbalance::map_name, spoken_of, tracker::tracker_name},
+    auto_rebalance::{imbalance::map_name, poll::Polled, remembers, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
@@ -60,18 +62,23 @@ enum Depth {
     Close,
 }
 
-/// Everything about a cluster. `closer`: also all that a restart depends on.
-pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
+/// Everything about a cluster. `closer`: also all that a restart depends on. `polled`: what its engine told when it was last asked
+/// for what it found.
+pub(super) async fn observe(
+    context: &Context,
+    kafka: &Arc<Kafka>,
+    polled: Option<&Polled>,
+    closer: bool,
+) -> Result<Seen, Error> {
     let mut seen = kubernetes(context, kafka).await?;
     let depth = match closer {
         true => Depth::Close,
         false if decide::questioned(&seen).is_empty() => Depth::Little,
         false => Depth::Partitions,
     };
-    seen.engine = ask_engine(context, &seen).await;
-    // Last: that a broker is empty, or in sync, must not have become old while somebody else was asked.
+    seen.engine = ask_engine(context, &seen, polled).await;
     seen.metadata = ask_kafka(context, &seen, depth).await?;
-    seen.heard = context.clock.now();
+    seen.read_at = context.clock.now();
     Ok(seen)
 }
 
@@ -95,6 +102,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
     let mut live = Live::default();
     lists.into_iter().flatten().for_each(|object| live.take(object));
+    eyes.tracker(kafka, &live).await?.into_iter().for_each(|tracker| live.take(tracker));
     let rebalances = eyes.rebalances(kafka, &live).await?;
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
     let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
@@ -105,7 +113,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
     let now = context.clock.now();
     Ok(Seen {
         now,
-        heard: now,
+        read_at: now,
         kafka: kafka.clone(),
         pod_sets,
         node_pools,
@@ -172,7 +180,11 @@ impl Eyes<'_> {
             found.extend(some.items.into_iter().map(|it| (it.name_any(), it)));
         }
         let (tracker, map) = (live.data(&tracker_name(self.cluster)), live.data(&map_name(self.cluster)));
-        for name in spoken_of(kafka, tracker.as_ref(), map.as_ref()) {
+        let mut named = spoken_of(kafka, tracker.as_ref(), map.as_ref());
+        // Whose label was changed while it moves data of this Kafka: its ConfigMap tells of it.
+        named
+            .extend(live.of_kind("ConfigMap").filter(|(_, it)| is_of_a_rebalance(it)).map(|(name, _)| name.to_owned()));
+        for name in named {
             if !found.contains_key(&name)
                 && let Some(it) = api.get_opt(&name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?
             {
@@ -180,6 +192,22 @@ impl Eyes<'_> {
             }
         }
         Ok(found.into_values().collect())
+    }
+
+    /// The memory of automatic rebalancing, if somebody took its label off: its owner tells whose it is. What has neither is
+    /// somebody else's.
+    async fn tracker(&self, kafka: &Kafka, live: &Live) -> Result<Option<DynamicObject>, Error> {
+        let name = tracker_name(self.cluster);
+        if live.value("ConfigMap", &name).is_some() || !remembers(kafka) {
+            return Ok(None);
+        }
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
+        let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let is_ours = |it: &DynamicObject| {
+            it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
+        };
+        Ok(found.filter(is_ours))
     }
 
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a
@@ -205,6 +233,10 @@ impl Eyes<'_> {
             None => FurtherUsers::Missing { secret, key },
         })
     }
+}
+
+fn is_of_a_rebalance(config_map: &Value) -> bool {
+    config_map["metadata"]["labels"][labels::KIND] == "KafkaRebalance"
 }
 
 async fn ask_kafka(context: &Context, seen: &Seen, depth: Depth) -> Result<Metadata, Error> {

@@ -7,7 +7,6 @@ use std::{
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
 use evenkeel_kafka::calls::quorum::Quorum;
-use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DynamicObject;
@@ -15,16 +14,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{config::DynamicChange, nodes::Ids};
-use crate::pod_set::decide::is_ready;
+use crate::{auto_rebalance::poll::Polled, pod_set::decide::is_ready};
 
 /// All that a decision about a cluster may depend on.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The present moment.
+    /// The present moment: when the look began.
     pub now: Timestamp,
-    /// When Kafka, which is asked last, had said all that is told of it here: with a large cluster, or a slow one, that is a
-    /// while later.
-    pub heard: Timestamp,
+    /// When the last of it was read. A large cluster is read for longer than a look may be old.
+    pub read_at: Timestamp,
     /// The Kafka.
     pub kafka: Kafka,
     /// Its node pools.
@@ -99,8 +97,8 @@ pub enum Missing {
 pub struct EngineSaid {
     /// Whether it is carrying out a plan. None: it was not asked, or did not say.
     pub executing: Option<bool>,
-    /// The violated goals that it has found, if it was asked, or why it does not tell.
-    pub violated: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
+    /// What it told of violated goals when it was last asked for them.
+    pub violated: Option<Polled>,
 }
 
 /// Settings that Kafka would not take, for whom, and what it said. None is for all brokers.

@@ -149,3 +149,17 @@ pub(super) fn engine_facts(model: &Model) -> engine::Facts {
 pub(super) fn engine_objects(model: &Model) -> EngineObjects {
     engine::objects(model, model.engine.as_ref().unwrap(), &engine_facts(model))
 }
+
+/// What namespaces of the Pod Security level `restricted` want of a pod.
+pub(super) fn is_restricted(pod: &Value) -> bool {
+    let of_pod = &pod["securityContext"];
+    let mut containers =
+        ["initContainers", "containers"].into_iter().flat_map(|list| pod[list].as_array().into_iter().flatten());
+    let confined = |container: &Value| {
+        let own = &container["securityContext"];
+        own["allowPrivilegeEscalation"] == false && own["capabilities"] == json!({"drop": ["ALL"]})
+    };
+    of_pod["runAsNonRoot"] == true
+        && of_pod["seccompProfile"]["type"] == "RuntimeDefault"
+        && containers.all(confined)
+}

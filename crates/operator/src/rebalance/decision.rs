@@ -14,7 +14,9 @@ use super::hear::Call;
 ///
 /// 1. add the [finalizer](Self::finalizer); 2. [forget](Self::forget) an approval; 3. write the
 ///    [ConfigMap](Self::config_map); 4. write the [status](Self::status); 5. forget any other command;
-///    6. remove the finalizer; 7. publish the [events](Self::events); 8. take the [next](Self::next) step.
+///    6. remove the finalizer; 7. publish the [events](Self::events); 8. take the [next](Self::next) step. If that
+///    [begins something](Self::begins_something) and nothing was written, the server is asked first whether the resource is
+///    still the one that was decided about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// What to do with the finalizer `strimzi.io/rebalance`.
@@ -42,6 +44,11 @@ impl Decision {
             events: Vec::new(),
             next: Next::Rest,
         }
+    }
+
+    /// Whether data moves after it, so that it must rest on nothing old.
+    pub(super) fn begins_something(&self) -> bool {
+        matches!(&self.next, Next::Call(call) if matches!(**call, Call::Submit(_)))
     }
 
     /// Ask the engine something that changes nothing, and record nothing before.

@@ -79,6 +79,12 @@ impl<'a> Draft<'a> {
         Self { state: RebalanceState::NotReady, condition, ..Self::stay(round) }
     }
 
+    /// The state is the same, and something else is to be said of it.
+    pub(super) fn saying(mut self, message: &str) -> Self {
+        self.condition.message = Some(message.to_owned());
+        self
+    }
+
     pub(super) fn warn(mut self, reason: Reason, message: impl Into<String>) -> Self {
         self.warnings.push(Condition::warning(reason, message));
         self
@@ -97,6 +103,14 @@ impl<'a> Draft<'a> {
         match self.round.deleting {
             true => self.warn(Reason::CruiseControlRestException, messages::waits_to_go(&trouble.text)),
             false => self.warn_trouble(trouble),
+        }
+    }
+
+    /// The same for what is missing to ask at all.
+    pub(super) fn warn_blocked_on_the_way_out(self, blocked: Blocked) -> Self {
+        match self.round.deleting {
+            true => self.warn(blocked.reason, messages::waits_to_go(&blocked.message)),
+            false => self.warn_blocked(blocked),
         }
     }
 
@@ -133,6 +147,12 @@ impl<'a> Draft<'a> {
     pub(super) fn loads(mut self, plan: &OptimizationResult) -> Self {
         self.news.load = Some(load::json(plan));
         self.news.moves = Some(moves::json(plan, self.round.seen.resource.spec.mode));
+        self
+    }
+
+    /// What the ConfigMap says of a plan is no longer so.
+    pub(super) fn without_loads(mut self) -> Self {
+        (self.news.load, self.news.moves) = (Some(None), Some(None));
         self
     }
 

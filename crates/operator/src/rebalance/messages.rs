@@ -5,12 +5,15 @@ use std::time::Duration;
 use evenkeel_api::annotations::{Ask, MAX_DATA_MB, REBALANCE, REBALANCE_AUTO_APPROVAL, REBALANCE_FINALIZER};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_rest::body::Summary;
+use jiff::SignedDuration;
 
 pub(super) const NO_EXECUTOR_STATE: &str = "Cruise Control's state has no ExecutorState";
 pub(super) const STILL_THINKING: &str = "Cruise Control has not finished its answer";
 pub(super) const MISSING_BROKER: &str =
     "Some or all of the brokers that spec.brokers or spec.moveReplicasOffVolumes names do not exist";
 pub(super) const PENDING: &str = "Cruise Control is making a proposal";
+pub(super) const PENDING_APPROVED: &str = "Cruise Control is making a proposal, which is carried out as soon as it is ready: \
+     strimzi.io/rebalance=approve is set; remove it to look at the proposal first";
 pub(super) const REBALANCING: &str =
     "Cruise Control carries the proposal out; annotate strimzi.io/rebalance=stop to stop it";
 pub(super) const READY: &str = "The proposal was carried out; annotate strimzi.io/rebalance=refresh for a new one";
@@ -20,8 +23,10 @@ pub(super) const STOPPED_BY_DELETION: &str = "Deleted before anything was carrie
 pub(super) const PAUSED: &str =
     "Paused by strimzi.io/pause-reconciliation; what runs in Cruise Control goes on unobserved";
 pub(super) const STOPPING: &str = "Cruise Control was told to stop; waiting until nothing of it runs any more";
+pub(super) const STOPS_LATER: &str = "Cruise Control is still planning the execution, and can only be told to stop what it carries \
+     out: so it is, as soon as it begins";
 /// Longer than any plan takes: whoever computes for so long has most likely got stuck.
-pub(super) const SLOW: Duration = Duration::from_secs(600);
+pub(super) const SLOW: SignedDuration = SignedDuration::from_mins(10);
 pub(super) const SLOW_PROPOSAL: &str = "Cruise Control has been making this proposal for more than ten minutes: look at its log, \
      and annotate strimzi.io/rebalance=refresh to ask again, or =stop to give up";
 pub(super) const SLOW_EXECUTION: &str = "Cruise Control has been planning the execution for more than ten minutes, and nothing moves \
@@ -168,7 +173,9 @@ pub(super) fn valid_asks(state: RebalanceState, deleting: bool, auto_approved: b
     match state {
         RebalanceState::PendingProposal | RebalanceState::Rebalancing if deleting => &["stop"],
         _ if deleting => &[],
-        RebalanceState::PendingProposal | RebalanceState::Rebalancing => &["stop", "refresh"],
+        // It is kept, and counts once there is a proposal.
+        RebalanceState::PendingProposal => &["stop", "refresh", "approve"],
+        RebalanceState::Rebalancing => &["stop", "refresh"],
         // What would go on by itself can also be stopped.
         RebalanceState::ProposalReady if auto_approved => &["approve", "refresh", "stop"],
         RebalanceState::ProposalReady => &["approve", "refresh"],
@@ -199,13 +206,17 @@ pub(super) fn outdated(why: &str) -> String {
     format!("The approved proposal was not carried out: {why}. Look at the new one and approve it")
 }
 
-pub(super) fn not_enough_data(why: &str, first_window: Duration) -> String {
-    let seconds = first_window.as_secs();
-    let window = if seconds < 120 { format!("{seconds} seconds") } else { format!("{} minutes", seconds.div_ceil(60)) };
-    format!(
-        "Cruise Control has not measured enough yet, and is asked again by itself: {why}. Its first window is full \
-         {window} (partition.metrics.window.ms) after it began to measure"
-    )
+pub(super) fn not_enough_data(why: &str, first_window: Option<Duration>) -> String {
+    let when = first_window.map_or_else(
+        || "It measures from outside, which takes less than a minute once it reaches Kafka; see its log".to_owned(),
+        |window| {
+            let seconds = window.as_secs();
+            let window =
+                if seconds < 120 { format!("{seconds} seconds") } else { format!("{} minutes", seconds.div_ceil(60)) };
+            format!("Its first window is full {window} (partition.metrics.window.ms) after it began to measure")
+        },
+    );
+    format!("Cruise Control has not measured enough yet, and is asked again by itself: {why}. {when}")
 }
 
 pub(super) fn above_cap(megabytes: u64, cap: u64) -> String {
@@ -234,9 +245,10 @@ pub(super) fn foreign_config_map(name: &str) -> String {
     )
 }
 
-pub(super) fn relabelled(label: &str, cluster: &str) -> String {
+pub(super) fn relabelled(label: Option<&str>, cluster: &str) -> String {
+    let says = label.map_or_else(|| "is gone".to_owned(), |label| format!("says {label}"));
     format!(
-        "The label strimzi.io/cluster says {label}, but data of Kafka {cluster} moves: the run is followed there to its \
+        "The label strimzi.io/cluster {says}, but data of Kafka {cluster} moves: the run is followed there to its \
          end, and only then the label counts"
     )
 }

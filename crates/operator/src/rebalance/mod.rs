@@ -42,6 +42,7 @@ pub use config_map::FoundConfigMap;
 pub use decide::decide;
 pub use decision::{Decision, Event, EventKind, Finalizer, Forget, Next, Order};
 pub use hear::{Call, Heard, Plan, Said, Sort, Trouble};
+pub(crate) use observe::runs_in_kafka;
 pub use observe::{Blocked, Cluster, Engine, FoundKafka, Observation};
 pub use queue::Other;
 pub use request::Planning;

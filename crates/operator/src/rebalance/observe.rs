@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{KafkaRebalance, Reason, labels};
+use evenkeel_api::{KafkaRebalance, Reason, annotations, labels};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::config_map::FoundConfigMap;
+use super::finalizer;
 use super::hear::Heard;
 use super::queue::Other;
-use super::state::Standing;
+use super::state::{Standing, before_any_pause};
 use super::template::Template;
 
 /// What is known about a KafkaRebalance and what is around it.
@@ -69,8 +71,8 @@ pub struct Engine {
     pub is_ours: bool,
     /// A Secret without which it cannot be asked, if one is missing or has not what it should have.
     pub missing_secret: Option<String>,
-    /// How long it measures before it first plans.
-    pub first_window: Duration,
+    /// How long it measures before it first plans. None: only a few seconds, from outside.
+    pub first_window: Option<Duration>,
 }
 
 /// Why something cannot be done now, though nothing is wrong with the resource's spec.
@@ -88,7 +90,7 @@ impl Blocked {
     }
 }
 
-/// The Kafka whose data a rebalance moves, if its label says another by now. What was begun in one Kafka is not known in
+/// The Kafka whose data a rebalance moves, if its label says another by now, or is gone. What was begun in one Kafka is not known in
 /// another: it is followed where it is. `recorded`: what its own ConfigMap is labelled with, which is written before
 /// anything moves.
 pub(super) fn runs_in<'a>(resource: &KafkaRebalance, recorded: Option<&'a str>) -> Option<&'a str> {
@@ -96,8 +98,21 @@ pub(super) fn runs_in<'a>(resource: &KafkaRebalance, recorded: Option<&'a str>) 
     // If it could not be written it may tell of an earlier run.
     let is_current = standing.warning(Reason::KubernetesClientException).is_none();
     recorded.filter(|recorded| {
-        standing.state == RebalanceState::Rebalancing && is_current && label(resource).is_some_and(|it| it != *recorded)
+        standing.state == RebalanceState::Rebalancing && is_current && label(resource) != Some(*recorded)
     })
+}
+
+/// The Kafka in which a rebalance runs, paused or not, with the ConfigMap of its name: None if it does not run, and
+/// `Some(None)` if nothing says where.
+pub(crate) fn runs_in_kafka(resource: &KafkaRebalance, config_map: Option<&ConfigMap>) -> Option<Option<String>> {
+    let is_template = resource.metadata.annotations.as_ref().is_some_and(annotations::is_template);
+    if before_any_pause(resource).0 != RebalanceState::Rebalancing
+        || (is_template && !finalizer::is_generated(resource))
+    {
+        return None;
+    }
+    let recorded = FoundConfigMap::cluster(resource, config_map);
+    Some(runs_in(resource, recorded.as_deref()).or_else(|| label(resource)).map(str::to_owned))
 }
 
 /// The Kafka that the label of a rebalance names.
@@ -107,9 +122,9 @@ pub(super) fn label(resource: &KafkaRebalance) -> Option<&str> {
 }
 
 impl Observation {
-    /// What its label says, if that is not the Kafka that was looked at: data moves in another.
-    pub(super) fn relabelled(&self) -> Option<&str> {
-        label(&self.resource).filter(|label| self.cluster().is_some_and(|cluster| cluster != *label))
+    /// The Kafka that was looked at, if its label does not say that one: data moves there.
+    pub(super) fn runs_elsewhere(&self) -> Option<&str> {
+        self.cluster().filter(|cluster| label(&self.resource) != Some(*cluster))
     }
 
     /// The name of the Kafka, if it is there.
@@ -135,9 +150,9 @@ impl Observation {
         }
     }
 
-    /// How long the engine measures before it first plans.
-    pub(super) fn first_window(&self) -> Duration {
-        self.engine().map(|engine| engine.first_window).unwrap_or_default()
+    /// How long the engine measures before it first plans. None: only a few seconds.
+    pub(super) fn first_window(&self) -> Option<Duration> {
+        self.engine().and_then(|engine| engine.first_window)
     }
 
     /// Why the engine cannot be asked how something stands.

@@ -30,13 +30,19 @@ pub(super) struct Progress {
     /// None: nothing has moved yet, so nobody can say.
     minutes: Option<u64>,
     executor: String,
-    /// What each broker receives. None: the engine does not say.
+    /// What each broker receives: nobody anything, if only leaders change. None: the engine does not say.
     brokers: Option<String>,
 }
 
 impl Progress {
-    /// Of the run that the executor is busy with. `began` is when its task came, for engines that do not say it.
-    pub(super) fn of(executor: &ExecutorState, began: Option<Timestamp>, now: Timestamp) -> Self {
+    /// Of the run that the executor is busy with. `began` is when its task came, for engines that do not say it;
+    /// `tells_of_brokers`: whether it was asked what each broker receives.
+    pub(super) fn of(
+        executor: &ExecutorState,
+        began: Option<Timestamp>,
+        tells_of_brokers: bool,
+        now: Timestamp,
+    ) -> Self {
         let stamped = executor.trigger.as_ref().and_then(|trigger| reason::date_of(&trigger.triggered_task_reason));
         let elapsed = stamped.or(began).map(|start| now.duration_since(start).as_secs_f64());
         let bytes = Bytes::of(executor);
@@ -45,7 +51,7 @@ impl Progress {
             minutes: bytes.zip(elapsed).and_then(|(bytes, elapsed)| bytes.minutes_left(elapsed)),
             // As the original says it: what ours adds has a key of its own.
             executor: json::to_string(&ExecutorState { broker_progress: BTreeMap::new(), ..executor.clone() }),
-            brokers: (!executor.broker_progress.is_empty()).then(|| json::to_string(&executor.broker_progress)),
+            brokers: tells_of_brokers.then(|| json::to_string(&executor.broker_progress)),
         }
     }
 }
@@ -70,23 +76,25 @@ struct Bytes {
 }
 
 impl Bytes {
-    /// None: this phase moves no data.
+    /// None: this phase moves no data. The original goes through all of them, also through those without a move.
     fn of(executor: &ExecutorState) -> Option<Self> {
-        match &executor.phase {
-            Phase::InterBroker(moves) => Some(Self {
-                moved: moves.finished_data_movement,
-                total: moves.total_data_to_move,
-                all_done: moves.num_finished_partition_movements == moves.num_total_partition_movements,
-            }),
-            Phase::IntraBroker(moves) => Some(Self {
-                moved: moves.finished_intra_broker_data_movement,
-                total: moves.total_intra_broker_data_to_move,
-                all_done: moves.num_finished_intra_broker_partition_movements
-                    == moves.num_total_intra_broker_partition_movements,
-            }),
+        let (moved, total, finished, moves) = match &executor.phase {
+            Phase::InterBroker(moves) => (
+                moves.finished_data_movement,
+                moves.total_data_to_move,
+                moves.num_finished_partition_movements,
+                moves.num_total_partition_movements,
+            ),
+            Phase::IntraBroker(moves) => (
+                moves.finished_intra_broker_data_movement,
+                moves.total_intra_broker_data_to_move,
+                moves.num_finished_intra_broker_partition_movements,
+                moves.num_total_intra_broker_partition_movements,
+            ),
             // Leaderships weigh nothing, and a run that begins or stops has no totals.
-            _ => None,
-        }
+            _ => return None,
+        };
+        (moves > 0 || total > 0).then_some(Self { moved, total, all_done: finished == moves })
     }
 
     /// Rounded down, and never beyond 100: the totals are estimates.
@@ -194,8 +202,13 @@ mod tests {
         }))
     }
 
+    /// After a minute, told by an engine of ours.
+    fn of(executor: &ExecutorState) -> Progress {
+        Progress::of(executor, None, true, at(60))
+    }
+
     fn minutes(seconds: i64, total: u64, moved: u64) -> Option<u64> {
-        Progress::of(&between_brokers(total, moved), None, at(seconds)).minutes
+        Progress::of(&between_brokers(total, moved), None, true, at(seconds)).minutes
     }
 
     #[test]
@@ -228,15 +241,36 @@ mod tests {
 
     #[test]
     fn the_percentage_is_rounded_down_and_stays_within_bounds() {
-        let percent = |total, moved| Progress::of(&between_brokers(total, moved), None, at(1)).percent;
+        let percent = |total, moved| of(&between_brokers(total, moved)).percent;
         for (total, moved, expected) in
             [(100, 50, 50), (100, 0, 0), (100, 100, 100), (0, 0, 0), (10_000, 250, 2), (1000, 999, 99), (10, 20, 100)]
         {
             assert_eq!(percent(total, moved), Some(expected), "{moved} of {total}");
         }
         assert_eq!(percent(u64::MAX, u64::MAX), Some(100));
-        let done = Phase::InterBroker(InterBroker::default());
-        assert_eq!(Progress::of(&executor(done), None, at(1)).percent, Some(100), "no megabytes, and no moves left");
+        let ended = InterBroker {
+            num_total_partition_movements: 2,
+            num_finished_partition_movements: 2,
+            ..InterBroker::default()
+        };
+        let ended = executor(Phase::InterBroker(ended));
+        assert_eq!(of(&ended).percent, Some(100), "no megabytes, and no moves left");
+    }
+
+    /// Every run of the original passes the moves between brokers, also one that has none.
+    #[test]
+    fn a_phase_in_which_nothing_is_to_be_moved_says_nothing() {
+        let none = [Phase::InterBroker(InterBroker::default()), Phase::IntraBroker(IntraBroker::default())];
+        for phase in none {
+            let news = of(&executor(phase));
+            assert_eq!((news.percent, news.minutes), (None, None));
+            let written = |before: &[(&str, &str)]| {
+                let data: BTreeMap<_, _> =
+                    written(RebalanceState::Rebalancing, before, Some(&news)).into_iter().collect();
+                data[PERCENT].clone()
+            };
+            assert_eq!((written(&[]), written(&[(PERCENT, "40")])), ("0".to_owned(), "40".to_owned()));
+        }
     }
 
     #[test]
@@ -246,7 +280,7 @@ mod tests {
             finished_intra_broker_data_movement: 500,
             ..Default::default()
         };
-        let progress = Progress::of(&executor(Phase::IntraBroker(moves)), None, at(60));
+        let progress = of(&executor(Phase::IntraBroker(moves)));
         assert_eq!((progress.percent, progress.minutes), (Some(50), Some(1)));
     }
 
@@ -254,9 +288,9 @@ mod tests {
     fn the_start_is_the_date_of_the_reason_or_else_the_tasks() {
         let mut without = between_brokers(1000, 500);
         without.trigger.as_mut().unwrap().triggered_task_reason = "by hand".to_owned();
-        assert_eq!(Progress::of(&without, None, at(60)).minutes, None);
-        assert_eq!(Progress::of(&without, Some(at(0)), at(60)).minutes, Some(1));
-        assert_eq!(Progress::of(&between_brokers(1000, 500), Some(at(50)), at(60)).minutes, Some(1));
+        assert_eq!(of(&without).minutes, None);
+        assert_eq!(Progress::of(&without, Some(at(0)), true, at(60)).minutes, Some(1));
+        assert_eq!(Progress::of(&between_brokers(1000, 500), Some(at(50)), true, at(60)).minutes, Some(1));
     }
 
     fn written(state: RebalanceState, before: &[(&str, &str)], report: Option<&Progress>) -> Vec<(String, String)> {
@@ -301,10 +335,12 @@ mod tests {
         let share = BrokerProgress { finished_data_movement: 3, total_data_to_move: 7 };
         let mut told = between_brokers(1000, 500);
         told.broker_progress = [(Key(2), share)].into();
-        let news = Progress::of(&told, None, at(60));
+        let news = of(&told);
         let data: BTreeMap<_, _> = written(RebalanceState::Rebalancing, &[], Some(&news)).into_iter().collect();
         assert_eq!(data[BROKERS], r#"{"2":{"finishedDataMovement":3,"totalDataToMove":7}}"#);
         assert!(!data[EXECUTOR].contains("brokerProgress"));
+        assert_eq!(of(&between_brokers(1000, 500)).brokers.as_deref(), Some("{}"), "nobody receives anything");
+        assert_eq!(Progress::of(&told, None, false, at(60)).brokers, None, "it was not asked");
         let before = [(BROKERS, "{}")];
         for (state, kept) in
             [(RebalanceState::Stopped, true), (RebalanceState::Ready, false), (RebalanceState::ProposalReady, false)]
@@ -322,7 +358,7 @@ mod tests {
             Phase::Stopping(Stopping::default()),
             Phase::Unknown,
         ] {
-            let news = Progress::of(&executor(phase), None, at(60));
+            let news = of(&executor(phase));
             let data = written(RebalanceState::Rebalancing, &[(PERCENT, "40"), (MINUTES, "7")], Some(&news));
             assert_eq!(data[0], (PERCENT.to_owned(), "40".to_owned()));
             assert!(!data.iter().any(|(key, _)| key == MINUTES));

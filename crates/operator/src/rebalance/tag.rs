@@ -8,6 +8,7 @@ use evenkeel_rest::body::UserTask;
 use evenkeel_rest::body::state::{ExecutorState, Phase};
 use evenkeel_rest::parameter::TaskStatus;
 use evenkeel_rest::reason::words_of;
+use jiff::Timestamp;
 use uuid::Uuid;
 
 /// What everything begins with that a resource asks for. Proposals carry just this.
@@ -19,9 +20,13 @@ pub fn of_resource(uid: &str) -> String {
 
 /// What the execution of one proposal carries. A proposal is named by the task that made it, so each has a
 /// tag of its own, and what was approved once cannot be taken for what was approved before.
-pub fn of_execution(uid: &str, proposal: Option<Uuid>) -> String {
-    let nonce = proposal.map_or_else(|| "0".to_owned(), |id| id.simple().to_string()[..8].to_owned());
-    format!("{}-{nonce}", of_resource(uid))
+pub fn of_execution(uid: &str, proposal: Uuid) -> String {
+    format!("{}-{}", of_resource(uid), &proposal.simple().to_string()[..8])
+}
+
+/// The same where nobody named the task: then it is named by when it was ready.
+pub(super) fn of_nameless_execution(uid: &str, ready: Option<Timestamp>) -> String {
+    format!("{}-{:x}", of_resource(uid), ready.unwrap_or_default().as_microsecond())
 }
 
 /// The task that a request with this very reason made. If there are several, the latest that did not fail: whoever asks
@@ -31,14 +36,15 @@ pub(super) fn find<'a>(tasks: &'a [UserTask], reason: &str) -> Option<&'a UserTa
     ours.max_by_key(|task| (task.status != TaskStatus::CompletedWithError, task.start_ms))
 }
 
-/// The latest execution of this resource that is not over.
-pub(super) fn find_unfinished<'a>(tasks: &'a [UserTask], uid: &str) -> Option<&'a UserTask> {
+/// The latest execution of this resource that is not over; if there is none, the latest that came not before this.
+pub(super) fn find_run<'a>(tasks: &'a [UserTask], uid: &str, not_before: Timestamp) -> Option<&'a UserTask> {
     let ours = format!("{}-", of_resource(uid));
+    let is_over = |task: &UserTask| !matches!(task.status, TaskStatus::Active | TaskStatus::InExecution);
     tasks
         .iter()
-        .filter(|task| matches!(task.status, TaskStatus::Active | TaskStatus::InExecution))
+        .filter(|task| !is_over(task) || task.start_ms >= not_before.as_millisecond())
         .filter(|task| reason_in(&task.request_url).is_some_and(|reason| reason.starts_with(&ours)))
-        .max_by_key(|task| task.start_ms)
+        .max_by_key(|task| (!is_over(task), task.start_ms))
 }
 
 /// Whether the executor is busy with a run of this resource.
@@ -75,11 +81,14 @@ mod tests {
 
     #[test]
     fn tags_fit_into_what_the_original_keeps_and_into_a_url() {
-        let tag = of_execution(UID, Some(Uuid::from_u128(u128::MAX)));
+        let tag = of_execution(UID, Uuid::from_u128(u128::MAX));
         assert_eq!(tag, "evenkeel-0b7e4b4a5f394a0e-ffffffff");
         assert!(tag.len() <= 50 && tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
         assert_eq!(of_resource(UID), "evenkeel-0b7e4b4a5f394a0e");
-        assert_ne!(of_execution(UID, Some(Uuid::from_u128(1 << 100))), of_execution(UID, None));
+        let nameless = |text: &str| of_nameless_execution(UID, Some(text.parse().unwrap()));
+        let first = nameless("2026-01-01T00:00:00Z");
+        assert!(first.len() <= 50 && first.starts_with("evenkeel-0b7e4b4a5f394a0e-"), "{first}");
+        assert_ne!(first, nameless("2026-01-01T00:00:01Z"));
     }
 
     #[test]
@@ -98,8 +107,11 @@ mod tests {
         let repeated = [tasks[2].clone(), again];
         let latest = find(&repeated, "evenkeel-0b7e4b4a5f394a0e-00000001").map(|task| task.start_ms);
         assert_eq!(latest, Some(3), "what runs, not what was refused because it runs");
-        assert_eq!(find_unfinished(&tasks, UID).map(|task| task.start_ms), Some(3));
-        assert_eq!(find_unfinished(&tasks[..2], UID), None);
+        let run = |tasks: &[UserTask], not_before| {
+            find_run(tasks, UID, Timestamp::from_millisecond(not_before).unwrap()).map(|task| task.start_ms)
+        };
+        assert_eq!(run(&tasks, 4), Some(3), "what is not over");
+        assert_eq!((run(&tasks[..2], 1), run(&tasks[..2], 2)), (Some(1), None), "what is over may be another");
     }
 
     #[test]

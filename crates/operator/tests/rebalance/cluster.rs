@@ -82,6 +82,12 @@ impl Brokers {
         Self::of(1, |number| if number % 2 == 0 { [0, 1] } else { [1, 0] })
     }
 
+    /// The same, all of them in one rack.
+    pub fn in_one_rack() -> Self {
+        let spec = |id| BrokerSpec { rack: Some("a".to_owned()), ..BrokerSpec::new(id) };
+        Self::made_of(1, spec, |number| if number % 2 == 0 { [0, 1] } else { [1, 0] })
+    }
+
     /// The same, and whatever is copied takes its time.
     #[allow(dead_code, reason = "only where time is simulated")]
     pub fn over_slow_links() -> Self {

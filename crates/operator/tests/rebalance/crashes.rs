@@ -40,12 +40,29 @@ enum Story {
     Renew,
     /// Asks, approves, and deletes it when data moves.
     Delete,
+    /// Asks, and deletes it before there is an answer.
+    Forsake,
     /// Asks, and approves when somebody else has moved everything; looks at the new proposal, and approves that.
     Outdated,
 }
 
-const STORIES: [Story; 6] =
-    [Story::Approve, Story::Automatic, Story::Stop, Story::Renew, Story::Delete, Story::Outdated];
+const STORIES: [Story; 7] =
+    [Story::Approve, Story::Automatic, Story::Stop, Story::Renew, Story::Delete, Story::Forsake, Story::Outdated];
+
+impl Story {
+    fn deletes(self) -> bool {
+        matches!(self, Self::Delete | Self::Forsake)
+    }
+
+    /// How often something is carried out in it.
+    fn executions(self) -> usize {
+        match self {
+            Self::Renew => 2,
+            Self::Forsake => 0,
+            _ => 1,
+        }
+    }
+}
 
 /// Plays a story with an operator that dies once at most. Also what that one sent.
 async fn play(story: Story, fate: Fate) -> (Ending, Vec<String>) {
@@ -66,7 +83,8 @@ async fn play(story: Story, fate: Fate) -> (Ending, Vec<String>) {
 
 async fn tell(stage: &Stage, story: Story) -> Ending {
     let approved = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
-    let automatic = story == Story::Automatic;
+    // What is forsaken would be carried out, if anybody forgot that it is to go.
+    let automatic = matches!(story, Story::Automatic | Story::Forsake);
     stage.create(NAME, |it| it["metadata"]["annotations"] = if automatic { approved } else { json!({}) }).await;
     if !automatic {
         stage.until_state(NAME, RebalanceState::ProposalReady).await;
@@ -106,13 +124,19 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
             stage.ask(NAME, "approve").await;
             stage.until_state(NAME, RebalanceState::Ready).await;
         }
+        Story::Forsake => {
+            let is_pending = || async { !finalizers(&stage.get(NAME).await).is_empty() };
+            stage.until("somebody has seen it", is_pending).await;
+            stage.delete(NAME).await;
+            stage.until("it is gone", || stage.is_gone(NAME)).await;
+        }
         Story::Delete => {
             until_moving_or_over(stage).await;
             stage.delete(NAME).await;
             stage.until("it is gone", || stage.is_gone(NAME)).await;
         }
     }
-    if story != Story::Delete {
+    if !story.deletes() {
         let settled = || async {
             let now = stage.get(NAME).await;
             // A stop that came too late stays, with a Warning.
@@ -124,7 +148,7 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
     // Whoever would do something more has time for it.
     stage.linger(60).await;
     let executions = stage.executions().await.len();
-    if story == Story::Delete {
+    if story.deletes() {
         assert!(stage.is_gone(NAME).await);
         let (asked, finalizers, result, percent) = (None, Vec::new(), FreeForm::new(), None);
         let holders = stage.brokers.holders();
@@ -185,9 +209,9 @@ fn points(made: &[String]) -> Vec<usize> {
 
 async fn dies_everywhere(story: Story) {
     let (expected, made) = play(story, Fate::default()).await;
-    assert_eq!(expected.executions, if story == Story::Renew { 2 } else { 1 });
+    assert_eq!(expected.executions, story.executions());
     let points = points(&made);
-    assert!(points.len() > 8, "{made:#?}");
+    assert!(points.len() > if story == Story::Forsake { 4 } else { 8 }, "{made:#?}");
     // To die before a call leaves the same behind as to die after the one before it.
     let deaths = std::iter::once(Death::Before(0)).chain(points.into_iter().map(Death::After));
     for death in deaths {
@@ -219,6 +243,11 @@ async fn a_renewed_run_comes_to_the_same_end() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_run_comes_to_the_same_end() {
     dies_everywhere(Story::Delete).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forsaken_proposal_comes_to_the_same_end() {
+    dies_everywhere(Story::Forsake).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,6 +298,11 @@ async fn in_bad_weather_a_renewed_run_comes_to_its_end() {
 #[tokio::test(start_paused = true)]
 async fn in_bad_weather_a_deleted_run_comes_to_its_end() {
     bad_weather(Story::Delete).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_bad_weather_a_forsaken_proposal_comes_to_its_end() {
+    bad_weather(Story::Forsake).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,11 +1,17 @@
 //! A KafkaRebalance that is deleted while something of it runs waits for it, and nothing ever waits for ever.
 
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{Kafka, Reason, annotations};
+use evenkeel_api::{Kafka, KafkaRebalance, Reason, annotations};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
+use tower::ServiceExt;
 
 use crate::stage::{CLUSTER, Stage, finalizers, warning};
 
@@ -26,6 +32,43 @@ pub async fn a_deletion_waits_for_the_end_and_goes_on_reporting(stage: Stage) {
     stage.until("it is gone", || stage.is_gone(NAME)).await;
     assert_eq!(stage.executions().await.len(), 1);
     assert_eq!(stage.brokers.holders().len(), 4, "the run came to its end");
+}
+
+/// The engine takes its time over a question, and by the answer nobody wants any more what it was asked for.
+pub async fn a_deletion_while_the_engine_is_asked_comes_before_what_it_was_asked_for(stage: Stage) {
+    let operator = stage.operator();
+    let (engine, rebalances) = (stage.cut_engine(), stage.api::<KafkaRebalance>());
+    stage.mend_engine(Router::new().fallback(move |request: Request<Body>| {
+        let (engine, rebalances) = (engine.clone(), rebalances.clone());
+        async move {
+            // What the executor does is asked right before it is given something to do.
+            if request.uri().path().ends_with("/state") {
+                rebalances.delete(NAME, &DeleteParams::default()).await.unwrap();
+            }
+            let Ok(answer) = engine.oneshot(request).await;
+            answer
+        }
+    }));
+    let notes = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
+    stage.create(NAME, |it| it["metadata"]["annotations"] = notes).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    stage.linger(60).await;
+    let executes = operator.fate.made().iter().filter(|call| call.ends_with(" executes")).count();
+    assert_eq!((executes, stage.executions().await.len()), (0, 0), "nothing new is begun");
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1]));
+}
+
+pub async fn a_paused_run_is_followed_to_its_end_though_its_engine_is_no_longer_wanted(stage: Stage) {
+    let _operator = stage.operator();
+    stage.run(NAME).await;
+    stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "true").await;
+    stage.until_state(NAME, RebalanceState::ReconciliationPaused).await;
+    let unwanted = Patch::Merge(json!({"spec": {"cruiseControl": null}}));
+    stage.api::<Kafka>().patch(CLUSTER, &PatchParams::default(), &unwanted).await.unwrap();
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    assert!(stage.brokers.are_at_rest(), "the run was waited for");
+    assert_eq!(stage.brokers.holders().len(), 4);
 }
 
 pub async fn a_deleted_run_can_still_be_stopped(stage: Stage) {

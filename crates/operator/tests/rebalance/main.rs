@@ -8,6 +8,7 @@ mod cluster;
 mod commands;
 mod crashes;
 mod deletion;
+mod foreign;
 mod misbehaviour;
 mod moves;
 #[path = "../clusters/rights.rs"]
@@ -31,4 +32,9 @@ mod arm {
 /// `rebalances_on_a_real_server` of `testkit`.
 mod embedded_arm {
     crate::suite::suite!([#[tokio::test(start_paused = true)]] embedded);
+}
+
+/// And this only here.
+mod in_paused_time {
+    crate::suite::suite!(@long [#[tokio::test(start_paused = true)]] embedded);
 }

@@ -21,6 +21,7 @@ struct Told {
     executor: Value,
     percent: u64,
     minutes: Option<u64>,
+    brokers: Option<String>,
 }
 
 fn read(data: &BTreeMap<String, String>) -> Option<Told> {
@@ -29,6 +30,7 @@ fn read(data: &BTreeMap<String, String>) -> Option<Told> {
         executor: serde_json::from_str(data.get(EXECUTOR)?).expect("JSON"),
         percent: figure(PERCENT).expect("a run has a percentage"),
         minutes: figure(MINUTES),
+        brokers: data.get("brokerProgress.json").cloned(),
     })
 }
 
@@ -129,6 +131,7 @@ pub async fn leaders_weigh_nothing_so_it_is_nothing_until_it_is_everything(stage
     assert!(leading.iter().any(|it| it.executor["numFinishedLeadershipMovements"].as_u64() > Some(0)), "{told:?}");
     for it in &told {
         assert_eq!((it.percent, it.minutes), (0, None), "{it:?}");
+        assert_eq!(it.brokers.as_deref(), Some("{}"), "it was asked, and nobody receives anything");
     }
     // The engine's own topics count too, so how many of these each leads is another matter.
     assert_eq!(stage.brokers.led().len(), 4, "{:?}", stage.brokers.led());

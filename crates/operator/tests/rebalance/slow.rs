@@ -44,13 +44,12 @@ async fn emptying(stage: &Stage, on_their_way: i32) -> KafkaRebalance {
     pending
 }
 
-async fn slow() -> Stage {
-    Stage::embedded().await.on_brokers(Brokers::over_slow_links())
+fn slow(stage: Stage) -> Stage {
+    stage.on_brokers(Brokers::over_slow_links())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_proposal_that_takes_its_time_is_followed_to_its_end() {
-    let stage = slow().await;
+pub async fn a_proposal_that_takes_its_time_is_followed_to_its_end(stage: Stage) {
+    let stage = slow(stage);
     let operator = stage.operator();
     let pending = emptying(&stage, 1).await;
     let before = asked_for_plans(&operator);
@@ -65,9 +64,8 @@ async fn a_proposal_that_takes_its_time_is_followed_to_its_end() {
     assert_eq!(stage.executions().await.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_proposal_that_is_refused_in_the_end_says_why() {
-    let stage = slow().await;
+pub async fn a_proposal_that_is_refused_in_the_end_says_why(stage: Stage) {
+    let stage = slow(stage);
     let _operator = stage.operator();
     emptying(&stage, 4).await;
     let failed = stage.until_state(NAME, RebalanceState::NotReady).await;
@@ -81,9 +79,8 @@ async fn a_proposal_that_is_refused_in_the_end_says_why() {
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_an_engine_was_at_when_it_went_is_asked_for_again() {
-    let mut stage = slow().await;
+pub async fn what_an_engine_was_at_when_it_went_is_asked_for_again(stage: Stage) {
+    let mut stage = slow(stage);
     let operator = stage.operator();
     let pending = emptying(&stage, 3).await;
     let before = asked_for_plans(&operator);
@@ -95,9 +92,8 @@ async fn what_an_engine_was_at_when_it_went_is_asked_for_again() {
     assert_eq!(stage.executions().await.len(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_operator_that_comes_later_follows_what_was_begun() {
-    let stage = slow().await;
+pub async fn an_operator_that_comes_later_follows_what_was_begun(stage: Stage) {
+    let stage = slow(stage);
     let operator = stage.operator();
     let pending = emptying(&stage, 1).await;
     operator.end().await;
@@ -107,9 +103,8 @@ async fn an_operator_that_comes_later_follows_what_was_begun() {
     assert_eq!(asked_for_plans(&next), 0, "it is in the status which task it is");
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_stops_does_not_wait_for_a_slow_proposal() {
-    let stage = slow().await;
+pub async fn who_stops_does_not_wait_for_a_slow_proposal(stage: Stage) {
+    let stage = slow(stage);
     let _operator = stage.operator();
     emptying(&stage, 1).await;
     stage.ask(NAME, "stop").await;
@@ -122,9 +117,8 @@ async fn who_stops_does_not_wait_for_a_slow_proposal() {
     assert_eq!(number(&now, "numReplicaMovements"), None);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deletion_waits_for_a_slow_proposal_and_begins_nothing() {
-    let stage = slow().await;
+pub async fn a_deletion_waits_for_a_slow_proposal_and_begins_nothing(stage: Stage) {
+    let stage = slow(stage);
     let _operator = stage.operator();
     emptying(&stage, 1).await;
     stage.annotate(NAME, annotations::REBALANCE_AUTO_APPROVAL, "true").await;
@@ -136,9 +130,8 @@ async fn a_deletion_waits_for_a_slow_proposal_and_begins_nothing() {
 }
 
 /// Asked, looked at, approved and followed; and not one answer is there when it is asked for.
-#[tokio::test(start_paused = true)]
-async fn an_engine_that_never_answers_at_once_is_as_good_as_another() {
-    let stage = Stage::embedded().await.on_brokers(Brokers::new().whose_engine_is_far());
+pub async fn an_engine_that_never_answers_at_once_is_as_good_as_another(stage: Stage) {
+    let stage = stage.on_brokers(Brokers::new().whose_engine_is_far());
     let operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     let ready = stage.until_state(NAME, RebalanceState::ProposalReady).await;
@@ -155,9 +148,8 @@ async fn an_engine_that_never_answers_at_once_is_as_good_as_another() {
 }
 
 /// The cluster has changed since the proposal, which the engine says only after it has taken the execution on.
-#[tokio::test(start_paused = true)]
-async fn an_execution_that_is_refused_in_the_end_has_moved_nothing() {
-    let stage = Stage::embedded().await.on_brokers(Brokers::new().whose_engine_is_far());
+pub async fn an_execution_that_is_refused_in_the_end_has_moved_nothing(stage: Stage) {
+    let stage = stage.on_brokers(Brokers::new().whose_engine_is_far());
     let _operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;
@@ -177,9 +169,8 @@ async fn an_execution_that_is_refused_in_the_end_has_moved_nothing() {
 
 /// The engine goes as soon as it has taken an execution on. Whether it had put the run on record by then is its own affair:
 /// it is carried on, or nobody knows what came of it. It is never submitted a second time.
-#[tokio::test(start_paused = true)]
-async fn an_execution_whose_engine_goes_is_found_again_or_given_up() {
-    let mut stage = Stage::embedded().await.on_brokers(Brokers::new().whose_engine_is_far());
+pub async fn an_execution_whose_engine_goes_is_found_again_or_given_up(stage: Stage) {
+    let mut stage = stage.on_brokers(Brokers::new().whose_engine_is_far());
     let operator = stage.operator();
     stage.create(NAME, |_| {}).await;
     stage.until_state(NAME, RebalanceState::ProposalReady).await;

@@ -155,6 +155,11 @@ impl Stage {
         self.api::<Kafka>().patch_status(cluster, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
+    /// Operators that are started from now on look only after Kafkas with these labels.
+    pub fn look_only_after(&mut self, selector: &str) {
+        self.settings.selector = Some(selector.to_owned());
+    }
+
     /// Starts an operator.
     pub fn operator(&self) -> Operator {
         self.operator_with(Fate::default())

@@ -40,10 +40,19 @@ macro_rules! suite {
             a_config_map_that_somebody_removed_comes_back
             who_comes_after_one_of_the_same_name_has_its_own_load
             a_run_is_followed_where_it_is_when_its_label_changes
+            a_run_is_followed_where_it_is_when_its_label_is_taken_away
             disks_that_are_not_there_cannot_be_balanced
+            a_hard_goal_that_cannot_hold_is_named_with_what_would_help
+            a_kafka_of_another_operator_is_left_alone
+        ]);
+        $crate::suite::suite!(@module $marks $stage foreign [
+            it_is_followed_to_its_end_when_nobody_wants_it_any_more
+            it_can_still_be_stopped_then
         ]);
         $crate::suite::suite!(@module $marks $stage deletion [
             a_deletion_waits_for_the_end_and_goes_on_reporting
+            a_deletion_while_the_engine_is_asked_comes_before_what_it_was_asked_for
+            a_paused_run_is_followed_to_its_end_though_its_engine_is_no_longer_wanted
             a_deleted_run_can_still_be_stopped
             a_proposal_holds_nothing
             a_deletion_does_not_wait_for_a_kafka_that_is_gone
@@ -55,11 +64,27 @@ macro_rules! suite {
             garbage_is_called_garbage
             an_answer_without_end_is_not_read_to_its_end
             what_is_no_number_is_shown_as_none
-            a_proposal_that_is_never_finished_is_warned_of
             a_proposal_without_a_name_is_not_asked_for_again_and_again
             an_engine_that_says_nothing_holds_up_nobody
             a_wrong_password_is_explained
             a_run_is_not_lost_on_an_answer_that_is_none
+        ]);
+    };
+    // What takes so long that nobody waits for it where time passes.
+    (@long $marks:tt $stage:ident) => {
+        $crate::suite::suite!(@module $marks $stage misbehaviour [
+            a_proposal_that_is_never_finished_is_warned_of
+        ]);
+        $crate::suite::suite!(@module $marks $stage slow [
+            a_proposal_that_takes_its_time_is_followed_to_its_end
+            a_proposal_that_is_refused_in_the_end_says_why
+            what_an_engine_was_at_when_it_went_is_asked_for_again
+            an_operator_that_comes_later_follows_what_was_begun
+            who_stops_does_not_wait_for_a_slow_proposal
+            a_deletion_waits_for_a_slow_proposal_and_begins_nothing
+            an_engine_that_never_answers_at_once_is_as_good_as_another
+            an_execution_that_is_refused_in_the_end_has_moved_nothing
+            an_execution_whose_engine_goes_is_found_again_or_given_up
         ]);
     };
     (@module $marks:tt $stage:ident $module:ident [$($story:ident)*]) => {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
+use crate::cluster::Brokers;
 use crate::stage::{CLUSTER, Stage, asked, condition, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
@@ -242,6 +243,48 @@ pub async fn a_run_is_followed_where_it_is_when_its_label_changes(stage: Stage) 
         found.get("strimzi.io/cluster").is_some_and(|cluster| cluster == "other")
     };
     stage.until("from now on it is about the other one", labelled).await;
+}
+
+pub async fn a_run_is_followed_where_it_is_when_its_label_is_taken_away(stage: Stage) {
+    let _operator = stage.operator();
+    stage.run(NAME).await;
+    stage.patch(NAME, json!({"metadata": {"labels": {"strimzi.io/cluster": null}}})).await;
+    let warned = stage.until_warned(NAME, Reason::InvalidResourceException).await;
+    let why = warning(&warned, Reason::InvalidResourceException).unwrap();
+    assert!(why.contains("is gone") && why.contains(CLUSTER), "{why}");
+    // It is where data moves, so a deletion waits for the end of that.
+    stage.delete(NAME).await;
+    stage.until("it is gone", || stage.is_gone(NAME)).await;
+    assert!(stage.brokers.are_at_rest(), "the run was waited for");
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1, 2, 3]));
+}
+
+/// Two copies of everything, and one rack for all of them.
+pub async fn a_hard_goal_that_cannot_hold_is_named_with_what_would_help(stage: Stage) {
+    let stage = stage.on_brokers(Brokers::in_one_rack());
+    let _operator = stage.operator();
+    stage.create(NAME, |it| it["spec"] = json!({"goals": ["RackAwareGoal"], "skipHardGoalCheck": true})).await;
+    let why = failed(&stage, Reason::CruiseControlRestException).await;
+    assert!(why.contains("[RackAwareGoal] Insufficient number of racks"), "the goal: {why}");
+    assert!(why.contains("Add at least 1 rack"), "what would fix it: {why}");
+    assert!(why.contains("Edit the spec") && why.contains("refresh"), "and how to go on: {why}");
+    assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 1]));
+    // It says so at every turn, and goes once the goal is given up.
+    stage.patch(NAME, json!({"spec": {"goals": ["ReplicaDistributionGoal"]}})).await;
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
+}
+
+pub async fn a_kafka_of_another_operator_is_left_alone(mut stage: Stage) {
+    stage.look_only_after("team=ours");
+    let operator = stage.operator();
+    stage.create(NAME, |it| it["metadata"]["finalizers"] = json!([annotations::REBALANCE_FINALIZER])).await;
+    stage.linger(300).await;
+    let untouched = stage.get(NAME).await;
+    assert!(untouched.status.is_none() && finalizers(&untouched).len() == 1, "{untouched:?}");
+    assert_eq!(operator.fate.made(), Vec::<String>::new(), "nothing was written, and no engine was asked");
+    let ours = Patch::Merge(json!({"metadata": {"labels": {"team": "ours"}}}));
+    stage.api::<Kafka>().patch(CLUSTER, &PatchParams::default(), &ours).await.unwrap();
+    stage.until_state(NAME, RebalanceState::ProposalReady).await;
 }
 
 /// Taken on first, and refused when the engine had had a look: that is told as if it had been refused at once.

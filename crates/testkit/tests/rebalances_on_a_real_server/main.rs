@@ -9,7 +9,10 @@
 mod cluster;
 #[path = "../../../operator/tests/rebalance/deletion.rs"]
 mod deletion;
+#[path = "../../../operator/tests/rebalance/foreign.rs"]
+mod foreign;
 #[path = "../../../operator/tests/rebalance/misbehaviour.rs"]
+#[allow(dead_code, reason = "what takes ten minutes is told in paused time only")]
 mod misbehaviour;
 #[path = "../../../operator/tests/rebalance/moves.rs"]
 mod moves;

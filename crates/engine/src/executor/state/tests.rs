@@ -178,3 +178,19 @@ fn what_was_begun_is_taken_back() {
     assert_eq!(shown["abortingPartitionMovement"].as_array().unwrap().len(), 1);
     assert_eq!(shown["cancelledIntraBrokerPartitionMovement"].as_array().unwrap().len(), 1);
 }
+
+/// When all moves are over there is a moment in which the throttle is lifted. Whoever moved no bytes has none to tell of then.
+#[test]
+fn at_its_end_a_run_is_where_it_was_last() {
+    let ended = |moves: &[usize]| {
+        let mut run = run(None);
+        let all = run.order.moves.clone();
+        run.order = Order::of(moves.iter().map(|of| all[*of].clone()).collect(), (0..3).map(BrokerId).collect());
+        let report = Report { phase: None, ..report(&run, Kind::Replicas, |_, _| DONE) };
+        shown(&run, &report, false)["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(ended(&[0]), "INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS");
+    assert_eq!(ended(&[0, 1]), "INTRA_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS");
+    assert_eq!(ended(&[1]), "INTRA_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS");
+    assert_eq!(ended(&[0, 1, 2]), "LEADER_MOVEMENT_TASK_IN_PROGRESS");
+}

@@ -1,6 +1,6 @@
 //! The engine: its objects, and how it stands.
 
-use evenkeel_api::{Reason, rebalance::RebalanceState};
+use evenkeel_api::{KafkaRebalance, Reason, rebalance::RebalanceState};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Secret, Service, ServiceAccount},
@@ -8,7 +8,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
     rbac::v1::{Role, RoleBinding},
 };
-use kube::{Resource, core::ApiResource};
+use kube::{Resource, ResourceExt, core::ApiResource};
 
 use super::{
     super::{
@@ -22,7 +22,7 @@ use super::{
     certificates::Issued,
     secret,
 };
-use crate::auto_rebalance::{Engine, sort_rebalances};
+use crate::auto_rebalance::{Engine, Generated};
 
 /// What is to be done for the engine.
 #[derive(Debug)]
@@ -61,14 +61,20 @@ fn unwanted(seen: &Seen, model: &Model) -> EnginePart {
     EnginePart { state: Engine::Absent, deeds: gone(seen, model), remarks: Vec::new(), watched: None }
 }
 
-/// The KafkaRebalances of the cluster that move data.
+/// The KafkaRebalances that move data of the cluster: also while they are paused, and where their label says another by now.
 fn running(seen: &Seen) -> Vec<String> {
-    let (generated, manual) = sort_rebalances(&seen.rebalances, seen.cluster());
-    let generated = generated.into_iter().map(|it| (it.name, it.state));
-    let all = generated.chain(manual.into_iter().map(|it| (it.name, it.state)));
-    all.filter(|(_, state)| *state == RebalanceState::Rebalancing)
-        .map(|(name, _)| format!("KafkaRebalance {name}"))
-        .collect()
+    let cluster = seen.cluster();
+    let runs_here = |it: &&KafkaRebalance| {
+        let config_map = seen.live.read::<ConfigMap>("ConfigMap", &it.name_any());
+        let runs_in = crate::rebalance::runs_in_kafka(it, config_map.as_ref());
+        let is_generated = || Generated::read(it, cluster).is_some();
+        runs_in.is_some_and(|found| found.as_deref().map_or_else(is_generated, |found| found == cluster))
+    };
+    let told = |it: &KafkaRebalance| match it.state() {
+        RebalanceState::ReconciliationPaused => format!("KafkaRebalance {} (paused)", it.name_any()),
+        _ => format!("KafkaRebalance {}", it.name_any()),
+    };
+    seen.rebalances.iter().filter(runs_here).map(told).collect()
 }
 
 fn there(
@@ -143,4 +149,72 @@ pub(super) fn absent<K: Resource<DynamicType = ()>>(seen: &Seen, name: &str) -> 
     let is_going = there.pointer("/metadata/deletionTimestamp").is_some();
     let uid = there.pointer("/metadata/uid").and_then(|uid| Some(uid.as_str()?.to_owned()));
     (!is_going).then(|| Deed::Delete { resource, name: name.to_owned(), uid })
+}
+
+#[cfg(test)]
+mod tests {
+    use evenkeel_api::{Condition, Kafka, KafkaRebalanceStatus, labels};
+    use kube::api::DynamicObject;
+    use serde_json::json;
+
+    use super::{super::super::seen::Live, *};
+    use crate::kafka::seen::Metadata;
+
+    fn rebalance(name: &str, label: Option<&str>, states: &[&str]) -> KafkaRebalance {
+        let mut made = KafkaRebalance::new(name, Default::default());
+        made.metadata.uid = Some(format!("uid-{name}"));
+        made.metadata.labels = label.map(|label| [(labels::CLUSTER.to_owned(), label.to_owned())].into());
+        let conditions = states.iter().map(|state| Condition::state(*state)).collect();
+        made.status = Some(KafkaRebalanceStatus { conditions, ..Default::default() });
+        made
+    }
+
+    /// A ConfigMap of a rebalance, which is labelled with the Kafka `c`, and owned by this uid.
+    fn config_map(name: &str, owner: &str) -> DynamicObject {
+        let owner = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance", "name": name, "uid": owner});
+        let metadata = json!({"name": name, "labels": {"strimzi.io/cluster": "c"}, "ownerReferences": [owner]});
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn an_engine_stays_for_runs_that_nobody_looks_at_or_that_are_labelled_otherwise() {
+        let mut live = Live::default();
+        for (name, owner) in [("moved", "uid-moved"), ("bare", "uid-bare"), ("namesake", "uid-of-another")] {
+            live.take(config_map(name, owner));
+        }
+        let mut template = rebalance("template", Some("c"), &["Rebalancing"]);
+        template.metadata.annotations = Some([("strimzi.io/rebalance-template".to_owned(), "true".to_owned())].into());
+        let seen = Seen {
+            now: Default::default(),
+            read_at: Default::default(),
+            kafka: Kafka::new("c", Default::default()),
+            node_pools: vec![],
+            pod_sets: vec![],
+            pods: vec![],
+            live,
+            rebalances: vec![
+                rebalance("plain", Some("c"), &["Rebalancing"]),
+                rebalance("held", Some("c"), &["ReconciliationPaused", "Rebalancing"]),
+                rebalance("moved", Some("other"), &["Rebalancing"]),
+                rebalance("bare", None, &["Rebalancing"]),
+                rebalance("namesake", Some("other"), &["Rebalancing"]),
+                rebalance("nobodys", None, &["Rebalancing"]),
+                rebalance("done", Some("c"), &["Ready"]),
+                template,
+            ],
+            further_users: Default::default(),
+            metadata: Metadata::default(),
+            engine: Default::default(),
+            empty_since: Default::default(),
+            missing_since: Default::default(),
+            quiet_since: None,
+            refused: Default::default(),
+            struck_off: Default::default(),
+        };
+        let running = running(&seen).join(", ");
+        assert_eq!(
+            running,
+            "KafkaRebalance plain, KafkaRebalance held (paused), KafkaRebalance moved, KafkaRebalance bare"
+        );
+    }
 }

@@ -39,12 +39,13 @@ use super::{
     settings::Settings,
 };
 use crate::{
+    another,
     auto_rebalance::{self, Brake, TrackerWrite, remember_added, sort_rebalances, while_refused},
     seams::Happening,
 };
 
 pub use deeds::{Deed, Step};
-pub use status::{confess, unseen};
+pub use status::{confess, standing_still, unseen};
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,8 @@ pub struct Given<'a> {
 /// the rest. All is decided anew from what is then seen.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
+    /// Why all of it is to be left alone, down to the status. Then there is nothing else in a decision.
+    pub left_alone: Option<Happening>,
     /// To be recorded before anything else is done.
     pub first: Option<KafkaStatus>,
     /// To be done.
@@ -73,6 +76,8 @@ pub struct Decision {
     pub acts: Vec<auto_rebalance::Act>,
     /// What to tell once that is recorded.
     pub told: Vec<Happening>,
+    /// What to tell of automatic rebalancing, if its memory could be written too.
+    pub told_of_rebalancing: Vec<Happening>,
     /// Whether Kafka has to be asked who has what, before this is decided.
     pub look_closer: bool,
     /// When to look again if nothing happens before.
@@ -89,6 +94,10 @@ pub struct Decision {
 
 /// What to do about a cluster.
 pub fn decide(seen: &Seen, given: Given<'_>) -> Decision {
+    let left_alone = another::runs_it(seen.pod_sets.iter().map(|set| &set.metadata));
+    if left_alone.is_some() {
+        return Decision { left_alone, ..Decision::default() };
+    }
     try_to_decide(seen, given).unwrap_or_else(|trouble| refuse(seen, &trouble))
 }
 
@@ -143,11 +152,12 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let remarks: Vec<Remark> = remarks.collect();
     decision.status = status::status(seen, given, &plan, &issued, &remarks, &nodes, &auto);
     decision.told = status::news(seen, &decision.status);
-    decision.told.extend(auto.events.into_iter().map(|event| Happening {
+    let happening = |event: auto_rebalance::Event| Happening {
         is_warning: event.is_warning,
         reason: event.reason.into(),
         note: event.note,
-    }));
+    };
+    decision.told_of_rebalancing = auto.events.into_iter().map(happening).collect();
     decision.deeds = issued.deeds().into_iter().map(Step::from).collect();
     decision.deeds.extend(nodes.steps(seen, &plan));
     decision.deeds.extend(engine.deeds.into_iter().map(Step::from));

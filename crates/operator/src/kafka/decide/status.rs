@@ -171,12 +171,16 @@ fn is_new(seen: &Seen, node: &Node) -> bool {
 
 /// Whether a node has been away for longer than that.
 fn is_overdue(seen: &Seen, node: &Node, patience: SignedDuration) -> bool {
-    let since = match seen.pod(&node.pod) {
+    away_since(seen, node).is_some_and(|since| seen.now.duration_since(since) > patience)
+}
+
+/// Since when a node that is not ready has been away.
+pub(super) fn away_since(seen: &Seen, node: &Node) -> Option<Timestamp> {
+    match seen.pod(&node.pod) {
         // It says that it is ready until it has ended.
         Some(pod) => ends_since(pod).or_else(|| ready_since(pod)).or_else(|| Some(pod.creation_timestamp()?.0)),
         None => Some(missing_since(seen, &Missing::Pod(node.pod.clone()))),
-    };
-    since.is_some_and(|since| seen.now.duration_since(since) > patience)
+    }
 }
 
 /// Since when a pod is on its way out: it has its grace until the moment that it carries.
@@ -358,6 +362,25 @@ pub fn confess(status: &KafkaStatus, failed: &[String], seen: &Seen) -> (KafkaSt
     let news = warnings.iter().filter(is_new).filter_map(told).collect();
     let all = status.conditions.iter().cloned().chain(warnings);
     (KafkaStatus { conditions: conditions::settle(all, before, seen.now), ..status.clone() }, news)
+}
+
+/// The status while the memory of automatic rebalancing cannot be written. Nothing of what was decided about that is done, and
+/// what it says of itself stays as it was: the moments in it would be others in every look.
+pub fn standing_still(status: &KafkaStatus, before: Option<&KafkaStatus>) -> KafkaStatus {
+    const ITS_OWN: [Reason; 4] = [
+        Reason::AutoRebalanceFailed,
+        Reason::AutoRebalanceStopped,
+        Reason::AutoRebalanceWaiting,
+        Reason::AutoRebalanceHeld,
+    ];
+    let is_its_own = |it: &&Condition| ITS_OWN.iter().any(|reason| it.has_reason(*reason));
+    let said = before.into_iter().flat_map(|before| before.conditions.iter().filter(is_its_own));
+    let others = status.conditions.iter().filter(|it| !is_its_own(it));
+    KafkaStatus {
+        conditions: others.chain(said).cloned().collect(),
+        auto_rebalance: before.and_then(|before| before.auto_rebalance.clone()),
+        ..status.clone()
+    }
 }
 
 /// What a Kafka says that could not be looked at, and why; the Event about it, if it is new. All else stands: nobody has looked.

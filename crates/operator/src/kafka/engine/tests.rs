@@ -8,7 +8,7 @@ use super::*;
 use crate::kafka::{
     properties::{self as files, Properties},
     seen::FurtherUsers,
-    testing::{Written, engine_facts, engine_objects, harbour},
+    testing::{Written, engine_facts, engine_objects, harbour, is_restricted},
 };
 
 fn settings(written: &Written) -> Properties {
@@ -69,6 +69,9 @@ fn our_deployment_is_recreated_and_reads_its_files() {
     expect_file!["../../../tests/golden/engine-deployment.json"]
         .assert_eq(&(serde_json::to_string_pretty(&deployment).unwrap() + "\n"));
     assert!(objects.role.is_none() && objects.violation_map.is_none());
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert!(is_restricted(pod), "{pod}");
+    assert_eq!(pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"], true);
 }
 
 #[test]

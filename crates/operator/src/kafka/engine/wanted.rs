@@ -17,7 +17,7 @@ use crate::kafka::{
 };
 
 /// Says that the image of Kafka holds the metrics reporter.
-const REPORTER: &str = "evenkeel.metrics.reporter";
+pub(crate) const REPORTER: &str = "evenkeel.metrics.reporter";
 /// Settings of the operator: never the engine's.
 const OPERATORS: &str = "evenkeel.";
 /// Those that automatic rebalancing reads.

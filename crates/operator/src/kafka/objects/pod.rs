@@ -11,15 +11,15 @@ use k8s_openapi::{
         Affinity, ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
         DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, NodeAffinity, NodeSelector,
         NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
-        PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, Probe, ProjectedVolumeSource,
-        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
-        VolumeProjection, WeightedPodAffinityTerm,
+        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, ProjectedVolumeSource, ResourceRequirements,
+        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
+        WeightedPodAffinityTerm,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
 use super::{
-    Component, Facts, METADATA_VERSION, labels_of,
+    Component, Facts, METADATA_VERSION, confined, labels_of,
     policies::matching,
     selector,
     services::{CONTROL_PLANE_PORT, REPLICATION_PORT},
@@ -36,8 +36,6 @@ use crate::kafka::{
 
 /// The key of the cluster's id in a node's ConfigMap.
 pub const CLUSTER_ID: &str = "cluster.id";
-/// Group of the official image's user: volumes are made writable for it.
-const FILE_GROUP: i64 = 1000;
 const GRACE_SECONDS: i64 = 30;
 /// Largest heap that is chosen without being asked for: beyond it pauses grow and the page cache shrinks.
 const LARGEST_HEAP: u128 = 5 << 30;
@@ -53,7 +51,7 @@ pub(super) fn pod(model: &Model, node: &Node, facts: &Facts) -> Pod {
         automount_service_account_token: Some(false),
         restart_policy: Some("Always".to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
-        security_context: Some(PodSecurityContext { fs_group: Some(FILE_GROUP), ..PodSecurityContext::default() }),
+        security_context: Some(confined::kafka_pod(model.has_official_image())),
         affinity: rack_affinity(model, node),
         init_containers: rack_container(model, node, template).map(|container| vec![container]),
         containers: vec![container(model, node, pool, template, volumes.mounts)],
@@ -126,7 +124,7 @@ fn container(
             ..Probe::default()
         }),
         volume_mounts: Some(volume_mounts),
-        security_context: template.kafka_container.security_context.clone(),
+        security_context: Some(template.kafka_container.security_context.clone().unwrap_or_else(confined::container)),
         ..Container::default()
     }
 }
@@ -245,7 +243,9 @@ fn rack_container(model: &Model, node: &Node, template: &PoolTemplate) -> Option
         command: Some(command.map(str::to_owned).to_vec()),
         env: Some(template.init_container.variables(vec![name])),
         volume_mounts: Some(vec![mount("rack", folder, false), mount("token", TOKEN_PATH, true)]),
-        security_context: template.init_container.security_context.clone(),
+        security_context: Some(
+            template.init_container.security_context.clone().unwrap_or_else(confined::own_container),
+        ),
         ..Container::default()
     })
 }

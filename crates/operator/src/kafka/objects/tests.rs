@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kafka::{
     config::ServerConfig,
-    testing::{Written, harbour, pod_facts},
+    testing::{Written, harbour, is_restricted, pod_facts},
 };
 
 fn sets(written: &Written) -> Vec<evenkeel_api::StrimziPodSet> {
@@ -158,6 +158,24 @@ fn a_node_s_config_map_holds_all_that_its_script_reads() {
     assert_eq!(keys, ["cluster.id", "log4j2.properties", "metadata.version", "server.config"]);
     assert_eq!((data["cluster.id"].as_str(), data["metadata.version"].as_str()), ("abc", "4.1-IV1"));
     assert_eq!(map.name_any(), "harbour-brokers-0");
+}
+
+#[test]
+fn pods_of_the_official_image_are_restricted_and_those_of_others_keep_their_user() {
+    let pod = |written: &Written| serde_json::to_value(&sets(written)[0].spec.pods[0]["spec"]).unwrap();
+    let official = pod(&harbour());
+    assert!(is_restricted(&official), "{official}");
+    assert_eq!(official["securityContext"]["runAsUser"], 1000, "the image names its user by a word");
+    let other = pod(&harbour().with("/spec/kafka/image", json!("registry.example/kafka:1")));
+    assert_eq!(
+        (&other["securityContext"]["runAsUser"], &other["securityContext"]["fsGroup"]),
+        (&Value::Null, &json!(1000))
+    );
+    assert!(!is_restricted(&other), "it may be root");
+    let own = json!({"pod": {"securityContext": {"runAsUser": 7}}, "kafkaContainer": {"securityContext": {"privileged": true}}});
+    let own = pod(&harbour().with("/spec/kafka/template", own));
+    assert_eq!(own["securityContext"], json!({"runAsUser": 7}));
+    assert_eq!(own["containers"][0]["securityContext"], json!({"privileged": true}));
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub(super) async fn carry_out(context: &Context, sight: &mut Sight, decision: &D
     if decision.finalizer == Finalizer::Remove {
         hand.set_finalizer(false).await?;
     }
+    if decision.begins_something() && !hand.has_written {
+        hand.make_sure().await?;
+    }
     for event in &decision.events {
         hand.tell(event).await;
     }
@@ -73,6 +76,8 @@ struct Hand<'a> {
     config_maps: Api<ConfigMap>,
     name: String,
     sight: &'a mut Sight,
+    /// Whether the resource was written, and so was still what had been seen.
+    has_written: bool,
 }
 
 impl<'a> Hand<'a> {
@@ -85,10 +90,12 @@ impl<'a> Hand<'a> {
             config_maps: Api::namespaced(context.client.clone(), &namespace),
             name: metadata.name.clone().unwrap_or_default(),
             sight,
+            has_written: false,
         }
     }
 
     fn learn(&mut self, resource: KafkaRebalance) {
+        self.has_written = true;
         self.sight.versions.resource = resource.metadata.resource_version.clone();
         self.sight.seen.resource = resource;
     }
@@ -101,6 +108,14 @@ impl<'a> Hand<'a> {
         let patched = self.rebalances.patch(&self.name, &params(), &patch).await.map_err(Error::writing(what))?;
         self.learn(patched);
         Ok(())
+    }
+
+    /// Writes nothing new, so that the server compares: since the resource was read the engine was asked, which takes its
+    /// time, and a deletion, a pause or a word of the user that came meanwhile comes before what is about to begin. So does
+    /// another operator that has taken over.
+    async fn make_sure(&mut self) -> Result<(), Error> {
+        let finalizers = self.sight.seen.resource.metadata.finalizers.clone().unwrap_or_default();
+        self.patch("the finalizer", "finalizers", json!(finalizers)).await
     }
 
     /// Ours is added or removed, others stay where they are.

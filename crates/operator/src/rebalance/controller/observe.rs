@@ -9,11 +9,13 @@ use kube::runtime::reflector::Store;
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Access};
+use crate::another;
 use crate::error::Error;
 use crate::kafka::names::Names;
 use crate::namespaces::is_terminating;
 use crate::rebalance::observe::{label, runs_in};
 use crate::rebalance::{Cluster, Engine, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
+use crate::rebalance::{before_any_pause, result};
 use crate::seams::{ClusterRef, Context};
 
 /// What was seen, and what is needed to act on it.
@@ -115,22 +117,25 @@ async fn surroundings(
     recorded_cluster: Option<&str>,
 ) -> Result<Surroundings, Error> {
     let alone = |kafka| Surroundings { kafka, access: None, secrets: [None, None] };
-    let Some(label) = label(resource) else { return Ok(alone(FoundKafka::Unnamed)) };
     // A Kafka that is gone has taken its run along.
     let elsewhere =
         get::<Kafka>(context, namespace, runs_in(resource, recorded_cluster), "the Kafka of its run").await?;
+    let label = label(resource);
     let kafka = match elsewhere {
         Some(kafka) => Some(kafka),
-        None => get::<Kafka>(context, namespace, Some(label), "the Kafka").await?,
+        None => get::<Kafka>(context, namespace, label, "the Kafka").await?,
     };
-    let Some(kafka) = kafka else { return Ok(alone(FoundKafka::Missing { name: label.to_owned() })) };
-    if !context.settings.selects(&kafka) {
+    let Some(kafka) = kafka else {
+        let missing = |name: &str| FoundKafka::Missing { name: name.to_owned() };
+        return Ok(alone(label.map_or(FoundKafka::Unnamed, missing)));
+    };
+    let names = Names::of(&kafka);
+    if !context.settings.selects(&kafka) || another::look(context, namespace, &names.cluster).await?.is_some() {
         return Ok(alone(FoundKafka::NotSelected));
     }
-    let names = Names::of(&kafka);
     let cluster = |engine| Cluster { name: names.cluster.clone(), ready: is_ready(&kafka), engine };
     // One that is no longer wanted stays until what it carries out has ended, and is followed until then.
-    let leaving = (resource.state() == RebalanceState::Rebalancing).then(CruiseControlSpec::default);
+    let leaving = (before_any_pause(resource).0 == RebalanceState::Rebalancing).then(CruiseControlSpec::default);
     let Some(spec) = kafka.spec.cruise_control.as_ref().or(leaving.as_ref()) else {
         return Ok(alone(FoundKafka::There(cluster(None))));
     };
@@ -144,7 +149,7 @@ async fn surroundings(
     }
     let access = access::read(&names, spec, api.as_ref(), ca.as_ref());
     let engine = Engine {
-        is_ours: access::is_ours(spec),
+        is_ours: kafka.spec.cruise_control.as_ref().map_or_else(|| named_its_proposal(resource), access::is_ours),
         missing_secret: access.as_ref().err().cloned(),
         first_window: access::first_window(spec),
     };
@@ -154,6 +159,13 @@ async fn surroundings(
         access: access.ok().map(|access| (ClusterRef::new(namespace, &names.cluster), access)),
         secrets: [version(api), version(ca)],
     })
+}
+
+/// Whether the engine that made its proposal is ours, by what it left behind: no other names its proposals. Where nobody says
+/// any more whose image it is, that is all there is to know; and who is not ours refuses what it does not know.
+fn named_its_proposal(resource: &KafkaRebalance) -> bool {
+    let status = resource.status.as_ref();
+    result::proposal_id(status.and_then(|status| status.optimization_result.as_ref())).is_some()
 }
 
 /// Whether the first condition, which is the state, says so.

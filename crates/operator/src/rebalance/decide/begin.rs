@@ -14,7 +14,7 @@ use super::{RETRY, Round};
 /// What cannot begin yet waits where it is, with a Warning, and goes on by itself. What could never begin is
 /// `NotReady` until the spec is mended.
 pub(super) fn begin(round: &Round<'_>) -> Decision {
-    if round.seen.relabelled().is_some() {
+    if round.seen.runs_elsewhere().is_some() {
         // What ran in another Kafka is over. From here on it is about that of the label, which is to be looked at first.
         return pending_anew(round).again();
     }

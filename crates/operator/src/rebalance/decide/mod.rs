@@ -10,13 +10,17 @@ mod resting;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use evenkeel_api::Condition;
 use evenkeel_api::annotations::{self, Ask};
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_rest::body::UserTask;
+use evenkeel_rest::parameter::TaskStatus;
+use jiff::Timestamp;
 
 use super::decision::{Decision, Finalizer};
-use super::finalizer;
 use super::observe::{FoundKafka, Observation};
 use super::state::Standing;
+use super::{finalizer, messages};
 
 /// How often an operation is looked at at least: progress is to be no older than five seconds.
 const FOLLOW: Duration = Duration::from_secs(3);
@@ -81,6 +85,15 @@ pub fn decide(seen: &Observation) -> Decision {
         RebalanceState::Rebalancing => rebalancing::rebalancing(&round),
         RebalanceState::Stopped | RebalanceState::NotReady | RebalanceState::Ready => resting::resting(&round),
     }
+}
+
+/// Whether a task should have been planned long ago: by when it came, whatever was waited for before; and by our own clock,
+/// with which the engine's need not agree.
+fn is_slow(round: &Round<'_>, task: &UserTask) -> bool {
+    let came = Timestamp::from_millisecond(task.start_ms).ok();
+    let since = round.standing.condition().and_then(Condition::since);
+    let is_old = |it: Timestamp| round.seen.now.duration_since(it) > messages::SLOW;
+    task.status == TaskStatus::Active && came.is_some_and(is_old) && since.is_some_and(is_old)
 }
 
 /// Lets go, and does nothing else: it only holds settings, or nothing is left that could end what it holds.

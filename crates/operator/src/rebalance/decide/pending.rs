@@ -1,8 +1,8 @@
 //! A proposal is being made. Asking for one changes nothing, so whatever is lost is simply asked for again.
 
+use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{Condition, Reason};
 use evenkeel_rest::body::{OptimizationResult, UserTask};
 use evenkeel_rest::parameter::TaskStatus;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use super::super::hear::{Call, Plan, Said, Sort, Trouble};
 use super::super::{messages, request};
 use super::begin::begin;
 use super::resting::stop_for_deletion;
-use super::{FOLLOW, RETRY, Round};
+use super::{FOLLOW, RETRY, Round, is_slow};
 
 pub(super) fn pending(round: &Round<'_>) -> Decision {
     let session = round.standing.session;
@@ -108,8 +108,8 @@ fn follow(round: &Round<'_>, task: Uuid) -> Decision {
 
 fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
     match task.status {
-        TaskStatus::Active if is_slow(round) && round.deleting => stop_for_deletion(round),
-        TaskStatus::Active if is_slow(round) => {
+        TaskStatus::Active if is_slow(round, task) && round.deleting => stop_for_deletion(round),
+        TaskStatus::Active if is_slow(round, task) => {
             stay(round).warn(Reason::CruiseControlRestException, messages::SLOW_PROPOSAL).after(RETRY)
         }
         TaskStatus::Active => stay(round).after(FOLLOW),
@@ -121,12 +121,6 @@ fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
         },
         TaskStatus::CompletedWithError => failed(round, id),
     }
-}
-
-/// Whether there should have been a proposal long ago.
-fn is_slow(round: &Round<'_>) -> bool {
-    let since = round.standing.condition().and_then(Condition::since);
-    since.is_some_and(|since| round.seen.now.duration_since(since).unsigned_abs() > messages::SLOW)
 }
 
 /// The list of tasks does not say why one failed. Its own request, with its id, does.
@@ -165,7 +159,9 @@ fn ready(round: &Round<'_>, task: Option<Uuid>, result: &OptimizationResult) -> 
 }
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
-    let draft = Draft::stay_and_mind_the_ask(round).keep_warning(Reason::ProposalOutdated);
+    let approved = round.ask == Some(Ask::Approve) && !round.deleting;
+    let message = if approved { messages::PENDING_APPROVED } else { messages::PENDING };
+    let draft = Draft::stay_and_mind_the_ask(round).saying(message).keep_warning(Reason::ProposalOutdated);
     match round.seen.not_ready().filter(|_| round.standing.session.is_some()) {
         Some(blocked) => draft.warn_blocked(blocked),
         None => draft,

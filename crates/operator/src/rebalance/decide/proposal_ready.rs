@@ -4,9 +4,9 @@
 //! was refused. Found here without knowing, it says *perhaps submitted*: then the engine is searched for the
 //! run before anything else.
 
-use evenkeel_api::Reason;
 use evenkeel_api::annotations::{self, Ask};
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Condition, Reason};
 use evenkeel_rest::body::UserTask;
 use evenkeel_rest::body::state::{ExecutorState, Phase};
 use evenkeel_rest::parameter::TaskStatus;
@@ -103,7 +103,7 @@ fn execute(round: &Round<'_>) -> Decision {
     if let Some(message) = queue::wait(seen, &round.standing) {
         return wait(round, message).after(FOLLOW);
     }
-    let reason = tag::of_execution(seen.uid(), round.standing.session);
+    let reason = tag_of(round);
     let proposal_id = result::proposal_id(round.standing.status.optimization_result.as_ref());
     let request = match request::execution(seen, reason, proposal_id) {
         Ok(request) => request,
@@ -128,6 +128,13 @@ fn execute(round: &Round<'_>) -> Decision {
             stay(round).keep_warning(Reason::WaitingForOtherRebalance).submitting().call(Call::Submit(request))
         }
     }
+}
+
+/// What this execution is recognised by.
+fn tag_of(round: &Round<'_>) -> String {
+    let (uid, standing) = (round.seen.uid(), &round.standing);
+    let ready = || standing.condition().and_then(Condition::since);
+    standing.session.map_or_else(|| tag::of_nameless_execution(uid, ready()), |id| tag::of_execution(uid, id))
 }
 
 fn wait<'a>(round: &'a Round<'a>, message: String) -> Draft<'a> {
@@ -163,7 +170,7 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
             let text = messages::not_enough_data(&trouble.text, round.seen.first_window());
             void(round, trouble).warn(Reason::NotEnoughData, text).after(RETRY)
         }
-        sort => Draft::fail(round, sort.reason(), trouble.text.clone()).forget_vain_approval().rest(),
+        sort => Draft::fail(round, sort.reason(), messages::nothing_moved(&trouble.text)).forget_vain_approval().rest(),
     }
 }
 
@@ -181,15 +188,15 @@ fn search(round: &Round<'_>) -> Option<Decision> {
     let seen = round.seen;
     let Some(tasks) = &seen.heard.tasks else {
         return Some(match seen.cannot_ask() {
-            Some(blocked) => stay(round).submitting().warn_blocked(blocked).back_off(),
+            Some(blocked) => stay(round).submitting().warn_blocked_on_the_way_out(blocked).back_off(),
             None => Decision::ask(Call::ListTasks),
         });
     };
     let tasks = match tasks {
         Ok(tasks) => tasks,
-        Err(trouble) => return Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+        Err(trouble) => return Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
     };
-    let reason = tag::of_execution(seen.uid(), round.standing.session);
+    let reason = tag_of(round);
     let task = tag::find(tasks, &reason);
     if let Some(decision) = task.and_then(|task| found(round, task)) {
         return Some(decision);
@@ -197,7 +204,7 @@ fn search(round: &Round<'_>) -> Option<Decision> {
     // Its task is forgotten, or came after the list was made; it may run all the same.
     match &seen.heard.executor {
         None => Some(Decision::ask(Call::LookAtExecutor)),
-        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
         Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => Some(running(round, None).again()),
         Some(Ok(_)) if task.is_some() || would_be_known(round, tasks) => None,
         Some(Ok(_)) => Some(
@@ -217,7 +224,7 @@ fn found(round: &Round<'_>, task: &UserTask) -> Option<Decision> {
     let Some(id) = id else { return Some(running(round, None).again()) };
     match &round.seen.heard.task {
         None => Some(Decision::ask(Call::Follow { task: id, in_full: true })),
-        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble(trouble).back_off()),
+        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
         Some(Ok(tasks)) => {
             let found = tasks.iter().find(|task| task.user_task_id == id.to_string());
             let refused = found.is_some_and(|task| task.optimization_result().is_none());
@@ -237,7 +244,13 @@ fn would_be_known(round: &Round<'_>, tasks: &[UserTask]) -> bool {
 }
 
 fn running<'a>(round: &'a Round<'a>, task: Option<Uuid>) -> Draft<'a> {
-    Draft::go(round, RebalanceState::Rebalancing, messages::REBALANCING).session(task).forget_if(Ask::Approve)
+    let draft =
+        Draft::go(round, RebalanceState::Rebalancing, messages::REBALANCING).session(task).forget_if(Ask::Approve);
+    match result::proposal_id(round.standing.status.optimization_result.as_ref()) {
+        Some(_) => draft,
+        // Such an engine plans anew, and what it carries out is not what was shown: it is shown once it says what.
+        None => draft.without_result().without_loads(),
+    }
 }
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {

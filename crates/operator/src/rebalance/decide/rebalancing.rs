@@ -5,24 +5,24 @@
 
 use std::time::Duration;
 
-use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::{Condition, Reason};
 use evenkeel_rest::body::UserTask;
 use evenkeel_rest::body::state::{ExecutorState, Phase};
 use evenkeel_rest::parameter::TaskStatus;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::super::decision::Decision;
 use super::super::draft::Draft;
 use super::super::hear::{Call, Said, Sort, Trouble};
-use super::super::observe::Blocked;
+use super::super::observe::{Blocked, label};
 use super::super::progress::{self, Progress};
 use super::super::{messages, request, result, tag};
 use super::begin::begin;
 use super::proposal_ready::void;
-use super::{CLOSELY, FOLLOW, RETRY, Round};
+use super::{CLOSELY, FOLLOW, RETRY, Round, is_slow};
 
 /// What is known about the task.
 enum News<'a> {
@@ -43,7 +43,7 @@ enum Ending {
 pub(super) fn rebalancing(round: &Round<'_>) -> Decision {
     let seen = round.seen;
     if let Some(blocked) = seen.cannot_ask() {
-        return stay(round).warn_blocked(blocked).back_off();
+        return stay(round).warn_blocked_on_the_way_out(blocked).back_off();
     }
     // The task before the executor: when the task is over and the executor, asked after that, does
     // something else, then the run is over.
@@ -60,12 +60,18 @@ pub(super) fn rebalancing(round: &Round<'_>) -> Decision {
 
 fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
     let heard = &round.seen.heard;
-    let Some(task) = round.standing.session else {
-        return match &heard.tasks {
-            None => Err(Box::new(Call::ListTasks)),
-            Some(Err(trouble)) => Ok(News::Unanswered(trouble)),
-            Some(Ok(tasks)) => Ok(tag::find_unfinished(tasks, round.seen.uid()).map_or(News::Lost, News::Task)),
-        };
+    let task = match (round.standing.session, &heard.tasks) {
+        (Some(task), _) => task,
+        (None, None) => return Err(Box::new(Call::ListTasks)),
+        (None, Some(Err(trouble))) => return Ok(News::Unanswered(trouble)),
+        // Of which only the tag is known. It may be over already; why it failed is said to who asks for it by its id.
+        (None, Some(Ok(tasks))) => match tag::find_run(tasks, round.seen.uid(), not_before(round)) {
+            None => return Ok(News::Lost),
+            Some(found) => match Uuid::try_parse(&found.user_task_id) {
+                Ok(id) if found.status == TaskStatus::CompletedWithError => id,
+                _ => return Ok(News::Task(found)),
+            },
+        },
     };
     // The whole answer may be large, so only if something of it is missing.
     let in_full = round.standing.status.optimization_result.is_none() || round.seen.config_map.is_lost();
@@ -80,6 +86,14 @@ fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
             None => Ok(News::Lost),
         },
     }
+}
+
+/// When a run that was submitted when the state says so may have begun at the earliest, as its engine sees it.
+fn not_before(round: &Round<'_>) -> Timestamp {
+    /// As long as an answer is waited for.
+    const BEFORE: SignedDuration = SignedDuration::from_secs(30);
+    let since = round.standing.condition().and_then(Condition::since);
+    since.map_or(Timestamp::UNIX_EPOCH, |since| since.saturating_sub(BEFORE).unwrap_or(since))
 }
 
 fn ending(round: &Round<'_>) -> Option<Ending> {
@@ -111,7 +125,10 @@ fn end(round: &Round<'_>, ending: Ending, news: &News<'_>, executor: &Said<Execu
     match (news, ending) {
         (News::Unanswered(trouble), _) => in_trouble(stay(round), trouble),
         // Not begun, or just ending. A stop would be lost on it, or hit somebody else.
-        (News::Task(task), _) if is_unfinished(task) => with_session(stay(round), task).after(FOLLOW),
+        (News::Task(task), _) if task.status == TaskStatus::Active => wait_for_its_beginning(round, task),
+        (News::Task(task), _) if task.status == TaskStatus::InExecution => {
+            with_session(stay(round), task).after(FOLLOW)
+        }
         (_, Ending::Renew) => begin(round),
         // It had come to its end before: the stop has nothing left to do, and stays to say so.
         (News::Task(task), Ending::Stop) if task.status == TaskStatus::Completed => done(round, task),
@@ -119,6 +136,19 @@ fn end(round: &Round<'_>, ending: Ending, news: &News<'_>, executor: &Said<Execu
             Draft::go(round, RebalanceState::Stopped, messages::STOPPED).session(None).current_spec().forget().rest()
         }
     }
+}
+
+/// What is being planned is stopped as soon as it begins.
+fn wait_for_its_beginning(round: &Round<'_>, task: &UserTask) -> Decision {
+    let said = round.standing.condition().and_then(|it| it.message.as_deref()) == Some(messages::STOPS_LATER);
+    let mut draft = with_session(stay(round), task).saying(messages::STOPS_LATER);
+    if !said {
+        draft = draft.tell("Stopping", messages::STOPS_LATER);
+    }
+    if is_slow(round, task) {
+        draft = draft.warn(Reason::CruiseControlRestException, messages::SLOW_EXECUTION);
+    }
+    draft.after(FOLLOW)
 }
 
 fn stop(round: &Round<'_>, executor: &ExecutorState, news: &News<'_>) -> Decision {
@@ -240,7 +270,8 @@ fn explain(round: &Round<'_>, task: &UserTask) -> Option<Call> {
 
 fn report(round: &Round<'_>, executor: Result<&ExecutorState, &Trouble>, news: &News<'_>) -> Option<Progress> {
     let executor = executor.ok().filter(|executor| is_ours(round, executor))?;
-    Some(Progress::of(executor, began(news), round.seen.now))
+    let is_asked_of_brokers = round.seen.engine().is_some_and(|engine| engine.is_ours);
+    Some(Progress::of(executor, began(news), is_asked_of_brokers, round.seen.now))
 }
 
 /// When its task came.
@@ -261,25 +292,16 @@ fn in_trouble(draft: Draft<'_>, trouble: &Trouble) -> Decision {
     draft.warn_trouble_on_the_way_out(trouble).after(FOLLOW)
 }
 
-/// Whether the execution should have been planned long ago.
-fn is_slow(round: &Round<'_>, task: &UserTask) -> bool {
-    let began = Timestamp::from_millisecond(task.start_ms).unwrap_or(round.seen.now);
-    task.status == TaskStatus::Active && round.seen.now.duration_since(began).unsigned_abs() > messages::SLOW
-}
-
-fn is_unfinished(task: &UserTask) -> bool {
-    matches!(task.status, TaskStatus::Active | TaskStatus::InExecution)
-}
-
 /// A task that was found by its tag is followed by its id from now on.
 fn with_session<'a>(draft: Draft<'a>, task: &UserTask) -> Draft<'a> {
     draft.session(Uuid::try_parse(&task.user_task_id).ok())
 }
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
-    let mut draft = Draft::stay_and_mind_the_ask(round);
-    if let (Some(label), Some(cluster)) = (round.seen.relabelled(), round.seen.cluster()) {
-        draft = draft.warn(Reason::InvalidResourceException, messages::relabelled(label, cluster));
+    let mut draft = Draft::stay_and_mind_the_ask(round).saying(messages::REBALANCING);
+    if let Some(cluster) = round.seen.runs_elsewhere() {
+        let text = messages::relabelled(label(&round.seen.resource), cluster);
+        draft = draft.warn(Reason::InvalidResourceException, text);
     }
     match round.seen.not_ready() {
         Some(blocked) => draft.warn_blocked(blocked),

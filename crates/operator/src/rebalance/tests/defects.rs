@@ -3,15 +3,16 @@
 use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
+use evenkeel_rest::Request;
 use evenkeel_rest::body::Summary;
 use evenkeel_rest::body::state::ExecutorState;
 use evenkeel_rest::parameter::TaskStatus;
 
-use super::super::{Finalizer, Heard, Next, Order, Plan, Sort, tag};
+use super::super::{Call, Finalizer, Heard, Next, Order, Plan, Sort, tag};
 use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, summary, task, trouble};
 
 fn execution_tag() -> String {
-    tag::of_execution(UID, Some(id(1)))
+    tag::of_execution(UID, id(1))
 }
 
 /// A proposal of an engine that does not name them.
@@ -363,4 +364,55 @@ fn a_run_of_which_only_the_tag_is_known_is_adopted() {
     scene.run(&running);
     assert_eq!((scene.state(), scene.session()), (Rebalancing, Some(id(2).to_string().as_str())));
     assert_eq!(scene.called(), ["list", "look"]);
+}
+
+/// It ended before anybody had looked a second time.
+#[test]
+fn a_run_of_which_only_the_tag_is_known_may_be_over() {
+    let without_session = || {
+        let mut scene = Scene::rebalancing();
+        scene.seen.resource.status.as_mut().unwrap().session_id = None;
+        scene
+    };
+    let mut scene = without_session();
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!((scene.state(), scene.called()), (Ready, vec!["list", "look"]));
+    let mut scene = without_session();
+    let mut failed = execution(TaskStatus::CompletedWithError);
+    failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
+    scene.run(&Engineer::with(&[failed]));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert!(scene.message().contains("moves failed"), "{}", scene.message());
+    let mut scene = without_session();
+    scene.run(&Engineer::refuses(trouble(Sort::Refused, "no racks")));
+    assert!(scene.message().starts_with("Nothing was moved: no racks"), "{}", scene.message());
+    // One that is over since long before is another one.
+    let mut scene = without_session();
+    let mut earlier = execution(TaskStatus::Completed);
+    earlier.start_ms -= 60_000;
+    scene.run(&Engineer::with(&[earlier]));
+    assert_eq!(scene.reason(), Some("ExecutionOutcomeUnknown"));
+}
+
+/// The engine gives proposals no ids of tasks, so that nothing but the time tells one from another.
+#[test]
+fn the_run_before_is_not_taken_for_the_next_where_tasks_have_no_ids() {
+    let nameless = || Ok(Plan { task: None, result: Some(super::scene::plan()) });
+    let mut scene = Scene::new();
+    scene.annotate("strimzi.io/rebalance-auto-approval", "true");
+    let mut done = Vec::new();
+    for n in [2, 3] {
+        let engineer =
+            Engineer { propose: Some(nameless()), submit: Some(Engineer::ready(n)), ..Engineer::with(&done) };
+        scene.run(&engineer);
+        assert_eq!((scene.state(), scene.session()), (Rebalancing, Some(id(n).to_string().as_str())));
+        let Some(Call::Submit(planning)) = scene.calls.last().cloned() else { panic!("{:?}", scene.called()) };
+        let reason = Request::from(planning).run().unwrap().reason.clone().unwrap();
+        done.push(task(n, TaskStatus::Completed, &reason));
+        scene.run(&Engineer::with(&done));
+        assert_eq!(scene.state(), Ready);
+        scene.seen.now += jiff::SignedDuration::from_secs(1);
+        scene.ask("refresh");
+    }
+    assert_eq!(scene.called().iter().filter(|call| **call == "submit").count(), 2);
 }

@@ -65,6 +65,33 @@ fn whoever_waits_for_a_run_that_nobody_can_ask_about_is_told_the_way_out() {
     }
 }
 
+/// Also where it is not even known whether there is a run, and where nobody can be asked at all.
+#[test]
+fn whoever_waits_is_told_the_way_out_wherever_it_waits() {
+    let perhaps_submitted = || {
+        let mut scene = Scene::proposal_ready();
+        scene.set_finalizer("strimzi.io/rebalance", true);
+        scene
+    };
+    let locked_out = |mut scene: Scene| {
+        scene.kafka().engine.as_mut().unwrap().missing_secret = Some("s".into());
+        scene
+    };
+    for (mut scene, engineer) in [
+        (perhaps_submitted(), Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..Engineer::default() }),
+        (perhaps_submitted(), Engineer { executor: Some(trouble(Sort::Denied, "401")), ..Engineer::with(&[]) }),
+        (locked_out(perhaps_submitted()), Engineer::default()),
+        (locked_out(Scene::rebalancing()), Engineer::default()),
+    ] {
+        scene.delete();
+        scene.run(&engineer);
+        assert!(scene.has_finalizer(), "{}", scene.message());
+        let warnings = scene.status().conditions.iter().filter(|it| it.is_warning());
+        let told: Vec<&str> = warnings.filter_map(|it| it.message.as_deref()).collect();
+        assert!(told.iter().any(|it| it.contains("finalizer strimzi.io/rebalance by hand")), "{told:?}");
+    }
+}
+
 #[test]
 fn a_deletion_waits_for_the_run_and_keeps_reporting() {
     let mut scene = Scene::rebalancing();
@@ -175,7 +202,7 @@ fn deleted_while_it_was_being_submitted() {
     scene.set_finalizer("strimzi.io/rebalance", true);
     scene.delete();
     let run = execution(TaskStatus::InExecution);
-    scene.run(&Engineer::with(&[run]).running(executing(2, &tag::of_execution(UID, Some(super::scene::id(1))))));
+    scene.run(&Engineer::with(&[run]).running(executing(2, &tag::of_execution(UID, super::scene::id(1)))));
     assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
     // It was not.
     let mut scene = Scene::proposal_ready();

@@ -10,8 +10,8 @@ use evenkeel_rest::parameter::TaskStatus;
 use serde_json::json;
 
 use super::super::observe::runs_in;
-use super::super::{Decision, FoundConfigMap, FoundKafka, Heard, Next, Other, Sort, Template, Trouble};
-use super::scene::{Engineer, NOW, Scene, executing, execution, task, trouble};
+use super::super::{Decision, FoundConfigMap, FoundKafka, Heard, Next, Other, Sort, Template};
+use super::scene::{Engineer, Scene, executing, execution, task, trouble};
 
 type Harm = Box<dyn Fn(&mut Scene)>;
 
@@ -173,6 +173,28 @@ fn a_run_is_followed_where_it_is_whatever_the_label_says() {
     assert!(why.contains("says other") && why.contains("Kafka my-cluster moves"), "{why}");
     let last = scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
     assert_eq!((scene.state(), scene.warnings().len(), last.config_map), (Ready, 0, None));
+}
+
+#[test]
+fn a_run_is_followed_where_it_is_when_its_label_is_gone() {
+    let mut scene = Scene::rebalancing();
+    scene.seen.resource.metadata.labels = None;
+    scene.seen.recorded_cluster = Some("my-cluster".into());
+    assert_eq!(runs_in(&scene.seen.resource, Some("my-cluster")), Some("my-cluster"));
+    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    let why = scene.warning(Reason::InvalidResourceException).unwrap();
+    assert!(why.contains("is gone") && why.contains("Kafka my-cluster moves"), "{why}");
+    // What is renewed belongs to nobody then: nothing is asked of where it was.
+    let mut renewed = scene.clone();
+    renewed.ask("refresh");
+    renewed.seen.heard.task = Some(Ok(vec![execution(TaskStatus::CompletedWithError)]));
+    renewed.seen.heard.in_full = true;
+    renewed.seen.heard.executor = Some(Ok(ExecutorState::default()));
+    assert_eq!(renewed.look().next, Next::Again);
+    let mut done = scene.clone();
+    done.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!(done.state(), Ready);
+    assert_eq!(runs_in(&done.seen.resource, Some("my-cluster")), None, "from now on the label counts");
 }
 
 #[test]
@@ -485,16 +507,6 @@ fn what_is_lost_with_its_brokers_comes_to_an_end_and_hangs_nowhere() {
 }
 
 #[test]
-fn an_engine_that_speaks_no_tls_is_explained() {
-    let source: Box<dyn std::error::Error + Send + Sync> = "received corrupt message of type InvalidContentType".into();
-    let mut heard = Heard::default();
-    let answer = evenkeel_rest::client::Answer::Unreachable(evenkeel_rest::client::Error::Connect { source });
-    heard.looked(evenkeel_rest::client::Reply { task: None, answer });
-    let trouble = heard.executor.unwrap().unwrap_err();
-    assert!(trouble.sort == Sort::Unreachable && trouble.text.contains("webserver.ssl.enable"), "{}", trouble.text);
-}
-
-#[test]
 fn a_foreign_config_map_is_refused_and_not_overwritten() {
     let mut scene = Scene::new();
     scene.seen.config_map = FoundConfigMap::Foreign;
@@ -619,67 +631,6 @@ fn a_proposal_above_the_limit_is_not_approved_automatically() {
 }
 
 #[test]
-fn the_answers_of_the_client_are_understood() {
-    use evenkeel_rest::body::{Message, OptimizationResult, State};
-    use evenkeel_rest::client::{Answer, Error, Reply};
-
-    use super::super::Plan;
-
-    fn heard(answer: Answer<OptimizationResult>) -> Result<Plan, Trouble> {
-        let mut heard = Heard::default();
-        heard.submitted(Reply { task: Some(super::scene::id(1)), answer });
-        heard.submission.unwrap()
-    }
-    let plan = super::scene::plan();
-    assert_eq!(heard(Answer::Ready(plan.clone())), Ok(Plan { task: Some(super::scene::id(1)), result: Some(plan) }));
-    assert_eq!(heard(Answer::Computing(Default::default())).map(|plan| plan.result), Ok(None));
-    let sort = |answer| heard(answer).unwrap_err().sort;
-    assert_eq!(sort(Answer::NotEnoughData("x".into())), Sort::NotEnoughData);
-    assert_eq!(sort(Answer::Busy("x".into())), Sort::Busy);
-    assert_eq!(sort(Answer::MissingBroker("x".into())), Sort::NoSuchBroker);
-    assert_eq!(sort(Answer::TasksExhausted("x".into())), Sort::TasksExhausted);
-    assert_eq!(sort(Answer::ProposalOutdated("x".into())), Sort::Outdated);
-    assert_eq!(sort(Answer::NotYet("x".into())), Sort::NotYet);
-    assert_eq!(sort(Answer::NotYet(String::new())), Sort::NotYet);
-    assert_eq!(sort(Answer::Unauthorised { status: 401 }), Sort::Denied);
-    assert_eq!(sort(Answer::Unreachable(Error::Gateway { status: 502 })), Sort::Unreachable);
-    assert_eq!(sort(Answer::Unintelligible(Error::TooLarge { limit: 1 })), Sort::Garbled);
-    let bare = heard(Answer::Refused { status: 404, message: String::new() }).unwrap_err();
-    assert!(bare.text.contains("404"), "{}", bare.text);
-    let mut all = Heard::default();
-    all.looked(Reply { task: None, answer: Answer::Ready(State::default()) });
-    assert_eq!(all.executor.as_ref().unwrap().as_ref().unwrap_err().sort, Sort::Garbled);
-    let state = State { executor_state: Some(ExecutorState::default()), ..State::default() };
-    all.looked(Reply { task: None, answer: Answer::Ready(state) });
-    assert_eq!(all.executor, Some(Ok(ExecutorState::default())));
-    all.stopped(Reply { task: None, answer: Answer::Ready(Message::execution_stopped()) });
-    assert_eq!(all.stop, Some(Ok(())));
-}
-
-#[test]
-fn a_proposal_that_takes_too_long_is_warned_of_and_may_be_renewed() {
-    let mut scene = Scene::pending();
-    let active = Engineer::with(&[task(1, TaskStatus::Active, "x")]);
-    scene.run(&active);
-    assert_eq!(scene.warnings().len(), 0);
-    scene.seen.now = jiff::Timestamp::from_second(NOW + 601).unwrap();
-    scene.run(&active);
-    assert_eq!((scene.state(), scene.warnings()), (PendingProposal, vec!["CruiseControlRestException"]));
-    assert_eq!(scene.run(&active).status, None, "said once");
-    assert_eq!(scene.called().iter().filter(|call| **call == "propose").count(), 0);
-    scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
-    assert_eq!((scene.state(), scene.warnings().len()), (ProposalReady, 0));
-}
-
-#[test]
-fn an_execution_that_is_planned_for_too_long_is_warned_of() {
-    let mut scene = Scene::rebalancing();
-    scene.seen.now = jiff::Timestamp::from_second(NOW + 700).unwrap();
-    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
-    assert_eq!((scene.state(), scene.warnings()), (Rebalancing, vec!["CruiseControlRestException"]));
-}
-
-#[test]
 fn the_end_of_a_pause_is_told() {
     let mut scene = Scene::rebalancing();
     scene.annotate("strimzi.io/pause-reconciliation", "true");
@@ -688,15 +639,4 @@ fn the_end_of_a_pause_is_told() {
     scene.annotate("strimzi.io/pause-reconciliation", "false");
     scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
     assert_eq!((scene.state(), scene.events), (Ready, vec!["Ready".to_owned()]));
-}
-
-#[test]
-fn a_certificate_of_another_authority_is_explained() {
-    let source: Box<dyn std::error::Error + Send + Sync> = "invalid peer certificate: UnknownIssuer".into();
-    let mut heard = Heard::default();
-    let answer = evenkeel_rest::client::Answer::Unreachable(evenkeel_rest::client::Error::Connect { source });
-    heard.looked(evenkeel_rest::client::Reply { task: None, answer });
-    let trouble = heard.executor.unwrap().unwrap_err();
-    assert_eq!(trouble.sort, Sort::Unreachable);
-    assert!(trouble.text.contains("<cluster>-cluster-ca-cert"), "{}", trouble.text);
 }

@@ -29,7 +29,7 @@ fn explore(kind: Kind, auto: bool, words: u32, faults: u32) -> BTreeMap<&'static
             continue;
         }
         comes_to_rest(&world, &mut rested);
-        for (after, end, next) in world.reconcile() {
+        for (after, end, next) in world.reconcile(false) {
             check(&world, &after, end, &next);
             queue.push_back(after);
         }
@@ -116,7 +116,7 @@ fn comes_to_rest(from: &World, rested: &mut BTreeSet<u64>) {
             return;
         }
         way.push(key);
-        let Some((after, _, next)) = best(world.reconcile()) else { panic!("no way on") };
+        let Some((after, _, next)) = best(world.reconcile(true)) else { panic!("no way on") };
         world = after;
         if world.gone {
             rested.extend(way);
@@ -164,7 +164,7 @@ fn finish(world: &mut World) -> bool {
 }
 
 /// What the user may do.
-fn user(world: &World) -> Vec<World> {
+pub(super) fn user(world: &World) -> Vec<World> {
     if world.words == 0 {
         return Vec::new();
     }
@@ -318,6 +318,14 @@ fn auto_approval_and_a_fault() {
     }
 }
 
+/// What is approved beforehand is stopped, renewed, edited, paused or deleted, also while the engine is being asked.
+#[test]
+fn auto_approval_and_a_word_and_a_fault() {
+    for kind in [Kind::Ours, Kind::Original] {
+        explore(kind, true, 1, 1);
+    }
+}
+
 /// Where all worlds are too many: walks through a larger one, of which the seed chooses every step.
 fn walk(kind: Kind, auto: bool, seed: u64, rested: &mut BTreeSet<u64>) {
     const STEPS: usize = 60;
@@ -336,7 +344,8 @@ fn walk(kind: Kind, auto: bool, seed: u64, rested: &mut BTreeSet<u64>) {
             world = elsewhere.into_iter().nth(chosen).expect("one of them");
             continue;
         }
-        let ends = world.reconcile();
+        // Now and then in the midst of it, which leads to many more ends.
+        let ends = world.reconcile(!chance.once_in(8));
         let chosen = chance.below(ends.len() as u64) as usize;
         let (after, end, next) = ends.into_iter().nth(chosen).expect("one of them");
         check(&world, &after, end, &next);

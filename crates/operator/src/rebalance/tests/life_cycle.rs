@@ -12,7 +12,7 @@ use evenkeel_rest::parameter::TaskStatus;
 use jiff::SignedDuration;
 
 use super::super::{Call, Next, Plan, Sort, tag};
-use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, task, trouble};
+use super::scene::{Engineer, Scene, UID, executing, execution, id, of_both_engines, plan_of, task, trouble};
 
 fn all_modes() -> [Scene; 4] {
     let mode = |mode: RebalanceMode| {
@@ -101,6 +101,15 @@ fn not_enough_data_is_waited_out() {
 }
 
 #[test]
+fn an_engine_that_measures_from_outside_is_not_said_to_take_a_window() {
+    let mut scene = Scene::new();
+    scene.kafka().engine.as_mut().unwrap().first_window = None;
+    scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
+    let why = scene.warning(Reason::NotEnoughData).unwrap();
+    assert!(why.contains("less than a minute") && !why.contains("window.ms"), "{why}");
+}
+
+#[test]
 fn every_mode_can_be_refused_stopped_and_carried_out() {
     for scene in all_modes() {
         let mode = scene.seen.resource.spec.mode;
@@ -180,7 +189,7 @@ fn an_approved_proposal_is_carried_out_exactly() {
     let Some(Call::Submit(planning)) = scene.calls.pop() else { panic!() };
     let query = Request::from(planning).query().encoded();
     assert!(query.contains("dryrun=false") && query.contains("proposal_id=plan-1"), "{query}");
-    assert!(query.contains(&format!("reason={}", tag::of_execution(UID, Some(id(1))))), "{query}");
+    assert!(query.contains(&format!("reason={}", tag::of_execution(UID, id(1)))), "{query}");
 }
 
 #[test]
@@ -189,6 +198,32 @@ fn a_slow_execution_keeps_the_result_that_was_approved() {
     scene.ask("approve");
     scene.run(&Engineer { submit: Some(Engineer::computing(2)), ..Engineer::with(&[]) });
     assert_eq!((scene.state(), scene.status().optimization_result.is_some()), (Rebalancing, true));
+}
+
+/// It plans anew when it is told to carry something out, so that what was approved is not what runs.
+#[test]
+fn what_an_engine_without_ids_carries_out_is_shown_once_it_says_what() {
+    let moving =
+        |megabytes| plan_of(Summary { proposal_id: None, data_to_move_mb: megabytes, ..super::scene::summary() });
+    let mut scene = Scene::new().of_the_original();
+    scene.run(&Engineer::proposes(Ok(Plan { task: Some(id(1)), result: Some(moving(100)) })));
+    assert!(scene.data("brokerLoad.json").is_some());
+    scene.ask("approve");
+    let mut at_once = scene.clone();
+    scene.run(&Engineer { submit: Some(Engineer::computing(2)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), &scene.status().optimization_result), (Rebalancing, &None));
+    assert_eq!((scene.data("brokerLoad.json"), scene.data("completedByteMovementPercentage")), (None, Some("0")));
+    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+    assert_eq!(scene.status().optimization_result, None);
+    let mut running = execution(TaskStatus::InExecution);
+    running.original_response = Some(evenkeel_rest::json::to_string(&moving(70)));
+    scene.run(&Engineer::with(&[running]).running(executing(2, "x")));
+    assert_eq!(scene.status().optimization_result.as_ref().unwrap()["dataToMoveMB"], 70);
+    assert!(scene.data("brokerLoad.json").is_some());
+    // One that says it at once is believed at once.
+    let submit = Some(Ok(Plan { task: Some(id(2)), result: Some(moving(70)) }));
+    at_once.run(&Engineer { submit, ..Engineer::with(&[]) });
+    assert_eq!(at_once.status().optimization_result.as_ref().unwrap()["dataToMoveMB"], 70);
 }
 
 #[test]
@@ -250,6 +285,29 @@ fn an_engine_that_finds_everything_outdated_is_not_driven_round_and_round() {
         let last = scene.run(&engineer);
         assert_eq!((scene.state(), last.next), (PendingProposal, Next::After(Duration::from_secs(pause))));
     }
+}
+
+#[test]
+fn an_approval_given_beforehand_is_said_to_count_and_not_to_be_wrong() {
+    let mut scene = Scene::pending();
+    let active = Engineer::with(&[task(1, TaskStatus::Active, "x")]);
+    scene.ask("approve");
+    scene.run(&active);
+    assert_eq!((scene.state(), scene.asked(), scene.warnings()), (PendingProposal, Some("approve"), vec![]));
+    assert!(scene.message().contains("carried out as soon as it is ready"), "{}", scene.message());
+    // Taken back in time it is nothing.
+    scene.seen.resource.metadata.annotations = None;
+    scene.run(&active);
+    assert_eq!(scene.message(), "Cruise Control is making a proposal");
+    scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
+    assert_eq!(scene.state(), ProposalReady);
+    // What is to go carries nothing out.
+    let mut scene = Scene::pending();
+    scene.ask("approve");
+    scene.delete();
+    scene.run(&active);
+    assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+    assert!(!scene.message().contains("carried out"), "{}", scene.message());
 }
 
 #[test]
@@ -333,21 +391,22 @@ fn a_command_that_means_nothing_here_changes_nothing() {
 
 #[test]
 fn a_run_is_followed_to_its_end_with_progress() {
-    let mut scene = Scene::rebalancing();
-    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
-    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
-    let last = scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
-    assert_eq!(scene.state(), Rebalancing);
-    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
-    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("1"));
-    assert!(scene.data("executorState").unwrap().contains("INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"));
-    assert!(matches!(last.next, Next::After(pause) if pause.as_secs() <= 5), "no older than five seconds");
-    assert_eq!((last.status, scene.warnings().len()), (None, 0), "progress is no change of the status");
-    let last = scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
-    assert_eq!((scene.state(), scene.session(), scene.has_finalizer()), (Ready, None, false));
-    assert_eq!((scene.data("completedByteMovementPercentage"), scene.data("executorState")), (Some("100"), None));
-    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("0"));
-    assert!(scene.status().optimization_result.is_some() && last.next == Next::Rest);
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+        let last = scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert_eq!(scene.state(), Rebalancing);
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+        assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("1"));
+        assert!(scene.data("executorState").unwrap().contains("INTER_BROKER_REPLICA_MOVEMENT_TASK_IN_PROGRESS"));
+        assert!(matches!(last.next, Next::After(pause) if pause.as_secs() <= 5), "no older than five seconds");
+        assert_eq!((last.status, scene.warnings().len()), (None, 0), "progress is no change of the status");
+        let last = scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+        assert_eq!((scene.state(), scene.session(), scene.has_finalizer()), (Ready, None, false));
+        assert_eq!((scene.data("completedByteMovementPercentage"), scene.data("executorState")), (Some("100"), None));
+        assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), Some("0"));
+        assert!(scene.status().optimization_result.is_some() && last.next == Next::Rest);
+    }
 }
 
 /// Nobody calls out its end, and brokers that it empties wait for it.
@@ -379,21 +438,35 @@ fn a_run_is_looked_at_more_closely_while_it_is_young_and_when_little_is_left() {
 
 #[test]
 fn a_result_that_is_missing_is_filled_in_from_the_task() {
-    let mut scene = Scene::rebalancing();
-    scene.seen.resource.status.as_mut().unwrap().optimization_result = None;
-    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
-    assert_eq!(scene.status().optimization_result, None);
-    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
-    assert_eq!(scene.status().optimization_result.as_ref().unwrap()["dataToMoveMB"], 100);
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.seen.resource.status.as_mut().unwrap().optimization_result = None;
+        scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+        assert_eq!(scene.status().optimization_result, None);
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert_eq!(scene.status().optimization_result.as_ref().unwrap()["dataToMoveMB"], 100);
+    }
 }
 
 #[test]
 fn leaderships_only_are_no_trouble() {
-    let mut scene = Scene::rebalancing();
-    let executor = ExecutorState { phase: Phase::Leadership(Leadership::default()), ..executing(2, "x") };
-    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executor));
-    assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
-    assert_eq!((scene.warnings().len(), scene.data("estimatedTimeToCompletionInMinutes")), (0, None));
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        let executor = ExecutorState { phase: Phase::Leadership(Leadership::default()), ..executing(2, "x") };
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executor));
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+        assert_eq!((scene.warnings().len(), scene.data("estimatedTimeToCompletionInMinutes")), (0, None));
+    }
+}
+
+/// As the original has it: every run passes the moves between brokers.
+#[test]
+fn leaderships_only_are_nothing_until_they_are_everything_whatever_they_pass() {
+    let mut scene = Scene::rebalancing().of_the_original();
+    let inter = ExecutorState { phase: Phase::InterBroker(Default::default()), ..executing(2, "x") };
+    let leaders = ExecutorState { phase: Phase::Leadership(Leadership::default()), ..executing(2, "x") };
+    for executor in [inter.clone(), leaders, inter] {
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executor));
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("0"));
+    }
 }
 
 #[test]
@@ -410,17 +483,18 @@ fn a_plan_without_moves_is_done_at_once() {
 
 #[test]
 fn a_run_that_fails_says_why_and_keeps_what_is_known() {
-    let mut scene = Scene::rebalancing();
-    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
-    let mut failed = execution(TaskStatus::CompletedWithError);
-    failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
-    scene.run(&Engineer::with(&[failed]));
-    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
-    assert!(scene.message().contains("moves failed"), "{}", scene.message());
-    assert!(scene.session().is_some() && scene.status().optimization_result.is_some());
-    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
-    assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), None);
-    assert!(scene.data("executorState").is_some() && !scene.has_finalizer());
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        let mut failed = execution(TaskStatus::CompletedWithError);
+        failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
+        scene.run(&Engineer::with(&[failed]));
+        assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+        assert!(scene.message().contains("moves failed"), "{}", scene.message());
+        assert!(scene.session().is_some() && scene.status().optimization_result.is_some());
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+        assert_eq!(scene.data("estimatedTimeToCompletionInMinutes"), None);
+        assert!(scene.data("executorState").is_some() && !scene.has_finalizer());
+    }
 }
 
 #[test]
@@ -478,51 +552,85 @@ fn a_run_that_is_found_outdated_later_comes_back_as_a_new_proposal_too() {
 
 #[test]
 fn a_stop_is_over_when_the_executor_is() {
-    let mut scene = Scene::rebalancing();
-    scene.ask("stop");
-    let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
-    scene.run(&running);
-    assert_eq!(
-        (scene.state(), scene.asked(), scene.called()),
-        (Rebalancing, Some("stop"), vec!["follow", "look", "stop"])
-    );
-    // One that was lost is sent again; one that is under way is not.
-    scene.run(&running);
-    assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
-    let stopping = ExecutorState { phase: Phase::Stopping(Stopping::default()), ..executing(2, "x") };
-    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(stopping));
-    assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
-    assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
-    scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
-    assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Stopped, None, false));
-    assert!(scene.status().optimization_result.is_some(), "what was planned is kept");
-    assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.ask("stop");
+        let running = Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x"));
+        scene.run(&running);
+        assert_eq!(
+            (scene.state(), scene.asked(), scene.called()),
+            (Rebalancing, Some("stop"), vec!["follow", "look", "stop"])
+        );
+        // One that was lost is sent again; one that is under way is not.
+        scene.run(&running);
+        assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
+        let stopping = ExecutorState { phase: Phase::Stopping(Stopping::default()), ..executing(2, "x") };
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(stopping));
+        assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
+        assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
+        scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
+        assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Stopped, None, false));
+        assert!(scene.status().optimization_result.is_some(), "what was planned is kept");
+        assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
+    }
 }
 
 #[test]
 fn a_run_that_is_still_being_planned_is_stopped_once_it_begins() {
-    let mut scene = Scene::rebalancing();
-    scene.ask("stop");
-    scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
-    assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["follow", "look"]));
-    scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
-    assert_eq!(scene.called().last(), Some(&"stop"));
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.ask("stop");
+        scene.run(&Engineer::with(&[execution(TaskStatus::Active)]));
+        assert_eq!((scene.state(), scene.called()), (Rebalancing, vec!["follow", "look"]));
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert_eq!(scene.called().last(), Some(&"stop"));
+    }
+}
+
+#[test]
+fn a_stop_that_waits_for_the_planning_says_so() {
+    let planning = Engineer::with(&[execution(TaskStatus::Active)]);
+    for command in ["stop", "refresh"] {
+        let mut scene = Scene::rebalancing();
+        scene.events.clear();
+        scene.ask(command);
+        scene.run(&planning);
+        assert!(scene.message().contains("still planning"), "{}", scene.message());
+        assert_eq!(scene.run(&planning).status, None);
+        assert_eq!((scene.events.clone(), scene.warnings().len()), (vec!["Stopping".to_owned()], 0), "said once");
+        scene.seen.now += SignedDuration::from_secs(700);
+        scene.run(&planning);
+        assert!(scene.warning(Reason::CruiseControlRestException).unwrap().contains("ten minutes"), "{command}");
+        scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+        assert!(scene.message().contains("carries the proposal out"), "{}", scene.message());
+    }
+}
+
+#[test]
+fn an_execution_that_is_refused_says_what_to_do() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    let why = "Missing hard goals [A]. Add skip_hard_goal_check=true parameter to ignore this sanity check.";
+    scene.run(&Engineer { submit: Some(trouble(Sort::Refused, why)), ..Engineer::with(&[]) });
+    assert_eq!((scene.state(), scene.asked()), (NotReady, None));
+    let told = scene.message();
+    assert!(told.starts_with("Nothing was moved: Missing hard goals [A]"), "{told}");
+    assert!(told.contains("spec.skipHardGoalCheck: true") && told.contains("=refresh"), "{told}");
 }
 
 #[test]
 fn a_run_that_had_ended_before_the_stop_is_done() {
-    let mut scene = Scene::rebalancing();
-    scene.ask("stop");
-    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
-    assert_eq!((scene.state(), scene.asked()), (Ready, Some("stop")));
-    scene.run(&Engineer::default());
-    assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+    for mut scene in of_both_engines(Scene::rebalancing) {
+        scene.ask("stop");
+        scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+        assert_eq!((scene.state(), scene.asked()), (Ready, Some("stop")));
+        scene.run(&Engineer::default());
+        assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+    }
 }
 
 #[test]
 fn a_renewed_run_is_stopped_first() {
-    for by_edit in [false, true] {
-        let mut scene = Scene::rebalancing();
+    let scenes = of_both_engines(Scene::rebalancing);
+    for (by_edit, mut scene) in [false, true].into_iter().flat_map(|it| scenes.clone().map(|scene| (it, scene))) {
         match by_edit {
             true => scene.edit(|spec| spec.replication_throttle = Some(5)),
             false => scene.ask("refresh"),

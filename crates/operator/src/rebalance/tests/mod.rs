@@ -1,5 +1,6 @@
 //! The machine as a whole: example by example, and all of it.
 
+mod answers;
 mod defects;
 mod deletion;
 mod environment;

@@ -71,7 +71,7 @@ impl Pair {
 }
 
 fn reason(n: usize) -> String {
-    tag::of_execution(UIDS[n], Some(id(1)))
+    tag::of_execution(UIDS[n], id(1))
 }
 
 #[test]

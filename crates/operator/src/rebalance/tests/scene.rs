@@ -187,7 +187,7 @@ impl Scene {
         resource.metadata.uid = Some(UID.to_owned());
         resource.metadata.generation = Some(1);
         resource.metadata.labels = Some([(labels::CLUSTER.to_owned(), "my-cluster".to_owned())].into());
-        let engine = Engine { is_ours: true, missing_secret: None, first_window: Duration::from_secs(90) };
+        let engine = Engine { is_ours: true, missing_secret: None, first_window: Some(Duration::from_secs(90)) };
         let seen = Observation {
             resource,
             namespace_terminating: false,
@@ -246,6 +246,17 @@ impl Scene {
         assert_eq!(scene.state(), state);
         scene.calls.clear();
         scene
+    }
+
+    /// The same with the original for an engine, which does not name its proposals.
+    #[must_use]
+    pub(super) fn of_the_original(mut self) -> Self {
+        self.kafka().engine.as_mut().unwrap().is_ours = false;
+        let status = self.seen.resource.status.as_mut();
+        if let Some(result) = status.and_then(|status| status.optimization_result.as_mut()) {
+            result.remove("proposalId");
+        }
+        self
     }
 
     pub(super) fn annotate(&mut self, name: &str, value: &str) {
@@ -379,9 +390,14 @@ pub(super) fn name_of(call: &Call) -> &'static str {
     }
 }
 
+/// What is to hold whichever engine there is.
+pub(super) fn of_both_engines(scene: fn() -> Scene) -> [Scene; 2] {
+    [scene(), scene().of_the_original()]
+}
+
 /// The execution of the scene, as a task.
 pub(super) fn execution(status: TaskStatus) -> UserTask {
-    task(2, status, &tag::of_execution(UID, Some(id(1))))
+    task(2, status, &tag::of_execution(UID, id(1)))
 }
 
 type Step<'a> = Box<dyn Fn(&mut Observation) + 'a>;

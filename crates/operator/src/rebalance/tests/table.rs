@@ -169,7 +169,7 @@ fn answers(call: &Call) -> Vec<Heard> {
             let mut good: Vec<Vec<UserTask>> = vec![vec![]];
             good.extend(statuses.map(|status| {
                 let n = u32::try_from(asked.as_u128() >> 96).expect("one of ours");
-                vec![task(n, status, &tag::of_execution(UID, Some(id(1))))]
+                vec![task(n, status, &tag::of_execution(UID, id(1)))]
             }));
             let in_full = *in_full;
             any(good, |said| Heard { task: Some(said), in_full, ..Heard::default() })
@@ -181,7 +181,7 @@ fn answers(call: &Call) -> Vec<Heard> {
             any(good, |said| Heard { tasks: Some(said), ..Heard::default() })
         }
         Call::LookAtExecutor => {
-            let ours = executing(2, &tag::of_execution(UID, Some(id(1))));
+            let ours = executing(2, &tag::of_execution(UID, id(1)));
             let stopping = ExecutorState { phase: Phase::Stopping(Stopping::default()), ..ours.clone() };
             let good = vec![ExecutorState::default(), executing(99, "by hand"), ours, stopping];
             any(good, |said| Heard { executor: Some(said), ..Heard::default() })

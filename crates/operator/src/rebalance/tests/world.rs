@@ -13,7 +13,8 @@ use evenkeel_rest::body::{OptimizationResult, Summary, UserTask};
 use evenkeel_rest::json;
 use evenkeel_rest::parameter::TaskStatus;
 
-use super::super::{Call, Heard, Next, Plan, Said, Sort, decide, tag};
+use super::super::{Call, Heard, Next, Observation, Plan, Said, Sort, decide, tag};
+use super::explore::user;
 use super::scene::{Scene, UID, executing, id, plan_of, steps, summary, task, trouble};
 
 /// How an engine differs from another.
@@ -79,6 +80,18 @@ pub(super) enum End {
     /// To the end, but an answer was missing.
     Troubled,
     Crashed,
+}
+
+/// A moment of a reconciliation.
+struct Moment {
+    world: World,
+    /// What the controller saw of the resource, if that is no longer what is so.
+    seen: Option<Box<Observation>>,
+    heard: Heard,
+    end: End,
+    depth: usize,
+    /// Whether the user leaves it alone from here on: it has been disturbed once, or is not to be.
+    undisturbed: bool,
 }
 
 #[derive(Clone)]
@@ -162,15 +175,33 @@ impl World {
         self.gone |= self.deleting() && finalizers.is_empty();
     }
 
-    /// Everything that one reconciliation may lead to.
-    pub(super) fn reconcile(&self) -> Vec<(World, End, Next)> {
+    /// Everything that one reconciliation may lead to. The user does not wait until it is over: what was seen may be old by
+    /// the time that something is to be written or begun, and then the API server refuses, and everything is seen anew.
+    /// `undisturbed`: the user does wait.
+    pub(super) fn reconcile(&self, undisturbed: bool) -> Vec<(World, End, Next)> {
         let mut ends = Vec::new();
-        let mut stack = vec![(self.clone(), Heard::default(), End::Clean, 0)];
-        while let Some((mut world, heard, end, depth)) = stack.pop() {
-            assert!(depth < 30, "no end of it: {:?}", world.scene.called());
-            world.scene.seen.heard = heard.clone();
-            let decision = decide(&world.scene.seen);
-            world.scene.seen.heard = Heard::default();
+        let mut stack = vec![Moment {
+            world: self.clone(),
+            seen: None,
+            heard: Heard::default(),
+            end: End::Clean,
+            depth: 0,
+            undisturbed,
+        }];
+        while let Some(Moment { mut world, seen: old, heard, end, depth, undisturbed }) = stack.pop() {
+            assert!(depth < 40, "no end of it: {:?}", world.scene.called());
+            if world.gone && old.is_none() {
+                ends.push((world, end, Next::Rest));
+                continue;
+            }
+            let mut seen = old.as_deref().unwrap_or(&world.scene.seen).clone();
+            seen.heard = heard.clone();
+            let decision = decide(&seen);
+            seen.heard = Heard::default();
+            if old.is_some() && (decision.begins_something() || !steps(&decision).is_empty()) {
+                stack.push(Moment { world, seen: None, heard: Heard::default(), end, depth: depth + 1, undisturbed });
+                continue;
+            }
             for step in steps(&decision) {
                 if world.faults > 0 {
                     let mut dies = world.clone();
@@ -184,6 +215,7 @@ impl World {
             let next = if world.gone { Next::Rest } else { decision.next };
             match next {
                 Next::Call(call) => {
+                    let seen = old.unwrap_or_else(|| Box::new(world.scene.seen.clone()));
                     for (after, heard, troubled) in world.answers(&call, &heard) {
                         // It may die before it takes the answer in.
                         if after.faults > 0 && !troubled {
@@ -192,10 +224,33 @@ impl World {
                             ends.push((dies, End::Crashed, Next::Again));
                         }
                         let end = if troubled { End::Troubled } else { end };
-                        stack.push((after, heard, end, depth + 1));
+                        let depth = depth + 1;
+                        let words = if undisturbed { Vec::new() } else { user(&after) };
+                        stack.extend(words.into_iter().map(|world| {
+                            let (seen, heard) = (Some(seen.clone()), heard.clone());
+                            Moment { world, seen, heard, end, depth, undisturbed: true }
+                        }));
+                        let is_old = after.scene.seen.resource != seen.resource;
+                        stack.push(Moment {
+                            world: after,
+                            seen: is_old.then(|| seen.clone()),
+                            heard,
+                            end,
+                            depth,
+                            undisturbed,
+                        });
                     }
                 }
-                Next::Again => stack.push((world, Heard::default(), end, depth + 1)),
+                Next::Again => {
+                    stack.push(Moment {
+                        world,
+                        seen: None,
+                        heard: Heard::default(),
+                        end,
+                        depth: depth + 1,
+                        undisturbed,
+                    });
+                }
                 next => ends.push((world, end, next)),
             }
         }

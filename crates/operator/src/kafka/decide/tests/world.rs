@@ -316,7 +316,7 @@ impl World {
         };
         let mut seen = Seen {
             now: self.now,
-            heard: self.now,
+            read_at: self.now,
             kafka: self.kafka.clone(),
             node_pools: self.pools.values().cloned().collect(),
             pod_sets: sets,
@@ -410,7 +410,7 @@ impl World {
 
     /// The first of two writes: the finalizer goes, or the command comes.
     fn begin_act(&mut self, act: &Act) {
-        if let Act::Remove { name } | Act::Withdraw { name, .. } = act
+        if let Act::Remove { name, .. } | Act::Withdraw { name, .. } = act
             && let Some(it) = self.rebalances.get_mut(name)
         {
             if matches!(act, Act::Withdraw { .. }) {
@@ -438,12 +438,12 @@ impl World {
                 made.metadata.uid = Some(self.now.to_string());
                 self.rebalances.insert(made.metadata.name.clone().unwrap(), made);
             }
-            Act::Update { name, brokers } => {
+            Act::Update { name, brokers, .. } => {
                 let it = self.rebalances.get_mut(name).unwrap();
                 it.spec.brokers = Some(brokers.iter().copied().collect());
                 annotated(it, "refresh");
             }
-            Act::Refresh { name } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
+            Act::Refresh { name, .. } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
             Act::Withdraw { name, .. } => {
                 if let Some(it) = self.rebalances.get_mut(name) {
                     it.metadata.deletion_timestamp = Some(Time(self.now));
@@ -455,7 +455,7 @@ impl World {
                 let notes = it.metadata.annotations.get_or_insert_default();
                 notes.insert(annotations::STOPPED_FOR.to_owned(), "cancelled".to_owned());
             }
-            Act::Remove { name } => drop(self.rebalances.remove(name)),
+            Act::Remove { name, .. } => drop(self.rebalances.remove(name)),
             Act::NoteViolations(_) | Act::EmptyViolations { .. } | Act::DeleteViolations => {}
         }
     }
