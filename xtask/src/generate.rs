@@ -10,7 +10,7 @@ const OWNERS: [(&str, &str); 4] = [
     ("evenkeel-api", "api"),                   // The custom resource definitions in deploy/crds.
     ("evenkeel-rest", "reference_page"),       // The reference page docs/rest.md.
     ("evenkeel-engine", "configuration_page"), // The table of keys in docs/configuration.md.
-    ("evenkeel-cli", "pictures"),              // The picture of a plan in docs/pictures.
+    ("evenkeel-cli", "pictures"),              // The picture of a plan in docs/pictures, and its text in docs/plan.md.
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {

@@ -24,8 +24,8 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
 }
 
-/// What the workspace's tests add to the features of its dependencies. Asked for here too, nearly all that they have
-/// built can be linked as it is.
+/// What the tests add to the features of most dependencies. Asked for here too, those that take longest need not be
+/// built again.
 const AS_TESTED: [&str; 2] = ["--features", "tokio/test-util"];
 
 /// Where the image has the program, and the scripts of which it is the interpreter.

@@ -21,6 +21,8 @@ pub const NEXT_NODE_IDS: &str = "strimzi.io/next-node-ids";
 pub const REMOVE_NODE_IDS: &str = "strimzi.io/remove-node-ids";
 /// On a Kafka: remove brokers even if they hold data.
 pub const SKIP_BROKER_SCALE_DOWN_CHECK: &str = "strimzi.io/skip-broker-scaledown-check";
+/// On a pod or a StrimziPodSet: `true` asks for a restart, of all its pods if it is a set.
+pub const MANUAL_ROLLING_UPDATE: &str = "strimzi.io/manual-rolling-update";
 /// On a Kafka: `off` stops the current automatic rebalance and holds those that are queued.
 pub const AUTO_REBALANCE: &str = "evenkeel.io/auto-rebalance";
 /// On a KafkaRebalance: how many megabytes it may move at most.
@@ -28,6 +30,9 @@ pub const MAX_DATA_MB: &str = "evenkeel.io/max-data-mb";
 /// On a generated KafkaRebalance that automatic rebalancing itself stopped: why. It is written in the
 /// same step as the stop, so that the end of it is never taken for a user's wish.
 pub const STOPPED_FOR: &str = "evenkeel.io/stopped-for";
+/// On a generated KafkaRebalance: the engine that automatic rebalancing has last asked for it. It is written in the same step
+/// as what asks, so that each further engine is asked once.
+pub const ASKED_OF: &str = "evenkeel.io/asked-of";
 
 /// On a pod: hash of its description in the StrimziPodSet.
 pub const REVISION: &str = "strimzi.io/revision";

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
+use fancy_regex::BytesMode;
+use regex::bytes::{Regex, RegexBuilder};
 
 /// Steps that trying may take with one name. Names have 249 characters at most, and honest patterns need a few for each.
 const MOST_STEPS: usize = 10_000;
@@ -15,7 +16,7 @@ const MOST_STEPS: usize = 10_000;
 /// compiled, and would fill all memory.
 const MOST_INSTRUCTIONS: usize = 10_000;
 
-/// Bytes that each part of it may take that is matched in linear time.
+/// Bytes that each part of it may take that is matched in linear time: there may be hundreds of them.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Topics by name: a pattern that the whole name must match, as with Java's `matches()`.
@@ -41,8 +42,8 @@ impl TopicPattern {
     /// The pattern as people write it.
     pub fn new(pattern: &str) -> Result<TopicPattern, BadPattern> {
         // By itself first, so that what is wrong is said about what was written.
-        let whole = match Regex::new(pattern) {
-            Ok(_) => Matcher::Linear(whole(pattern, Regex::new).map_err(|error| BadPattern(error.to_string()))?),
+        let whole = match linear(pattern) {
+            Ok(_) => Matcher::Linear(whole(pattern, linear).map_err(|error| BadPattern(error.to_string()))?),
             Err(error) if looks_around(&error) => {
                 trying(pattern).map_err(|error| BadPattern(error.to_string()))?;
                 Matcher::Trying(whole(pattern, trying).map_err(|error| BadPattern(error.to_string()))?)
@@ -74,7 +75,7 @@ impl TopicPattern {
     fn try_matches(&self, topic: &str) -> Option<bool> {
         match &self.whole {
             None => Some(false),
-            Some(Matcher::Linear(regex)) => Some(regex.is_match(topic)),
+            Some(Matcher::Linear(regex)) => Some(regex.is_match(topic.as_bytes())),
             Some(Matcher::Trying(regex)) => regex.is_match(topic).ok(),
         }
     }
@@ -86,12 +87,24 @@ fn whole<R, E>(pattern: &str, compile: impl Fn(&str) -> Result<R, E>) -> Result<
     compile(&format!("^(?:{pattern})$")).or_else(|_| compile(&format!("^(?:{pattern}\n)$")))
 }
 
+/// Names of topics are ASCII, and so are Java's `\w` and its like. Those of Unicode are a hundred times as large, so that a
+/// harmless `\w{1,249}` would be too much; they are there for patterns that cannot do without (`\p{L}`).
+fn linear(pattern: &str) -> Result<Regex, regex::Error> {
+    let build = |unicode: bool| RegexBuilder::new(pattern).unicode(unicode).build();
+    build(false).or_else(|_| build(true))
+}
+
+/// The same by trying.
 fn trying(pattern: &str) -> Result<fancy_regex::Regex, fancy_regex::Error> {
-    fancy_regex::RegexBuilder::new(pattern)
-        .backtrack_limit(MOST_STEPS)
-        .max_prog_size(MOST_INSTRUCTIONS)
-        .delegate_size_limit(MOST_BYTES)
-        .build()
+    let build = |mode: BytesMode| {
+        fancy_regex::RegexBuilder::new(pattern)
+            .bytes_mode(mode)
+            .backtrack_limit(MOST_STEPS)
+            .max_prog_size(MOST_INSTRUCTIONS)
+            .delegate_size_limit(MOST_BYTES)
+            .build()
+    };
+    build(BytesMode::Ascii).or_else(|_| build(BytesMode::Unicode))
 }
 
 /// Whether that is what is wrong with it; everything else is said better by whoever refused it first.
@@ -130,6 +143,24 @@ mod tests {
         assert_eq!(means("^((?!important).)*$", &names), [false, false, true, true, false]);
         assert_eq!(means("(?=.*ord).*dlq", &names), [false, false, false, true, false]);
         assert_eq!(means(r"(o).*\1.*", &["oo", "orders", "orders.o"]), [true, false, true]);
+    }
+
+    /// Names have 249 characters at most, and people write that down.
+    #[test]
+    fn a_long_name_may_be_asked_for_however_it_is_matched() {
+        let (long, too_long) = ("a".repeat(249), "a".repeat(250));
+        let names = ["x.y", "orders", &long, &too_long];
+        assert_eq!(means(r"\w{1,249}", &names), [false, true, true, false]);
+        assert_eq!(means(r"(?!x)\w{1,249}", &names), [false, true, true, false]);
+        assert_eq!(means(r"(?!x)(?:[\w.-]{1,249}-)?[\w.-]{1,249}", &names), [false, true, true, false]);
+        assert_eq!(means(r"[\w.-]{1,249}(?:-[\w.-]{1,249}(?:-[\w.-]{1,249})?)?", &names), [true, true, true, false]);
+    }
+
+    #[test]
+    fn classes_of_unicode_are_understood() {
+        for pattern in [r"\p{L}+", r"(?!b)\p{L}+", "(?u)[a-zà-ü]+", "(?!b)[a-zà-ü]+"] {
+            assert_eq!(means(pattern, &["a", "a1"]), [true, false], "{pattern}");
+        }
     }
 
     #[test]

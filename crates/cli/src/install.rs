@@ -12,15 +12,20 @@ pub(crate) struct Args {
     /// Where the operator lives.
     #[arg(long, default_value = DEFAULT_NAMESPACE)]
     namespace: String,
-    /// The image with the binary `evenkeel`, for the operator and for what it makes [default: the name that an image of
-    /// this version has, which is not published yet]
+    /// The image with the binary `evenkeel`, for the operator and for what it makes [default: with --apply the one that is
+    /// installed; none is published]
     #[arg(long)]
     image: Option<String>,
+    /// The namespaces that the operator looks after, separated by commas, or `*` for all [default: with --apply those of the
+    /// operator that is installed; else all]
+    #[arg(long, value_name = "NAMESPACES", value_delimiter = ',')]
+    watch: Vec<String>,
     /// Leaves out the CustomResourceDefinitions, for a cluster that has Strimzi's.
     #[arg(long)]
     no_crds: bool,
     /// Applies the manifests to the cluster that the kubeconfig names instead of printing them. What somebody else has
-    /// installed there, above all CustomResourceDefinitions, is left as it is.
+    /// installed there, above all CustomResourceDefinitions, is left as it is. Refused if the operator would look after
+    /// clusters that another operator runs.
     #[arg(long)]
     apply: bool,
 }
@@ -45,7 +50,7 @@ pub(crate) struct Removal {
 
 /// Prints the manifests, or applies them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let mut manifests = manifests(&args.namespace, args.image.as_deref())?;
+    let mut manifests = manifests(&args.namespace, args.image.as_deref(), &args.watch)?;
     manifests.crds = !args.no_crds;
     if !args.apply {
         return print(&manifests.yaml()?);
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Removes the operator from the cluster that the kubeconfig names.
 pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
-    let manifests = manifests(&args.namespace, None)?;
+    let manifests = manifests(&args.namespace, None, &[])?;
     let extent = match (args.crds, args.crds_and_clusters) {
         (_, true) => Extent::Clusters,
         (true, false) => Extent::Crds,
@@ -64,8 +69,9 @@ pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
     on_cluster(async |client| tell(installation::remove(&client, &manifests, extent, args.force).await))
 }
 
-fn manifests(namespace: &str, image: Option<&str>) -> Result<Manifests, Misuse> {
-    Manifests::new(Some(namespace), image).map_err(|invalid| Misuse::Installation { what: invalid.to_string() })
+fn manifests(namespace: &str, image: Option<&str>, watched: &[String]) -> Result<Manifests, Misuse> {
+    let manifests = Manifests::new(Some(namespace), image).and_then(|manifests| manifests.watching(watched));
+    manifests.map_err(|invalid| Misuse::Installation { what: invalid.to_string() })
 }
 
 fn on_cluster(work: impl AsyncFnOnce(kube::Client) -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -55,7 +55,7 @@ enum Command {
     Plan(Box<plan::Args>),
     /// Write the rack of a node into a file, as a broker's init container does.
     Rack(rack::Args),
-    /// Run a simulated Kafka cluster on this machine, and make its brokers suffer.
+    /// Run a simulated Kafka cluster on this machine, and inject faults into it.
     Sim(Box<sim::Args>),
     /// Record a running cluster from outside, for `evenkeel plan`.
     Snapshot(snapshot::Args),

@@ -28,10 +28,11 @@ const KUBECTL: &str = "kubectl";
 /// Only so that nothing hangs for ever: blocks have time limits of their own.
 const LONGEST: Duration = Duration::from_secs(900);
 /// The pages that are played below.
-const PLAYED: [&str; 6] = [
+const PLAYED: [&str; 7] = [
     "README.md",
     "docs/auto-rebalancing.md",
     "docs/engine.md",
+    "docs/kube.md",
     "docs/plan.md",
     "docs/quick-start.md",
     "docs/rebalancing.md",
@@ -45,6 +46,11 @@ fn the_readme_does_what_it_says() {
 #[test]
 fn the_quick_start_does_what_it_says() {
     play("docs/quick-start.md");
+}
+
+#[test]
+fn the_page_on_the_kubernetes_api_does_what_it_says() {
+    play("docs/kube.md");
 }
 
 #[test]

@@ -19,12 +19,16 @@ fn install_prints_the_manifests_and_nothing_else() {
     assert_eq!(text(&output.stdout), Manifests::default().yaml().unwrap());
     let without = text(&install(&["--no-crds", "--namespace", "ops"]).stdout);
     assert!(!without.contains("CustomResourceDefinition") && without.contains("  namespace: ops\n"), "{without}");
+    let narrow = text(&install(&["--watch", "kafka,more"]).stdout);
+    assert!(narrow.contains("{name: STRIMZI_NAMESPACE, value: \"kafka,more\"}\n"), "{narrow}");
 }
 
 #[test]
 fn a_name_that_no_namespace_has_is_refused_in_one_line() {
-    let output = install(&["--namespace", "Ops"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = "evenkeel: `Ops` cannot be the name of a namespace: write small letters, digits and dashes\n";
-    assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).as_str()), (said, ""));
+    for option in ["--namespace", "--watch"] {
+        let output = install(&[option, "Ops"]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = "evenkeel: `Ops` cannot be the name of a namespace: write small letters, digits and dashes\n";
+        assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).as_str()), (said, ""));
+    }
 }

@@ -1,4 +1,4 @@
-//! The picture in the docs is of a plan that the program makes.
+//! The picture in the docs, and the answer beside it, are of a plan that the program makes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,13 +22,18 @@ fn evenkeel(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// How full the disks of each broker are, in percent, before and after.
-fn loads() -> Vec<(u64, f64, f64)> {
+/// The plan for that cluster, in some form.
+fn plan(form: &str) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = dir.path().join("cluster.snap");
     let snapshot = snapshot.to_str().unwrap();
     evenkeel(&[&["generate"], &CLUSTER[..], &["-o", snapshot]].concat());
-    let plan: Value = serde_json::from_slice(&evenkeel(&["plan", "--snapshot", snapshot, "--output", "json"])).unwrap();
+    evenkeel(&["plan", "--snapshot", snapshot, "--output", form])
+}
+
+/// How full the disks of each broker are, in percent, before and after.
+fn loads() -> Vec<(u64, f64, f64)> {
+    let plan: Value = serde_json::from_slice(&plan("json")).unwrap();
     let percent = |broker: &Value, when: &str| broker[when]["percent"]["disk"].as_f64().unwrap();
     let brokers = plan["brokers"].as_array().unwrap().iter();
     brokers.map(|it| (it["broker"].as_u64().unwrap(), percent(it, "before"), percent(it, "after"))).collect()
@@ -71,4 +76,41 @@ fn the_committed_picture_is_fresh() {
     }
     let committed = fs::read_to_string(&path).expect("the picture is there");
     assert!(committed == fresh, "{PICTURE} is stale: run `cargo xtask generate`, and commit it");
+}
+
+/// What `evenkeel plan` prints of it: the summary, how full disks are, and the first moves.
+fn excerpt() -> String {
+    /// How wide a page is, and the columns up to those of the disks; how many moves are shown.
+    const PAGE: usize = 120;
+    const DISKS: usize = 65;
+    const MOVES: usize = 3;
+    let told = String::from_utf8(plan("table")).unwrap();
+    let parts: Vec<&str> = told.split("\n\n").collect();
+    let part = |beginning: &str| *parts.iter().find(|part| part.starts_with(beginning)).expect(beginning);
+    let shown = |part: &str, lines: usize, columns: usize| -> String {
+        let cut = |line: &str| match line.char_indices().nth(columns) {
+            Some((end, _)) => format!("{} …\n", line[..end].trim_end()),
+            None => format!("{line}\n"),
+        };
+        part.lines().take(lines).map(cut).collect()
+    };
+    let all = usize::MAX;
+    let (brokers, moves) = (part("BROKER "), part("BIGGEST MOVES"));
+    [shown(parts[0], all, PAGE), shown(brokers, all, DISKS), shown(moves, 1 + MOVES, PAGE)].join("\n")
+}
+
+#[test]
+fn the_committed_excerpt_is_fresh() {
+    const PAGE: &str = "docs/plan.md";
+    const BEGIN: &str = "```text plan\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(PAGE);
+    let page = fs::read_to_string(&path).expect("the page is there");
+    let (before, rest) = page.split_once(BEGIN).expect("an excerpt");
+    let (committed, after) = rest.split_once("```").expect("it ends");
+    let fresh = excerpt();
+    if env::var_os("EVENKEEL_BLESS").is_some() {
+        fs::write(&path, [before, BEGIN, &fresh, "```", after].concat()).expect("the page can be written");
+        return;
+    }
+    assert!(committed == fresh, "{PAGE} is stale: run `cargo xtask generate`, and commit it");
 }

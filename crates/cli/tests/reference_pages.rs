@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -98,7 +99,7 @@ fn annotations_for_people_are_explained() {
         .filter_map(|line| line.split('"').nth(1))
         // What the operator writes for itself on its own objects.
         .filter(|name| {
-            !["hash", "generation", "revision", "strimzi.io/storage", "delete-claim", "stopped-for"]
+            !["hash", "generation", "revision", "strimzi.io/storage", "delete-claim", "stopped-for", "asked-of"]
                 .iter()
                 .any(|it| name.contains(it))
         })
@@ -125,6 +126,42 @@ fn no_file_of_the_engines_settings_is_forgotten() {
     }
 }
 
+/// README and all pages of docs, as one text.
+fn pages_for_users() -> String {
+    let files = fs::read_dir(root().join("docs")).unwrap().map(|file| file.unwrap().path());
+    let pages: String = files.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).unwrap()).collect();
+    text_of("README.md") + &pages
+}
+
+/// What the program says of itself.
+fn help(arguments: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(arguments).arg("--help").output().expect("it starts");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_option_is_in_some_page() {
+    let pages = pages_for_users();
+    let words: BTreeSet<&str> = pages.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+    let all = help(&[]);
+    let (_, commands) = all.split_once("Commands:\n").expect("the commands");
+    let commands = commands.split("\n\n").next().unwrap_or_default().lines();
+    let commands = commands.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let (mut unknown, mut known) = (Vec::new(), 0);
+    for command in commands {
+        let help = help(&[command]);
+        let options = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+        let options =
+            options.flat_map(|line| line.split([' ', ',', '=', '[']).filter(|word| word.starts_with("--")).take(1));
+        for option in options.filter(|option| *option != "--help") {
+            known += 1;
+            unknown.extend((!words.contains(option)).then(|| format!("{command} {option}")));
+        }
+    }
+    assert!(unknown.is_empty() && known > 60, "of {known} options these are in no page: {unknown:?}");
+}
+
 #[test]
 fn every_subcommand_is_in_some_page() {
     let source = text_of("crates/cli/src/main.rs");
@@ -138,13 +175,76 @@ fn every_subcommand_is_in_some_page() {
         .map(str::to_ascii_lowercase)
         .collect();
     assert!(names.len() > 10, "{names:?}");
-    let mut pages: String = text_of("README.md");
-    for file in fs::read_dir(root().join("docs")).unwrap() {
-        let path = file.unwrap().path();
-        if path.is_file() {
-            pages += &fs::read_to_string(path).unwrap();
-        }
-    }
+    let pages = pages_for_users();
     let unknown: Vec<&String> = names.iter().filter(|name| !pages.contains(&format!("evenkeel {name}"))).collect();
     assert!(unknown.is_empty(), "in no page: {unknown:?}");
+}
+
+/// A parameter that nothing in the engine reads is not described as if it did something.
+#[test]
+fn parameters_without_effect_say_so() {
+    // Read by functions of the requests themselves, and by who writes answers.
+    let read_elsewhere = ["populate_disk_info", "get_response_schema", "json"];
+    let is_test =
+        |path: &PathBuf| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+    let code = sources(&root().join("crates/engine/src")).into_iter().filter(|path| !is_test(path));
+    let code: String = code
+        .map(|path| fs::read_to_string(path).unwrap())
+        .map(|text| text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned())
+        .collect();
+    let words: BTreeSet<&str> = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    let page = text_of("docs/rest.md");
+    let (_, parameters) = page.split_once("\n## Parameters of all endpoints\n").expect("the parameters");
+    let mut unread = 0;
+    for row in parameters.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let name = row.split('`').next().unwrap_or_default();
+        if !words.contains(name) && !read_elsewhere.contains(&name) {
+            assert!(row.contains("without effect") || row.contains("Refused"), "{row}");
+            unread += 1;
+        }
+    }
+    assert!(unread > 3, "the words are those of the code");
+}
+
+/// What stands between two quotes somewhere in the code, with whatever is put into it left out.
+fn said_by_the_code() -> String {
+    let files = fs::read_dir(root().join("crates")).unwrap().map(|it| it.unwrap().path().join("src"));
+    let sources = files.filter(|folder| folder.is_dir()).flat_map(|folder| sources(&folder));
+    let code: String = sources.map(|path| fs::read_to_string(path).unwrap()).collect();
+    // A text that goes on in the next line is one text, and a quote within it is a quote.
+    let mut joined = String::with_capacity(code.len());
+    for line in code.lines() {
+        let ends = joined.ends_with('\\');
+        if ends {
+            joined.pop();
+        } else {
+            joined.push('\n');
+        }
+        joined += if ends { line.trim_start() } else { line };
+    }
+    joined.replace("\\\"", "\"")
+}
+
+/// People search for the words that they see.
+#[test]
+fn quoted_messages_are_those_of_the_code() {
+    let page = text_of("docs/troubleshooting.md");
+    let code = said_by_the_code();
+    let (_, messages) = page.split_once("\n### Messages of a KafkaRebalance\n").expect("the messages");
+    let messages = messages.split("\n## ").next().unwrap_or_default();
+    let rows = messages.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let mut quotes: Vec<&str> =
+        rows.filter(|cell| *cell != "the message says").flat_map(|cell| cell.split("; ")).collect();
+    let tables = page.lines().filter(|line| line.starts_with("| "));
+    quotes
+        .extend(tables.flat_map(|line| line.split(" | ").take(2)).flat_map(|cell| cell.split('"').skip(1).step_by(2)));
+    assert!(quotes.len() > 30, "{quotes:?}");
+    // What others say: kubelets, API servers and compilers.
+    let foreign = ["violates PodSecurity", "error: linker"];
+    let mut unsaid = Vec::new();
+    for quote in quotes.into_iter().filter(|quote| !foreign.iter().any(|it| quote.starts_with(it))) {
+        let parts = quote.split(['…', '`', '[', ']']).map(str::trim).filter(|part| part.len() > 2);
+        unsaid.extend(parts.filter(|part| !code.contains(*part)).map(|part| format!("{part} (of: {quote})")));
+    }
+    assert!(unsaid.is_empty(), "docs/troubleshooting.md quotes what nothing says:\n{}", unsaid.join("\n"));
 }

@@ -34,7 +34,7 @@ mod tests;
 /// How many plans are kept by name.
 const KEPT: usize = 64;
 /// How many changes the plans that are kept may have together: what many large ones weigh is bounded too.
-const KEPT_CHANGES: usize = 200_000;
+const KEPT_CHANGES: usize = 100_000;
 /// How many answers are cached.
 const CACHED: usize = 64;
 /// How many models may be in memory at once.

@@ -24,16 +24,33 @@ const ASKING: [&str; 7] = [
     "anomaly.notifier.class=StrimziCruiseControlNotifier",
 ];
 
+/// Keys that are read, and make no difference: what they are about is not built.
+const WITHOUT_EFFECT: [&str; 7] = [
+    "self.healing.maintenance.event.enabled",
+    "self.healing.metric.anomaly.enabled",
+    "self.healing.topic.anomaly.enabled",
+    "webserver.ssl.exclude.ciphers",
+    "webserver.ssl.include.ciphers",
+    "webserver.ssl.include.protocols",
+    "webserver.ui.diskpath",
+];
+
 fn table() -> String {
     let mut keys: BTreeMap<String, Meaning> = BTreeMap::new();
     for text in ASKING {
         keys.extend(Settings::asked_for(&Properties::read(text, |_| None).unwrap()));
     }
     assert!(keys.len() > 80, "only {} keys", keys.len());
+    assert!(
+        WITHOUT_EFFECT.iter().all(|key| keys.contains_key(*key)),
+        "nobody reads one of {WITHOUT_EFFECT:?} any more"
+    );
     let mut table = "| key | values | default |\n|---|---|---|\n".to_owned();
     for (key, Meaning { default, values }) in keys {
         let default = default.filter(|default| !default.is_empty()).map(|default| format!("`{default}`"));
-        table += &format!("| `{key}` | {} | {} |\n", values.unwrap_or_default(), default.unwrap_or_default());
+        let values =
+            if WITHOUT_EFFECT.contains(&key.as_str()) { "without effect" } else { values.as_deref().unwrap_or("") };
+        table += &format!("| `{key}` | {values} | {} |\n", default.unwrap_or_default());
     }
     table
 }

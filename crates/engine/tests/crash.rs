@@ -23,7 +23,7 @@ use evenkeel_testkit::{
     mortal::{Death, Fate, Mortal},
     story::Chance,
 };
-use stage::{DIRS, MB, Stage, changes, comes, moves, mv, run_of};
+use stage::{DIRS, MB, Stage, changes, comes, idle, moves, mv, run_of};
 use uuid::Uuid;
 
 const TASK: Uuid = Uuid::from_u128(2);
@@ -86,7 +86,7 @@ impl Plan {
         if executor.running().is_none() && !tasks.contains_key(&TASK) {
             executor.begin(self.start()).await.unwrap();
         }
-        executor.idle().await;
+        idle(&executor).await;
     }
 
     /// One life that may end at any moment; tells whether it came to its good end.

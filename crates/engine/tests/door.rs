@@ -495,3 +495,20 @@ async fn while_kafka_cannot_be_reached_it_waits_and_says_so() {
     assert_eq!(life.got("/readyz").await, (200, "ok\n".to_owned()));
     assert_eq!(ask(&life, "GET", "/state?json=true").await.status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_send_the_same_request_again_is_told_when() {
+    let (stage, life) = ready("").await;
+    stage.cut(true);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let path = "/kafkacruisecontrol/kafka_cluster_state?json=true";
+    let refused = send(&life, asking("GET", path, &[])).await;
+    assert_eq!((refused.status.as_u16(), refused.header("retry-after")), (503, Some("5")));
+    // With the task's name the same answer comes for ever: its task is over.
+    let named = send(&life, asking("GET", path, &[("User-Task-ID", refused.header("user-task-id").unwrap())])).await;
+    assert_eq!((named.status.as_u16(), named.header("retry-after")), (503, None));
+    assert_eq!(named.body, refused.body);
+    stage.cut(false);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(send(&life, asking("GET", path, &[])).await.status, 200);
+}

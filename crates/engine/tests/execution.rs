@@ -22,7 +22,7 @@ use evenkeel_rest::body::state::{Phase, Trigger};
 use evenkeel_sim::cluster::Fault;
 use tokio::sync::watch;
 
-use stage::{MB, Stage, moves, mv, run, run_of};
+use stage::{MB, Stage, idle, moves, mv, run, run_of};
 
 impl Stage {
     /// One life of the engine: what the journal holds is carried on, or else `fresh` is begun.
@@ -226,7 +226,7 @@ async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whateve
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.world.with(|cluster| cluster.suffer(&Fault::Crash(two)));
     executor.stop(false).await.unwrap();
-    executor.idle().await;
+    idle(&executor).await;
     assert!(is_held_back(), "nobody could reach it");
     drop(executor);
     let next = stage.executor().await;
@@ -252,7 +252,7 @@ async fn a_throttle_is_lifted_from_a_broker_that_is_down_between_the_copying_and
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(executor.running().unwrap().1.phase, Some(Kind::Leader));
     stage.world.with(|cluster| cluster.suffer(&Fault::Return(one)));
-    executor.idle().await;
+    idle(&executor).await;
     stage.assert_done("after ten minutes without broker 1");
 }
 
@@ -275,7 +275,7 @@ async fn a_live_broker_that_says_nothing_does_not_escape_the_throttle() {
     };
     stage.world.until(|cluster| !cluster.list_reassignments(None).is_empty()).await;
     assert!(is_held_back());
-    executor.idle().await;
+    idle(&executor).await;
     stage.assert_done("once it answered");
 }
 

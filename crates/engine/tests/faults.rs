@@ -13,7 +13,7 @@ use evenkeel_sim::{
     BrokerId, TopicPartition,
     cluster::{BrokerSpec, Fault, NewTopic, Reassignment},
 };
-use stage::{DIRS, Stage, moves, run};
+use stage::{DIRS, Stage, idle, moves, run};
 
 /// When it happens, and for how long it lasts.
 const BEFORE: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ async fn carried_out(stage: &Stage, disturb: impl AsyncFnOnce(Executor)) -> Endi
         assert_ne!(stage.world.look(|cluster| cluster.list_reassignments(None)), [], "it is in its middle");
         disturb(executor.clone()).await;
     };
-    let done = async { tokio::join!(disturbed, executor.idle()) };
+    let done = async { tokio::join!(disturbed, idle(&executor)) };
     tokio::time::timeout(PATIENCE, done).await.expect("it comes to an end");
     executor.endings().pop().expect("an ending").ending
 }

@@ -280,14 +280,7 @@ impl Connection {
     async fn ask_versions(&self, patience: Duration) -> Result<BTreeMap<i16, Versions>, CallError> {
         let mut version = *versions::of_client(ApiKey::ApiVersions).expect("the client asks for versions").end();
         loop {
-            let request = if version >= 3 {
-                ApiVersionsRequest::default()
-                    .with_client_software_name(StrBytes::from_static_str("evenkeel"))
-                    .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")))
-            } else {
-                ApiVersionsRequest::default()
-            };
-            let frame = self.exchange(&request, version, patience).await?;
+            let frame = self.exchange(&versions_request(version), version, patience).await?;
             let unsupported = frame.get(4..6) == Some(&ErrorCode::UNSUPPORTED_VERSION.0.to_be_bytes());
             let in_version = if unsupported { 0 } else { version };
             let answer: ApiVersionsResponse =
@@ -311,6 +304,16 @@ impl Connection {
             };
         }
     }
+}
+
+/// The question what a broker speaks. Since version 3 it says who asks.
+pub(crate) fn versions_request(version: i16) -> ApiVersionsRequest {
+    if version < 3 {
+        return ApiVersionsRequest::default();
+    }
+    ApiVersionsRequest::default()
+        .with_client_software_name(StrBytes::from_static_str("evenkeel"))
+        .with_client_software_version(StrBytes::from_static_str(env!("CARGO_PKG_VERSION")))
 }
 
 fn name_of(key: i16) -> String {

@@ -8,7 +8,7 @@ use std::{fmt, time::Duration};
 use kafka_protocol::error::ResponseError;
 
 use crate::{
-    connect::{Address, ConnectError},
+    connect::{Address, ConnectError, tls_fault},
     connection::CallError,
     records::RecordsError,
 };
@@ -112,6 +112,18 @@ impl Error {
             Self::Refused { refusal, .. } => refusal.code.remedy(),
             Self::Fenced { .. } | Self::Shortened { .. } | Self::Records { .. } => Remedy::AskUser,
         }
+    }
+
+    /// Whether there is no session for a reason of TLS's own: usually one side does not take the other's certificate.
+    pub fn is_of_tls(&self) -> bool {
+        let mut cause = std::error::Error::source(self);
+        while let Some(this) = cause {
+            if this.downcast_ref().is_some_and(|error| tls_fault(error).is_some()) {
+                return true;
+            }
+            cause = this.source();
+        }
+        false
     }
 
     /// What a broker answered, if one did.

@@ -116,7 +116,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
         }
         self.arrived.advance(PREFIX);
-        Ok(Some(self.arrived.split_to(length).freeze()))
+        let message = self.arrived.split_to(length).freeze();
+        if length > AHEAD {
+            // What was set aside for a long message would be used for all that come, and never be given back.
+            self.arrived = BytesMut::from(&self.arrived[..]);
+        }
+        Ok(Some(message))
     }
 
     /// Takes what the stream has, towards a buffer of `wanted` bytes; 0 at its end. A TLS stream that ends without a

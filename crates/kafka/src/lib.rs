@@ -17,6 +17,7 @@ pub mod frame;
 pub mod guard;
 pub mod login;
 pub mod message;
+pub mod name;
 pub mod records;
 #[cfg(test)]
 mod testing;
@@ -28,4 +29,5 @@ pub mod versions;
 pub use client::{Client, Settings};
 pub use connect::Address;
 pub use error::{Error, ErrorCode, Refusal, Remedy};
+pub use name::TopicName;
 pub use types::{BrokerId, TopicPartition};

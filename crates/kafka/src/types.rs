@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt};
 use kafka_protocol::{messages, protocol::StrBytes};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Refusal};
+use crate::{
+    error::{Error, Refusal},
+    name::TopicName,
+};
 
 /// A broker's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,14 +39,14 @@ impl BrokerId {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicPartition {
     /// The topic's name.
-    pub topic: String,
+    pub topic: TopicName,
     /// The partition's index.
     pub partition: i32,
 }
 
 impl TopicPartition {
     /// One partition of `topic`.
-    pub fn new(topic: impl Into<String>, partition: i32) -> Self {
+    pub fn new(topic: impl Into<TopicName>, partition: i32) -> Self {
         Self { topic: topic.into(), partition }
     }
 }

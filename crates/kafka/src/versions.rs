@@ -14,7 +14,7 @@ use crate::guard::{Direction, shape};
 pub type Versions = RangeInclusive<i16>;
 
 /// What the client speaks.
-pub const CLIENT: [(ApiKey, Versions); 24] = [
+pub const CLIENT: [(ApiKey, Versions); 25] = [
     (ApiKey::Produce, 3..=11),
     (ApiKey::Fetch, 4..=12),
     (ApiKey::ListOffsets, 2..=8),
@@ -36,6 +36,7 @@ pub const CLIENT: [(ApiKey, Versions); 24] = [
     (ApiKey::IncrementalAlterConfigs, 0..=1),
     (ApiKey::AlterPartitionReassignments, 0..=1),
     (ApiKey::ListPartitionReassignments, 0..=0),
+    (ApiKey::DescribeQuorum, 0..=2),
     (ApiKey::DescribeCluster, 0..=2),
     (ApiKey::UnregisterBroker, 0..=0),
     (ApiKey::DescribeTopicPartitions, 0..=0),

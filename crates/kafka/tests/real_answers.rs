@@ -59,6 +59,7 @@ fn of_call(key: ApiKey, frame: &Bytes, version: i16) -> Bytes {
         IncrementalAlterConfigs IncrementalAlterConfigsRequest,
         AlterPartitionReassignments AlterPartitionReassignmentsRequest,
         ListPartitionReassignments ListPartitionReassignmentsRequest,
+        DescribeQuorum DescribeQuorumRequest,
         DescribeCluster DescribeClusterRequest,
         UnregisterBroker UnregisterBrokerRequest,
         DescribeTopicPartitions DescribeTopicPartitionsRequest,

@@ -10,7 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::Value;
 
-use crate::kafka::engine::{OPERATOR, PORT};
+use crate::kafka::engine::{OPERATOR, PORT, REPORTER, SAMPLER, ZERO_TOUCH};
 use crate::kafka::names::Names;
 use crate::seams::{ClusterRef, Context, EngineService, Trust, engine_host};
 
@@ -84,10 +84,17 @@ pub(crate) fn is_secured(spec: &CruiseControlSpec) -> bool {
     setting(spec, SECURED).is_none_or(|value| !value.eq_ignore_ascii_case("false"))
 }
 
-/// How long the engine measures before it first plans.
-pub(crate) fn first_window(spec: &CruiseControlSpec) -> Duration {
+/// How long the engine measures before it first plans. None: it measures from outside, and a few seconds are enough.
+pub(crate) fn first_window(spec: &CruiseControlSpec) -> Option<Duration> {
+    let from_outside = match setting(spec, SAMPLER) {
+        Some(sampler) => sampler.ends_with(ZERO_TOUCH),
+        None => setting(spec, REPORTER).as_deref() != Some("true"),
+    };
+    if is_ours(spec) && from_outside {
+        return None;
+    }
     let set = setting(spec, WINDOW).and_then(|text| text.parse().ok());
-    set.map_or(DEFAULT_WINDOW, Duration::from_millis)
+    Some(set.map_or(DEFAULT_WINDOW, Duration::from_millis))
 }
 
 fn setting(spec: &CruiseControlSpec, key: &str) -> Option<String> {
@@ -138,6 +145,18 @@ mod tests {
 
     fn access(spec: &CruiseControlSpec, api: Option<&Secret>, ca: Option<&Secret>) -> Result<Access, String> {
         read(&Names { cluster: "c".into(), namespace: "ns".into() }, spec, api, ca)
+    }
+
+    #[test]
+    fn windows_have_to_fill_only_where_brokers_report() {
+        let window = |config: Value| first_window(&spec(json!({"config": config})));
+        assert_eq!(window(json!({})), None, "there is no reporter unless somebody says so");
+        assert_eq!(window(json!({REPORTER: true})), Some(DEFAULT_WINDOW));
+        assert_eq!(window(json!({REPORTER: true, WINDOW: 2000})), Some(Duration::from_secs(2)));
+        assert_eq!(window(json!({REPORTER: true, SAMPLER: "x.ZeroTouchSampler"})), None);
+        assert_eq!(window(json!({SAMPLER: "x.CruiseControlMetricsReporterSampler"})), Some(DEFAULT_WINDOW));
+        let theirs = spec(json!({"image": "linkedin", "config": {}}));
+        assert_eq!(first_window(&theirs), Some(DEFAULT_WINDOW), "another engine measures in no other way");
     }
 
     #[test]

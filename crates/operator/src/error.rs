@@ -66,6 +66,12 @@ pub enum Error {
         /// Whose it should be.
         cluster: String,
     },
+    /// What automatic rebalancing remembers could not be written, so nothing of it is done.
+    #[error(
+        "automatic rebalancing stands still, because its memory cannot be written. If it cannot be changed, delete it: it is \
+         made anew"
+    )]
+    Memory(#[source] Box<Self>),
     /// What automatic rebalancing wanted to do could not be done.
     #[error(transparent)]
     Act(Box<Self>),
@@ -104,7 +110,7 @@ impl Error {
         let source = match self {
             Self::Read { source, .. } | Self::Write { source, .. } => source,
             Self::Reconfigure(_) | Self::Unregister { .. } | Self::Late(_) => return Remedy::Retry,
-            Self::Act(error) => return error.remedy(),
+            Self::Act(error) | Self::Memory(error) => return error.remedy(),
             Self::Refused(_) | Self::Outlived { .. } => return Remedy::LookAgain,
             Self::Foreign { .. } | Self::Reach(_) | Self::Endless { .. } => return Remedy::AskUser,
         };

@@ -15,9 +15,9 @@ use kube::Resource;
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 
-use crate::auto_rebalance::Generated;
 use crate::auto_rebalance::imbalance::Violations;
 use crate::auto_rebalance::state::state_name;
+use crate::auto_rebalance::{Generated, held_for};
 use crate::kept::BALANCEDNESS;
 use crate::rebalance::megabytes;
 use crate::seams::ClusterRef;
@@ -132,9 +132,14 @@ impl Figures {
         anomalies.insert(cluster.clone(), told);
     }
 
-    /// A cluster is gone.
+    /// A cluster is gone: what was counted under its name is not shown any more.
     pub(crate) fn forget(&self, cluster: &ClusterRef) {
         self.anomalies.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+        let is_of_it = |series: &Series| {
+            let told = |label: &str| series.labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value);
+            told("name") == Some(&cluster.name) && told("namespace") == Some(&cluster.namespace)
+        };
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner).retain(|series, _| !is_of_it(series));
     }
 
     /// An engine was asked something.
@@ -233,8 +238,9 @@ impl Figures {
 
 /// What set a rebalance off: a person, or automatic rebalancing in one of its modes.
 fn trigger(resource: &KafkaRebalance) -> String {
-    let cluster = resource.metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER));
-    let generated = cluster.and_then(|cluster| Generated::read(resource, cluster));
+    // A user may have taken its label off.
+    let label = || resource.metadata.labels.as_ref()?.get(labels::CLUSTER).map(String::as_str);
+    let generated = held_for(&resource.metadata).or_else(label).and_then(|cluster| Generated::read(resource, cluster));
     generated.map_or_else(|| "manual".to_owned(), |it| it.mode.to_string())
 }
 
@@ -279,6 +285,9 @@ mod tests {
         assert_eq!(trigger(&rebalance("mine", "Ready")), "manual");
         assert_eq!(trigger(&ours("c-auto-rebalancing-add-brokers")), "add-brokers");
         assert_eq!(trigger(&ours("c-auto-rebalancing-imbalance-x")), "imbalance");
+        let mut unlabelled = ours("c-auto-rebalancing-remove-brokers");
+        unlabelled.metadata.labels = None;
+        assert_eq!(trigger(&unlabelled), "remove-brokers");
         assert_eq!(trigger(&rebalance("c-auto-rebalancing-add-brokers", "Ready")), "manual", "a user's of that name");
     }
 
@@ -405,5 +414,18 @@ mod tests {
             let line = format!("{family}{} {count}", labels(kind));
             assert!(page.contains(&line), "{line}\nis not in\n{page}");
         }
+    }
+
+    #[test]
+    fn nothing_is_shown_of_a_cluster_that_is_gone() {
+        let figures = Figures::new(None);
+        let found = Violations::read(&[("fixableAnomalies".to_owned(), "- a: [RackAwareGoal]".to_owned())].into());
+        for (namespace, name) in [("ns", "c"), ("ns", "d"), ("other", "c")] {
+            figures.told_of(&ClusterRef::new(namespace, name), &found);
+        }
+        figures.forget(&ClusterRef::new("ns", "c"));
+        let page = figures.render();
+        assert!(!page.contains("name=\"c\",namespace=\"ns\""), "{page}");
+        assert!(page.contains("name=\"d\"") && page.contains("namespace=\"other\""), "{page}");
     }
 }

@@ -15,7 +15,7 @@ use crate::auto_rebalance::tracker::Tracker;
 
 /// Oldest first, all in the midst of emptying broker 3. None of them is ever changed: a form that changes gets a file of
 /// its own, which is what an operator has written then.
-const FORMS: [&str; 2] = [include_str!("forms/1.json"), include_str!("forms/2.json")];
+const FORMS: [&str; 3] = [include_str!("forms/1.json"), include_str!("forms/2.json"), include_str!("forms/3.json")];
 
 struct Records {
     kafka: Kafka,

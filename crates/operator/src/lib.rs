@@ -5,6 +5,7 @@
 
 mod access;
 mod alarms;
+mod another;
 pub mod auto_rebalance;
 pub mod error;
 pub mod figures;

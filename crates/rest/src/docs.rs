@@ -12,8 +12,12 @@ pub fn page() -> String {
     page.push_str("\n## Endpoints\n\n| method | endpoint | answers | least role | here |\n|---|---|---|---|---|\n");
     for endpoint in Endpoint::ALL {
         let facts = endpoint.facts();
-        let answers = if facts.is_async { "later, if it takes long" } else { "at once" };
-        let here = if facts.served { "yes" } else { "later" };
+        let answers = if facts.is_async { "202 first, if it takes long" } else { "at once" };
+        let here = match endpoint {
+            _ if facts.served => "yes",
+            Endpoint::Review | Endpoint::ReviewBoard => "403: there is no two-step verification",
+            _ => "501: not built",
+        };
         line(
             &mut page,
             format_args!("| {} | `{}` | {answers} | {} | {here} |", facts.method, facts.name, facts.role.name()),

@@ -1,9 +1,9 @@
 //! Every manifest in `examples/` is one that we understand to the last field. That API servers take it is promised in
 //! the testkit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations, unknown_fields};
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations, labels, unknown_fields};
 use kube::{Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -64,6 +64,47 @@ fn every_name_is_used_once_so_that_the_folder_can_be_applied_as_a_whole() {
             assert!(seen.insert(name.clone()), "{file}: {name:?} is in another example too");
         }
     }
+}
+
+/// All objects of a kind.
+fn all<K: DeserializeOwned>(kind: &str) -> Vec<K> {
+    let documents = support::examples().into_iter().flat_map(|(_, _, documents)| documents);
+    let of_kind = documents.filter(|document| document["kind"] == kind);
+    of_kind.map(|document| serde_json::from_value(document).unwrap()).collect()
+}
+
+/// Otherwise a newer operator would restart its brokers with the Kafka that is new then.
+#[test]
+fn every_kafka_names_its_version() {
+    for kafka in all::<Kafka>("Kafka") {
+        assert!(kafka.spec.kafka.as_ref().is_some_and(|it| it.version.is_some()), "{}", kafka.name_any());
+    }
+}
+
+#[test]
+fn a_broker_whose_disks_are_emptied_keeps_one() {
+    let pools = all::<KafkaNodePool>("KafkaNodePool");
+    let mut fewest: BTreeMap<&str, usize> = BTreeMap::new();
+    for pool in &pools {
+        let cluster = pool.labels().get(labels::CLUSTER).map(String::as_str).unwrap_or_default();
+        let Some(volumes) = pool.spec.storage.volumes.as_ref().map(Vec::len) else { continue };
+        fewest.entry(cluster).and_modify(|fewest| *fewest = (*fewest).min(volumes)).or_insert(volumes);
+    }
+    let mut emptied = 0;
+    for rebalance in all::<KafkaRebalance>("KafkaRebalance") {
+        for broker in rebalance.spec.move_replicas_off_volumes.iter().flatten() {
+            let cluster = rebalance.labels().get(labels::CLUSTER).map(String::as_str).unwrap_or_default();
+            let taken = broker.volume_ids.len();
+            assert!(
+                taken < fewest[cluster],
+                "{}: nothing is left of broker {}",
+                rebalance.name_any(),
+                broker.broker_id
+            );
+            emptied += 1;
+        }
+    }
+    assert!(emptied > 0, "an example empties disks");
 }
 
 #[test]

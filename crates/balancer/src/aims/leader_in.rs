@@ -7,6 +7,7 @@
 use super::{Aim, Aims, Limit, Rise};
 use crate::cluster::{Resource, Seat};
 use crate::gauges::Gauge;
+use crate::goal::Goal;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::state::State;
@@ -43,6 +44,11 @@ impl Aims {
         self.measure(&leader_in);
         self.leader_in = Some(leader_in);
         Aim::Band { gauge: Gauge::LeaderIn, band, rise: Rise::Traded }
+    }
+
+    /// The place of the goal, if it is in force.
+    pub(crate) fn leader_in_goal(&self) -> Option<usize> {
+        self.goals.iter().position(|goal| *goal == Goal::LeaderBytesInDistribution)
     }
 
     /// Measures by what leaders take in now; says whether that is another amount than before.

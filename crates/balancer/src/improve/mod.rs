@@ -12,6 +12,7 @@ mod band;
 mod evacuate;
 mod fence;
 mod greedy;
+mod leader_in;
 mod leadership;
 mod racks;
 mod strain;
@@ -34,9 +35,6 @@ use strain::Ease;
 /// Passes over all goals after which a plan counts as good enough. Reaching a fixpoint takes two or
 /// three; the bound is for clusters on which goals of later passes keep finding small change.
 const MAX_PASSES: usize = 8;
-
-/// How often in a pass leaders' traffic is measured by a new mean.
-const RENEWALS: usize = 4;
 
 /// An action that was taken, and what for.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +95,8 @@ pub(crate) struct Search<'c, 'r> {
     /// Whether every replica and every broker is asked, not only the most promising ones: the last resort before a hard
     /// goal counts as infeasible.
     asks_all: bool,
+    /// Whether leaders must not take in less together than they do.
+    keeps_leader_in: bool,
 }
 
 impl<'c, 'r> Search<'c, 'r> {
@@ -118,6 +118,7 @@ impl<'c, 'r> Search<'c, 'r> {
             scratch: Vec::new(),
             age: 0,
             asks_all: false,
+            keeps_leader_in: false,
         }
     }
 
@@ -137,14 +138,14 @@ impl<'c, 'r> Search<'c, 'r> {
                 if *done_at != Some(self.age) {
                     self.fences_before = Fences::of(&self.aims, goal, self.seats().len());
                     let found = self.age;
-                    self.improve(goal);
+                    self.improve_measured(goal);
                     *done_at = Some(found);
                 }
             }
             // What was taken back may make more of it needless: again, until a look back finds nothing.
             if self.steps.len() > looked_back_on {
                 looked_back_on = self.steps.len();
-                self.undo_needless();
+                self.look_back();
             }
             if self.age == before {
                 break;
@@ -160,27 +161,6 @@ impl<'c, 'r> Search<'c, 'r> {
             Aim::TopicReplicas => self.improve_topics(goal),
             Aim::TopicLeaders => self.improve_topic_leaders(goal),
             Aim::PreferredLeaders => self.improve_preferred(goal),
-        }
-    }
-
-    /// What is done for this goal changes the mean that it measures by: again, until that stays as it is.
-    fn improve_leader_in(&mut self, goal: usize, band: usize) {
-        for _ in 0..RENEWALS {
-            self.renew();
-            let before = self.age;
-            self.improve_band(goal, Gauge::LeaderIn, band);
-            if self.age == before {
-                break;
-            }
-        }
-    }
-
-    /// Measures what leaders take in by the mean of the placement as it is by now.
-    fn renew(&mut self) {
-        if self.aims.renew_leader_in(&self.state) {
-            let (goals, seats) = (self.aims.goals.len(), self.seats());
-            self.fences_of_all = Fences::of(&self.aims, goals, seats.len());
-            self.eases = seats.map(|seat| Ease::of(&self.aims, &self.state, seat)).collect();
         }
     }
 
@@ -223,6 +203,9 @@ impl<'c, 'r> Search<'c, 'r> {
         let gain = -self.aims.change(goal, &self.state, action, effect);
         if gain <= NOISE {
             return Err(Refusal::NoGain);
+        }
+        if self.starves_leaders(effect) {
+            return Err(Refusal::Veto(self.aims.leader_in_goal().unwrap_or_default()));
         }
         let refused = match judges {
             Judges::Before => match self.fences_before.look(&self.state, effect) {

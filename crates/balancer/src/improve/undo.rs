@@ -91,6 +91,9 @@ impl Search<'_, '_> {
     fn harms_nobody(&self, action: Action) -> bool {
         let (aims, state, goals) = (&self.aims, &self.state, self.aims.goals.len());
         let effect = state.effect(action);
+        if self.starves_leaders(&effect) {
+            return false;
+        }
         match self.fences_of_all.look(state, &effect) {
             Quick::Within => aims.veto_but_bands(goals, state, action, &effect).is_none(),
             Quick::Leaves(goal) if aims.change(goal, state, action, &effect) > NOISE => false,

@@ -12,12 +12,13 @@ use crate::plan::Plan;
 use crate::planner::{Outcome, Refused};
 use crate::settings::Settings;
 
-/// Per broker: capacities of its disks, and its replicas as (disk, MB).
-type Shape = Vec<(Vec<u32>, Vec<(prop::sample::Index, u32)>)>;
+/// Per broker: capacities of its disks, and its replicas as (disk, MB); beyond the last disk comes the first.
+type Shape = Vec<(Vec<u32>, Vec<(usize, u32)>)>;
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let disks = prop::collection::vec(prop_oneof![Just(1000u32), Just(2000), 300..3000u32], 1..6);
-    let replicas = prop::collection::vec((any::<prop::sample::Index>(), 0..250u32), 0..24);
+    // As often on each of the disks, however many there are.
+    let replicas = prop::collection::vec((0..60usize, 0..250u32), 0..24);
     prop::collection::vec((disks, replicas), 1..4)
 }
 
@@ -36,7 +37,7 @@ fn build(shape: &Shape, moved: &BTreeMap<i32, usize>) -> Cluster {
     let mut number = 0;
     for (id, (capacities, replicas)) in shape.iter().enumerate() {
         for (disk, size) in replicas {
-            let disk = moved.get(&number).copied().unwrap_or(disk.index(capacities.len()));
+            let disk = moved.get(&number).copied().unwrap_or(disk % capacities.len());
             let load = Load { disk: *size as f32, ..Load::default() };
             let replica = ReplicaSpec { broker: BrokerId(id as i32), disk: Some(disk), load, offline: false };
             builder.partition("t", number, 0, &[replica]).unwrap();
@@ -65,6 +66,8 @@ fn planned(cluster: &Cluster, request: &Request) -> Result<Outcome, Refused> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn nothing_gets_worse_and_nothing_gets_lost(shape in shapes(), soft in any::<bool>()) {
         let goals = if soft { vec![Goal::IntraBrokerDiskUsageDistribution] } else { Goal::INTRA_BROKER.to_vec() };
@@ -91,24 +94,25 @@ proptest! {
         prop_assert_eq!(&again.plan.changes, &vec![]);
     }
 
-    /// Whatever of the moves between disks has happened, no disk is filled beyond its capacity, but for those exchanges
-    /// that the plan says cannot be carried out otherwise.
+    /// Whatever of the moves between disks has happened, no disk is filled beyond its capacity, up to those exchanges that
+    /// the plan says cannot be carried out otherwise. The first of them does.
     #[test]
     fn no_beginning_of_a_plan_fills_a_disk(shape in shapes()) {
         let cluster = build(&shape, &BTreeMap::new());
         let Ok(outcome) = planned(&cluster, &disks()) else { return Ok(()) };
         let mut levels: BTreeMap<(BrokerId, &str), f64> =
             outcome.disks.iter().map(|load| ((load.broker, load.disk.as_str()), load.megabytes.0)).collect();
-        let mut breaks = 0;
+        let mut breaks = Vec::new();
         for change in &outcome.plan.changes {
             let disk = &change.disks[0];
             let load = outcome.disks.iter().find(|load| load.broker == disk.broker && load.disk == disk.to).unwrap();
             *levels.get_mut(&(disk.broker, disk.from.as_str())).unwrap() -= change.disk_megabytes;
             let level = levels.get_mut(&(disk.broker, disk.to.as_str())).unwrap();
             *level += change.disk_megabytes;
-            breaks += usize::from(change.disk_megabytes > 0.0 && *level > load.capacity * 0.8 + 1e-6);
+            breaks.push(change.disk_megabytes > 0.0 && *level > load.capacity * 0.8 + 1e-6);
         }
-        prop_assert_eq!(breaks, outcome.unsafe_changes);
+        let first = breaks.iter().position(|breaks| *breaks).unwrap_or(breaks.len());
+        prop_assert_eq!(breaks.len() - first, outcome.unsafe_changes);
     }
 
     /// The same where replicas come from other brokers: they need the room when they come, not only in the end.
@@ -208,4 +212,26 @@ proptest! {
             }
         }
     }
+}
+
+/// Found by the property above: 81 MB go by way of the third disk to the second, in whose place 40 MB go to the third. None
+/// of the two does any good alone.
+#[test]
+fn what_does_good_only_together_happens_together() {
+    let shape: Shape = vec![(vec![2000, 1000, 2000, 1000], vec![(0, 120), (2, 119), (3, 60), (1, 40), (0, 81)])];
+    let outcome = planned(&build(&shape, &BTreeMap::new()), &disks()).unwrap();
+    assert_eq!(after(&outcome), [(3, 2), (4, 1)].into());
+    assert!(outcome.plan.changes.iter().all(|change| change.reasons[0].exchange), "{:?}", outcome.plan.changes);
+}
+
+/// Found by a property above: neither disk has room for what it gets before what it gives has left.
+#[test]
+fn both_halves_of_an_exchange_that_fills_a_disk_are_counted() {
+    let sizes = [76, 213, 141, 13, 18, 122, 220, 163, 101, 201, 190, 116, 162, 196, 135, 180, 206];
+    let on_large = [0, 2, 5, 7, 12, 14];
+    let replicas = sizes.into_iter().enumerate().map(|(at, size)| (usize::from(on_large.contains(&at)), size));
+    let shape: Shape = vec![(vec![354, 2832], replicas.collect())];
+    let outcome = planned(&build(&shape, &BTreeMap::new()), &disks()).unwrap();
+    let exchanges = outcome.plan.changes.iter().map(|change| change.reasons[0].exchange);
+    assert_eq!((outcome.unsafe_changes, exchanges.rev().take_while(|exchange| *exchange).count()), (2, 2));
 }

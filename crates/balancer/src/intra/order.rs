@@ -3,8 +3,9 @@
 //! Moves are taken in their own order: the hard goal's first, then the brokers take turns, so that every beginning helps
 //! all of them. As between brokers a beginning must be safe and useful by itself: a move waits as long as it would fill a
 //! disk beyond its capacity, and as long as it does no good to the first goal that it makes a difference to. The moves of
-//! one partition are one change, and changes that were made in exchange for each other happen together. What no waiting
-//! helps comes last, or is left undone if there is a budget.
+//! one partition are one change, and changes that were made in exchange for each other happen together; so do those that
+//! only together do any good, because a replica passed through a disk on its way. What no waiting helps comes last, or is
+//! left undone if there is a budget.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,8 +74,15 @@ pub(super) struct DiskMove {
     pub(super) seat: Seat,
     pub(super) slot: Slot,
     pub(super) moved: Moved,
-    /// Whether it was chosen together with that of another partition.
+    /// Whether it is of use only together with that of another partition.
     pub(super) exchange: bool,
+}
+
+impl DiskMove {
+    /// The disks it goes from and to.
+    fn ends(&self) -> [(usize, usize); 2] {
+        [(self.desktop, self.moved.home), (self.desktop, self.moved.now)]
+    }
 }
 
 /// The moves that happen.
@@ -83,7 +91,7 @@ pub(super) struct Ordered {
     pub(super) moves: Vec<DiskMove>,
     /// What a budget left out: MB between disks, and partitions, of which it may be between brokers.
     pub(super) undone: Undone,
-    /// How many changes at the end fill a disk beyond its capacity for a while.
+    /// How many changes there are from the first on that fills a disk beyond its capacity for a while.
     pub(super) unsafe_changes: usize,
 }
 
@@ -100,13 +108,9 @@ pub(super) fn ordered(cluster: &Cluster, desktops: &mut [Desktop], budget: Optio
     let mut table = Table { cluster, desktops, left, moves: arrivals, unsafe_changes: 0 };
     settled.iter().for_each(|it| table.shift_back(it));
     for demand in demands {
-        // What one is refused another may make room for: again, until nothing more happens.
-        loop {
-            let before = waiting.len();
-            waiting.retain(|unit| !table.happens(unit, *demand));
-            if waiting.len() == before {
-                break;
-            }
+        table.settle(&mut waiting, *demand);
+        while *demand == Demand::Good && table.join(&mut waiting) {
+            table.settle(&mut waiting, *demand);
         }
     }
     let part = |it: &DiskMove| cluster.part_of(it.slot);
@@ -172,6 +176,11 @@ fn units(cluster: &Cluster, moves: &[DiskMove]) -> Vec<Unit> {
     units.into_values().collect()
 }
 
+fn share_a_disk(one: &Unit, other: &Unit) -> bool {
+    let disks = |unit: &Unit| -> BTreeSet<(usize, usize)> { unit.iter().flatten().flat_map(DiskMove::ends).collect() };
+    !disks(one).is_disjoint(&disks(other))
+}
+
 fn affords_all(cluster: &Cluster, settled: &[DiskMove], left: &Allowance) -> bool {
     let parts: BTreeSet<Part> = settled.iter().map(|it| cluster.part_of(it.slot)).collect();
     let megabytes = settled.iter().fold(0.0, |sum, it| sum + cluster.megabytes(it.slot));
@@ -199,6 +208,41 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// Makes happen what can. What one is refused another may make room for: again, until nothing more happens.
+    fn settle(&mut self, waiting: &mut Vec<Unit>, demand: Demand) {
+        loop {
+            let before = waiting.len();
+            waiting.retain(|unit| !self.happens(unit, demand));
+            if waiting.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Makes two happen that do good together and not alone, or else all that is left on a broker.
+    fn join(&mut self, waiting: &mut Vec<Unit>) -> bool {
+        /// There are hardly ever more than a few that wait; each would be tried with each.
+        const TRIED: usize = 64;
+        let most = waiting.len().min(TRIED);
+        let pairs = (0..most).flat_map(|one| (one + 1..most).map(move |other| vec![one, other]));
+        let pairs = pairs.filter(|pair| share_a_disk(&waiting[pair[0]], &waiting[pair[1]]));
+        let mut groups: Vec<Vec<usize>> = pairs.collect();
+        for desktop in 0..self.desktops.len() {
+            let is_there = |at: &usize| waiting[*at].iter().flatten().any(|it| it.desktop == desktop);
+            groups.push((0..waiting.len()).filter(is_there).collect());
+        }
+        for group in groups.into_iter().filter(|group| group.len() > 1) {
+            let mut together: Unit = group.iter().flat_map(|at| waiting[*at].clone()).collect();
+            together.iter_mut().flatten().for_each(|it| it.exchange = true);
+            if self.happens(&together, Demand::Good) {
+                let mut at = 0..;
+                waiting.retain(|_| at.next().is_some_and(|at| !group.contains(&at)));
+                return true;
+            }
+        }
+        false
+    }
+
     /// Makes the changes happen, in an order in which none of them fills a disk beyond its capacity if there is one,
     /// unless they cannot be afforded or are not what is demanded.
     fn happens(&mut self, unit: &Unit, demand: Demand) -> bool {
@@ -207,12 +251,14 @@ impl Table<'_> {
         }
         let before = self.misses(unit);
         let (mut order, mut waiting): (Vec<&Vec<DiskMove>>, Vec<_>) = (Vec::new(), unit.iter().collect());
-        let mut stuck = 0;
+        let mut stuck: Option<usize> = None;
         while !waiting.is_empty() {
             let excesses: Vec<f64> = waiting.iter().map(|change| self.excess(change)).collect();
             let fits = excesses.iter().position(|excess| *excess <= NOISE);
             // Where none does, only an exchange at one moment could help: nobody can carry that out.
-            stuck += usize::from(fits.is_none());
+            if fits.is_none() {
+                stuck.get_or_insert(order.len());
+            }
             let least = || (0..excesses.len()).min_by(|one, other| excesses[*one].total_cmp(&excesses[*other]));
             let change = waiting.remove(fits.or_else(least).unwrap_or(0));
             change.iter().for_each(|it| self.shift(it));
@@ -221,13 +267,14 @@ impl Table<'_> {
         let mut gains = before.iter().zip(self.misses(unit)).map(|(before, after)| before - after);
         let does_good = gains.find(|gain| gain.abs() > NOISE).is_some_and(|gain| gain > 0.0);
         let is_enough = match demand {
-            Demand::Good => stuck == 0 && does_good,
-            Demand::Safe => stuck == 0,
+            Demand::Good => stuck.is_none() && does_good,
+            Demand::Safe => stuck.is_none(),
             Demand::Nothing => true,
         };
         if is_enough {
             self.spend(unit);
-            self.unsafe_changes += stuck;
+            let safe = if self.unsafe_changes > 0 { 0 } else { stuck.unwrap_or(order.len()) };
+            self.unsafe_changes += order.len() - safe;
             self.moves.extend(order.into_iter().flatten());
         } else {
             order.into_iter().flatten().for_each(|it| self.shift_back(it));
@@ -249,8 +296,7 @@ impl Table<'_> {
 
     /// By how much each goal is missed by the disks that the changes touch.
     fn misses(&self, unit: &Unit) -> Vec<f64> {
-        let ends = |it: &DiskMove| [(it.desktop, it.moved.home), (it.desktop, it.moved.now)];
-        let touched: BTreeSet<(usize, usize)> = unit.iter().flatten().flat_map(ends).collect();
+        let touched: BTreeSet<(usize, usize)> = unit.iter().flatten().flat_map(DiskMove::ends).collect();
         let goals = self.desktops.first().map_or(0, |desktop| desktop.wishes.len());
         let miss = |goal: usize, (at, disk): &(usize, usize)| {
             let desktop = &self.desktops[*at];

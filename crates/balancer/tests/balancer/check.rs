@@ -25,6 +25,11 @@ pub(crate) fn strict_about_topics(topic_replica_count_balance_threshold: f64) ->
     Settings { topic_replica_count_balance_threshold, topic_replica_count_balance_min_gap: 0, ..Settings::default() }
 }
 
+/// Settings with so many replicas on a broker at most.
+pub(crate) fn at_most(max_replicas_per_broker: u64) -> Settings {
+    Settings { max_replicas_per_broker, ..Settings::default() }
+}
+
 /// Rebalances the picture by `goals` and compares what changes.
 pub(crate) fn check(picture: &str, goals: &[Goal], expected: Expect) {
     check_request(picture, &Request::rebalance(goals), expected);

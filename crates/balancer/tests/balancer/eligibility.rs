@@ -360,6 +360,28 @@ fn fixing_offline_replicas_needs_some() {
 }
 
 #[test]
+fn a_follower_that_is_offline_does_not_lead_though_it_comes_first() {
+    let request = Request::rebalance(&[Goal::PreferredLeaderElection]);
+    let with = |mark: &str| format!("rack a: b0[t0*] b1[t0{mark}] b2[t0]\norder t0: b1 b2 b0");
+    check_request(
+        &with("!"),
+        &request,
+        expect![[r#"
+        t0: leader b0 -> b2
+        PreferredLeaderElectionGoal fixed
+    "#]],
+    );
+    check_request(
+        &with(""),
+        &request,
+        expect![[r#"
+        t0: leader b0 -> b1
+        PreferredLeaderElectionGoal fixed
+    "#]],
+    );
+}
+
+#[test]
 fn demoted_brokers_lead_nothing_that_another_could() {
     let request = Request { operation: Operation::DemoteBrokers(ids(&[0])), ..Request::default() };
     check_request(

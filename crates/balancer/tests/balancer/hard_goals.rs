@@ -1,4 +1,4 @@
-//! The hard goals, definition by definition.
+//! The hard goals but those about racks, definition by definition.
 
 use evenkeel_balancer::anomaly::Violations;
 use evenkeel_balancer::goal::Goal;
@@ -7,20 +7,8 @@ use evenkeel_balancer::planner::Verdict;
 use evenkeel_balancer::settings::Settings;
 use expect_test::expect;
 
-use crate::check::{changes, check, check_request, check_with, inspected};
+use crate::check::{at_most, changes, check, check_request, check_with, inspected};
 use crate::picture::Picture;
-
-#[test]
-fn a_rack_holds_one_replica_of_a_partition() {
-    check(
-        "rack a: b0[t0* t1 ] b1[t0]\nrack b: b2[t1*]",
-        &[Goal::RackAware],
-        expect![[r#"
-        t0: b0 -> b2: leader b0 -> b2
-        RackAwareGoal fixed
-    "#]],
-    );
-}
 
 /// One to two replicas on each broker: once b2 has given one away, it may get none of `t0`.
 #[test]
@@ -64,63 +52,6 @@ fn goals_are_told_and_weighed_as_they_are_listed() {
     }
 }
 
-#[test]
-fn more_replicas_than_racks_are_infeasible() {
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b2[t0]",
-        &[Goal::RackAware],
-        expect![[r#"
-        infeasible: RackAwareGoal
-    "#]],
-    );
-    // A rack of which every broker is dead is none.
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b2[] dead",
-        &[Goal::RackAware],
-        expect![[r#"
-        infeasible: RackAwareGoal
-    "#]],
-    );
-}
-
-#[test]
-fn excluded_topics_may_crowd_a_rack() {
-    let request =
-        Request { excluded_topics: Some(TopicPattern::new("t").unwrap()), ..Request::rebalance(&[Goal::RackAware]) };
-    check_request(
-        "rack a: b0[t0*] b1[t0]\nrack b: b2[]",
-        &request,
-        expect![[r#"
-        nothing to do
-    "#]],
-    );
-}
-
-#[test]
-fn a_later_goal_does_not_put_replicas_into_one_rack() {
-    // By count t0 or t1 would go to b1, but that is in the rack of their other replicas.
-    let crowded = "rack a: b0[t0* t1*] b1[]\nrack b: b2[t0 t1 u0* u1* u2* u3*]";
-    check(
-        crowded,
-        &[Goal::RackAware, Goal::ReplicaDistribution],
-        expect![[r#"
-        u0: b2 -> b1: leader b2 -> b1
-        u1: b2 -> b1: leader b2 -> b1
-        u2: b2 -> b0: leader b2 -> b0
-        ReplicaDistributionGoal fixed
-    "#]],
-    );
-    // Leadership is no matter of racks.
-    check(
-        "rack a: b0[t0* t1* t2* t3*]\nrack b: b1[t0 t1 t2 t3]",
-        &[Goal::RackAware, Goal::LeaderReplicaDistribution],
-        expect![[r#"
-            t0: leader b0 -> b1
-            LeaderReplicaDistributionGoal fixed
-        "#]],
-    );
-}
-
 /// Counts ask for four to six on each, and the small disk for less than 8 MB.
 #[test]
 fn a_soft_goal_that_comes_first_breaks_no_hard_one() {
@@ -162,75 +93,6 @@ fn the_order_of_hard_goals_refuses_nothing() {
 }
 
 #[test]
-fn racks_share_replicas_evenly() {
-    let even = [Goal::RackAwareDistribution];
-    // Three replicas in two racks: two and one, whichever has two.
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b2[t0] b3[]",
-        &even,
-        expect![[r#"
-        nothing to do
-    "#]],
-    );
-    check(
-        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[] b3[]",
-        &even,
-        expect![[r#"
-        t0: b0 -> b2: leader b0 -> b2
-        RackAwareDistributionGoal fixed
-    "#]],
-    );
-    // Four in two racks: two and two.
-    check(
-        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[t0] b3[]",
-        &even,
-        expect![[r#"
-        t0: b0 -> b3: leader b0 -> b3
-        RackAwareDistributionGoal fixed
-    "#]],
-    );
-    // Two in three racks: one and one, as by the strict goal.
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b2[]\nrack c: b3[]",
-        &even,
-        expect![[r#"
-        t0: b0 -> b2: leader b0 -> b2
-        RackAwareDistributionGoal fixed
-    "#]],
-    );
-}
-
-#[test]
-fn four_replicas_in_three_racks_are_two_and_one_and_one() {
-    let goal = [Goal::RackAwareDistribution];
-    // Three in a, one in b: one of them goes to c, which has none. Two, one and one is even.
-    check(
-        "rack a: b0[t0*] b1[t0] b2[t0]\nrack b: b3[t0] b4[]\nrack c: b5[]",
-        &goal,
-        expect![[r#"
-            t0: b0 -> b5: leader b0 -> b5
-            RackAwareDistributionGoal fixed
-        "#]],
-    );
-    // Two and two leave c without any.
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b3[t0] b4[t0]\nrack c: b5[]",
-        &goal,
-        expect![[r#"
-            t0: b0 -> b5: leader b0 -> b5
-            RackAwareDistributionGoal fixed
-        "#]],
-    );
-    check(
-        "rack a: b0[t0*] b1[t0]\nrack b: b3[t0] b4[]\nrack c: b5[t0]",
-        &goal,
-        expect![[r#"
-        nothing to do
-    "#]],
-    );
-}
-
-#[test]
 fn a_leader_moves_to_a_broker_that_holds_none_of_the_topic() {
     // b2 holds nothing of t, so no hand-over helps: the smallest leader that can be spared moves to it.
     check_with(
@@ -258,68 +120,6 @@ fn every_broker_is_asked_before_a_hard_goal_counts_as_infeasible() {
         expect![[r#"
         t0: b0 -> b15: leader b0 -> b15
         DiskCapacityGoal fixed
-    "#]],
-    );
-}
-
-#[test]
-fn no_rack_goes_without_where_others_have_two() {
-    // Four in three racks: two, one and one.
-    let none_in_c = "rack a: b0[t0*] b1[t0]\nrack b: b2[t0] b3[t0]\nrack c: b4[]";
-    check(
-        none_in_c,
-        &[Goal::RackAwareDistribution],
-        expect![[r#"
-        t0: b0 -> b4: leader b0 -> b4
-        RackAwareDistributionGoal fixed
-    "#]],
-    );
-    // With no room in the third it cannot be, unless what is there may leave.
-    let full = none_in_c.replace("b4[]", "b4[u0*]");
-    let request = Request::rebalance(&[Goal::ReplicaCapacity, Goal::RackAwareDistribution]);
-    check_with(
-        &full,
-        &request,
-        &at_most(1),
-        expect![[r#"
-            t0: b0 -> b4: leader b0 -> b4
-            u0: b4 -> b0: leader b4 -> b0
-            RackAwareDistributionGoal fixed
-        "#]],
-    );
-    check_with(
-        &full,
-        &Request { excluded_topics: Some(TopicPattern::new("u").unwrap()), ..request },
-        &at_most(1),
-        expect![[r#"
-            infeasible: RackAwareDistributionGoal
-        "#]],
-    );
-}
-
-#[test]
-fn a_rack_with_too_few_brokers_makes_evenness_infeasible() {
-    // Four replicas in two racks need two brokers in each.
-    check(
-        "rack a: b0[t0*] b1[t0] b4[t0]\nrack b: b2[t0]",
-        &[Goal::RackAwareDistribution],
-        expect![[r#"
-        infeasible: RackAwareDistributionGoal
-    "#]],
-    );
-}
-
-#[test]
-fn later_goals_keep_racks_even() {
-    // b2 is crowded; t0 may go to b3 in its own rack, not to rack a, which has two of it.
-    let crowded = "rack a: b0[t0*] b1[t0]\nrack b: b2[t0 u0* u1* u2*] b3[]";
-    check(
-        crowded,
-        &[Goal::RackAwareDistribution, Goal::ReplicaDistribution],
-        expect![[r#"
-        t0: b2 -> b3
-        u0: b2 -> b0: leader b2 -> b0
-        ReplicaDistributionGoal fixed
     "#]],
     );
 }
@@ -433,10 +233,6 @@ fn later_goals_leave_each_broker_its_leaders() {
         LeaderReplicaDistributionGoal fixed
     "#]],
     );
-}
-
-fn at_most(max_replicas_per_broker: u64) -> Settings {
-    Settings { max_replicas_per_broker, ..Settings::default() }
 }
 
 #[test]

@@ -60,6 +60,19 @@ fn brokers_of_one_host_share_its_network() {
     );
 }
 
+/// What leaders might send is a matter of each broker: 900 on b0 are more than its 800, whatever the host may carry.
+#[test]
+fn traffic_that_could_be_is_not_shared_by_hosts() {
+    check(
+        &tight("rack a: b0@h[t0* t1*] b1@h[]", "load *: 1 10 450 10"),
+        &[Goal::PotentialNwOut],
+        expect![[r#"
+        t0: b0 -> b1: leader b0 -> b1
+        PotentialNwOutGoal fixed
+    "#]],
+    );
+}
+
 #[test]
 fn a_dead_broker_lends_its_host_nothing() {
     // Alive, b1 would let the host carry 1600; dead, it leaves the 800 of b0.

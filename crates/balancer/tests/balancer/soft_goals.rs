@@ -292,6 +292,16 @@ fn inbound_traffic_of_leaders_has_an_upper_bound_and_moves_by_leadership_only() 
         LeaderBytesInDistributionGoal fixed
     "#]],
     );
+    // Nor does it matter who carries how much of a cluster that idles: 20 of 300,000 are less than the 30 that may be.
+    let low_utilization_thresholds = [0.0, 0.0001, 0.0, 0.0];
+    check_with(
+        "rack a: b0[t0* t1*] b1[t0 t1]",
+        &Request::rebalance(&goal),
+        &Settings { low_utilization_thresholds, ..Settings::default() },
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
     // Up to 10 % above the mean, without a margin: 11 and 9 around 10 are fine.
     let edge = "rack a: b0[t0*] b1[t0 t1*]\nload t0: 1 11 10 10\nload t1: 1 9 10 10";
     check(

@@ -1,14 +1,19 @@
 //! One Kafka: why it was, or was not, rebalanced by itself.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use evenkeel_api::Kafka;
+use evenkeel_api::kafka::AutoRebalanceMode;
 use evenkeel_operator::auto_rebalance::explain::Explained;
 use evenkeel_operator::auto_rebalance::state::state_name;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::paint::{self, moment, table};
+
+/// A map of violated goals may be large. More of it than this is for nobody's eyes.
+const MOST_SHOWN: usize = 10;
 
 /// The Kafka, and what its automatic rebalancing says of itself.
 pub(super) fn paint(kafka: &Kafka, explained: &Explained, now: Timestamp) -> String {
@@ -37,14 +42,23 @@ pub(super) fn paint(kafka: &Kafka, explained: &Explained, now: Timestamp) -> Str
 
 /// What runs and what waits, in the order of its turn.
 fn queue(explained: &Explained) -> String {
-    let ids = |ids: &std::collections::BTreeSet<i32>| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
+    let ids = |ids: &BTreeSet<i32>| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(", ");
     let runs = explained.generated.iter().map(|it| {
         let brokers: String =
             if it.brokers.is_empty() { String::new() } else { format!("brokers {}", ids(&it.brokers)) };
         vec![format!("  {}", it.state), format!("kafkarebalance/{}", it.name), brokers]
     });
-    let queued = [("to be emptied", &explained.removals), ("to be filled", &explained.additions)];
-    let queued = queued.into_iter().filter(|(_, brokers)| !brokers.is_empty()).map(|(what, brokers)| {
+    // What runs is not queued.
+    let waiting = |mode: AutoRebalanceMode, all: &BTreeSet<i32>| -> BTreeSet<i32> {
+        let runs = explained.generated.iter().filter(|it| it.mode == mode);
+        let runs: BTreeSet<i32> = runs.flat_map(|it| &it.brokers).copied().collect();
+        all - &runs
+    };
+    let queued = [
+        ("to be emptied", waiting(AutoRebalanceMode::RemoveBrokers, &explained.removals)),
+        ("to be filled", waiting(AutoRebalanceMode::AddBrokers, &explained.additions)),
+    ];
+    let queued = queued.iter().filter(|(_, brokers)| !brokers.is_empty()).map(|(what, brokers)| {
         vec!["  queued".to_owned(), format!("brokers {what}"), format!("brokers {}", ids(brokers))]
     });
     let rows: Vec<_> = runs.chain(queued).collect();
@@ -66,10 +80,16 @@ fn violations(explained: &Explained) -> String {
     let found = &explained.violations;
     let kinds = [("can be mended", &found.fixable), ("cannot be mended", &found.unfixable)];
     let rows = kinds.into_iter().flat_map(|(kind, all)| {
-        all.iter().map(move |anomaly| {
-            let goals: Vec<&str> = anomaly.goals.iter().map(String::as_str).collect();
+        let rest = all.len().saturating_sub(MOST_SHOWN);
+        let rest = (rest > 0).then(|| vec![format!("  and {rest} more"), kind.to_owned(), String::new()]);
+        let shown = all.iter().take(MOST_SHOWN).map(move |anomaly| {
+            let mut goals: Vec<&str> = anomaly.goals.iter().take(MOST_SHOWN).map(String::as_str).collect();
+            let more = anomaly.goals.len().saturating_sub(MOST_SHOWN);
+            let more = if more > 0 { format!("and {more} more") } else { String::new() };
+            goals.extend(Some(more.as_str()).filter(|more| !more.is_empty()));
             vec![format!("  {}", anomaly.id), kind.to_owned(), goals.join(", ")]
-        })
+        });
+        shown.chain(rest)
     });
     let wrong = found.trouble.iter().map(|wrong| vec!["  unreadable".to_owned(), String::new(), wrong.clone()]);
     table("Violated goals", &["  ANOMALY", "KIND", "GOALS"], rows.chain(wrong).collect())
@@ -160,7 +180,6 @@ mod tests {
 
             Queue
               Rebalancing  kafkarebalance/c-auto-rebalancing-remove-brokers  brokers 3, 4
-              queued       brokers to be emptied                             brokers 3, 4
               queued       brokers to be filled                              brokers 7
 
             Modes
@@ -174,17 +193,32 @@ mod tests {
               a1       can be mended  RackAwareGoal
 
             Guards
-              GUARD   SET TO           NOW
-              brake   all modes        open
-              rate    2 an hour        open
-              pause   10 min, growing  closed until 2026-01-01 12:05:00 UTC (in 5 min): the last rebalance on imbalance has just ended
-              window  one window       closed until 2026-01-02 03:00:00 UTC (in 15 h): it is outside of spec.maintenanceTimeWindows
-              data    at most 500 MB   open
+              GUARD     SET TO                         NOW
+              brake     all modes                      open
+              emptying  30 s after a failure, growing  open
+              filling   30 s after a failure, growing  open
+              rate      2 an hour                      open
+              pause     10 min, growing                closed until 2026-01-01 12:05:00 UTC (in 5 min): the last rebalance on imbalance has just ended
+              window    one window                     closed until 2026-01-02 03:00:00 UTC (in 15 h): it is outside of spec.maintenanceTimeWindows
+              data      at most 500 MB                 open
+              brokers   after those that come or go    closed: brokers [3, 4, 7] are to be filled or emptied first
+              users     after rebalances of theirs     open
 
             Last failures
               imbalance  no brokers
         "#]]
         .assert_eq(&paint(&kafka, &explained, now()));
+    }
+
+    #[test]
+    fn of_very_many_violations_some_are_shown() {
+        let kafka = kafka(json!({"cruiseControl": {"autoRebalance": [{"mode": "imbalance"}]}}), json!(null));
+        let goals: Vec<String> = (0..12).map(|number| format!("Goal{number:02}")).collect();
+        let found: String = (0..13).map(|number| format!("- a{number:02}: [{}]\n", goals.join(", "))).collect();
+        let map = data("fixableAnomalies", found);
+        let text = paint(&kafka, &explain(&kafka, &[], Some(&map), None, now()), now());
+        assert!(text.contains("a09") && text.contains("Goal09, and 2 more") && text.contains("and 3 more"), "{text}");
+        assert!(!text.contains("a10") && !text.contains("Goal10"), "{text}");
     }
 
     #[test]

@@ -136,7 +136,7 @@ fn entry(partition: &TopicPartition, it: &PartitionSeen) -> PartitionEntry {
         partition: partition.partition,
         min_isr: it.min_in_sync,
         replicas: it.replicas.clone(),
-        topic: partition.topic.clone(),
+        topic: partition.topic.to_string(),
         remote_storage_enabled: None,
     }
 }

@@ -72,7 +72,7 @@ impl Eyes {
             .map(|task| &execution.order().moves[task.of].partition)
             .collect();
         let topics: Vec<String> =
-            open.iter().map(|partition| partition.topic.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+            open.iter().map(|partition| partition.topic.to_string()).collect::<BTreeSet<_>>().into_iter().collect();
         self.look_around(now).await?;
         let found = self.client.topics(Which::Named(&topics)).await?;
         for topic in found.values().flatten() {
@@ -158,7 +158,7 @@ impl Eyes {
 
 /// Those that are not there. Of a topic that was refused for another reason nothing is known.
 fn unknown(open: &BTreeSet<&TopicPartition>, found: &TopicAnswers<Topic>) -> BTreeSet<TopicPartition> {
-    let is_missing = |partition: &&&TopicPartition| match found.get(&partition.topic) {
+    let is_missing = |partition: &&&TopicPartition| match found.get(partition.topic.as_str()) {
         Some(Ok(topic)) => !topic.partitions.iter().any(|it| it.index == partition.partition),
         Some(Err(refusal)) => refusal.code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
         None => false,

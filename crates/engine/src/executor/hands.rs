@@ -20,12 +20,11 @@ use futures::future::join_all;
 
 use super::{
     machine::{Action, Dirs, Execution},
-    throttle::{Relisting, Throttle},
+    throttle::{List, Relisting, Throttle},
 };
 use crate::said::chain;
 
 const RATES: [&str; 2] = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
-const LISTS: [&str; 2] = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
 
 /// What one broker is given to answer.
 pub(super) const ONE_BROKER: Duration = Duration::from_secs(5);
@@ -252,14 +251,15 @@ async fn set(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
 }
 
 async fn relist(client: &Client, lists: &Relisting) -> Result<Outcome, Error> {
-    let changed = |topic: &str, existing: Option<&str>| lists.applied_to(topic, existing).map(set_or_deleted);
+    let changed =
+        |topic: &str, list, existing: Option<&str>| lists.applied_to(topic, list, existing).map(set_or_deleted);
     let (changes, outcome) = list_changes(client, lists.topics(), changed).await?;
     alter(client, changes, outcome).await
 }
 
 async fn lift(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
     let taken =
-        |topic: &str, existing: Option<&str>| throttle.topics.get(topic)?.taken_from(existing?).map(set_or_deleted);
+        |topic: &str, _, existing: Option<&str>| throttle.topics.get(topic)?.taken_from(existing?).map(set_or_deleted);
     let (mut changes, outcome) = list_changes(client, throttle.topics.keys(), taken).await?;
     for broker in &throttle.brokers {
         changes.insert(Resource::Broker(*broker), RATES.map(|name| (name.to_owned(), Change::Delete)).into());
@@ -276,14 +276,15 @@ fn set_or_deleted(list: String) -> Change {
 async fn list_changes<'t>(
     client: &Client,
     topics: impl IntoIterator<Item = &'t String>,
-    change: impl Fn(&str, Option<&str>) -> Option<Change>,
+    change: impl Fn(&str, List, Option<&str>) -> Option<Change>,
 ) -> Result<(SettingChanges, Outcome), Error> {
     let resources: Vec<Resource> = topics.into_iter().cloned().map(Resource::Topic).collect();
     let (mut changes, mut outcome) = (SettingChanges::new(), Outcome::default());
     if resources.is_empty() {
         return Ok((changes, outcome));
     }
-    for (resource, settings) in client.describe_configs(&resources, Some(&LISTS)).await.whole()? {
+    let names = List::BOTH.map(List::setting);
+    for (resource, settings) in client.describe_configs(&resources, Some(&names)).await.whole()? {
         let Resource::Topic(topic) = &resource else { continue };
         let settings = match settings {
             Ok(settings) => settings,
@@ -292,11 +293,11 @@ async fn list_changes<'t>(
                 continue;
             }
         };
-        let wanted: BTreeMap<String, Change> = LISTS
+        let wanted: BTreeMap<String, Change> = List::BOTH
             .iter()
-            .filter_map(|name| {
-                let existing = settings.get(*name).and_then(|setting| setting.value.as_deref());
-                Some(((*name).to_owned(), change(topic, existing)?))
+            .filter_map(|list| {
+                let existing = settings.get(list.setting()).and_then(|setting| setting.value.as_deref());
+                Some((list.setting().to_owned(), change(topic, *list, existing)?))
             })
             .collect();
         if !wanted.is_empty() {

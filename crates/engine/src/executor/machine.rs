@@ -128,7 +128,7 @@ pub struct Execution {
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
-    /// Moves of ours that the cluster would not take back.
+    /// Partitions of ours whose moves the cluster would not take back, whoever began them.
     irrevocable: BTreeSet<TopicPartition>,
     /// Since when moves of ours are no longer listed without being seen to be done.
     vanished: BTreeMap<TopicPartition, Millis>,

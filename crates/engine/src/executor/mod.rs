@@ -44,4 +44,4 @@ pub use slow::Slowness;
 pub use state::{Standing, state};
 pub use strategy::Strategy;
 pub use task::{End, Kind, Stage, Task, Why};
-pub use throttle::{Listing, Relisting, Throttle};
+pub use throttle::{List, Listing, Relisting, Throttle};

@@ -179,18 +179,6 @@ impl Executor {
         Ok(())
     }
 
-    /// Waits until nothing is under way.
-    pub async fn idle(&self) {
-        let mut changes = self.shared.changes.subscribe();
-        loop {
-            if !matches!(self.shared.state().at, At::Running(_) | At::Reserved { .. }) {
-                return;
-            }
-            // The sender lives as long as `self`.
-            let _ = changes.changed().await;
-        }
-    }
-
     /// Changes what may be under way at once, for the run that is; without one it changes nothing, for
     /// a run has its limits from the request that wants it.
     pub fn adjust(&self, adjustment: Adjustment) {

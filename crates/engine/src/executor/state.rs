@@ -261,7 +261,7 @@ impl Lists<'_> {
             proposal: Proposal {
                 old_leader: mv.old_leader.0,
                 old_replicas: ids(&mv.old),
-                topic_partition: TopicPartition::new(&mv.partition.topic, mv.partition.partition),
+                topic_partition: TopicPartition::new(mv.partition.topic.as_str(), mv.partition.partition),
                 new_replicas: ids(&mv.new),
                 goal: None,
                 bytes: None,

@@ -17,7 +17,6 @@ mod throttle;
 const MB: u64 = 1_000_000;
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
 const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
-const LISTS: [&str; 2] = ["leader.replication.throttled.replicas", "follower.replication.throttled.replicas"];
 
 /// A cluster, an execution on it, and what it left on record.
 struct Play {
@@ -269,21 +268,21 @@ impl Play {
     fn relist(&mut self, lists: &Relisting) {
         for topic in lists.topics() {
             let resource = Resource::Topic(topic.clone());
-            for name in LISTS {
-                let Some(value) = lists.applied_to(topic, self.listed(topic, name).as_deref()) else { continue };
+            for list in List::BOTH {
+                let Some(value) = lists.applied_to(topic, list, self.listed(topic, list).as_deref()) else { continue };
                 let value = Some(value).filter(|value| !value.is_empty());
                 let operation = if value.is_some() { Operation::Set } else { Operation::Delete };
-                let change = Alteration { name: name.to_owned(), operation, value };
+                let change = Alteration { name: list.setting().to_owned(), operation, value };
                 let _ = self.cluster.incremental_alter_configs(&resource, &[change], false);
             }
         }
     }
 
     /// What a list of a topic says.
-    fn listed(&self, topic: &str, name: &str) -> Option<String> {
+    fn listed(&self, topic: &str, list: List) -> Option<String> {
         let asked = self.cluster.broker_ids()[0];
         let settings = self.cluster.describe_configs(asked, &Resource::Topic(topic.to_owned())).ok()?;
-        settings.into_iter().find(|it| it.name == name).and_then(|it| it.value)
+        settings.into_iter().find(|it| it.name == list.setting()).and_then(|it| it.value)
     }
 
     fn throttle(&mut self, throttle: &Throttle, operation: Operation) {
@@ -298,7 +297,7 @@ impl Play {
             self.cluster.incremental_alter_configs(&resource, &rates, false).unwrap();
         }
         for (topic, listing) in &throttle.topics {
-            let lists = LISTS.map(|name| alter(name, listing.to_string()));
+            let lists = List::BOTH.map(|list| alter(list.setting(), listing.to_string()));
             // A topic that is gone has taken its lists with it.
             let _ = self.cluster.incremental_alter_configs(&Resource::Topic(topic.clone()), &lists, false);
         }

@@ -2,7 +2,8 @@
 //!
 //! A rate is set on every broker that takes part, and the lists of throttled replicas name what is being copied. Only
 //! that: brokers count against the rate whatever they replicate of what is listed, also what in-sync followers fetch as
-//! ever. With all of a large plan in the lists that alone could be more than the rate, and nothing would ever arrive.
+//! ever. With all of a large plan in the lists that alone could be more than the rate, and nothing would ever arrive. For
+//! the same reason followers are listed only where they get a copy, as Kafka's own tool does it.
 //! Whatever was set before stays: a rate is not overwritten, lists are joined, and
 //! `*` already says it all. Lifting takes out what was put in, and deletes what is empty then.
 
@@ -24,12 +25,36 @@ pub struct Throttle {
     pub topics: BTreeMap<String, Listing>,
 }
 
+/// The lists that a topic has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// Who is held back as long as it leads.
+    Leaders,
+    /// Who is held back as long as it follows.
+    Followers,
+}
+
+impl List {
+    /// Both.
+    pub const BOTH: [List; 2] = [List::Leaders, List::Followers];
+
+    /// The setting that it is.
+    pub fn setting(self) -> &'static str {
+        match self {
+            List::Leaders => "leader.replication.throttled.replicas",
+            List::Followers => "follower.replication.throttled.replicas",
+        }
+    }
+}
+
 /// How the lists change when moves begin and end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Relisting {
-    /// What begins to be copied, by topic.
+    /// What begins to be copied, by topic: old and new replicas, any of which may lead meanwhile.
     pub begin: BTreeMap<String, Listing>,
-    /// What is no longer.
+    /// Of these, the replicas that are made.
+    pub copies: BTreeMap<String, Listing>,
+    /// What is no longer copied: old and new replicas.
     pub end: BTreeMap<String, Listing>,
 }
 
@@ -54,12 +79,27 @@ impl Relisting {
         self.begin.iter().flat_map(of)
     }
 
-    /// The value to set over `existing` in a topic, if any has to be; an empty text if nothing is left.
-    pub fn applied_to(&self, topic: &str, existing: Option<&str>) -> Option<String> {
+    /// A move begins.
+    pub(super) fn begins(&mut self, mv: &Move) {
+        Listing::add(&mut self.begin, mv, mv.everybody());
+        Listing::add(&mut self.copies, mv, mv.added());
+    }
+
+    /// A move is over.
+    pub(super) fn ends(&mut self, mv: &Move) {
+        Listing::add(&mut self.end, mv, mv.everybody());
+    }
+
+    /// The value to set over `existing` in a list of a topic, if any has to be; an empty text if nothing is left.
+    pub fn applied_to(&self, topic: &str, list: List, existing: Option<&str>) -> Option<String> {
         let before = existing.unwrap_or_default();
+        let begin = match list {
+            List::Leaders => &self.begin,
+            List::Followers => &self.copies,
+        };
         let shorter = self.end.get(topic).and_then(|listing| listing.taken_from(before));
         let shorter = shorter.unwrap_or_else(|| before.to_owned());
-        let after = self.begin.get(topic).and_then(|listing| listing.joined_to(Some(&shorter))).unwrap_or(shorter);
+        let after = begin.get(topic).and_then(|listing| listing.joined_to(Some(&shorter))).unwrap_or(shorter);
         (after != before).then_some(after)
     }
 }
@@ -73,7 +113,7 @@ impl Throttle {
     pub fn of(order: &Order) -> Option<Throttle> {
         let mut throttle = Throttle { rate: order.throttle?, ..Throttle::default() };
         for mv in order.moves.iter().filter(|mv| mv.added().next().is_some()) {
-            Listing::add(&mut throttle.topics, mv);
+            Listing::add(&mut throttle.topics, mv, mv.everybody());
             throttle.brokers.extend(mv.everybody());
         }
         (!throttle.brokers.is_empty()).then_some(throttle)
@@ -108,10 +148,10 @@ impl Throttle {
 }
 
 impl Listing {
-    /// Adds the old and the new replicas of what moves to the lists of topics.
-    pub(super) fn add(lists: &mut BTreeMap<String, Listing>, mv: &Move) {
-        let listing = lists.entry(mv.partition.topic.clone()).or_default();
-        listing.0.extend(mv.everybody().into_iter().map(|broker| (mv.partition.partition, broker)));
+    /// Adds replicas of what moves to the lists of topics.
+    fn add(lists: &mut BTreeMap<String, Listing>, mv: &Move, replicas: impl IntoIterator<Item = BrokerId>) {
+        let listing = lists.entry(mv.partition.topic.to_string()).or_default();
+        listing.0.extend(replicas.into_iter().map(|broker| (mv.partition.partition, broker)));
     }
 
     /// The value to set over `existing`, if any has to be.
@@ -175,16 +215,19 @@ mod tests {
     #[test]
     fn lists_change_in_one_go_and_only_where_they_have_to() {
         let of = |listing: Listing| BTreeMap::from([("t".to_owned(), listing)]);
-        let both = Relisting { begin: of(listing(&[(2, 0), (2, 1)])), end: of(listing(&[(1, 0)])) };
-        assert_eq!(both.applied_to("t", Some("7:7,1:0")).as_deref(), Some("7:7,2:0,2:1"));
-        assert_eq!(both.applied_to("t", Some("1:0")).as_deref(), Some("2:0,2:1"));
-        assert_eq!(both.applied_to("t", None).as_deref(), Some("2:0,2:1"));
-        assert_eq!(both.applied_to("t", Some("*")), None);
-        assert_eq!(both.applied_to("t", Some("2:0,2:1")), None);
-        assert_eq!(both.applied_to("another", Some("1:0")), None);
+        let (begin, copies) = (of(listing(&[(2, 0), (2, 1)])), of(listing(&[(2, 1)])));
+        let both = Relisting { begin, copies, end: of(listing(&[(1, 0)])) };
+        let leaders = |existing: Option<&str>| both.applied_to("t", List::Leaders, existing);
+        assert_eq!(leaders(Some("7:7,1:0")).as_deref(), Some("7:7,2:0,2:1"));
+        assert_eq!(leaders(Some("1:0")).as_deref(), Some("2:0,2:1"));
+        assert_eq!(leaders(None).as_deref(), Some("2:0,2:1"));
+        assert_eq!(leaders(Some("*")), None);
+        assert_eq!(leaders(Some("2:0,2:1")), None);
+        assert_eq!(both.applied_to("t", List::Followers, Some("7:7,1:0")).as_deref(), Some("7:7,2:1"));
+        assert_eq!(both.applied_to("another", List::Leaders, Some("1:0")), None);
         let end = Relisting { end: both.end.clone(), ..Relisting::default() };
-        assert_eq!(end.applied_to("t", Some("1:0")).as_deref(), Some(""));
-        assert_eq!(end.applied_to("t", None), None);
+        assert_eq!(end.applied_to("t", List::Followers, Some("1:0")).as_deref(), Some(""));
+        assert_eq!(end.applied_to("t", List::Followers, None), None);
         assert_eq!(both.partitions().collect::<Vec<_>>(), [TopicPartition::new("t", 2)]);
     }
 }

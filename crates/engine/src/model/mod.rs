@@ -1,6 +1,9 @@
 //! The cluster as the balancer sees it: who is there, what lies where, what it carries, what fits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use evenkeel_balancer::cluster::{
     BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, CpuWeights, DiskSpec, DiskState, Invalid, Load,
@@ -45,8 +48,8 @@ pub struct BrokerView {
     pub up: bool,
     /// Log directories that failed.
     pub failed_dirs: BTreeSet<String>,
-    /// The directory of each replica, where directories matter.
-    pub dirs: BTreeMap<TopicPartition, String>,
+    /// The directory of each replica, where directories matter. There are few of them, and very many replicas.
+    pub dirs: BTreeMap<TopicPartition, Arc<str>>,
 }
 
 /// One partition.
@@ -135,7 +138,7 @@ pub fn build(
     let disk_of = |id: &i32, partition: &TopicPartition| {
         let known = disks.get(id)?;
         let dir = view.brokers.get(id)?.dirs.get(partition)?;
-        known.iter().position(|known| known == dir)
+        known.iter().position(|known| **known == **dir)
     };
     // Both are in the same order: walking side by side saves a search for each partition.
     let mut told = loads.loads.iter().peekable();
@@ -155,7 +158,7 @@ pub fn build(
         }));
         builder.partition(&partition.topic, partition.partition, leader, &replicas)?;
         for id in seen.adding.iter().filter(|id| there.contains(id)) {
-            let (topic, partition) = (partition.topic.clone(), partition.partition);
+            let (topic, partition) = (partition.topic.to_string(), partition.partition);
             builder.pending(PendingMove { topic, partition, to: BrokerId(*id) });
         }
     }

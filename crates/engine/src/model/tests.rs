@@ -75,7 +75,7 @@ fn brokers_are_in_the_state_that_is_seen_or_asked_for() {
 fn directories_are_told_apart_when_asked_for() {
     let mut view = view();
     let partition = TopicPartition::new("t", 0);
-    view.brokers.get_mut(&1).unwrap().dirs = [(partition, "/b".to_owned())].into();
+    view.brokers.get_mut(&1).unwrap().dirs = [(partition, "/b".into())].into();
     view.brokers.get_mut(&2).unwrap().failed_dirs = ["/a".to_owned()].into();
     let capacities = capacities(Disk::Dirs([("/a".to_owned(), 10.0), ("/b".to_owned(), 20.0)].into()));
     let purpose = Purpose { tells_dirs_apart: true, removed_dirs: [(1, "/a".to_owned())].into(), ..Purpose::default() };

@@ -10,8 +10,9 @@ use evenkeel_balancer::cluster::CpuWeights;
 use evenkeel_kafka::TopicPartition;
 
 use super::{
-    raw::{RawMetric, Scope, kind},
-    sample::{Metric, PartitionSample, Values},
+    raw::kind,
+    sample::{Metric, PartitionSample},
+    told::{Rates, Told},
 };
 
 /// Who led what when the interval ended, and on how many cores.
@@ -44,8 +45,10 @@ const MISTAKEN: f64 = 1.05;
 const WORTH_JUDGING: f64 = 10.0;
 
 /// Samples of the interval that ended at `time`.
-pub fn derive(told: &Told, leaders: &Leaders<'_>, weights: CpuWeights, time: i64) -> Derived {
+pub fn derive(mut told: Told, leaders: &Leaders<'_>, weights: CpuWeights, time: i64) -> Derived {
+    told.settle();
     let mut derived = Derived { brokers: told.of_brokers(), held: told.held(), ..Derived::default() };
+    derived.partitions.reserve_exact(leaders.of.len());
     let mut led: BTreeMap<i32, BTreeMap<&str, Vec<&TopicPartition>>> = BTreeMap::new();
     for (partition, leader) in &leaders.of {
         led.entry(*leader).or_default().entry(&partition.topic).or_default().push(partition);
@@ -86,138 +89,12 @@ pub fn derive(told: &Told, leaders: &Leaders<'_>, weights: CpuWeights, time: i64
     derived
 }
 
-/// Everything that was told, by what it is of and who told it. What is told more than once becomes a mean as it is heard: of a
-/// large cluster a round brings millions of measurements, and only so many means. Nearly every broker tells of nearly every
-/// topic, so there are very many short lists of means, and what each of them takes counts.
-#[derive(Debug, Default)]
-pub struct Told {
-    brokers: BTreeMap<i32, Means>,
-    topics: BTreeMap<String, BTreeMap<i32, OfTopic>>,
-}
-
-#[derive(Debug, Default)]
-struct OfTopic {
-    /// By kind.
-    rates: Means,
-    /// By partition.
-    sizes: Means,
-}
-
-/// Means by a number, in its order.
-#[derive(Debug, Default)]
-struct Means(Vec<Mean>);
-
-#[derive(Debug, Clone, Copy)]
-struct Mean {
-    of: i32,
-    count: u32,
-    sum: f64,
-}
-
-impl Mean {
-    fn value(&self) -> f64 {
-        self.sum / f64::from(self.count)
-    }
-}
-
-impl Means {
-    fn add(&mut self, of: i32, value: f64) {
-        match self.0.binary_search_by_key(&of, |mean| mean.of) {
-            Ok(at) => {
-                let mean = &mut self.0[at];
-                (mean.count, mean.sum) = (mean.count.saturating_add(1), mean.sum + value);
-            }
-            Err(at) => self.0.insert(at, Mean { of, count: 1, sum: value }),
-        }
-    }
-
-    fn get(&self, of: i32) -> Option<f64> {
-        self.0.binary_search_by_key(&of, |mean| mean.of).ok().map(|at| self.0[at].value())
-    }
-
-    /// By kind.
-    fn by_kind(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
-        self.0.iter().filter_map(|mean| Some((u8::try_from(mean.of).ok()?, mean.value())))
-    }
-}
-
-impl Told {
-    /// Takes in one measurement.
-    pub fn hear(&mut self, metric: &RawMetric) {
-        let (broker, kind, value) = (metric.broker, i32::from(metric.kind), metric.value);
-        match &metric.scope {
-            Scope::Broker => self.brokers.entry(broker).or_default().add(kind, value),
-            Scope::Topic(topic) => self.of_topic(broker, topic).rates.add(kind, value),
-            Scope::Partition(topic, partition) => self.of_topic(broker, topic).sizes.add(*partition, value),
-        }
-    }
-
-    fn of_topic(&mut self, broker: i32, topic: &str) -> &mut OfTopic {
-        // A name is kept once, however often and by however many it is told.
-        if !self.topics.contains_key(topic) {
-            self.topics.insert(topic.to_owned(), BTreeMap::new());
-        }
-        self.topics.get_mut(topic).expect("it is there").entry(broker).or_default()
-    }
-
-    /// What each broker told of itself.
-    fn of_brokers(&self) -> BTreeMap<i32, BTreeMap<u8, f64>> {
-        self.brokers.iter().map(|(broker, means)| (*broker, means.by_kind().collect())).collect()
-    }
-
-    /// Bytes that each broker holds.
-    fn held(&self) -> BTreeMap<i32, f64> {
-        let mut held = BTreeMap::new();
-        for (broker, told) in self.topics.values().flatten().filter(|(_, told)| !told.sizes.0.is_empty()) {
-            *held.entry(*broker).or_default() += told.sizes.0.iter().map(Mean::value).sum::<f64>();
-        }
-        held
-    }
-
-    fn by(&self, broker: i32, topic: &str) -> Option<&OfTopic> {
-        self.topics.get(topic)?.get(&broker)
-    }
-
-    /// By the name that the reporter gives it.
-    fn topic(&self, broker: i32, topic: &str) -> Option<Rates> {
-        let told = self.by(broker, topic).filter(|told| !told.rates.0.is_empty())?;
-        Some(Rates(told.rates.by_kind().collect()))
-    }
-
-    fn size(&self, broker: i32, topic: &str, partition: i32) -> Option<f64> {
-        self.by(broker, topic)?.sizes.get(partition)
-    }
-
-    /// All that a broker told of its topics, whether it leads them or follows.
-    fn total(&self, broker: i32) -> Rates {
-        let mut total = Rates::default();
-        for told in self.topics.values().filter_map(|by| by.get(&broker)) {
-            for (kind, value) in told.rates.by_kind() {
-                *total.0.entry(kind).or_default() += value;
-            }
-        }
-        total
-    }
-}
-
 /// The reporter's names of topics: dots mean something else where it takes them from.
 fn as_told(topic: &str) -> String {
     topic.replace('.', "_")
 }
 
-/// Rates of a topic or of a whole broker, by kind.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Rates(BTreeMap<u8, f64>);
-
 impl Rates {
-    fn get(&self, kind: u8) -> f64 {
-        self.0.get(&kind).copied().unwrap_or(0.0)
-    }
-
-    fn divided_by(&self, count: f64) -> Rates {
-        Rates(self.0.iter().map(|(kind, value)| (*kind, value / count)).collect())
-    }
-
     fn bytes_in(&self) -> f64 {
         self.get(kind::TOPIC_BYTES_IN)
     }
@@ -245,31 +122,18 @@ impl Rates {
         }
         (cost_in * self.bytes_in().min(all_in) + cost_out * self.bytes_out().min(all_out)) / work
     }
-
-    fn values(&self) -> Values {
-        [
-            (Metric::LeaderBytesIn, kind::TOPIC_BYTES_IN),
-            (Metric::LeaderBytesOut, kind::TOPIC_BYTES_OUT),
-            (Metric::ProduceRate, kind::TOPIC_PRODUCE_REQUESTS),
-            (Metric::FetchRate, kind::TOPIC_FETCH_REQUESTS),
-            (Metric::MessagesIn, kind::TOPIC_MESSAGES_IN),
-            (Metric::ReplicationBytesIn, kind::TOPIC_REPLICATION_BYTES_IN),
-            (Metric::ReplicationBytesOut, kind::TOPIC_REPLICATION_BYTES_OUT),
-        ]
-        .into_iter()
-        .fold(Values::UNKNOWN, |values, (metric, kind)| values.with(metric, self.get(kind)))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::raw::{RawMetric, Scope};
 
     fn derive(metrics: &[RawMetric], leaders: &[TopicPartition], weights: CpuWeights, time: i64) -> Derived {
         let leaders = Leaders { of: leaders.iter().map(|it| (it, 0)).collect(), cores: [(0, 4.0)].into() };
         let mut told = Told::default();
         metrics.iter().for_each(|metric| told.hear(metric));
-        super::derive(&told, &leaders, weights, time)
+        super::derive(told, &leaders, weights, time)
     }
 
     fn metric(kind: u8, scope: Scope, value: f64) -> RawMetric {

@@ -1,6 +1,6 @@
 //! What the cluster carries: from raw measurements to loads that a plan can be made on.
 //!
-//! [`raw`] reads what the reporter plug-in on each broker says. [`mod@derive`] turns one interval of it
+//! [`raw`] reads what the reporter plug-in on each broker says, [`told`] gathers it, and [`mod@derive`] turns one interval of it
 //! into samples, one for each partition and broker. [`windows`] keeps samples by time and says
 //! which partitions are known well enough. [`sample`] and [`broker_sample`] are their stored forms,
 //! the original's to the byte, so that history outlives us and either of us reads the other's.
@@ -17,6 +17,7 @@ pub mod sample;
 mod service;
 mod sources;
 mod store;
+pub mod told;
 pub mod windows;
 pub mod zero_touch;
 

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 
 use evenkeel_kafka::TopicPartition;
 
-use super::sample::{METRICS, Metric, PartitionSample, Values};
+use self::cells::{Cell, Cells, Row};
+use super::sample::{Metric, PartitionSample, Values};
+
+mod cells;
 
 /// How samples are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,20 +103,9 @@ pub struct Windows {
     newest: i64,
     /// The first window that ever had a sample: what lies before it is not missing.
     first: i64,
-    cells: BTreeMap<TopicPartition, Vec<Cell>>,
+    cells: Cells,
     /// Grows whenever an answer might be another.
     generation: u64,
-}
-
-/// What one window has of one partition.
-#[derive(Debug, Clone, Copy)]
-struct Cell {
-    window: i64,
-    samples: u16,
-    /// Sums of what was known, but of the disk the latest.
-    sums: [f32; METRICS],
-    /// In how many samples each was known.
-    known: [u16; METRICS],
 }
 
 /// How good one window of one partition is.
@@ -179,7 +171,7 @@ impl Coverage {
 impl Windows {
     /// No samples yet.
     pub fn new(layout: Layout) -> Windows {
-        Windows { layout, newest: 0, first: 0, cells: BTreeMap::new(), generation: 0 }
+        Windows { layout, newest: 0, first: 0, cells: Cells::default(), generation: 0 }
     }
 
     /// Changes whenever what is said changes.
@@ -189,7 +181,7 @@ impl Windows {
 
     /// Whether anybody measures it: some sample that is kept knows it, though perhaps not enough of them.
     pub fn is_measured(&self, metric: Metric) -> bool {
-        self.cells.values().flatten().any(|cell| cell.known[metric as usize] > 0)
+        self.cells.know(metric)
     }
 
     /// Takes a sample in; one that is older than everything kept is not.
@@ -198,11 +190,7 @@ impl Windows {
         if window > self.newest {
             self.newest = window;
             self.generation += 1;
-            let oldest = self.oldest();
-            for cells in self.cells.values_mut() {
-                cells.retain(|cell| cell.window >= oldest);
-            }
-            self.cells.retain(|_, cells| !cells.is_empty());
+            self.cells.forget_before(self.oldest());
         }
         if window < self.oldest() {
             return false;
@@ -212,30 +200,13 @@ impl Windows {
             // A window that was already counted says something else now.
             self.generation += 1;
         }
-        let fresh = || {
-            let mut cell = Cell { window, samples: 0, sums: [0.0; METRICS], known: [0; METRICS] };
-            cell.add(&sample.values);
-            cell
-        };
-        match self.cells.get_mut(&sample.partition) {
-            None => drop(self.cells.insert(sample.partition.clone(), vec![fresh()])),
-            Some(cells) => match cells.iter_mut().find(|cell| cell.window == window) {
-                Some(cell) => cell.add(&sample.values),
-                None => {
-                    // There are many partitions and few windows of each: no room is kept for more.
-                    cells.reserve_exact(1);
-                    cells.push(fresh());
-                }
-            },
-        }
+        self.cells.add(&sample.partition, window, &sample.values);
         true
     }
 
     /// Forgets partitions that are gone.
     pub fn retain(&mut self, is_there: impl Fn(&TopicPartition) -> bool) {
-        let before = self.cells.len();
-        self.cells.retain(|partition, _| is_there(partition));
-        self.generation += u64::from(self.cells.len() != before);
+        self.generation += u64::from(self.cells.retain(is_there));
     }
 
     /// How well these partitions are known.
@@ -252,7 +223,7 @@ impl Windows {
         };
         for partition in partitions {
             coverage.partitions += 1;
-            let cells = self.cells_of(partition);
+            let cells = self.cells.of(partition);
             let (mut stretched, mut valid) = (0, true);
             for (at, window) in numbers.iter().enumerate() {
                 let kind = self.kind(cells, *window);
@@ -320,14 +291,14 @@ impl Windows {
     ) -> BTreeMap<TopicPartition, Values> {
         let mut values = Vec::with_capacity(numbers.len());
         let mut filled = |partition: &'a TopicPartition| {
-            let valid = self.fill(self.cells_of(partition), numbers, &mut values);
+            let valid = self.fill(self.cells.of(partition), numbers, &mut values);
             valid.then(|| (partition.clone(), come_to(&values)))
         };
         partitions.into_iter().filter_map(&mut filled).collect()
     }
 
     /// What each window says, if the partition is valid in all of them.
-    fn fill(&self, cells: &[Cell], numbers: &[i64], values: &mut Vec<Values>) -> bool {
+    fn fill(&self, cells: Row<'_>, numbers: &[i64], values: &mut Vec<Values>) -> bool {
         values.clear();
         let mut stretched = 0;
         for window in numbers {
@@ -339,10 +310,6 @@ impl Windows {
             }
         }
         true
-    }
-
-    fn cells_of(&self, partition: &TopicPartition) -> &[Cell] {
-        self.cells.get(partition).map_or(&[][..], Vec::as_slice)
     }
 
     fn window_of(&self, time: i64) -> i64 {
@@ -362,10 +329,9 @@ impl Windows {
         (first..end).rev()
     }
 
-    fn kind(&self, cells: &[Cell], window: i64) -> Kind {
-        let at = |window: i64| cells.iter().find(|cell| cell.window == window);
-        let enough = |window: i64| at(window).is_some_and(|cell| u32::from(cell.samples) >= self.layout.enough);
-        match at(window) {
+    fn kind(&self, cells: Row<'_>, window: i64) -> Kind {
+        let enough = |window: i64| cells.at(window).is_some_and(|cell| u32::from(cell.samples) >= self.layout.enough);
+        match cells.at(window) {
             Some(cell) if u32::from(cell.samples) >= self.layout.enough => Kind::Valid,
             Some(cell) if u32::from(cell.samples) >= (self.layout.enough / 2).max(1) => Kind::Few,
             _ if enough(window - 1) && enough(window + 1) => Kind::Neighbours,
@@ -374,8 +340,8 @@ impl Windows {
         }
     }
 
-    fn values(&self, cells: &[Cell], window: i64, kind: Kind) -> Option<Values> {
-        let mean = |window: i64| cells.iter().find(|cell| cell.window == window).map(Cell::mean);
+    fn values(&self, cells: Row<'_>, window: i64, kind: Kind) -> Option<Values> {
+        let mean = |window: i64| cells.at(window).map(Cell::mean);
         match kind {
             Kind::Valid | Kind::Few => mean(window),
             Kind::Neighbours => Some(mean_of(&[mean(window - 1)?, mean(window + 1)?])),
@@ -387,28 +353,6 @@ impl Windows {
 impl Kind {
     fn is_stretched(self) -> bool {
         matches!(self, Kind::Few | Kind::Neighbours)
-    }
-}
-
-impl Cell {
-    fn add(&mut self, values: &Values) {
-        self.samples = self.samples.saturating_add(1);
-        for (metric, value) in values.0.into_iter().enumerate().filter(|(_, value)| !value.is_nan()) {
-            let sum = if metric == Metric::Disk as usize { 0.0 } else { self.sums[metric] };
-            self.sums[metric] = sum + value as f32;
-            self.known[metric] = self.known[metric].saturating_add(1);
-        }
-    }
-
-    fn mean(&self) -> Values {
-        Values(std::array::from_fn(|metric| {
-            let (sum, known) = (f64::from(self.sums[metric]), f64::from(self.known[metric]));
-            match metric {
-                _ if known == 0.0 => f64::NAN,
-                disk if disk == Metric::Disk as usize => sum,
-                _ => sum / known,
-            }
-        }))
     }
 }
 

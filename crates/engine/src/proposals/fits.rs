@@ -1,7 +1,7 @@
 //! Whether a plan can still be carried out as it was approved.
 //!
-//! It can if every partition that it moves has the replicas it had, in whatever order, and
-//! everything that it moves to is alive; if nothing has come to brokers that it is to empty; and if
+//! It can if every partition that it moves has the replicas it had, in whatever order, and is not on its way to others;
+//! if everything that it moves to is alive; if nothing has come to brokers that it is to empty; and if
 //! copies that were on their way have come, or still do: it leaves to them what it does not do itself,
 //! up to doing nothing at all.
 //! What else has changed makes it a little worse, not wrong.
@@ -55,6 +55,9 @@ fn replicas(change: &Change, now: &View, changed: &mut BTreeSet<String>) {
     let new: BTreeSet<i32> = seen.replicas.iter().copied().collect();
     if old != new {
         changed.insert(format!("partition {partition} lay on brokers {old:?} and now lies on {new:?}"));
+    }
+    if let Some(id) = seen.adding.first() {
+        changed.insert(format!("partition {partition} is being copied to broker {id}"));
     }
 }
 

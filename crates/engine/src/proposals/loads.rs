@@ -77,7 +77,7 @@ pub fn partition_load(
             && request.partition.is_none_or(|range| range.contains(partition.partition))
             && (request.brokerid.is_empty() || seen.replicas.iter().any(|id| request.brokerid.contains(id)));
         if wanted {
-            records.push(record(partition.topic.clone(), partition.partition, seen, values));
+            records.push(record(partition.topic.to_string(), partition.partition, seen, values));
         }
     }
     let weight = |record: &PartitionRecord| match request.resource {

@@ -60,8 +60,6 @@ pub struct Proposal {
     pub baseline: Baseline,
     /// Of what was known.
     pub generation: u64,
-    /// When the cluster was looked at, in milliseconds since 1970.
-    pub seen_at: i64,
     /// How long planning took, in milliseconds.
     pub took: u64,
 }
@@ -111,7 +109,6 @@ pub fn make(
         awaited: awaited(&known.sighting.view),
         baseline: baseline(&known.sighting),
         generation: known.generation,
-        seen_at: known.sighting.at,
         took: 0,
         outcome,
         ask,

@@ -164,6 +164,8 @@ struct Admitted {
     id: Uuid,
     endpoint: Endpoint,
     question: Question,
+    /// Whether the request named it.
+    named: bool,
     /// If it is still being worked on.
     work: Option<Work>,
 }
@@ -236,7 +238,7 @@ impl<D: Desk> Visit<'_, D> {
             Err(Refused::UnexpectedId(id)) => return Err(failed(&Failure::unexpected_task(id))),
             Err(Refused::TooMany(active)) => return Err(failed(&Failure::tasks_exhausted(active))),
         };
-        Ok(Admitted { id, endpoint, question, work })
+        Ok(Admitted { id, endpoint, question, named: asked_id.is_some(), work })
     }
 
     fn written(&self, query: &Query) -> String {
@@ -309,7 +311,7 @@ impl<D: Desk> Visit<'_, D> {
 
     /// The answer, or how far it is.
     async fn wait(&self, admitted: &Admitted, form: &Presentation) -> Response<Body> {
-        let Admitted { id, endpoint, question, work } = admitted;
+        let Admitted { id, endpoint, question, named, work } = admitted;
         let (id, endpoint, mut answer) = (*id, *endpoint, None);
         if let Some(Work { mut done, .. }) = work.clone() {
             let patience = if endpoint.facts().is_async { self.door.answer_within } else { Duration::MAX };
@@ -321,7 +323,11 @@ impl<D: Desk> Visit<'_, D> {
         let known = task.as_ref().and_then(|task| task.status.answer());
         if let Some(answer) = answer.as_deref().or(known) {
             self.door.tasks().taken(self.session, question);
-            return reply::of_api(answer.code, answer.body.clone(), form, Some(id));
+            let mut response = reply::of_api(answer.code, answer.body.clone(), form, Some(id));
+            if !named {
+                reply::come_again(&mut response);
+            }
+            return response;
         }
         match task.map(|task| task.status == Status::Active) {
             Some(true) => {

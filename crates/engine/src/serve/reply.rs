@@ -29,9 +29,6 @@ pub(super) fn of_api(code: u16, body: String, form: &Presentation, task: Option<
     let mut response = plain(code, headers::content_type(form.json), body);
     set(&mut response, headers::VERSION, headers::VERSION_VALUE);
     set(&mut response, headers::COMMIT_ID, COMMIT);
-    if code == 503 {
-        set(&mut response, "retry-after", RETRY_AFTER);
-    }
     if let Some(task) = task {
         set(&mut response, headers::USER_TASK_ID, &task.to_string());
     }
@@ -43,7 +40,17 @@ pub(super) fn of_api(code: u16, body: String, form: &Presentation, task: Option<
 
 /// An answer of the API that is no result.
 pub(super) fn refused(refusal: &Refusal, form: &Presentation, task: Option<Uuid>) -> Response<Body> {
-    of_api(refusal.status, error_body(refusal, form), form, task)
+    let mut response = of_api(refusal.status, error_body(refusal, form), form, task);
+    come_again(&mut response);
+    response
+}
+
+/// Says when to come again, if it was refused for what passes by itself. Not to whoever names a task that is over: that
+/// has its answer, and the same request would only ever bring the same.
+pub(super) fn come_again(response: &mut Response<Body>) {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        set(response, "retry-after", RETRY_AFTER);
+    }
 }
 
 /// The body of a refusal.

@@ -1,9 +1,12 @@
 //! From the answers of brokers to one picture; asks nobody.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use evenkeel_kafka::{
-    BrokerId, Refusal, TopicPartition,
+    BrokerId, Refusal, TopicName, TopicPartition,
     calls::{
         cluster::Cluster,
         configs::{Resource, Settings},
@@ -67,8 +70,10 @@ pub(super) fn sighting(
         if topic.internal {
             seen.internal.insert(topic.name.clone());
         }
+        // Once for all of its partitions.
+        let topic_name = TopicName::from(topic.name);
         for told in topic.partitions {
-            let name = TopicPartition::new(&topic.name, told.index);
+            let name = TopicPartition::new(&topic_name, told.index);
             let lagging: Vec<i32> =
                 told.replicas.iter().filter(|id| !told.in_sync.contains(id)).map(|id| id.0).collect();
             if !lagging.is_empty() {
@@ -117,16 +122,20 @@ pub(super) fn take_dirs(
             broker.failed_dirs.insert(path);
             continue;
         };
+        let shared: Arc<str> = path.as_str().into();
         for (partition, replica) in dir.replicas {
             // One that is still being copied here from another directory counts where it comes from.
             if replica.future {
                 continue;
             }
-            if matter {
-                broker.dirs.insert(partition.clone(), path.clone());
+            // By the name that is there already, so that there are not as many of it as brokers that tell.
+            let known = sighting.view.partitions.get_key_value(&partition);
+            let (name, leader) = known.map_or((partition, None), |(name, seen)| (name.clone(), seen.leader));
+            if leader == Some(id) {
+                sizes.insert(name.clone(), u64::try_from(replica.bytes).unwrap_or(0));
             }
-            if sighting.view.partitions.get(&partition).is_some_and(|seen| seen.leader == Some(id)) {
-                sizes.insert(partition, u64::try_from(replica.bytes).unwrap_or(0));
+            if matter {
+                broker.dirs.insert(name, Arc::clone(&shared));
             }
         }
         rooms.insert(path, Room { total: dir.total_bytes, usable: dir.usable_bytes });

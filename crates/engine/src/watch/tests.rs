@@ -126,7 +126,7 @@ fn directories_are_kept_where_they_matter_and_sizes_of_what_the_broker_leads() {
 
     assemble::take_dirs(&mut seen, 1, told, true, &mut sizes);
     let lies = &seen.view.brokers[&1].dirs;
-    assert_eq!((lies[&t(0)].as_str(), lies[&t(1)].as_str()), ("/a", "/b"));
+    assert_eq!((&*lies[&t(0)], &*lies[&t(1)]), ("/a", "/b"));
 }
 
 #[test]

@@ -87,6 +87,11 @@ pub fn local() -> Webserver {
     settings("webserver.http.port=0\nwebserver.accesslog.enabled=false\n").webserver
 }
 
+/// Waits until nothing is under way.
+pub async fn idle(executor: &Executor) {
+    executor.is_running().wait_for(|running| !running).await.expect("the executor lives");
+}
+
 pub struct Stage {
     pub world: World,
     pub pipes: Pipes,

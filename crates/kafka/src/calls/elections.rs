@@ -6,6 +6,7 @@ use super::in_pieces;
 use crate::{
     client::{Call, Client, Effect, To},
     error::Refusal,
+    name::TopicName,
     types::{Answers, Changes, TopicPartition, by_topic, message, topic_name},
 };
 
@@ -42,9 +43,10 @@ impl Client {
                 .await?;
             let mut answers = Answers::new();
             for topic in answer.replica_election_results {
+                let name = TopicName::from(&*topic.topic.0);
                 for partition in topic.partition_result {
                     answers.insert(
-                        TopicPartition::new(topic.topic.0.to_string(), partition.partition_id),
+                        TopicPartition::new(&name, partition.partition_id),
                         Refusal::check(partition.error_code, message(partition.error_message)),
                     );
                 }

@@ -12,6 +12,7 @@ use super::offsets::Isolation;
 use crate::{
     client::{Client, Effect},
     error::{Error, Refusal},
+    name::TopicName,
     types::{Answers, TopicPartition, by_topic, topic_name},
 };
 
@@ -97,8 +98,9 @@ impl Client {
         let split = |answer: messages::FetchResponse| {
             let mut answers = Answers::new();
             for topic in answer.responses {
+                let name = TopicName::from(&*topic.topic.0);
                 for partition in topic.partitions {
-                    let place = TopicPartition::new(topic.topic.0.to_string(), partition.partition_index);
+                    let place = TopicPartition::new(&name, partition.partition_index);
                     let refused = Refusal::check(partition.error_code, None);
                     let aborted = partition.aborted_transactions.unwrap_or_default();
                     let fetched = Fetched {

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Refusal},
     guard::Limits,
     message::{self, MessageError},
+    name::TopicName,
     types::{Answers, BrokerId, Changes, TopicPartition, by_topic, text, topic_name},
 };
 
@@ -138,9 +139,10 @@ impl Client {
             let answer: AlterReplicaLogDirsResponse = self.ask(call, request, |_| Ok(())).await?;
             let mut answers = Answers::new();
             for topic in answer.results {
+                let name = TopicName::from(&*topic.topic_name.0);
                 for partition in topic.partitions {
                     answers.insert(
-                        TopicPartition::new(topic.topic_name.0.to_string(), partition.partition_index),
+                        TopicPartition::new(&name, partition.partition_index),
                         Refusal::check(partition.error_code, None),
                     );
                 }
@@ -154,9 +156,10 @@ impl Client {
 fn log_dir(dir: DescribeLogDirsResult, cordoned: bool) -> LogDir {
     let mut replicas = BTreeMap::new();
     for topic in dir.topics {
+        let name = TopicName::from(&*topic.name.0);
         for partition in topic.partitions {
             replicas.insert(
-                TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                TopicPartition::new(&name, partition.partition_index),
                 Replica { bytes: partition.partition_size, lag: partition.offset_lag, future: partition.is_future_key },
             );
         }

@@ -4,10 +4,12 @@
 pub mod cluster;
 pub mod configs;
 pub mod elections;
+pub mod features;
 pub mod fetch;
 pub mod log_dirs;
 pub mod offsets;
 pub mod produce;
+pub mod quorum;
 pub mod reassignments;
 pub mod topics;
 pub mod transactions;

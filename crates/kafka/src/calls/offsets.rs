@@ -10,6 +10,7 @@ use kafka_protocol::messages::{
 use crate::{
     client::{Client, Effect},
     error::{Error, Refusal},
+    name::TopicName,
     types::{Answers, TopicPartition, by_topic, topic_name},
 };
 
@@ -71,9 +72,10 @@ impl Client {
         let split = |answer: messages::ListOffsetsResponse| {
             let mut answers = Answers::new();
             for topic in answer.topics {
+                let name = TopicName::from(&*topic.name.0);
                 for partition in topic.partitions {
                     answers.insert(
-                        TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                        TopicPartition::new(&name, partition.partition_index),
                         Refusal::check(partition.error_code, None)
                             .map(|()| Some(partition.offset).filter(|offset| *offset >= 0)),
                     );

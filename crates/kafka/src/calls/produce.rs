@@ -11,6 +11,7 @@ use kafka_protocol::messages::{
 use crate::{
     client::{Client, Effect},
     error::{Error, Refusal},
+    name::TopicName,
     types::{Answers, TopicPartition, by_topic, message, text, topic_name},
 };
 
@@ -59,12 +60,11 @@ impl Client {
         let split = |answer: messages::ProduceResponse| {
             let mut answers = Answers::new();
             for topic in answer.responses {
+                let name = TopicName::from(&*topic.name.0);
                 for partition in topic.partition_responses {
                     let refused = Refusal::check(partition.error_code, message(partition.error_message));
-                    answers.insert(
-                        TopicPartition::new(topic.name.0.to_string(), partition.index),
-                        refused.map(|()| partition.base_offset),
-                    );
+                    answers
+                        .insert(TopicPartition::new(&name, partition.index), refused.map(|()| partition.base_offset));
                 }
             }
             answers

@@ -12,6 +12,7 @@ use super::{in_pieces, questions};
 use crate::{
     client::{Call, Client, Effect, To},
     error::{Error, Refusal},
+    name::TopicName,
     types::{Answers, BrokerId, Changes, TopicPartition, by_topic, message, topic_name},
 };
 
@@ -77,9 +78,10 @@ impl Client {
                 .await?;
             let mut answers = Answers::new();
             for topic in answer.responses {
+                let name = TopicName::from(&*topic.name.0);
                 for partition in topic.partitions {
                     answers.insert(
-                        TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                        TopicPartition::new(&name, partition.partition_index),
                         Refusal::check(partition.error_code, message(partition.error_message)),
                     );
                 }
@@ -126,9 +128,10 @@ impl Client {
             })
             .await?;
         for topic in answer.topics {
+            let name = TopicName::from(&*topic.name.0);
             for partition in topic.partitions {
                 moves.insert(
-                    TopicPartition::new(topic.name.0.to_string(), partition.partition_index),
+                    TopicPartition::new(&name, partition.partition_index),
                     Reassignment {
                         replicas: BrokerId::list(&partition.replicas),
                         adding: BrokerId::list(&partition.adding_replicas),

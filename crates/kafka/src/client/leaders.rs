@@ -164,20 +164,21 @@ impl Client {
         {
             let known = self.inner.routes.lock();
             for partition in open {
-                let code = match known.leaders.get(&partition.topic).map(|topic| topic.get(&partition.partition)) {
-                    Some(Some(Some(leader))) => {
-                        by_leader.entry(*leader).or_default().push(partition);
-                        continue;
-                    }
-                    Some(Some(None)) => ErrorCode::LEADER_NOT_AVAILABLE,
-                    Some(None) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                    None => match refusals.get(&partition.topic) {
-                        Some(code) => *code,
-                        // Nobody could be asked: that is no word about its leader.
-                        None if unasked.is_some() => continue,
-                        None => ErrorCode::LEADER_NOT_AVAILABLE,
-                    },
-                };
+                let code =
+                    match known.leaders.get(partition.topic.as_str()).map(|topic| topic.get(&partition.partition)) {
+                        Some(Some(Some(leader))) => {
+                            by_leader.entry(*leader).or_default().push(partition);
+                            continue;
+                        }
+                        Some(Some(None)) => ErrorCode::LEADER_NOT_AVAILABLE,
+                        Some(None) => ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                        None => match refusals.get(partition.topic.as_str()) {
+                            Some(code) => *code,
+                            // Nobody could be asked: that is no word about its leader.
+                            None if unasked.is_some() => continue,
+                            None => ErrorCode::LEADER_NOT_AVAILABLE,
+                        },
+                    };
                 leaderless.insert((*partition).clone(), Err(Refusal { code, message: None }));
             }
         }
@@ -192,7 +193,7 @@ impl Client {
     ) -> Result<(BTreeMap<String, ErrorCode>, Option<Error>), Error> {
         let unknown: BTreeSet<&str> = {
             let known = self.inner.routes.lock();
-            let is_unknown = |partition: &&&TopicPartition| !known.leaders.contains_key(&partition.topic);
+            let is_unknown = |partition: &&&TopicPartition| !known.leaders.contains_key(partition.topic.as_str());
             open.iter().filter(is_unknown).map(|partition| partition.topic.as_str()).collect()
         };
         let (mut refusals, mut unasked) = (BTreeMap::new(), None);
@@ -231,7 +232,7 @@ impl Client {
     fn forget_leaders<'a>(&self, partitions: impl Iterator<Item = &'a TopicPartition>) {
         let mut known = self.inner.routes.lock();
         for partition in partitions {
-            known.leaders.remove(&partition.topic);
+            known.leaders.remove(partition.topic.as_str());
         }
         known.ask_another();
     }

@@ -29,8 +29,8 @@ use crate::{
 /// A batch that does not fit is asked for with twice the room, up to this.
 const LARGEST_ROOM: i32 = 64 * 1024 * 1024;
 
-/// Once this much is in memory, records are handed out.
-const HELD_AT_ONCE: usize = 64 * 1024 * 1024;
+/// Once this much is in memory, records are handed out: more at once makes nobody faster.
+const HELD_AT_ONCE: usize = 8 * 1024 * 1024;
 
 /// How often a reader that reads for ever looks for partitions that were added, when nothing else comes.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

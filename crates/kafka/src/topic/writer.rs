@@ -221,7 +221,7 @@ impl TopicWriter {
         };
         encode_batch(records, &options).map_err(|source| Error::Records {
             operation: "write the records",
-            topic: partition.topic.clone(),
+            topic: partition.topic.to_string(),
             partition: partition.partition,
             source,
         })

@@ -9,7 +9,10 @@
 //! R follows W whenever anyone looks, so a scale-down cannot be lost. A is remembered, because once a
 //! broker is there nothing tells that it is new.
 
+use std::collections::BTreeMap;
+
 use evenkeel_api::kafka::AutoRebalanceMode;
+use jiff::Timestamp;
 
 use super::{
     generated::Generated,
@@ -23,6 +26,8 @@ pub struct BrokersSeen {
     pub present: Brokers,
     /// Of these, those whose pods are Ready and can be reached through the services.
     pub ready: Brokers,
+    /// Of the others, those that are on their way, and until when they are waited for.
+    pub starting: BTreeMap<i32, Timestamp>,
     /// Brokers that this reconciliation adds.
     pub added: Brokers,
     /// W: brokers that the spec wants removed.

@@ -10,12 +10,13 @@ use evenkeel_api::{
 use jiff::Timestamp;
 
 use super::{
+    decide::idle::HELD_BY_LEAVING,
     generated::Generated,
     guards::{self, Closed},
     imbalance::Violations,
-    observe::{Brake, sort_rebalances},
+    observe::{Brake, Manual, sort_rebalances},
     settings::Configured,
-    state::{Brokers, Recorded},
+    state::{Brokers, Recorded, listed},
     template::{self, Template},
     tracker::Tracker,
 };
@@ -90,7 +91,7 @@ pub fn explain(
         additions: recorded.additions,
         generated: sort_rebalances(rebalances, cluster).0,
         modes: configured.modes.keys().map(|mode| verdict(*mode, kafka, &configured, &there)).collect(),
-        guards: guards(kafka, &configured, &tracker, &violations, now),
+        guards: guards(kafka, &configured, &tracker, &violations, rebalances, now),
         failures: tracker.failures.iter().map(|(mode, failure)| (*mode, failure.message.clone())).collect(),
         last_end: tracker.last_completion,
         violations,
@@ -128,6 +129,7 @@ fn guards(
     configured: &Configured,
     tracker: &Tracker,
     violations: &Violations,
+    rebalances: &[KafkaRebalance],
     now: Timestamp,
 ) -> Vec<Guard> {
     let none = BTreeMap::new();
@@ -141,6 +143,16 @@ fn guards(
         set_to: "all modes".to_owned(),
         closed: brake.map(|why| Closed { why, opens: None }),
     }];
+    let attempts = [
+        (AutoRebalanceMode::RemoveBrokers, "emptying", &tracker.removal),
+        (AutoRebalanceMode::AddBrokers, "filling", &tracker.addition),
+    ];
+    for (mode, name, attempts) in attempts.into_iter().filter(|(mode, ..)| configured.has(*mode)) {
+        let pause = attempts.not_before.filter(|time| *time > now);
+        let why = || format!("{} attempts of mode {mode} have failed in a row", attempts.failed);
+        let closed = pause.map(|opens| Closed { why: why(), opens: Some(opens) });
+        all.push(Guard { name, set_to: "30 s after a failure, growing".to_owned(), closed });
+    }
     if !configured.has(AutoRebalanceMode::Imbalance) {
         return all;
     }
@@ -157,8 +169,31 @@ fn guards(
         limit("pause", "10 min, growing".to_owned(), guards::pause(history, &violations.fixable_goals(), now)),
         limit("window", windows, guards::window(&configured.windows, now)),
         limit("data", cap, None),
+        limit("brokers", "after those that come or go".to_owned(), scaling(kafka)),
+        limit("users", "after rebalances of theirs".to_owned(), manual(kafka, rebalances)),
     ]);
     all
+}
+
+/// Whether brokers come or go first. Who is to go and whether anybody empties them only the operator knows, and it has said so.
+fn scaling(kafka: &Kafka) -> Option<Closed> {
+    let status = kafka.status.as_ref()?;
+    let recorded = Recorded::read(status.auto_rebalance.as_ref());
+    let queued: Brokers = &recorded.removals | &recorded.additions;
+    let mut said = status.conditions.iter().filter_map(|it| it.message.as_deref());
+    let why = match said.find(|text| text.starts_with(HELD_BY_LEAVING)) {
+        Some(said) => said.to_owned(),
+        None if queued.is_empty() => return None,
+        None => format!("brokers {} are to be filled or emptied first", listed(&queued)),
+    };
+    Some(Closed { why, opens: None })
+}
+
+/// Whether a user's rebalance comes first.
+fn manual(kafka: &Kafka, rebalances: &[KafkaRebalance]) -> Option<Closed> {
+    let (_, manual) = sort_rebalances(rebalances, kafka.metadata.name.as_deref().unwrap_or_default());
+    let first = manual.into_iter().find(Manual::is_asked_for)?;
+    Some(Closed { why: format!("KafkaRebalance {} is {}", first.name, first.state), opens: None })
 }
 
 #[cfg(test)]
@@ -196,6 +231,7 @@ mod tests {
         let kafka = kafka(spec, json!({"evenkeel.io/auto-rebalance": "off"}));
         let mut tracker =
             Tracker { imbalance: History { ended: Some(now()), ..History::default() }, ..Tracker::default() };
+        tracker.removal.count_failure("u1", now(), None);
         let failure = LastFailure { message: "it failed".into(), ..LastFailure::default() };
         tracker.failures.insert(AutoRebalanceMode::Imbalance, failure);
         let map = BTreeMap::from([("fixableAnomalies".to_owned(), "- a1: [RackAwareGoal]".to_owned())]);
@@ -207,11 +243,30 @@ mod tests {
         let troubles: Vec<bool> = found.modes.iter().map(|mode| mode.trouble.is_some()).collect();
         assert_eq!(troubles, [false, true], "{:?}", found.modes);
         let closed: Vec<(&str, bool)> = found.guards.iter().map(|it| (it.name, it.closed.is_some())).collect();
-        assert_eq!(closed, [("brake", true), ("rate", false), ("pause", true), ("window", true), ("data", false)]);
-        let opens = found.guards[3].closed.as_ref().unwrap().opens;
+        let of_imbalance = [("rate", false), ("pause", true), ("window", true), ("data", false)];
+        let others = [("brokers", true), ("users", false)];
+        assert_eq!(closed, [&[("brake", true), ("emptying", true)][..], &of_imbalance, &others].concat());
+        let opens = found.guards[4].closed.as_ref().unwrap().opens;
         assert_eq!(opens.map(|time| time.to_string()).as_deref(), Some("2026-01-02T03:00:00Z"));
         assert_eq!(found.failures[&AutoRebalanceMode::Imbalance], "it failed");
         assert_eq!(found.violations.fixable.len(), 1);
+    }
+
+    #[test]
+    fn whoever_else_comes_first_is_named() {
+        let why = |conditions: Value, rebalances: &[KafkaRebalance]| -> Vec<String> {
+            let mut kafka = kafka(json!({"cruiseControl": {"autoRebalance": [{"mode": "imbalance"}]}}), json!({}));
+            kafka.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
+            let found = explain(&kafka, rebalances, None, None, now()).guards;
+            found.into_iter().filter_map(|guard| Some(guard.closed?.why)).collect()
+        };
+        assert_eq!(why(json!([]), &[]), [""; 0]);
+        let said = "no rebalance on imbalance while brokers [4] are to go";
+        let warning = json!([{"type": "Warning", "status": "True", "reason": "AutoRebalanceWaiting", "message": said}]);
+        assert_eq!(why(warning, &[]), [said]);
+        let mut mine = KafkaRebalance::new("mine", KafkaRebalanceSpec::default());
+        mine.metadata.labels = Some([("strimzi.io/cluster".to_owned(), "c".to_owned())].into());
+        assert_eq!(why(json!([]), &[mine]), ["KafkaRebalance mine is New"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use evenkeel_api::{
     Condition, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason,
-    annotations::{self, Ask, STOPPED_FOR},
+    annotations::{self, ASKED_OF, Ask, STOPPED_FOR},
     kafka::AutoRebalanceMode,
     labels,
     rebalance::{RebalanceMode, RebalanceState},
@@ -84,8 +84,12 @@ pub struct Generated {
     pub since: Option<Timestamp>,
     /// Why its proposal is not approved by itself, if it is not: it would wait for ever.
     pub withheld: Option<String>,
+    /// Whether its proposal is there and somebody took the annotation off it by which it would be approved.
+    pub unapproved: bool,
     /// What is asked of it and was not dealt with yet.
     pub ask: Option<Ask>,
+    /// The engine that was asked for it, if one is noted.
+    pub asked_of: Option<String>,
     /// Whether its spec was changed and nothing has come of that yet.
     pub edited: bool,
     /// Why we stopped it, if we did.
@@ -147,7 +151,9 @@ impl Generated {
                 .and_then(|condition| Some((condition.reason.clone()?, condition.message.clone().unwrap_or_default()))),
             since: condition.and_then(|condition| condition.since()),
             withheld: status.filter(|_| state == RebalanceState::ProposalReady).and_then(withheld),
+            unapproved: state == RebalanceState::ProposalReady && !annotations::is_auto_approved(notes),
             ask: annotations::ask(notes),
+            asked_of: notes.get(ASKED_OF).cloned(),
             edited: observed.is_some_and(|observed| is_edited(metadata, observed)),
             stopped_for: stopped_for
                 .and_then(|text| StopReason::ALL.into_iter().find(|reason| reason.as_str() == text)),
@@ -182,8 +188,17 @@ impl Generated {
 
     /// Why it comes no further by itself: neither a command nor a new spec is on its way to it.
     pub(super) fn is_stuck(&self) -> Option<&str> {
-        let moves_on = self.ask.is_some() || self.edited || self.stopped_for.is_some();
-        self.withheld.as_deref().filter(|_| !moves_on)
+        self.withheld.as_deref().filter(|_| !self.moves_on())
+    }
+
+    /// Whether it waits until somebody approves it by hand.
+    pub(super) fn waits_for_approval(&self) -> bool {
+        self.unapproved && !self.moves_on() && !self.deleting
+    }
+
+    /// Whether a command or a new spec is on its way to it.
+    fn moves_on(&self) -> bool {
+        self.ask.is_some() || self.edited || self.stopped_for.is_some()
     }
 
     pub(super) fn is_underway(&self) -> bool {
@@ -240,7 +255,9 @@ impl Default for Generated {
             because: None,
             since: None,
             withheld: None,
+            unapproved: false,
             ask: None,
+            asked_of: None,
             edited: false,
             stopped_for: None,
             deleting: false,
@@ -264,6 +281,8 @@ pub(super) struct Recipe<'a> {
     pub(super) throttle: Option<i64>,
     /// How many megabytes it may move at most.
     pub(super) most_data_mb: Option<u64>,
+    /// The engine that is asked for it.
+    pub(super) engine: Option<String>,
 }
 
 /// The KafkaRebalance of a recipe.
@@ -288,11 +307,12 @@ pub(super) fn make(recipe: &Recipe<'_>) -> KafkaRebalance {
     let cluster = recipe.cluster;
     let cap = recipe.most_data_mb.map(|megabytes| (annotations::MAX_DATA_MB.to_owned(), megabytes.to_string()));
     let approved = (annotations::REBALANCE_AUTO_APPROVAL.to_owned(), "true".to_owned());
+    let asked_of = recipe.engine.clone().map(|engine| (ASKED_OF.to_owned(), engine));
     let mut rebalance = KafkaRebalance::new(&name_for(&cluster.name, recipe.mode, recipe.anomaly), spec);
     rebalance.metadata = ObjectMeta {
         namespace: Some(cluster.namespace.clone()),
         labels: Some([(labels::CLUSTER.to_owned(), cluster.name.clone())].into()),
-        annotations: Some([approved].into_iter().chain(cap).collect()),
+        annotations: Some([approved].into_iter().chain(cap).chain(asked_of).collect()),
         finalizers: Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]),
         owner_references: Some(vec![OwnerReference {
             api_version: "kafka.strimzi.io/v1".to_owned(),
@@ -347,7 +367,16 @@ mod tests {
     }
 
     fn recipe<'a>(cluster: &'a Cluster, mode: AutoRebalanceMode, brokers: &'a Brokers) -> Recipe<'a> {
-        Recipe { cluster, mode, brokers, anomaly: "3F2C_a", template: None, throttle: None, most_data_mb: None }
+        Recipe {
+            cluster,
+            mode,
+            brokers,
+            anomaly: "3F2C_a",
+            template: None,
+            throttle: None,
+            most_data_mb: None,
+            engine: None,
+        }
     }
 
     #[test]
@@ -364,6 +393,7 @@ mod tests {
             template: Some(&template),
             throttle: Some(5),
             most_data_mb: Some(70),
+            engine: Some("pod/0".into()),
             ..recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers)
         });
         assert_eq!(
@@ -373,7 +403,10 @@ mod tests {
                 "metadata": {
                     "name": "c-auto-rebalancing-add-brokers", "namespace": "ns",
                     "labels": {"strimzi.io/cluster": "c"},
-                    "annotations": {"strimzi.io/rebalance-auto-approval": "true", "evenkeel.io/max-data-mb": "70"},
+                    "annotations": {
+                        "strimzi.io/rebalance-auto-approval": "true", "evenkeel.io/max-data-mb": "70",
+                        "evenkeel.io/asked-of": "pod/0",
+                    },
                     "finalizers": ["strimzi.io/auto-rebalancing"],
                     "ownerReferences": [{
                         "apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "name": "c", "uid": "u",
@@ -484,6 +517,7 @@ mod tests {
         rebalance.metadata.generation = Some(2);
         let notes = rebalance.metadata.annotations.as_mut().unwrap();
         notes.insert(STOPPED_FOR.into(), "braked".into());
+        notes.insert(ASKED_OF.into(), "pod/1".into());
         notes.insert(annotations::REBALANCE.into(), "stop".into());
         assert_eq!(
             Generated::read(&rebalance, "c").unwrap(),
@@ -492,11 +526,34 @@ mod tests {
                 because: Some(("CruiseControlRestException".into(), "why".into())),
                 since: Some(Timestamp::from_second(7).unwrap()),
                 ask: Some(Ask::Stop),
+                asked_of: Some("pod/1".into()),
                 edited: true,
                 stopped_for: Some(StopReason::Braked),
                 ..fresh
             }
         );
+    }
+
+    #[test]
+    fn a_proposal_without_its_approval_waits_for_somebody() {
+        let (cluster, brokers) = (cluster(), Brokers::from([3]));
+        let waits = |state: &str, notes: &[(&str, &str)]| {
+            let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+            let notes = notes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            rebalance.metadata.annotations = Some(notes.collect());
+            rebalance.status = Some(KafkaRebalanceStatus {
+                conditions: vec![Condition::state(state)],
+                ..KafkaRebalanceStatus::default()
+            });
+            Generated::read(&rebalance, "c").unwrap().waits_for_approval()
+        };
+        let by_itself = annotations::REBALANCE_AUTO_APPROVAL;
+        assert!(!waits("ProposalReady", &[(by_itself, "true")]));
+        for lost in [&[][..], &[(by_itself, "false")], &[(by_itself, "ture")]] {
+            assert!(waits("ProposalReady", lost), "{lost:?}");
+            assert!(!waits("PendingProposal", lost) && !waits("Rebalancing", lost), "{lost:?}");
+        }
+        assert!(!waits("ProposalReady", &[(annotations::REBALANCE, "approve")]), "somebody has");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) use decide::{executor_matters, while_refused};
 pub use explain::explain;
 pub use generated::{Cluster, Generated, StopReason};
 pub(crate) use generated::{held_for, is_named_like_ours};
-pub(crate) use observe::spoken_of;
 pub use observe::{Brake, Engine, Manual, Observation, sort_rebalances, strangers};
+pub(crate) use observe::{remembers, spoken_of};
 pub use settings::Configured;
 pub use state::{Brokers, remember_added};

@@ -9,13 +9,13 @@ use evenkeel_api::{
     labels,
     rebalance::RebalanceState,
 };
-use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 use jiff::Timestamp;
 
 use super::{
     brokers::BrokersSeen,
     generated::{Cluster, Generated, is_named_like_ours, name_for},
     imbalance::Violations,
+    poll::Polled,
     settings::Configured,
     tracker::Tracker,
 };
@@ -49,7 +49,7 @@ pub struct Observation {
     /// KafkaRebalances of others that stand under names of ours: where one of them is, none can be made.
     pub strangers: BTreeSet<String>,
     /// The violated goals that the engine tells of, if it was asked, or why it did not tell.
-    pub polled: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
+    pub polled: Option<Polled>,
     /// Data of the ConfigMap with violated goals, if it is there.
     pub violations: Option<BTreeMap<String, String>>,
     /// Data of the ConfigMap with our memory, if it is there.
@@ -80,7 +80,7 @@ impl Brake {
 }
 
 /// What was seen of the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// There is none, and none is wanted.
     Absent,
@@ -89,11 +89,21 @@ pub enum Engine {
     Rolling,
     /// It is ready, and knows all brokers.
     Current {
-        /// Since when.
-        since: Timestamp,
+        /// Which one it is. One that is started again is another: no two clocks have to agree on when that was.
+        id: String,
         /// Whether it is executing a plan. None: it was not asked, or did not say.
         executing: Option<bool>,
     },
+}
+
+impl Engine {
+    /// Which one is there, if one is that can be asked.
+    pub(super) fn id(&self) -> Option<&str> {
+        match self {
+            Self::Current { id, .. } => Some(id),
+            Self::Absent | Self::Rolling => None,
+        }
+    }
 }
 
 /// A rebalance that a user made.
@@ -105,6 +115,18 @@ pub struct Manual {
     pub state: RebalanceState,
     /// Since when.
     pub since: Option<Timestamp>,
+}
+
+impl Manual {
+    /// Whether it clears away what was found: it is planned, or moves data.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.is_awaited() || self.state == RebalanceState::Rebalancing
+    }
+
+    /// Whether it has no proposal yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        matches!(self.state, RebalanceState::New | RebalanceState::PendingProposal)
+    }
 }
 
 /// The rebalances of a namespace, sorted: those that were generated for this cluster, and those that
@@ -125,12 +147,19 @@ pub fn sort_rebalances<'a>(
             let state = rebalance.state();
             let conditions = rebalance.status.iter().flat_map(|status| &status.conditions);
             let since = conditions.filter(|condition| condition.type_.parse() == Ok(state)).find_map(|it| it.since());
+            let since = since.or_else(|| Some(metadata.creation_timestamp.as_ref()?.0));
             manual.push(Manual { name: metadata.name.clone().unwrap_or_default(), state, since });
         }
     }
     generated.sort_by(|a, b| a.name.cmp(&b.name));
     manual.sort_by(|a, b| a.name.cmp(&b.name));
     (generated, manual)
+}
+
+/// Whether automatic rebalancing is on for a Kafka, or was until a moment ago.
+pub(crate) fn remembers(kafka: &Kafka) -> bool {
+    let has_status = kafka.status.as_ref().is_some_and(|status| status.auto_rebalance.is_some());
+    has_status || !Configured::of(&kafka.spec).modes.is_empty()
 }
 
 /// Names of KafkaRebalances that matter to a Kafka whatever labels they have: its templates, and whatever automatic rebalancing
@@ -143,8 +172,7 @@ pub(crate) fn spoken_of(
     let cluster = kafka.metadata.name.as_deref().unwrap_or_default();
     let configured = Configured::of(&kafka.spec);
     let mut names: BTreeSet<String> = configured.modes.values().flatten().cloned().collect();
-    let has_status = kafka.status.as_ref().is_some_and(|status| status.auto_rebalance.is_some());
-    if configured.modes.is_empty() && !has_status {
+    if !remembers(kafka) {
         return names;
     }
     let scaling = [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers];

@@ -12,9 +12,25 @@ use jiff::{SignedDuration, Timestamp};
 use super::imbalance::{FIXABLE, UNFIXABLE, Violations};
 
 /// How often an engine is asked for what it found.
-pub(super) const EVERY: SignedDuration = SignedDuration::from_secs(30);
+const EVERY: SignedDuration = SignedDuration::from_secs(30);
 /// After this many rounds of detection without finding it again, an anomaly is over.
 const ROUNDS: i32 = 2;
+
+/// What an engine has told of the goals that it found violated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Polled {
+    /// When it was asked.
+    pub at: Timestamp,
+    /// What it found, or why it did not tell.
+    pub found: Result<Vec<Anomaly<GoalViolation>>, String>,
+}
+
+impl Polled {
+    /// When it is to be asked again.
+    pub(crate) fn due(&self) -> Timestamp {
+        self.at.saturating_add(EVERY).unwrap_or(Timestamp::MAX)
+    }
+}
 
 /// The map's data after this engine was asked, or None if nothing changes. Only to be asked while no
 /// rebalance runs: what it finds then is about to be mended.

@@ -62,8 +62,8 @@ pub struct Attempts {
     pub failed: u32,
     /// Of how many nobody knows how they ended.
     pub unknown: u32,
-    /// When the last one failed.
-    pub failed_at: Option<Timestamp>,
+    /// The engine that the last one failed under, if one was there.
+    pub engine: Option<String>,
     /// Not to be tried again before.
     pub not_before: Option<Timestamp>,
     /// Uid of the resource that was counted last.
@@ -133,7 +133,6 @@ impl Tracker {
             // A time that has not come yet was written by a clock that was wrong, or by a user.
             let latest = now.saturating_add(guards::LONGEST_BACKOFF).unwrap_or(Timestamp::MAX);
             attempts.not_before = attempts.not_before.map(|time| time.min(latest));
-            attempts.failed_at = attempts.failed_at.map(|time| time.min(now));
         }
         self.failures.retain(|_, failure| failure.spec_version == spec_version);
         self.imbalance.starts.retain(|start| now.duration_since(*start).abs() < STARTS_COUNT_FOR);
@@ -149,11 +148,11 @@ impl Attempts {
     }
 
     /// Counts a failure of this resource, once, and sets the time of the next attempt.
-    pub(super) fn count_failure(&mut self, uid: &str, now: Timestamp) {
+    pub(super) fn count_failure(&mut self, uid: &str, now: Timestamp, engine: Option<&str>) {
         if self.counted.as_deref() != Some(uid) {
             self.counted = Some(uid.to_owned());
             self.failed = self.failed.saturating_add(1);
-            self.failed_at = Some(now);
+            self.engine = engine.map(str::to_owned);
             self.not_before = Some(now.saturating_add(guards::backoff(self.failed)).unwrap_or(Timestamp::MAX));
         }
     }
@@ -166,10 +165,10 @@ impl Attempts {
         }
     }
 
-    /// There is another engine since then: what failed may be tried at once. How often it failed still counts, or one that
-    /// dies of it would be asked again and again without a pause.
-    pub(super) fn renew(&mut self, since: Timestamp) {
-        if self.failed_at.is_some_and(|failed| failed < since) {
+    /// This engine is there now. If it is another one than it failed under, it may be tried at once. How often it failed still
+    /// counts, or one that dies of it would be asked again and again without a pause.
+    pub(super) fn renew(&mut self, engine: &str) {
+        if self.engine.as_deref() != Some(engine) {
             self.not_before = None;
         }
     }
@@ -225,7 +224,7 @@ mod tests {
             ..Tracker::default()
         };
         tracker.refresh("v1", at(6));
-        tracker.removal.count_failure("u1", at(6));
+        tracker.removal.count_failure("u1", at(6), Some("e1"));
         tracker.imbalance.begin("a1", goals(&["A"]), at(6));
         let failure = LastFailure { stopped: true, message: "m".into(), spec_version: "v1".into() };
         tracker.failures.insert(AutoRebalanceMode::RemoveBrokers, failure);
@@ -255,12 +254,12 @@ mod tests {
     #[test]
     fn a_resource_is_counted_once_and_pauses_grow() {
         let mut attempts = Attempts::default();
-        attempts.count_failure("u1", at(0));
+        attempts.count_failure("u1", at(0), None);
         let first = attempts.clone();
-        attempts.count_failure("u1", at(100));
+        attempts.count_failure("u1", at(100), None);
         assert_eq!(attempts, first);
         assert!(!attempts.is_due(at(29)) && attempts.is_due(at(30)));
-        attempts.count_failure("u2", at(100));
+        attempts.count_failure("u2", at(100), None);
         assert_eq!((attempts.failed, attempts.not_before), (2, Some(at(160))));
         attempts.count_unknown("u2");
         assert_eq!(attempts.unknown, 0);
@@ -286,12 +285,13 @@ mod tests {
     #[test]
     fn another_engine_is_another_chance() {
         let mut attempts = Attempts::default();
-        attempts.count_failure("u1", at(10));
-        attempts.renew(at(9));
+        attempts.count_failure("u1", at(10), Some("e1"));
+        attempts.renew("e1");
         assert!(!attempts.is_due(at(11)), "it is the one that failed");
-        attempts.renew(at(11));
+        attempts.renew("e2");
         assert!(attempts.is_due(at(11)));
-        attempts.count_failure("u2", at(12));
+        attempts.count_failure("u2", at(12), Some("e2"));
+        attempts.renew("e2");
         assert_eq!((attempts.failed, attempts.not_before), (2, Some(at(72))), "pauses grow all the same");
     }
 
@@ -299,7 +299,7 @@ mod tests {
     fn another_spec_is_another_chance() {
         let mut tracker = Tracker::default();
         tracker.refresh("v1", at(0));
-        tracker.removal.count_failure("u1", at(0));
+        tracker.removal.count_failure("u1", at(0), None);
         let failure = LastFailure { spec_version: "v1".into(), ..LastFailure::default() };
         tracker.failures.insert(AutoRebalanceMode::RemoveBrokers, failure);
         let before = tracker.clone();

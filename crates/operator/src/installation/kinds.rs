@@ -1,6 +1,6 @@
 //! Resources of our four kinds on a cluster whose definitions may be anybody's.
 
-use evenkeel_api::crds;
+use evenkeel_api::{Kafka, crds};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
@@ -48,6 +48,14 @@ impl Kind {
 
     pub(super) fn is(&self, kind: &str) -> bool {
         self.resource.kind == kind
+    }
+
+    /// A Kafka, of which only the metadata matters.
+    pub(super) async fn kafka(&self, client: &Client, namespace: &str, name: &str) -> Result<Option<Kafka>, Error> {
+        let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &self.resource);
+        let found = api.get_metadata_opt(name).await;
+        let found = found.map_err(Error::reading(&format!("kafka/{name} in {namespace}")))?;
+        Ok(found.map(|found| Kafka { metadata: found.metadata, ..Kafka::new(name, Default::default()) }))
     }
 
     /// The metadata of all of them, in every namespace.

@@ -25,8 +25,11 @@ const REST: [&str; 8] = [
     include_str!("../../../../deploy/operator/rack-binding-role.yaml"),
     include_str!("../../../../deploy/operator/deployment.yaml"),
 ];
-/// The image that the manifests name.
-const IMAGE: &str = concat!("ghcr.io/evenkeel/evenkeel:", env!("CARGO_PKG_VERSION"));
+/// The image that the manifests name until somebody names one. None is published; a name that nobody can register keeps it
+/// so that nobody else publishes one, which would run with the operator's rights.
+const IMAGE: &str = concat!("registry.invalid/evenkeel:", env!("CARGO_PKG_VERSION"));
+/// Every namespace, in the words of `STRIMZI_NAMESPACE`.
+const ALL: &str = "*";
 /// The longest label, and so the longest name of a namespace, that Kubernetes takes.
 const LONGEST_LABEL: usize = 63;
 
@@ -34,7 +37,10 @@ const LONGEST_LABEL: usize = 63;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifests {
     namespace: String,
-    image: String,
+    /// None: none is named.
+    image: Option<String>,
+    /// The namespaces that the operator looks after. None: none are named.
+    watched: Option<String>,
     /// Whether the CRDs are among them.
     pub crds: bool,
 }
@@ -55,7 +61,7 @@ pub enum Invalid {
 
 impl Default for Manifests {
     fn default() -> Self {
-        Self { namespace: DEFAULT_NAMESPACE.to_owned(), image: IMAGE.to_owned(), crds: true }
+        Self { namespace: DEFAULT_NAMESPACE.to_owned(), image: None, watched: None, crds: true }
     }
 }
 
@@ -63,24 +69,36 @@ impl Manifests {
     /// The operator in another namespace, or from another image.
     pub fn new(namespace: Option<&str>, image: Option<&str>) -> Result<Self, Invalid> {
         let namespace = namespace.unwrap_or(DEFAULT_NAMESPACE);
-        let is_label = |text: &str| {
-            let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-            !text.is_empty()
-                && text.len() <= LONGEST_LABEL
-                && text.bytes().all(inner)
-                && !text.starts_with('-')
-                && !text.ends_with('-')
-        };
         if !is_label(namespace) {
             return Err(Invalid::Namespace(namespace.to_owned()));
         }
-        let image = image.unwrap_or(IMAGE);
         // Whatever else it may be, it must not end its line in the YAML, nor begin something new there.
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
-        if !image.bytes().all(fits) || !image.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+        let is_image =
+            |name: &str| name.bytes().all(fits) && name.starts_with(|first: char| first.is_ascii_alphanumeric());
+        if let Some(image) = image.filter(|image| !is_image(image)) {
             return Err(Invalid::Image(image.to_owned()));
         }
-        Ok(Self { namespace: namespace.to_owned(), image: image.to_owned(), crds: true })
+        Ok(Self { namespace: namespace.to_owned(), image: image.map(str::to_owned), ..Self::default() })
+    }
+
+    /// The operator looks after these namespaces only, or after all of them (`*`).
+    pub fn watching(self, namespaces: &[String]) -> Result<Self, Invalid> {
+        let is_all = namespaces == [ALL];
+        if let Some(other) = namespaces.iter().find(|name| !is_all && !is_label(name)) {
+            return Err(Invalid::Namespace(other.clone()));
+        }
+        Ok(Self { watched: Some(namespaces.join(",")).filter(|all| !all.is_empty()), ..self })
+    }
+
+    /// The image, if one is named.
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_deref()
+    }
+
+    /// Whether the namespaces that the operator looks after are named.
+    pub fn names_what_is_watched(&self) -> bool {
+        self.watched.is_some()
     }
 
     /// Where the operator lives.
@@ -116,11 +134,24 @@ impl Manifests {
             "namespace: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
             "name: evenkeel" => line.replace(DEFAULT_NAMESPACE, &self.namespace),
             // The operator's own, and the one that it gives to engines and brokers.
-            word if word.starts_with("image: ") || word.starts_with("value: ") => line.replace(IMAGE, &self.image),
+            word if word.starts_with("image: ") || word.starts_with("value: ") => {
+                line.replace(IMAGE, self.image.as_deref().unwrap_or(IMAGE))
+            }
+            word if word.contains("STRIMZI_NAMESPACE") => line.replace(ALL, self.watched.as_deref().unwrap_or(ALL)),
             _ => line.to_owned(),
         });
         lines.map(|line| line + "\n").collect()
     }
+}
+
+/// Whether a namespace can be called that.
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty()
+        && text.len() <= LONGEST_LABEL
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 #[cfg(test)]
@@ -158,7 +189,7 @@ mod tests {
             2,
             "in the pod, and for what it makes"
         );
-        assert!(!text.contains("ghcr.io"), "{text}");
+        assert!(!text.contains(".invalid"), "{text}");
         let subjects = objects.iter().filter_map(|(_, object)| object.data.pointer("/subjects/0/namespace"));
         assert!(subjects.inspect(|namespace| assert_eq!(**namespace, "ops")).count() == 4);
     }
@@ -176,6 +207,26 @@ mod tests {
         let settings = crate::settings::Settings::read(variable, None).unwrap().clusters;
         for image in [container["image"].as_str().unwrap(), &settings.own_image, &settings.engine_image] {
             assert_eq!(image, "registry.example/evenkeel:7");
+        }
+    }
+
+    #[test]
+    fn what_is_watched_stands_in_the_variable_that_the_operator_reads() {
+        let watched = |namespaces: &[&str]| -> Result<Vec<String>, Invalid> {
+            let namespaces: Vec<String> = namespaces.iter().map(|name| (*name).to_owned()).collect();
+            let manifests = Manifests::default().watching(&namespaces)?.objects()?;
+            let deployment = manifests.iter().find(|(kind, _)| kind.kind == "Deployment").unwrap();
+            let variables = &deployment.1.data["spec"]["template"]["spec"]["containers"][0]["env"];
+            let variable = |name: &str| {
+                let found = variables.as_array()?.iter().find(|variable| variable["name"] == name)?;
+                found["value"].as_str().map(str::to_owned)
+            };
+            Ok(crate::settings::Settings::read(variable, None).unwrap().namespaces)
+        };
+        assert_eq!(watched(&["kafka", "more"]), Ok(vec!["kafka".to_owned(), "more".to_owned()]));
+        assert_eq!((watched(&["*"]), watched(&[])), (Ok(vec![]), Ok(vec![])));
+        for wrong in [&["a", "*"][..], &["a\", b: \""], &[""]] {
+            assert!(watched(wrong).is_err(), "{wrong:?}");
         }
     }
 

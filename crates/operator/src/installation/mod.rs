@@ -8,6 +8,7 @@ pub mod definitions;
 mod kinds;
 mod manifests;
 mod marks;
+mod predecessor;
 mod put;
 mod remove;
 mod residence;
@@ -33,6 +34,8 @@ pub struct Done {
 pub enum Outcome {
     /// It is as the manifests say.
     Applied,
+    /// It is as the manifests say, but for the image, which is the one that it had.
+    Kept(String),
     /// Its finalizers of ours are off, so nobody waits for us.
     Released,
     /// It is gone.
@@ -48,6 +51,7 @@ impl fmt::Display for Done {
         let Self { what, outcome } = self;
         match outcome {
             Outcome::Applied => write!(out, "{what} applied"),
+            Outcome::Kept(image) => write!(out, "{what} applied; it keeps the image {image}: --image names no other"),
             Outcome::Released => write!(out, "{what} released"),
             Outcome::Removed => write!(out, "{what} removed"),
             Outcome::Going => write!(out, "{what} is being removed; something else still holds it"),
@@ -78,6 +82,12 @@ pub enum Error {
         /// Why.
         source: kube::Error,
     },
+    /// There is no image to run.
+    #[error("no image is named, and none is published")]
+    NoImage,
+    /// Somebody else runs these, and our operator would look at them.
+    #[error("{0} belong to another operator, in namespaces that ours would look after")]
+    Taken(String),
     /// There are resources, and nobody said that they may go.
     #[error("{0} would go with the CRDs")]
     Clusters(String),
@@ -107,17 +117,19 @@ impl Error {
         match self {
             Self::Manifests(_) => "Name another namespace or image",
             Self::Read { source, .. } | Self::Write { source, .. } => match source {
-                kube::Error::Api(status) if status.is_forbidden() => "Use an account that may administrate the cluster",
+                kube::Error::Api(status) if status.is_forbidden() => "Use an account that may administer the cluster",
                 _ => "Look at the cluster, and do it again: what is done already stays done",
             },
-            Self::Clusters(_) => "Remove them first, or say that they may go, with all their data",
+            Self::NoImage => "Build one, as docs/install.md says, and name it with --image",
+            Self::Taken(_) => "Name the namespaces that it is to look after with --watch, and leave out those",
+            Self::Clusters(_) => "Remove them first, or use --crds-and-clusters, which deletes them with their data",
             Self::Others(_) => "Remove them first, or leave the CRDs where they are: leave --crds-and-clusters out",
             Self::Elsewhere(_) => "Name that namespace with --namespace; to move it, uninstall it there first",
             Self::Unclear(_) => {
-                "Write the value itself into the Deployment, or say --force: then it looked after everything"
+                "Write the value itself into the Deployment, or use --force: then it looked after everything"
             }
-            Self::Foreign(_) => "End it by the way it was installed, or say --force",
-            Self::Running(_) => "Look at its node; if it is lost, and the pod with it, say --force",
+            Self::Foreign(_) => "End it by the way it was installed, or use --force",
+            Self::Running(_) => "Look at its node; if it is lost, and the pod with it, use --force",
             Self::Contested(_) => "Find out who writes it, and do it again: what is done already stays done",
         }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use evenkeel_api::{Kafka, annotations, labels};
+use evenkeel_api::{annotations, labels};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, rbac::v1::ClusterRoleBinding};
 use kube::{
     Api, Client, ResourceExt,
@@ -124,7 +124,7 @@ impl Removal<'_> {
     ) -> Result<bool, Error> {
         let cluster = cluster(kind, object);
         let kafka = match (self.kind("Kafka"), &cluster) {
-            (Some(kafkas), Some(cluster)) => self.kafka(kafkas, &namespace(object), cluster).await?,
+            (Some(kafkas), Some(cluster)) => kafkas.kafka(self.client, &namespace(object), cluster).await?,
             _ => None,
         };
         Ok(scope.is_ours(&namespace(object), &cluster.unwrap_or_default(), kafka.as_ref()))
@@ -254,14 +254,6 @@ impl Removal<'_> {
             }
         }
         Err(Error::Contested(what))
-    }
-
-    /// A Kafka, of which only the metadata matters.
-    async fn kafka(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kafka>, Error> {
-        let api = Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &kind.resource);
-        let found =
-            api.get_metadata_opt(name).await.map_err(Error::reading(&format!("kafka/{name} in {namespace}")))?;
-        Ok(found.map(|found| Kafka { metadata: found.metadata, ..Kafka::new(name, Default::default()) }))
     }
 
     /// Whether anything lives in a namespace that is to stay: all of it, or that whose definitions stay.

@@ -7,7 +7,7 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::EnvVar};
 use kube::{ResourceExt, api::DynamicObject, core::PartialObjectMeta};
 
 use super::Error;
-use crate::{kafka::desired::APPLIED, settings::Settings};
+use crate::{another, settings::Settings};
 
 /// The variables that say what the operator looks after.
 const SCOPE: [&str; 2] = ["STRIMZI_NAMESPACE", "STRIMZI_CUSTOM_RESOURCE_SELECTOR"];
@@ -34,12 +34,7 @@ impl Scope {
 
     /// As the operator's Deployment says.
     pub(super) fn of(deployment: &Deployment) -> Result<Self, Error> {
-        let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-        let variables: Vec<_> = pod
-            .into_iter()
-            .flat_map(|pod| &pod.containers)
-            .flat_map(|container| container.env.iter().flatten())
-            .collect();
+        let variables: Vec<_> = variables(deployment).collect();
         for name in SCOPE {
             let variable = variables.iter().find(|it| it.name == name);
             if variable.is_some_and(|it| it.value_from.is_some() && value(it, deployment).is_none()) {
@@ -54,7 +49,7 @@ impl Scope {
 
     /// Notes whose pods they are: what our operator applies carries its mark.
     pub(super) fn note_pod_sets(&mut self, sets: &[PartialObjectMeta<DynamicObject>]) {
-        let theirs = sets.iter().filter(|set| !set.annotations().contains_key(APPLIED));
+        let theirs = sets.iter().filter(|set| another::made(&set.metadata));
         self.foreign
             .extend(theirs.filter_map(|set| Some((set.namespace()?, set.labels().get(labels::CLUSTER)?.clone()))));
     }
@@ -67,6 +62,12 @@ impl Scope {
             && kafka.is_none_or(|kafka| settings.selects(kafka))
             && !self.foreign.contains(&(namespace.to_owned(), cluster.to_owned()))
     }
+}
+
+/// The variables of the operator's pod.
+pub(super) fn variables(deployment: &Deployment) -> impl Iterator<Item = &EnvVar> {
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.into_iter().flat_map(|pod| &pod.containers).flat_map(|container| container.env.iter().flatten())
 }
 
 /// What a variable of the operator's pod is, as far as its Deployment tells.
@@ -83,6 +84,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::kafka::desired::APPLIED;
 
     fn object(namespace: &str, cluster: &str, annotations: Value) -> PartialObjectMeta<DynamicObject> {
         let metadata = json!({"name": "x", "namespace": namespace, "labels": {labels::CLUSTER: cluster}, "annotations": annotations});

@@ -10,7 +10,7 @@ use std::{
 
 use evenkeel_api::{
     Kafka, KafkaNodePool, KafkaRebalance, KafkaStatus,
-    annotations::{AUTO_REBALANCING_FINALIZER, REBALANCE, STOPPED_FOR},
+    annotations::{ASKED_OF, AUTO_REBALANCING_FINALIZER, REBALANCE, STOPPED_FOR},
     labels,
 };
 use evenkeel_kafka::{
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use super::{
     config::DynamicChange,
-    decide::{Decision, Deed, Step, confess},
+    decide::{Decision, Deed, Step, confess, standing_still},
     desired::Desired,
     hash,
     names::Names,
@@ -41,10 +41,11 @@ use crate::{
         tracker::tracker_name,
     },
     error::{Error, told},
-    seams::{ClusterRef, Context, NAME, Trust},
+    seams::{ClusterRef, Context, Happening, NAME, Trust},
 };
 
-/// A look that is older is no reason any more to take a broker away: what was empty may have got something since.
+/// A look that is older is no reason any more to take a broker or its disks away, or to restart it: what was empty may have got
+/// something since, and who was in sync may not be.
 const OLDEST: Duration = Duration::from_secs(5);
 
 /// What was applied to which version of an object, by its hash. An API server may write a value in other words than it
@@ -87,38 +88,50 @@ impl Hands<'_> {
                 continue;
             }
             match self.perform(deed).await {
-                Ok(()) => {
-                    for event in told {
-                        self.context.tell(&kafka, event).await;
-                    }
-                }
+                Ok(()) => self.tell_all(&kafka, &[told]).await,
                 Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
                 Err(error) => return Err(error),
             }
         }
-        self.remember(&decision.tracker).await?;
-        let to_tell = failed.iter().filter(|(_, error)| error.is_to_be_told(self.failures));
-        let mut to_tell: Vec<String> = to_tell.map(|(_, error)| told(error)).collect();
+        let remembered = self.remember(&decision.tracker).await.map_err(|error| Error::Memory(Box::new(error)));
+        let forgetful = match remembered {
+            Err(error) if error.lets_others_pass(self.failures) => Some(error),
+            other => other.map(|()| None)?,
+        };
+        let to_tell = failed.iter().map(|(_, error)| error).chain(&forgetful);
+        let mut to_tell: Vec<String> =
+            to_tell.filter(|it| it.is_to_be_told(self.failures)).map(|it| told(it)).collect();
         let others = to_tell.clone();
         // What could not be done before is not taken back until it was tried again, or it would come and go for ever.
         to_tell.extend(self.unacted.clone().filter(|_| !decision.acts.is_empty()));
+        if let Some(error) = forgetful {
+            // What cannot be remembered is not done. All else is said all the same.
+            let (status, news) = confess(&standing_still(&decision.status, kafka.status.as_ref()), &to_tell, self.seen);
+            self.record(&mut kafka, &status).await?;
+            self.tell_all(&kafka, &[&decision.told, &news]).await;
+            return Err(error);
+        }
         let (status, news) = confess(&decision.status, &to_tell, self.seen);
         self.record(&mut kafka, &status).await?;
-        for event in decision.told.iter().chain(&news) {
-            self.context.tell(&kafka, event).await;
-        }
+        self.tell_all(&kafka, &[&decision.told, &decision.told_of_rebalancing, &news]).await;
         let acted = self.rebalance_all(&decision.acts).await;
         let refused = acted.as_ref().err().filter(|error| error.is_to_be_told(self.failures)).map(|error| told(error));
         if refused != self.unacted && !decision.acts.is_empty() {
             let to_tell: Vec<String> = others.into_iter().chain(refused).collect();
             let (status, news) = confess(&decision.status, &to_tell, self.seen);
             self.record(&mut kafka, &status).await?;
-            for event in &news {
-                self.context.tell(&kafka, event).await;
-            }
+            self.tell_all(&kafka, &[&news]).await;
         }
         acted.map_err(|error| Error::Act(Box::new(error)))?;
         failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn tell_all(&self, kafka: &Kafka, events: &[&[Happening]]) {
+        for some in events {
+            for event in *some {
+                self.context.tell(kafka, event).await;
+            }
+        }
     }
 
     fn api<K>(&self) -> Api<K>
@@ -145,10 +158,17 @@ impl Hands<'_> {
         match deed {
             Deed::Apply(desired) => self.apply(desired).await,
             Deed::Create(desired) => self.create(desired).await,
-            Deed::Delete { resource, name } => {
-                let api = self.dynamic(resource);
-                let deleted = api.delete(name, &DeleteParams::background()).await;
-                unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))
+            Deed::Delete { resource, name, uid } => {
+                let what = format!("the end of {} {name}", resource.kind);
+                if resource.kind == "PersistentVolumeClaim" {
+                    self.check_age(&what)?;
+                }
+                unless_gone(self.dynamic(resource).delete(name, &exactly(uid.clone())).await.map(drop), what)
+            }
+            Deed::Annotate { resource, name, uid, key, value } => {
+                let patch = json!({"metadata": {"uid": uid, "annotations": {*key: value}}});
+                let patched = self.dynamic(resource).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+                unless_gone(patched.map(drop), format!("an annotation of {} {name}", resource.kind))
             }
             Deed::PoolStatus { pool, status } => {
                 let pools = self.api::<KafkaNodePool>();
@@ -161,11 +181,12 @@ impl Hands<'_> {
             }
             Deed::Reconfigure(changes) => self.reconfigure(changes).await,
             Deed::Restart { pod, uid } => {
-                let exactly = Preconditions { uid: Some(uid.clone()), resource_version: None };
-                let deleted = self.api::<Pod>().delete(pod, &DeleteParams::background().preconditions(exactly)).await;
-                unless_gone(deleted.map(drop), format!("the restart of pod {pod}"))
+                let what = format!("the restart of pod {pod}");
+                self.check_age(&what)?;
+                unless_gone(self.api::<Pod>().delete(pod, &exactly(Some(uid.clone()))).await.map(drop), what)
             }
             Deed::Unregister(id) => {
+                self.check_age(&format!("the end of broker {id} on Kafka's list"))?;
                 let Some(client) = self.kafka().await? else { return Ok(()) };
                 match client.unregister_broker(BrokerId(*id)).await {
                     // Somebody else did it.
@@ -218,8 +239,9 @@ impl Hands<'_> {
     }
 
     /// Whether what was seen is young enough for a deed that cannot be taken back: whoever was held up, or frozen, looks again.
+    /// What counts is when the reading ended: one that takes longer than this would never be young enough.
     fn check_age(&self, what: &str) -> Result<(), Error> {
-        let age = self.context.clock.now().duration_since(self.seen.now).unsigned_abs();
+        let age = self.context.clock.now().duration_since(self.seen.read_at).unsigned_abs();
         if age > OLDEST { Err(Error::Outlived { what: what.to_owned(), age }) } else { Ok(()) }
     }
 
@@ -276,7 +298,7 @@ impl Hands<'_> {
         match write {
             TrackerWrite::Keep => Ok(()),
             TrackerWrite::Write(data) => {
-                let map = json!({
+                let mut map = json!({
                     "apiVersion": "v1", "kind": "ConfigMap",
                     "metadata": {
                         "name": name,
@@ -285,7 +307,19 @@ impl Hands<'_> {
                     },
                     "data": data,
                 });
-                let written = maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await;
+                // It was made from what was seen: an old memory does not take the place of a newer one.
+                let seen = self.seen.live.value("ConfigMap", &name);
+                let written = match seen.and_then(|seen| seen.pointer("/metadata/resourceVersion")) {
+                    Some(version) => {
+                        map["metadata"]["resourceVersion"] = version.clone();
+                        maps.patch(&name, &PatchParams::apply(NAME).force(), &Patch::Apply(&map)).await
+                    }
+                    None => {
+                        let map = serde_json::from_value::<ConfigMap>(map).map_err(kube::Error::SerdeError);
+                        let map = map.map_err(Error::writing(format!("ConfigMap {name}")))?;
+                        return self.create(&Desired::once(&map)).await;
+                    }
+                };
                 written.map(drop).map_err(Error::writing(format!("ConfigMap {name}")))
             }
             TrackerWrite::Delete => {
@@ -303,36 +337,45 @@ impl Hands<'_> {
         Ok(())
     }
 
+    fn rebalance_seen(&self, name: &str) -> Option<&KafkaRebalance> {
+        self.seen.rebalances.iter().find(|seen| seen.metadata.name.as_deref() == Some(name))
+    }
+
+    /// What a user has asked of it meanwhile is not overwritten: then all is looked at anew.
+    async fn annotate(&self, name: &str, mut patch: Value) -> Result<(), Error> {
+        let version = self.rebalance_seen(name).and_then(|seen| seen.metadata.resource_version.clone());
+        patch["metadata"]["resourceVersion"] = json!(version);
+        let patched = self.api::<KafkaRebalance>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
+    }
+
     async fn rebalance(&self, act: &Act) -> Result<(), Error> {
         let api = self.api::<KafkaRebalance>();
-        // What a user has asked of it meanwhile is not overwritten: then all is looked at anew.
-        let annotate = async |name: &str, mut patch: Value| {
-            let seen = self.seen.rebalances.iter().find(|seen| seen.name_any() == name);
-            patch["metadata"]["resourceVersion"] = json!(seen.and_then(|seen| seen.resource_version()));
-            let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-            unless_gone(patched.map(drop), format!("KafkaRebalance {name}"))
-        };
         let stop = |why: &str| json!({"metadata": {"annotations": {REBALANCE: "stop", STOPPED_FOR: why}}});
         match act {
             Act::Create(rebalance) => match api.create(&PostParams::default(), rebalance).await {
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
                 other => other.map(drop).map_err(Error::writing(format!("KafkaRebalance {}", rebalance.name_any()))),
             },
-            Act::Update { name, brokers } => {
+            Act::Update { name, brokers, engine } => {
                 let patch = json!({
-                    "metadata": {"annotations": {REBALANCE: "refresh"}},
+                    "metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}},
                     "spec": {"brokers": brokers},
                 });
-                annotate(name, patch).await
+                self.annotate(name, patch).await
             }
-            Act::Refresh { name } => annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh"}}})).await,
-            Act::Stop { name, why } => annotate(name, stop(why.as_str())).await,
+            Act::Refresh { name, engine } => {
+                self.annotate(name, json!({"metadata": {"annotations": {REBALANCE: "refresh", ASKED_OF: engine}}}))
+                    .await
+            }
+            Act::Stop { name, why } => self.annotate(name, stop(why.as_str())).await,
             Act::Withdraw { name, why } => {
-                annotate(name, stop(why.as_str())).await?;
-                let deleted = api.delete(name, &DeleteParams::background()).await;
+                self.annotate(name, stop(why.as_str())).await?;
+                let only_it = exactly(self.rebalance_seen(name).and_then(|seen| seen.metadata.uid.clone()));
+                let deleted = api.delete(name, &only_it).await;
                 unless_gone(deleted.map(drop), format!("the end of KafkaRebalance {name}"))
             }
-            Act::Remove { name } => release(&api, name).await,
+            Act::Remove { name, uid } => release(&api, name, uid).await,
             Act::NoteViolations(data) => self.note_violations(data).await,
             Act::EmptyViolations { unfixable_too } => self.empty_violations(*unfixable_too).await,
             Act::DeleteViolations => {
@@ -387,12 +430,16 @@ async fn alter(client: &kafka::Client, changes: &[(Option<i32>, DynamicChange)])
     Ok(changes.iter().filter_map(|change| Some((change.clone(), refusal(change.0)?))).collect())
 }
 
-/// Takes our finalizer off, and only ours, and deletes.
-pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(), Error> {
+/// Deletes only what has this uid: whoever was held up, or frozen, may find the next one under the same name.
+pub(super) fn exactly(uid: Option<String>) -> DeleteParams {
+    DeleteParams::background().preconditions(Preconditions { uid, resource_version: None })
+}
+
+/// Takes our finalizer off exactly this one, and only ours, and deletes it.
+pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str, uid: &str) -> Result<(), Error> {
     let what = || format!("the end of KafkaRebalance {name}");
-    let Some(found) = api.get_opt(name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))? else {
-        return Ok(());
-    };
+    let found = api.get_opt(name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?;
+    let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(uid)) else { return Ok(()) };
     let held = found.finalizers();
     if held.iter().any(|finalizer| finalizer == AUTO_REBALANCING_FINALIZER) {
         let others: Vec<&String> = held.iter().filter(|finalizer| *finalizer != AUTO_REBALANCING_FINALIZER).collect();
@@ -401,7 +448,7 @@ pub(super) async fn release(api: &Api<KafkaRebalance>, name: &str) -> Result<(),
         let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         unless_gone(patched.map(drop), what())?;
     }
-    unless_gone(api.delete(name, &DeleteParams::background()).await.map(drop), what())
+    unless_gone(api.delete(name, &exactly(Some(uid.to_owned()))).await.map(drop), what())
 }
 
 /// What is no longer there needs no end.

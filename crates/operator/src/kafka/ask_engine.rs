@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use evenkeel_api::labels;
 use evenkeel_rest::{
     Answer,
-    body::state::{Phase, State as EngineState},
+    body::state::{Anomaly, GoalViolation, Phase, State as EngineState},
     parameter::Substate,
     request::State,
 };
@@ -18,33 +18,43 @@ use super::{
 };
 use crate::{
     access,
-    auto_rebalance::{Configured, executor_matters, sort_rebalances},
+    auto_rebalance::{Configured, Manual, executor_matters, poll::Polled, sort_rebalances},
     error::told,
     pod_set::decide::is_ready,
     seams::{ClusterRef, Context},
 };
 
-/// What the engine has to be asked about, given all else.
-fn questions(seen: &Seen) -> BTreeSet<Substate> {
-    let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
+/// What the engine has to be asked about, given all else. Not for what it found while that is just being mended, and not in
+/// every look: one that hangs would hold up each of them.
+fn questions(seen: &Seen, before: Option<&Polled>) -> BTreeSet<Substate> {
+    let (generated, manual) = sort_rebalances(&seen.rebalances, seen.cluster());
     let executor = executor_matters(&generated).then_some(Substate::Executor);
-    let polled = Configured::of(&seen.kafka.spec).polled_every.is_some();
+    let is_mended = !generated.is_empty() || manual.iter().any(Manual::is_asked_for);
+    let is_due = before.is_none_or(|before| before.due() <= seen.now || before.at > seen.now);
+    let polled = Configured::of(&seen.kafka.spec).polled_every.is_some() && is_due && !is_mended;
     executor.into_iter().chain(polled.then_some(Substate::AnomalyDetector)).collect()
 }
 
-/// What the engine says. One that does not answer is no reason not to go on.
-pub(super) async fn ask_engine(context: &Context, seen: &Seen) -> EngineSaid {
-    let substates = questions(seen);
+/// What the engine says, and what it said `before` of what it found. One that does not answer is no reason not to go on.
+pub(super) async fn ask_engine(context: &Context, seen: &Seen, before: Option<&Polled>) -> EngineSaid {
+    let substates = questions(seen, before);
     let names = Names::of(&seen.kafka);
     let is_engine = |pod: &&Pod| pod.labels().get(labels::NAME).is_some_and(|name| *name == names.engine());
     let somebody = seen.pods.iter().filter(is_engine).any(is_ready);
-    if substates.is_empty() || !somebody {
+    if !somebody {
         return EngineSaid::default();
     }
+    let before = before.cloned();
+    if substates.is_empty() {
+        return EngineSaid { executing: None, violated: before };
+    }
     let polls = substates.contains(&Substate::AnomalyDetector);
-    match ask(context, seen, &names, substates).await {
-        Ok(state) => heard(state, polls),
-        Err(why) => EngineSaid { executing: None, violated: polls.then_some(Err(why)) },
+    let said = ask(context, seen, &names, substates).await;
+    let at = seen.now;
+    let executing = said.as_ref().ok().and_then(|said| said.executor_state.as_ref());
+    EngineSaid {
+        executing: executing.map(|executor| executor.phase != Phase::Idle),
+        violated: if polls { Some(Polled { at, found: said.and_then(found) }) } else { before },
     }
 }
 
@@ -69,12 +79,8 @@ async fn ask(
     }
 }
 
-fn heard(state: EngineState, polls: bool) -> EngineSaid {
-    EngineSaid {
-        executing: state.executor_state.map(|executor| executor.phase != Phase::Idle),
-        violated: polls.then(|| {
-            let detector = state.anomaly_detector_state.ok_or("it says nothing of anomalies")?;
-            Ok(detector.recent_goal_violations)
-        }),
-    }
+/// What it has found.
+fn found(state: EngineState) -> Result<Vec<Anomaly<GoalViolation>>, String> {
+    let detector = state.anomaly_detector_state.ok_or("it says nothing of anomalies")?;
+    Ok(detector.recent_goal_violations)
 }

@@ -17,7 +17,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams},
+    api::{DynamicObject, ListParams},
     core::{ApiResource, ObjectMeta, PartialObjectMeta},
     runtime::{
         controller::Action,
@@ -26,8 +26,10 @@ use kube::{
     },
 };
 
+use serde_json::Value;
+
 use super::{
-    act::unless_gone,
+    act::{exactly, unless_gone},
     desired::{APPLIED, goes_with_its_node},
     names::Names,
     pools::{finds_racks, pods_of_pod_set},
@@ -100,12 +102,12 @@ async fn clear_up(known: &PartialObjectMeta<StrimziPodSet>, context: &Context) -
         found.items.into_iter().for_each(|it| live.take(DynamicObject { types: Some(types.clone()), ..it }));
     }
     let names = Names { cluster: cluster.clone(), namespace: namespace.clone() };
-    for (resource, name) in left(&set, &names, &live) {
+    for (resource, name, uid) in left(&set, &names, &live) {
         let api: Api<DynamicObject> = match resource.kind.as_str() {
             "ClusterRoleBinding" => Api::all_with(context.client.clone(), &resource),
             _ => Api::namespaced_with(context.client.clone(), &namespace, &resource),
         };
-        let deleted = api.delete(&name, &DeleteParams::background()).await;
+        let deleted = api.delete(&name, &exactly(uid)).await;
         unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))?;
     }
     Ok(Action::await_change())
@@ -122,29 +124,30 @@ fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
     ApiResource::erase::<K>(&())
 }
 
-/// What goes with a pod set whose Kafka is gone, the set itself last.
-fn left(set: &StrimziPodSet, names: &Names, live: &Live) -> Vec<(ApiResource, String)> {
+/// What goes with a pod set whose Kafka is gone, the set itself last: of what kind, its name, and exactly which.
+fn left(set: &StrimziPodSet, names: &Names, live: &Live) -> Vec<(ApiResource, String, Option<String>)> {
+    let uid = |it: &Value| it.pointer("/metadata/uid").and_then(|uid| Some(uid.as_str()?.to_owned()));
     let pods: BTreeSet<&str> = pods_of_pod_set(set).collect();
     let mut all = Vec::new();
     if finds_racks(set) {
-        all.push((erased::<ClusterRoleBinding>(), names.rack_binding()));
+        all.push((erased::<ClusterRoleBinding>(), names.rack_binding(), None));
     }
     let claims = live.of_kind("PersistentVolumeClaim").filter(|(_, claim)| {
         let of = claim.pointer("/metadata/labels").and_then(|labels| labels.get(labels::POD_NAME)?.as_str());
         of.is_some_and(|pod| pods.contains(pod)) && goes_with_its_node(claim)
     });
-    all.extend(claims.map(|(name, _)| (erased::<PersistentVolumeClaim>(), name.to_owned())));
+    all.extend(claims.map(|(name, claim)| (erased::<PersistentVolumeClaim>(), name.to_owned(), uid(claim))));
     for resource in [erased::<Secret>(), erased::<ConfigMap>()] {
-        let own = pods.iter().filter(|pod| live.value(&resource.kind, pod).is_some());
-        all.extend(own.map(|pod| (resource.clone(), (*pod).to_owned())));
+        let own = pods.iter().filter_map(|pod| Some((*pod, live.value(&resource.kind, pod)?)));
+        all.extend(own.map(|(pod, it)| (resource.clone(), pod.to_owned(), uid(it))));
     }
-    all.push((erased::<StrimziPodSet>(), set.name_any()));
+    all.push((erased::<StrimziPodSet>(), set.name_any(), set.uid()));
     all
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -175,7 +178,7 @@ mod tests {
             .unwrap()
         };
         let mut live = Live::default();
-        let claim = |goes: bool| json!({"labels": {"strimzi.io/pod-name": "c-b-0"}, "annotations": {"strimzi.io/delete-claim": goes.to_string()}});
+        let claim = |goes: bool| json!({"uid": "u", "labels": {"strimzi.io/pod-name": "c-b-0"}, "annotations": {"strimzi.io/delete-claim": goes.to_string()}});
         live.take(object("PersistentVolumeClaim", "stays", claim(false)));
         live.take(object("PersistentVolumeClaim", "goes", claim(true)));
         for kind in ["ConfigMap", "Secret"] {
@@ -184,9 +187,11 @@ mod tests {
         }
         let names = Names { cluster: "c".into(), namespace: "ns".into() };
         let told = |init: Value| -> Vec<String> {
-            left(&set(init), &names, &live).into_iter().map(|(kind, name)| format!("{} {name}", kind.kind)).collect()
+            let uid = |uid: Option<String>| uid.map(|uid| format!(" {uid}")).unwrap_or_default();
+            let all = left(&set(init), &names, &live).into_iter();
+            all.map(|(kind, name, exactly)| format!("{} {name}{}", kind.kind, uid(exactly))).collect()
         };
-        let usual = ["PersistentVolumeClaim goes", "Secret c-b-0", "ConfigMap c-b-0", "StrimziPodSet c-b"];
+        let usual = ["PersistentVolumeClaim goes u", "Secret c-b-0", "ConfigMap c-b-0", "StrimziPodSet c-b"];
         assert_eq!(told(json!([])), usual);
         assert_eq!(told(json!([{"name": "rack"}]))[0], format!("ClusterRoleBinding {}", names.rack_binding()));
     }

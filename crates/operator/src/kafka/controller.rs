@@ -35,21 +35,23 @@ use super::{
     decide::{self, Decision, Given},
     names::Names,
     observe,
-    seen::{Refusals, Seen},
+    seen::{Missing, Refusals, Seen},
 };
 use crate::{
     alarms::Alarms,
+    another,
     auto_rebalance::{
         Configured, held_for,
         imbalance::{Violations, map_name},
         is_named_like_ours,
+        poll::Polled,
         tracker::tracker_name,
     },
     error::{Error, told},
     figures::Reconciled,
     kept,
     namespaces::is_terminating,
-    seams::{ClusterRef, Context},
+    seams::{ClusterRef, Context, Happening},
 };
 
 /// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
@@ -78,8 +80,10 @@ struct Kept {
     failures: u32,
     /// Brokers that were seen to be empty, as the last decision left it.
     empty_since: BTreeMap<i32, Timestamp>,
-    /// Nodes that were seen to have no pod, as the last decision left it.
-    missing_since: BTreeMap<String, Timestamp>,
+    /// What was seen to be missing, as the last decision left it.
+    missing_since: BTreeMap<Missing, Timestamp>,
+    /// Since when there was nothing to do, as the last decision left it.
+    quiet_since: Option<Timestamp>,
     /// What Kafka would not take, and when it was asked.
     refused: Refusals,
     refused_at: Option<Timestamp>,
@@ -87,6 +91,10 @@ struct Kept {
     struck_off: BTreeMap<i32, Timestamp>,
     /// What automatic rebalancing could not do, in words, if a person was told.
     unacted: Option<String>,
+    /// What the engine told when it was last asked for what it found.
+    polled: Option<Polled>,
+    /// Why it was left alone, as a person was told.
+    left_alone: Option<String>,
 }
 
 impl Kept {
@@ -247,14 +255,32 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
         return Ok(None);
     }
     if decide::is_paused(&kafka) {
+        if let Some(why) = another::look(context, &names.namespace, &names.cluster).await? {
+            return leave_alone(&shell, &kafka, &why).await;
+        }
         say_that_it_rests(context, &kafkas, kafka).await?;
         return Ok(Some(context.settings.reconciliation_interval));
     }
     let kept = shell.kept(&cluster);
-    let (seen, decision) = look(context, Arc::new(kafka), &kept).await?;
+    let kafka = Arc::new(kafka);
+    let (seen, decision) = match look(context, Arc::clone(&kafka), &kept).await {
+        Ok(seen) => seen,
+        Err(error) => {
+            if error.is_to_be_told(kept.failures) {
+                say_that_it_is_not_seen(context, &kafkas, &kafka, &error).await;
+            }
+            return Err(error);
+        }
+    };
+    if let Some(why) = &decision.left_alone {
+        return leave_alone(&shell, &seen.kafka, why).await;
+    }
     shell.keep(&cluster, |kept| {
+        kept.left_alone = None;
         kept.empty_since = decision.found_empty.clone();
         kept.missing_since = decision.found_missing.clone();
+        kept.polled = seen.engine.violated.clone();
+        kept.quiet_since = decision.found_quiet;
     });
     let violations = seen.live.data(&map_name(&names.cluster));
     context.figures.told_of(&cluster, &violations.as_ref().map(Violations::read).unwrap_or_default());
@@ -293,14 +319,16 @@ async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen
     let remembering = |seen: Seen| {
         let refused = kept.refused(seen.now);
         let (empty_since, missing_since) = (kept.empty_since.clone(), kept.missing_since.clone());
-        Seen { empty_since, missing_since, struck_off: kept.struck_off.clone(), refused, ..seen }
+        let (struck_off, quiet_since) = (kept.struck_off.clone(), kept.quiet_since);
+        Seen { empty_since, missing_since, quiet_since, struck_off, refused, ..seen }
     };
-    let seen = remembering(observe::observe(context, &kafka, false).await?);
+    let seen = remembering(observe::observe(context, &kafka, kept.polled.as_ref(), false).await?);
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
-    let seen = remembering(observe::observe(context, &kafka, true).await?);
+    let polled = seen.engine.violated;
+    let seen = remembering(observe::observe(context, &kafka, polled.as_ref(), true).await?);
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }
@@ -314,10 +342,39 @@ fn back(context: &Context, seen: &Seen, decision: &Decision) -> Duration {
     wished.map_or(usual, |wished| wished.min(usual))
 }
 
-async fn say_that_it_rests(context: &Context, kafkas: &Api<Kafka>, mut kafka: Kafka) -> Result<(), Error> {
+/// Another operator runs it. That is said once, in an Event: its status, too, is the other one's.
+async fn leave_alone(shell: &Shell, kafka: &Kafka, why: &Happening) -> Result<Option<Duration>, Error> {
+    let names = Names::of(kafka);
+    let cluster = ClusterRef::new(&names.namespace, &names.cluster);
+    if shell.kept(&cluster).left_alone.as_ref() != Some(&why.note) {
+        tracing::warn!(%cluster, "left alone: {}", why.note);
+        shell.context.tell(kafka, why).await;
+    }
+    shell.forget(&cluster);
+    shell.keep(&cluster, |kept| kept.left_alone = Some(why.note.clone()));
+    Ok(Some(shell.context.settings.reconciliation_interval))
+}
+
+/// Says why nothing is done: whoever has forgotten a right would otherwise find it in the log alone. That this cannot be written
+/// either is no news.
+async fn say_that_it_is_not_seen(context: &Context, kafkas: &Api<Kafka>, kafka: &Kafka, error: &Error) {
+    let (status, news) = decide::unseen(kafka, &told(error), context.clock.now());
+    if record(kafkas, kafka.clone(), status).await.is_ok() {
+        for event in &news {
+            context.tell(kafka, event).await;
+        }
+    }
+}
+
+async fn say_that_it_rests(context: &Context, kafkas: &Api<Kafka>, kafka: Kafka) -> Result<(), Error> {
     let before = kafka.status.clone().unwrap_or_default();
     let conditions = conditions::settle([Condition::state(PAUSED)], &before.conditions, context.clock.now());
     let status = KafkaStatus { conditions, observed_generation: kafka.metadata.generation, ..before };
+    record(kafkas, kafka, status).await
+}
+
+/// Writes a status if it says something new.
+async fn record(kafkas: &Api<Kafka>, mut kafka: Kafka, status: KafkaStatus) -> Result<(), Error> {
     if kafka.status.as_ref() == Some(&status) {
         return Ok(());
     }
@@ -372,7 +429,8 @@ async fn release_orphan(rebalance: &PartialObjectMeta<KafkaRebalance>, context: 
     let there = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     // Going is as good as gone.
     if there.is_none_or(|kafka| kafka.metadata.deletion_timestamp.is_some()) {
-        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any()).await?;
+        let uid = rebalance.uid().unwrap_or_default();
+        release(&Api::namespaced(context.client.clone(), &namespace), &rebalance.name_any(), &uid).await?;
     }
     Ok(Action::await_change())
 }

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use super::{
     pools::{Origin, Pools},
     problem::{Problem, Remark, Subject},
-    template::{self, EngineTemplate, KafkaTemplate},
+    template::{self, EngineTemplate, KafkaTemplate, PoolTemplate},
 };
 
 /// Fields without which the cluster would be open to everybody. They are refused.
@@ -34,7 +34,7 @@ pub(super) fn remarks(
     of_kafka.extend(known(kafka, pools));
     for pool in node_pools.iter().filter(|pool| pools.all.contains_key(&pool.name_any())) {
         let mut all = unknown_fields(pool);
-        all.extend(lost::<KafkaTemplate>("spec.template", pool.spec.template.as_ref()));
+        all.extend(lost::<PoolTemplate>("spec.template", pool.spec.template.as_ref()));
         fields.insert(Subject::Pool(pool.name_any()), all);
     }
     let said = fields.into_iter().filter(|(_, fields)| !fields.is_empty()).map(|(subject, mut fields)| {

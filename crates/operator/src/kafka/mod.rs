@@ -28,6 +28,7 @@ pub mod engine;
 mod hash;
 mod honoured;
 pub mod listeners;
+pub mod metadata_versions;
 pub mod model;
 pub mod names;
 pub mod nodes;

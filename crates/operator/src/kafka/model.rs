@@ -14,6 +14,7 @@ use super::{
     engine::Wanted,
     honoured,
     listeners::{self, Listener},
+    metadata_versions::are_same,
     names::Names,
     nodes::Assignment,
     pools::{Pool, Pools, Roles, owner},
@@ -21,7 +22,7 @@ use super::{
     properties::Properties,
     quantity,
     settings::{Settings, at_least},
-    template::{self, KafkaTemplate},
+    template::{self, KafkaTemplate, PoolTemplate},
 };
 
 /// One node.
@@ -47,7 +48,7 @@ pub struct Model {
     /// Its pools by name.
     pub pools: BTreeMap<String, Pool>,
     /// The pools' templates by name.
-    pub templates: BTreeMap<String, KafkaTemplate>,
+    pub templates: BTreeMap<String, PoolTemplate>,
     /// The template of what belongs to no pool.
     pub template: KafkaTemplate,
     /// Its nodes by id.
@@ -161,6 +162,11 @@ impl Model {
         if problems.is_empty() { Ok(model) } else { Err(problems) }
     }
 
+    /// Whether brokers run Apache's own image.
+    pub fn has_official_image(&self) -> bool {
+        self.image == Settings::official_image(&self.version)
+    }
+
     /// The brokers.
     pub fn brokers(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values().filter(|node| node.roles.broker)
@@ -177,7 +183,7 @@ impl Model {
 fn metadata_version(kafka: &Kafka, wanted: Option<String>, remarks: &mut Vec<Remark>) -> Option<String> {
     let Some(made) = kafka.status.as_ref().filter(|status| status.cluster_id.is_some()) else { return wanted };
     let kept = made.kafka_metadata_version.clone();
-    if let Some(wanted) = wanted.filter(|wanted| kept.as_ref() != Some(wanted)) {
+    if let Some(wanted) = wanted.filter(|wanted| !kept.as_ref().is_some_and(|kept| are_same(kept, wanted))) {
         let with = kept.as_deref().unwrap_or("the one of its version of Kafka");
         let text = format!("spec.kafka.metadataVersion {wanted} is not honoured: the cluster was made with {with}");
         remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));

@@ -1,8 +1,10 @@
-//! Reads everything about a cluster once: first Kubernetes, then Kafka.
+//! Reads everything about a cluster once: first Kubernetes, then the engine, and Kafka last: on what it says rests what cannot
+//! be taken back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
@@ -32,24 +34,51 @@ use serde_json::Value;
 use super::{
     ask_engine::ask_engine,
     decide,
+    engine::named_users,
+    metadata_versions,
     names::Names,
     pools::finds_racks,
-    seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
+    seen::{EngineSaid, FurtherUsers, Known, Live, Metadata, Partition, Seen},
 };
 use crate::{
-    auto_rebalance::{imbalance::map_name, spoken_of, tracker::tracker_name},
+    auto_rebalance::{imbalance::map_name, poll::Polled, remembers, spoken_of, tracker::tracker_name},
     error::{Error, told},
     seams::{ClusterRef, Context, Trust, Unreachable},
 };
 
 const LEAST_IN_SYNC: &str = "min.insync.replicas";
 
-/// Everything about a cluster. `closer`: also who has what, even if nobody is to go.
-pub(super) async fn observe(context: &Context, kafka: &Arc<Kafka>, closer: bool) -> Result<Seen, Error> {
+/// How long it may take to hear of the controllers: where nobody leads them, nobody answers.
+const QUORUM_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How much Kafka is asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Depth {
+    /// Who is there.
+    Little,
+    /// Also who has what.
+    Partitions,
+    /// Also how many replicas of it must be in sync, and how the controllers are.
+    Close,
+}
+
+/// Everything about a cluster. `closer`: also all that a restart depends on. `polled`: what its engine told when it was last asked
+/// for what it found.
+pub(super) async fn observe(
+    context: &Context,
+    kafka: &Arc<Kafka>,
+    polled: Option<&Polled>,
+    closer: bool,
+) -> Result<Seen, Error> {
     let mut seen = kubernetes(context, kafka).await?;
-    let wants_partitions = closer || !decide::questioned(&seen).is_empty();
-    seen.metadata = ask_kafka(context, &seen, wants_partitions).await?;
-    seen.engine = ask_engine(context, &seen).await;
+    let depth = match closer {
+        true => Depth::Close,
+        false if decide::questioned(&seen).is_empty() => Depth::Little,
+        false => Depth::Partitions,
+    };
+    seen.engine = ask_engine(context, &seen, polled).await;
+    seen.metadata = ask_kafka(context, &seen, depth).await?;
+    seen.read_at = context.clock.now();
     Ok(seen)
 }
 
@@ -73,6 +102,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
     let mut live = Live::default();
     lists.into_iter().flatten().for_each(|object| live.take(object));
+    eyes.tracker(kafka, &live).await?.into_iter().for_each(|tracker| live.take(tracker));
     let rebalances = eyes.rebalances(kafka, &live).await?;
     let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
     let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
@@ -80,8 +110,10 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
     if asks_for_racks || pod_sets.iter().any(finds_racks) {
         eyes.rack_binding(&names).await?.into_iter().for_each(|binding| live.take(binding));
     }
+    let now = context.clock.now();
     Ok(Seen {
-        now: context.clock.now(),
+        now,
+        read_at: now,
         kafka: kafka.clone(),
         pod_sets,
         node_pools,
@@ -93,6 +125,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         engine: EngineSaid::default(),
         empty_since: Default::default(),
         missing_since: Default::default(),
+        quiet_since: None,
         refused: Default::default(),
         struck_off: Default::default(),
     })
@@ -161,26 +194,44 @@ impl Eyes<'_> {
         Ok(found.into_values().collect())
     }
 
+    /// The memory of automatic rebalancing, if somebody took its label off: its owner tells whose it is. What has neither is
+    /// somebody else's.
+    async fn tracker(&self, kafka: &Kafka, live: &Live) -> Result<Option<DynamicObject>, Error> {
+        let name = tracker_name(self.cluster);
+        if live.value("ConfigMap", &name).is_some() || !remembers(kafka) {
+            return Ok(None);
+        }
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
+        let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let is_ours = |it: &DynamicObject| {
+            it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
+        };
+        Ok(found.filter(is_ours))
+    }
+
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a
-    /// right to look.
+    /// right to look. Without that right it is not there: everything works but racks, and whoever makes it is told.
     async fn rack_binding(&self, names: &Names) -> Result<Option<DynamicObject>, Error> {
         let resource = ApiResource::erase::<ClusterRoleBinding>(&());
         let api: Api<DynamicObject> = Api::all_with(self.context.client.clone(), &resource);
-        api.get_opt(&names.rack_binding()).await.map_err(Error::reading("ClusterRoleBinding"))
+        match api.get_opt(&names.rack_binding()).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
+            found => found.map_err(Error::reading("ClusterRoleBinding")),
+        }
     }
 
     /// The list of users that `spec.cruiseControl.apiUsers` points at.
-    async fn further_users(&self, kafka: &Kafka) -> Result<Option<String>, Error> {
-        let users = kafka.spec.cruise_control.as_ref().and_then(|engine| engine.api_users.as_ref());
-        let of = users.and_then(|users| {
-            let reference = serde_json::to_value(users).ok()?.pointer("/valueFrom/secretKeyRef")?.clone();
-            Some((reference.get("name")?.as_str()?.to_owned(), reference.get("key")?.as_str()?.to_owned()))
-        });
-        let Some((name, key)) = of else { return Ok(None) };
+    async fn further_users(&self, kafka: &Kafka) -> Result<FurtherUsers, Error> {
+        let Some((secret, key)) = kafka.spec.cruise_control.as_ref().and_then(named_users) else {
+            return Ok(FurtherUsers::Unasked);
+        };
         let secrets = Api::<Secret>::namespaced(self.context.client.clone(), self.namespace);
-        let secret = secrets.get_opt(&name).await.map_err(Error::reading(format!("Secret {name}")))?;
-        let bytes = secret.and_then(|secret| secret.data?.remove(&key));
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()))
+        let found = secrets.get_opt(&secret).await.map_err(Error::reading(format!("Secret {secret}")))?;
+        Ok(match found.and_then(|found| found.data?.remove(&key)) {
+            Some(bytes) => FurtherUsers::Listed(String::from_utf8_lossy(&bytes.0).into_owned()),
+            None => FurtherUsers::Missing { secret, key },
+        })
     }
 }
 
@@ -188,7 +239,7 @@ fn is_of_a_rebalance(config_map: &Value) -> bool {
     config_map["metadata"]["labels"][labels::KIND] == "KafkaRebalance"
 }
 
-async fn ask_kafka(context: &Context, seen: &Seen, partitions: bool) -> Result<Metadata, Error> {
+async fn ask_kafka(context: &Context, seen: &Seen, depth: Depth) -> Result<Metadata, Error> {
     let is_broker = |pod: &&Pod| pod.labels().get(labels::BROKER_ROLE).is_some_and(|role| role == "true");
     if !seen.pods.iter().filter(is_broker).any(crate::pod_set::decide::is_ready) {
         return Ok(Metadata::Nobody);
@@ -202,29 +253,45 @@ async fn ask_kafka(context: &Context, seen: &Seen, partitions: bool) -> Result<M
     Ok(match context.kafkas.client(&cluster, &trust).await {
         Err(error @ Unreachable::NoWay(_)) => Metadata::Unreachable(told(&error)),
         Err(error) => Metadata::Mistrusted(told(&error)),
-        Ok(client) => match known(&client, partitions).await {
+        Ok(client) => match known(&client, depth).await {
             Ok(known) => Metadata::Known(known),
+            Err(error) if error.is_of_tls() => Metadata::Mistrusted(told(&error)),
             Err(error) => Metadata::Unreachable(told(&error)),
         },
     })
 }
 
-async fn known(client: &kafka::Client, partitions: bool) -> Result<Known, kafka::Error> {
-    let cluster = client.describe_cluster().await?;
+async fn known(client: &kafka::Client, depth: Depth) -> Result<Known, kafka::Error> {
+    let (cluster, features) = futures::join!(client.describe_cluster(), client.finalized_features());
+    let cluster = cluster?;
+    let level = features.ok().and_then(|features| features.get("metadata.version").copied());
+    let metadata_version = level.and_then(metadata_versions::name).map(str::to_owned);
     let registered = cluster.brokers.iter().map(|broker| (broker.id.0, broker.fenced)).collect();
-    let (partitions, unread) = match if partitions { Some(self::partitions(client).await?) } else { None } {
-        None => (None, None),
-        Some(Ok(partitions)) => (Some(partitions), None),
-        Some(Err(why)) => (None, Some(why)),
+    let closely = depth >= Depth::Close;
+    let (partitions, unread) = match depth {
+        Depth::Little => (None, None),
+        Depth::Partitions | Depth::Close => match partitions(client, closely).await? {
+            Ok(partitions) => (Some(partitions), None),
+            Err(why) => (None, Some(why)),
+        },
     };
-    Ok(Known { cluster_id: cluster.id, registered, partitions, unread })
+    let quorum = match closely {
+        true => Some(client.with_patience(QUORUM_PATIENCE).describe_quorum().await.map_err(|error| told(&error))),
+        false => None,
+    };
+    Ok(Known { cluster_id: cluster.id, registered, partitions, unread, closely, quorum, metadata_version })
 }
 
 /// All partitions of all topics, Kafka's own too; or why some could not be read. What could not be read is not empty.
-async fn partitions(client: &kafka::Client) -> Result<Result<Vec<Partition>, String>, kafka::Error> {
+/// `closely`: also how many must be in sync, which is one more question for each of the topics.
+async fn partitions(client: &kafka::Client, closely: bool) -> Result<Result<Vec<Partition>, String>, kafka::Error> {
     let topics = client.topics(Which::All).await?;
-    let resources: Vec<ConfigResource> = topics.keys().cloned().map(ConfigResource::Topic).collect();
-    let settings = client.describe_configs(&resources, Some(&[LEAST_IN_SYNC])).await.whole()?;
+    let settings = if closely {
+        let resources: Vec<ConfigResource> = topics.keys().cloned().map(ConfigResource::Topic).collect();
+        client.describe_configs(&resources, Some(&[LEAST_IN_SYNC])).await.whole()?
+    } else {
+        BTreeMap::new()
+    };
     Ok(read(&topics, &settings))
 }
 

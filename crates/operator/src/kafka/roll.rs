@@ -1,5 +1,6 @@
-//! Which pod is restarted next, if any: one at a time, brokers before controllers, and never one whose absence would
-//! leave a partition with fewer replicas in sync than writers ask for.
+//! Which pod is restarted next, if any: one at a time, brokers before controllers, the controller that leads last, and never one
+//! whose absence would leave a partition with fewer replicas in sync than writers ask for, or the controllers without a
+//! majority that knows everything.
 //!
 //! Who was restarted has to be back before the next one goes, whether the next one serves or not: one that is not ready may
 //! be reading its logs after a power cut, and would have to begin again. Only one that cannot start at all is not spared:
@@ -8,7 +9,12 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::annotations::{
-    CLUSTER_CA_CERT_GENERATION, CLUSTER_CA_KEY_GENERATION, CONFIGURATION_HASH, REVISION, SERVER_CERT_HASH,
+    CLUSTER_CA_CERT_GENERATION, CLUSTER_CA_KEY_GENERATION, CONFIGURATION_HASH, MANUAL_ROLLING_UPDATE, REVISION,
+    SERVER_CERT_HASH,
+};
+use evenkeel_kafka::{
+    BrokerId,
+    calls::quorum::{Quorum, Voter},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -58,8 +64,13 @@ pub enum Roll {
     },
 }
 
-/// How long a controller has to be back before the next one may go: its port is open long before it has caught up.
+/// How long a controller has to be back before the next one may go, where nobody can be asked how far it is: its port is open
+/// long before it has caught up.
 const CATCHES_UP_IN: SignedDuration = SignedDuration::from_secs(10);
+
+/// A controller has caught up if it had everything so many milliseconds ago. It asks for more twice a second, and after this long
+/// without an answer it looks for another leader (`controller.quorum.fetch.timeout.ms`, as Kafka has it).
+const CAUGHT_UP_WITHIN_MS: i64 = 2_000;
 
 /// What to do next.
 pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -> Roll {
@@ -70,7 +81,10 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
             Some((candidate, pod, difference(pod, candidate.wanted)?))
         })
         .collect();
-    outdated.sort_by_key(|(candidate, pod, _)| (!cannot_start(pod), is_ready(pod), candidate.controller, candidate.id));
+    // While the one that leads is away the others elect another: once is enough.
+    let quorum = metadata.known().and_then(|known| known.quorum.as_ref()?.as_ref().ok());
+    let leads = |id: i32| quorum.and_then(|quorum| quorum.leader) == Some(BrokerId(id));
+    outdated.sort_by_key(|(it, pod, _)| (!cannot_start(pod), is_ready(pod), it.controller, leads(it.id), it.id));
     let Some((candidate, pod, why)) = outdated.first() else { return Roll::Nothing };
     let whose = pod.metadata.name.clone().unwrap_or_default();
     let uid = pod.metadata.uid.clone().unwrap_or_default();
@@ -92,21 +106,48 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
     if candidate.broker {
         match obstacle(candidate, pod, metadata) {
             Ok(()) => {}
-            // It serves nobody, so there is nobody to ask for it.
-            Err(_) if !is_ready(pod) && metadata.partitions().is_none() => {}
             Err(Obstacle::Unasked) => return Roll::LookCloser,
+            // It serves nobody, and there is nobody who could be asked: it may be waiting for just this change.
+            Err(Obstacle::Until(_)) if !is_ready(pod) && metadata.known().is_none() => {}
             Err(Obstacle::Until(until)) => return wait(until),
         }
     }
-    let settling = |it: &&Candidate<'_>| {
-        let since = it.pod.filter(|pod| is_ready(pod)).and_then(ready_since);
-        it.controller && since.is_some_and(|since| now.duration_since(since) < CATCHES_UP_IN)
-    };
-    if let Some(settling) = candidates.iter().filter(|_| candidate.controller).find(settling) {
-        let until = format!("controller {} has had time to catch up", settling.id);
-        return Roll::Wait { whose, until, is_usual: true };
+    if candidate.controller {
+        match metadata.known().map(|known| known.quorum.as_ref()) {
+            Some(None) => return Roll::LookCloser,
+            Some(Some(Ok(quorum))) => return needed(quorum, candidate.id).map_or(restart, wait),
+            Some(Some(Err(why))) if is_ready(pod) => return wait(format!("Kafka says how its controllers are: {why}")),
+            // There is nobody who could be asked, or it may be the very one for whom nobody answers.
+            Some(Some(Err(_))) | None => {}
+        }
+        let settling = |it: &&Candidate<'_>| {
+            let since = it.pod.filter(|pod| is_ready(pod)).and_then(ready_since);
+            it.controller && since.is_some_and(|since| now.duration_since(since) < CATCHES_UP_IN)
+        };
+        if let Some(settling) = candidates.iter().find(settling) {
+            let until = format!("controller {} has had time to catch up", settling.id);
+            return Roll::Wait { whose, until, is_usual: true };
+        }
     }
     restart
+}
+
+/// What has to come before this controller may go: a majority of all must have everything without it, or, of one or two
+/// controllers, the other one.
+fn needed(quorum: &Quorum, without: i32) -> Option<String> {
+    let leader = quorum.voters.iter().find(|voter| Some(voter.id) == quorum.leader);
+    let has_caught_up = |voter: &&Voter| match (leader.map(|it| it.caught_up_at), voter.caught_up_at) {
+        (Some(Some(now)), Some(then)) => now.saturating_sub(then) <= CAUGHT_UP_WITHIN_MS,
+        _ => false,
+    };
+    let others = quorum.voters.iter().filter(|voter| voter.id != BrokerId(without));
+    let (ahead, behind): (Vec<&Voter>, Vec<&Voter>) = others.partition(has_caught_up);
+    let majority = quorum.voters.len() / 2 + 1;
+    if ahead.len() >= majority.min(ahead.len() + behind.len()) {
+        return None;
+    }
+    let behind: Vec<String> = behind.iter().map(|voter| voter.id.0.to_string()).collect();
+    Some(format!("controllers have caught up with the one that leads: {}", behind.join(", ")))
 }
 
 enum Obstacle {
@@ -119,13 +160,17 @@ enum Obstacle {
 /// What stands in the way of restarting a broker.
 fn obstacle(candidate: &Candidate<'_>, pod: &Pod, metadata: &Metadata) -> Result<(), Obstacle> {
     let partitions = match metadata {
+        Metadata::Known(Known { closely: false, .. }) => return Err(Obstacle::Unasked),
         Metadata::Known(Known { partitions: Some(partitions), .. }) => partitions,
         Metadata::Known(Known { unread: Some(why), .. }) => {
             return Err(Obstacle::Until(format!("Kafka says who has what: {why}")));
         }
         Metadata::Known(_) => return Err(Obstacle::Unasked),
-        // Under another authority nobody can speak with it, nor it with the others, before it is restarted.
-        _ if note(pod, SERVER_CERT_HASH) != candidate.wanted.get(SERVER_CERT_HASH) => return Ok(()),
+        // Under another authority nobody can speak with it, nor it with the others, before it is restarted. A new certificate
+        // alone is no sign of that.
+        Metadata::Mistrusted(_) if note(pod, SERVER_CERT_HASH) != candidate.wanted.get(SERVER_CERT_HASH) => {
+            return Ok(());
+        }
         Metadata::Unreachable(why) | Metadata::Mistrusted(why) => {
             return Err(Obstacle::Until(format!("Kafka can be asked who has what: {why}")));
         }
@@ -136,7 +181,14 @@ fn obstacle(candidate: &Candidate<'_>, pod: &Pod, metadata: &Metadata) -> Result
         Some(Partition { name, least_in_sync: None, .. }) => {
             Err(Obstacle::Until(format!("it is known how many replicas of {name} must be in sync")))
         }
-        Some(short) => Err(Obstacle::Until(format!("{} has more replicas in sync than it must have", short.name))),
+        Some(Partition { name, replicas, least_in_sync: Some(least), .. }) => {
+            let enough = if replicas.len() > *least {
+                "more replicas in sync than it must have"
+            } else {
+                "all of its replicas in sync"
+            };
+            Err(Obstacle::Until(format!("{name} has {enough}")))
+        }
     }
 }
 
@@ -151,22 +203,29 @@ fn cannot_start(pod: &Pod) -> bool {
 }
 
 /// Whether a partition would have too few replicas in sync without this broker, or might. One that has no more replicas
-/// than it must have in sync cannot be spared that, whenever its brokers are restarted.
+/// than it must have in sync cannot be spared that, whenever its brokers are restarted; but not while one of them is missing
+/// already, so that never more than one is.
 fn would_fall_short(partition: &Partition, broker: i32) -> bool {
-    let shows = |least: usize| partition.replicas.len() > least && partition.in_sync.len() <= least;
-    partition.in_sync.contains(&broker) && partition.least_in_sync.map_or(partition.replicas.len() > 1, shows)
+    let others = partition.replicas.len().saturating_sub(1);
+    let shows = |least: usize| partition.in_sync.len() <= least.min(others);
+    partition.in_sync.contains(&broker) && partition.least_in_sync.map_or(others > 0, shows)
 }
 
 fn note<'a>(pod: &'a Pod, key: &str) -> Option<&'a String> {
     pod.metadata.annotations.as_ref()?.get(key)
 }
 
-/// Why a pod is not as it should be; None if it is.
+/// Whether somebody wants a pod, or all pods of a set, to be restarted.
+pub fn is_asked_for(notes: &BTreeMap<String, String>) -> bool {
+    notes.get(MANUAL_ROLLING_UPDATE).is_some_and(|value| value == "true")
+}
+
+/// Why a pod is to be restarted; None if it is as it should be.
 fn difference(pod: &Pod, wanted: &BTreeMap<String, String>) -> Option<String> {
     let none = BTreeMap::new();
     let notes = pod.metadata.annotations.as_ref().unwrap_or(&none);
     if notes.get(REVISION) == wanted.get(REVISION) {
-        return None;
+        return is_asked_for(notes).then(|| "it was asked for".to_owned());
     }
     let reasons = [
         (CONFIGURATION_HASH, "its configuration has changed"),
@@ -202,7 +261,19 @@ mod tests {
 
     fn known(partitions: &[Partition]) -> Metadata {
         let registered = (0..3).map(|id| (id, false)).collect();
-        Metadata::Known(Known { partitions: Some(partitions.to_vec()), registered, ..Known::default() })
+        let quorum = Some(Ok(quorum(3, &[(3, Some(0)), (4, Some(0))])));
+        let partitions = Some(partitions.to_vec());
+        Metadata::Known(Known { partitions, registered, quorum, closely: true, ..Known::default() })
+    }
+
+    /// Controllers, and how many milliseconds ago they had everything.
+    fn quorum(leader: i32, voters: &[(i32, Option<i64>)]) -> Quorum {
+        let voter = |(id, ago): &(i32, Option<i64>)| Voter {
+            id: BrokerId(*id),
+            log_end: Some(9),
+            caught_up_at: ago.map(|ago| 1_000_000 - ago),
+        };
+        Quorum { leader: Some(BrokerId(leader)), voters: voters.iter().map(voter).collect() }
     }
 
     fn calm() -> Metadata {
@@ -246,12 +317,13 @@ mod tests {
     #[test]
     fn brokers_first_one_at_a_time_and_controllers_last() {
         let mut pods: Vec<_> = (0..5).map(|id| pod(id, "x", true)).collect();
-        for id in 0..5 {
+        // Controller 3 leads.
+        for id in [0, 1, 2, 4, 3] {
             let expected = format!("c-a-{id}");
             assert_eq!(restarted(&rolled(&pods, &calm())), Some(expected.as_str()));
             let at = pods.iter().position(|pod| pod.metadata.name.as_ref() == Some(&expected)).unwrap();
             let away = format!("node {id} is ready");
-            let waits = (id < 4).then_some(away.as_str());
+            let waits = (id != 3).then_some(away.as_str());
             pods.remove(at);
             assert_eq!(until(&rolled(&pods, &calm())), waits, "somebody is away");
             pods.insert(at, pod(id, "y", false));
@@ -262,12 +334,74 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_is_back_gets_time_to_catch_up() {
+    fn a_controller_goes_when_a_majority_without_it_has_everything() {
+        let late = Some(CAUGHT_UP_WITHIN_MS + 1);
+        let table: [(&str, Quorum, Option<&str>); 9] = [
+            ("all are well", quorum(3, &[(3, Some(0)), (4, Some(0)), (5, Some(CAUGHT_UP_WITHIN_MS))]), None),
+            ("one of three is late", quorum(3, &[(3, Some(0)), (4, Some(0)), (5, late)]), Some("5")),
+            ("one of three is new", quorum(3, &[(3, Some(0)), (4, Some(0)), (5, None)]), Some("5")),
+            ("it is late itself", quorum(3, &[(3, Some(0)), (4, late), (5, Some(0))]), None),
+            (
+                "one of five is late",
+                quorum(3, &[(3, Some(0)), (4, Some(0)), (5, late), (6, Some(0)), (7, Some(0))]),
+                None,
+            ),
+            (
+                "two of five are",
+                quorum(3, &[(3, Some(0)), (4, Some(0)), (5, late), (6, None), (7, Some(0))]),
+                Some("5, 6"),
+            ),
+            ("the other of two is", quorum(4, &[(3, late), (4, Some(0))]), Some("3")),
+            ("there is no other", quorum(4, &[(4, Some(0))]), None),
+            ("nobody leads", Quorum { leader: None, ..quorum(3, &[(3, Some(0)), (4, Some(0))]) }, Some("3")),
+        ];
+        for (what, quorum, behind) in table {
+            let said = behind.map(|ids| format!("controllers have caught up with the one that leads: {ids}"));
+            assert_eq!(needed(&quorum, 4), said, "{what}");
+        }
+    }
+
+    #[test]
+    fn controllers_are_asked_for_before_one_of_them_goes() {
         let pods: Vec<_> = (0..5).map(|id| pod(id, if id < 4 { "y" } else { "x" }, true)).collect();
-        assert_eq!(until(&rolled_at(&pods, &calm(), 9)), Some("controller 3 has had time to catch up"));
-        assert_eq!(restarted(&rolled_at(&pods, &calm(), 10)), Some("c-a-4"));
+        let with = |quorum| {
+            let Metadata::Known(known) = calm() else { unreachable!() };
+            Metadata::Known(Known { quorum, ..known })
+        };
+        assert_eq!(rolled(&pods, &with(None)), Roll::LookCloser);
+        let late = quorum(4, &[(3, Some(CAUGHT_UP_WITHIN_MS + 1)), (4, Some(0))]);
+        assert!(until(&rolled(&pods, &with(Some(Ok(late))))).is_some_and(|it| it.ends_with("leads: 3")));
+        let silent = with(Some(Err("why".to_owned())));
+        assert_eq!(until(&rolled(&pods, &silent)), Some("Kafka says how its controllers are: why"));
+        // One that does not serve may be the reason.
+        let mut stuck = pods.clone();
+        stuck[4] = pod(4, "x", false);
+        assert_eq!(restarted(&rolled(&stuck, &silent)), Some("c-a-4"));
+    }
+
+    #[test]
+    fn where_nobody_can_be_asked_a_controller_that_is_back_gets_time_to_catch_up() {
+        let pods: Vec<_> = (0..5).map(|id| pod(id, if id < 4 { "y" } else { "x" }, true)).collect();
+        let silent = Metadata::Unreachable("why".into());
+        assert_eq!(until(&rolled_at(&pods, &silent, 9)), Some("controller 3 has had time to catch up"));
+        assert_eq!(restarted(&rolled_at(&pods, &silent, 10)), Some("c-a-4"));
         let brokers: Vec<_> = (0..5).map(|id| pod(id, "x", true)).collect();
         assert_eq!(restarted(&rolled_at(&brokers, &calm(), 0)), Some("c-a-0"), "that is no concern of brokers");
+    }
+
+    #[test]
+    fn whoever_asks_for_a_restart_gets_one_when_it_may_be() {
+        let mut pods: Vec<_> = (0..5).map(|id| pod(id, "y", true)).collect();
+        let mut ask = |id: usize, value: &str| {
+            let notes = pods[id].metadata.annotations.as_mut().unwrap();
+            notes.insert(MANUAL_ROLLING_UPDATE.to_owned(), value.to_owned());
+            rolled(&pods, &calm())
+        };
+        assert_eq!(ask(2, "false"), Roll::Nothing);
+        assert_eq!(restarted(&ask(4, "true")), Some("c-a-4"));
+        let Roll::Restart { pod, why, .. } = ask(1, "true") else { panic!("a restart") };
+        assert_eq!((pod.as_str(), why.as_str()), ("c-a-1", "it was asked for"));
+        assert!(until(&rolled(&pods, &known(&[partition(&[0, 1, 2], &[0, 1], Some(2))]))).is_some());
     }
 
     #[test]
@@ -280,6 +414,16 @@ mod tests {
         assert_eq!(until(&short), Some("t-0 has more replicas in sync than it must have"));
         assert_eq!(restarted(&with(&[0, 1, 2], &[1, 2], Some(2))), Some("c-a-0"), "0 is not in sync anyway");
         assert_eq!(restarted(&with(&[0], &[0], Some(1))), Some("c-a-0"), "this could never be avoided");
+        // Of as many replicas as must be in sync one may go at a time.
+        for (replicas, some) in [(&[0, 1][..], &[0][..]), (&[0, 1, 2], &[0, 1])] {
+            let least = Some(replicas.len());
+            assert_eq!(
+                restarted(&with(replicas, replicas, least)),
+                Some("c-a-0"),
+                "this could never be avoided either"
+            );
+            assert_eq!(until(&with(replicas, some, least)), Some("t-0 has all of its replicas in sync"));
+        }
     }
 
     #[test]
@@ -289,14 +433,17 @@ mod tests {
         assert_eq!(until(&rolled(&pods, &unknown)), Some("it is known how many replicas of t-0 must be in sync"));
         let elsewhere = known(&[partition(&[1, 2], &[1, 2], None), partition(&[0], &[0], None)]);
         assert_eq!(restarted(&rolled(&pods, &elsewhere)), Some("c-a-0"));
-        let unread = Metadata::Known(Known { unread: Some("why".into()), ..Known::default() });
+        let unread = Metadata::Known(Known { unread: Some("why".into()), closely: true, ..Known::default() });
         assert_eq!(until(&rolled(&pods, &unread)), Some("Kafka says who has what: why"));
         let silent = Metadata::Unreachable("why".into());
         assert_eq!(until(&rolled(&pods, &silent)), Some("Kafka can be asked who has what: why"));
         // With a certificate of another authority it can never be asked.
         let mut alien = pods.clone();
         alien[0].metadata.annotations.as_mut().unwrap().insert(SERVER_CERT_HASH.to_owned(), "old".to_owned());
-        assert_eq!(restarted(&rolled(&alien, &silent)), Some("c-a-0"));
+        let mistrusted = Metadata::Mistrusted("why".into());
+        assert_eq!(restarted(&rolled(&alien, &mistrusted)), Some("c-a-0"));
+        assert!(until(&rolled(&pods, &mistrusted)).is_some(), "its certificate is as it should be");
+        assert!(until(&rolled(&alien, &silent)).is_some(), "it has another of the same authority, perhaps");
     }
 
     #[test]
@@ -307,9 +454,17 @@ mod tests {
         assert_eq!(until(&rolled(&pods, &Metadata::Nobody)), Some("node 0 is ready"));
         pods[0] = pod(0, "y", true);
         assert_eq!(restarted(&rolled(&pods, &calm())), Some("c-a-1"));
-        // Not even one that does not serve, if it would be missed.
+        // Not even one that does not serve, if it would be missed, or might be.
         let needed = known(&[partition(&[0, 1, 2], &[0, 1], Some(2))]);
         assert!(until(&rolled(&pods, &needed)).is_some());
+        let Metadata::Known(mut first) = needed else { unreachable!() };
+        first.closely = false;
+        assert_eq!(rolled(&pods, &Metadata::Known(first.clone())), Roll::LookCloser, "minima were not asked for");
+        first.partitions = None;
+        assert_eq!(rolled(&pods, &Metadata::Known(first.clone())), Roll::LookCloser, "nobody was asked yet");
+        first.closely = true;
+        first.unread = Some("why".into());
+        assert_eq!(until(&rolled(&pods, &Metadata::Known(first))), Some("Kafka says who has what: why"));
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub const LOOKS_APART: SignedDuration = SignedDuration::from_secs(1);
 /// How many partitions that are left are named.
 const MOST_NAMED: usize = 3;
 
+/// Why brokers stay, in words that all such reasons have in common.
+const UNKNOWN: &str = "nobody knows whether they hold data";
+const STUCK: &str = " replicas, and there would be ";
+const HOLDS: &str = " holds data of ";
+/// The same, of what passes by itself.
+const UNFINISHED: &str = "the rebalance that empties them has not come to its end";
+const SEEN_ONCE: &str = "they were seen to be empty only just now, and are looked at once more";
+
 /// What became of the wish to remove brokers, or their role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -59,9 +67,9 @@ pub fn judge(leaving: &Ids, staying: usize, look: Look<'_>, generated: &[Generat
                 Metadata::Unreachable(why)
                 | Metadata::Mistrusted(why)
                 | Metadata::Known(Known { unread: Some(why), .. }) => {
-                    format!("nobody knows whether they hold data: {why}")
+                    format!("{UNKNOWN}: {why}")
                 }
-                _ => "nobody knows whether they hold data: Kafka cannot be asked yet".to_owned(),
+                _ => format!("{UNKNOWN}: Kafka cannot be asked yet"),
             };
             (Check::Unknown, Some(why))
         }
@@ -72,7 +80,7 @@ pub fn judge(leaving: &Ids, staying: usize, look: Look<'_>, generated: &[Generat
         },
     };
     if kept_because.is_none() && !unchecked && removal_is_held(generated, leaving) {
-        kept_because = Some("the rebalance that empties them has not come to its end".to_owned());
+        kept_because = Some(UNFINISHED.to_owned());
     }
     let is_empty = !leaving.is_empty() && !unchecked && check == Check::Clear;
     let empty_since = is_empty.then(|| {
@@ -81,9 +89,19 @@ pub fn judge(leaving: &Ids, staying: usize, look: Look<'_>, generated: &[Generat
     });
     let is_new = empty_since.is_some_and(|since| look.now.duration_since(since) < LOOKS_APART);
     if kept_because.is_none() && is_new {
-        kept_because = Some("they were seen to be empty only just now, and are looked at once more".to_owned());
+        kept_because = Some(SEEN_ONCE.to_owned());
     }
     Verdict { check, kept_because, empty_since }
+}
+
+/// Whether a message says that brokers stay for a reason that passes by itself, as it does in every removal.
+pub fn passes(message: &str) -> bool {
+    [UNFINISHED, SEEN_ONCE].iter().any(|reason| message.contains(reason))
+}
+
+/// What kind of reason a message gives, if it says why brokers stay: how much they hold is no other reason.
+pub fn kind_of(message: &str) -> Option<&'static str> {
+    [UNKNOWN, STUCK, HOLDS].into_iter().find(|reason| message.contains(reason))
 }
 
 /// Why what these hold can go nowhere, if it cannot.
@@ -92,10 +110,7 @@ fn stuck(leaving: &Ids, staying: usize, partitions: &[Partition]) -> Option<Stri
     let widest = held.max_by_key(|partition| partition.replicas.len())?;
     let copies = widest.replicas.len();
     (copies > staying).then(|| {
-        format!(
-            "{} has {copies} replicas, and there would be {staying} brokers: give it fewer replicas, or ask for more brokers",
-            widest.name
-        )
+        format!("{} has {copies}{STUCK}{staying} brokers: give it fewer replicas, or ask for more brokers", widest.name)
     })
 }
 
@@ -107,7 +122,7 @@ pub fn data_on(brokers: &Ids, partitions: &[Partition]) -> Option<String> {
     let held = |id: &i32| left.iter().filter(|partition| partition.replicas.contains(id)).count();
     let holders = brokers.iter().map(|id| (id, held(id))).filter(|(_, many)| *many > 0);
     let each: Vec<String> =
-        holders.map(|(id, many)| format!("broker {id} holds data of {many} partition{}", plural(many))).collect();
+        holders.map(|(id, many)| format!("broker {id}{HOLDS}{many} partition{}", plural(many))).collect();
     let named: Vec<&str> = left.iter().take(MOST_NAMED).map(|partition| partition.name.as_str()).collect();
     let rest = left.len() - named.len();
     let rest = if rest == 0 { String::new() } else { format!(" and {rest} more") };

@@ -6,7 +6,7 @@ use std::{
 };
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet};
-use evenkeel_rest::body::state::{Anomaly, GoalViolation};
+use evenkeel_kafka::calls::quorum::Quorum;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DynamicObject;
@@ -14,13 +14,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{config::DynamicChange, nodes::Ids};
-use crate::pod_set::decide::is_ready;
+use crate::{auto_rebalance::poll::Polled, pod_set::decide::is_ready};
 
 /// All that a decision about a cluster may depend on.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The present moment.
+    /// The present moment: when the look began.
     pub now: Timestamp,
+    /// When the last of it was read. A large cluster is read for longer than a look may be old.
+    pub read_at: Timestamp,
     /// The Kafka.
     pub kafka: Kafka,
     /// Its node pools.
@@ -34,19 +36,60 @@ pub struct Seen {
     /// The namespace's KafkaRebalances.
     pub rebalances: Vec<KafkaRebalance>,
     /// Users of the engine's API that a Secret of the user names.
-    pub further_users: Option<String>,
+    pub further_users: FurtherUsers,
     /// What Kafka says.
     pub metadata: Metadata,
     /// What the engine says, as far as it was asked.
     pub engine: EngineSaid,
     /// Brokers that somebody wants gone and that hold nothing: since when that is known.
     pub empty_since: BTreeMap<i32, Timestamp>,
-    /// Nodes that have no pod: since when that is known.
-    pub missing_since: BTreeMap<String, Timestamp>,
+    /// What is missing: since when that is known.
+    pub missing_since: BTreeMap<Missing, Timestamp>,
+    /// Since when looks have found nothing to do. None: the last one did something.
+    pub quiet_since: Option<Timestamp>,
     /// Settings that Kafka would not take, and why.
     pub refused: Refusals,
     /// Brokers that were struck off Kafka's list, and when: whoever is asked for it may not have heard of that yet.
     pub struck_off: BTreeMap<i32, Timestamp>,
+}
+
+/// Users of the engine's API that a Secret of the user names.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum FurtherUsers {
+    /// There are none.
+    #[default]
+    Unasked,
+    /// There is no such Secret, or no such key in it.
+    Missing {
+        /// The Secret.
+        secret: String,
+        /// The key.
+        key: String,
+    },
+    /// What the Secret holds.
+    Listed(String),
+}
+
+impl fmt::Debug for FurtherUsers {
+    /// Not the list: passwords are in it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Unasked => "Unasked",
+            Self::Missing { .. } => "Missing",
+            Self::Listed(_) => "Listed",
+        })
+    }
+}
+
+/// What may be missing from a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// The pod of this name.
+    Pod(String),
+    /// The broker in the pod of this name: Kafka does not count on it, though the pod is ready.
+    Broker(String),
+    /// Kafka's answers.
+    Answers,
 }
 
 /// What the engine says.
@@ -54,8 +97,8 @@ pub struct Seen {
 pub struct EngineSaid {
     /// Whether it is carrying out a plan. None: it was not asked, or did not say.
     pub executing: Option<bool>,
-    /// The violated goals that it has found, if it was asked, or why it does not tell.
-    pub violated: Option<Result<Vec<Anomaly<GoalViolation>>, String>>,
+    /// What it told of violated goals when it was last asked for them.
+    pub violated: Option<Polled>,
 }
 
 /// Settings that Kafka would not take, for whom, and what it said. None is for all brokers.
@@ -120,7 +163,7 @@ pub enum Metadata {
     Nobody,
     /// It did not answer.
     Unreachable(String),
-    /// It cannot even be asked: the operator's own certificates for it are of no use.
+    /// It cannot even be asked: the operator's own certificates for it are of no use, or one side does not take the other's.
     Mistrusted(String),
     /// It answered.
     Known(Known),
@@ -137,6 +180,12 @@ pub struct Known {
     pub partitions: Option<Vec<Partition>>,
     /// Why partitions that were asked for are not known.
     pub unread: Option<String>,
+    /// Whether it was asked closely: also how many replicas must be in sync, and how its controllers are.
+    pub closely: bool,
+    /// How its controllers are, or why it does not tell. None: it was not asked.
+    pub quorum: Option<Result<Quorum, String>>,
+    /// The metadata version in force, as it is written. None: it did not say, or it is newer than this operator.
+    pub metadata_version: Option<String>,
 }
 
 /// One partition.

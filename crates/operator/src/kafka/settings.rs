@@ -26,7 +26,8 @@ pub const DEFAULT_KAFKA_VERSION: &str = "4.3.1";
 
 impl Default for Settings {
     fn default() -> Self {
-        let own = format!("ghcr.io/evenkeel/evenkeel:{}", env!("CARGO_PKG_VERSION"));
+        // None is published: whoever runs the operator names one (`EVENKEEL_IMAGE`). Nobody can register this name.
+        let own = format!("registry.invalid/evenkeel:{}", env!("CARGO_PKG_VERSION"));
         Self {
             kafka_images: BTreeMap::new(),
             kafka_version: DEFAULT_KAFKA_VERSION.to_owned(),
@@ -41,7 +42,12 @@ impl Default for Settings {
 impl Settings {
     /// The image of a version of Kafka: the one that was named for it, else the official one.
     pub fn kafka_image(&self, version: &str) -> String {
-        self.kafka_images.get(version).cloned().unwrap_or_else(|| format!("apache/kafka:{version}"))
+        self.kafka_images.get(version).cloned().unwrap_or_else(|| Self::official_image(version))
+    }
+
+    /// Apache's own image of a version of Kafka.
+    pub fn official_image(version: &str) -> String {
+        format!("apache/kafka:{version}")
     }
 
     /// Reads images by version as Strimzi's operator takes them: `4.1.0=image` pairs, one a line or with blanks

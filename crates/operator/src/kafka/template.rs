@@ -29,8 +29,22 @@ macro_rules! template {
 }
 
 template! {
-    /// For the nodes of a pool and what belongs to them.
+    /// For a cluster's nodes and what belongs to them all.
     KafkaTemplate {
+        /// Of pools that have no template of their own.
+        #[serde(flatten)]
+        pool: PoolTemplate,
+        /// The nodes' service account.
+        service_account: ObjectTemplate,
+        /// The bootstrap service.
+        bootstrap_service: ObjectTemplate,
+        /// The service that names the pods.
+        brokers_service: ObjectTemplate,
+        /// How many may be away.
+        pod_disruption_budget: BudgetTemplate,
+    }
+    /// For the nodes of a pool and what belongs to each of them.
+    PoolTemplate {
         /// Their pods.
         pod: PodTemplate,
         /// The container of Kafka.
@@ -41,14 +55,6 @@ template! {
         persistent_volume_claim: ObjectTemplate,
         /// StrimziPodSets.
         pod_set: ObjectTemplate,
-        /// The nodes' service account.
-        service_account: ObjectTemplate,
-        /// The bootstrap service.
-        bootstrap_service: ObjectTemplate,
-        /// The service that names the pods.
-        brokers_service: ObjectTemplate,
-        /// How many may be away.
-        pod_disruption_budget: BudgetTemplate,
     }
     /// For the engine.
     EngineTemplate {
@@ -233,7 +239,7 @@ mod tests {
             "kafkaContainer": {"env": [{"name": "A", "value": "1"}]},
             "clusterCaCert": {"metadata": {"labels": {"a": "b"}}}}));
         let (template, lost): (KafkaTemplate, _) = read(Some(&written)).unwrap();
-        assert_eq!(template.pod.termination_grace_period_seconds, Some(120));
+        assert_eq!(template.pool.pod.termination_grace_period_seconds, Some(120));
         assert_eq!(lost, ["clusterCaCert", "pod.dnsPolicy", "pod.tolerations[0].operatr"]);
         assert_eq!(read::<KafkaTemplate>(None).unwrap(), (KafkaTemplate::default(), Vec::new()));
     }

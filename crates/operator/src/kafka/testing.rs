@@ -13,6 +13,7 @@ use super::{
     objects::{Facts, NodeFacts},
     pools::Pools,
     problem::Problem,
+    seen::FurtherUsers,
     settings::Settings,
 };
 
@@ -139,7 +140,7 @@ pub(super) fn engine_facts(model: &Model) -> engine::Facts {
     let wanted = model.engine.as_ref().unwrap();
     engine::Facts {
         capacities: engine::capacities(model, wanted).unwrap(),
-        api: engine::api_secret(None, None, || [7; 16]).unwrap(),
+        api: engine::api_secret(None, &FurtherUsers::Unasked, || [7; 16]).unwrap(),
         certificate: "certificate".to_owned(),
         cluster_ca: ("0".to_owned(), "0".to_owned()),
     }
@@ -147,4 +148,18 @@ pub(super) fn engine_facts(model: &Model) -> engine::Facts {
 
 pub(super) fn engine_objects(model: &Model) -> EngineObjects {
     engine::objects(model, model.engine.as_ref().unwrap(), &engine_facts(model))
+}
+
+/// What namespaces of the Pod Security level `restricted` want of a pod.
+pub(super) fn is_restricted(pod: &Value) -> bool {
+    let of_pod = &pod["securityContext"];
+    let mut containers =
+        ["initContainers", "containers"].into_iter().flat_map(|list| pod[list].as_array().into_iter().flatten());
+    let confined = |container: &Value| {
+        let own = &container["securityContext"];
+        own["allowPrivilegeEscalation"] == false && own["capabilities"] == json!({"drop": ["ALL"]})
+    };
+    of_pod["runAsNonRoot"] == true
+        && of_pod["seccompProfile"]["type"] == "RuntimeDefault"
+        && containers.all(confined)
 }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::decide::{self, Adoption, Decision, Observation};
 use crate::{
     alarms::Alarms,
+    another,
     error::{Error, told},
     figures::Reconciled,
     kept,
@@ -123,6 +124,10 @@ async fn reconcile(known: &Known, context: &Context) -> Result<Option<Duration>,
         return Ok(None);
     };
     let Some(cluster) = decide::concerns(&set.metadata) else { return Ok(None) };
+    if another::made(&set.metadata) {
+        // Its pods are the other operator's work, and so is its status.
+        return Ok(Some(SAFETY_NET));
+    }
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
     let parent = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
     if !parent.is_some_and(|kafka| context.settings.selects(&kafka)) {

@@ -206,13 +206,17 @@ pub(super) fn outdated(why: &str) -> String {
     format!("The approved proposal was not carried out: {why}. Look at the new one and approve it")
 }
 
-pub(super) fn not_enough_data(why: &str, first_window: Duration) -> String {
-    let seconds = first_window.as_secs();
-    let window = if seconds < 120 { format!("{seconds} seconds") } else { format!("{} minutes", seconds.div_ceil(60)) };
-    format!(
-        "Cruise Control has not measured enough yet, and is asked again by itself: {why}. Its first window is full \
-         {window} (partition.metrics.window.ms) after it began to measure"
-    )
+pub(super) fn not_enough_data(why: &str, first_window: Option<Duration>) -> String {
+    let when = first_window.map_or_else(
+        || "It measures from outside, which takes less than a minute once it reaches Kafka; see its log".to_owned(),
+        |window| {
+            let seconds = window.as_secs();
+            let window =
+                if seconds < 120 { format!("{seconds} seconds") } else { format!("{} minutes", seconds.div_ceil(60)) };
+            format!("Its first window is full {window} (partition.metrics.window.ms) after it began to measure")
+        },
+    );
+    format!("Cruise Control has not measured enough yet, and is asked again by itself: {why}. {when}")
 }
 
 pub(super) fn above_cap(megabytes: u64, cap: u64) -> String {

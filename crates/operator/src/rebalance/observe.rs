@@ -71,8 +71,8 @@ pub struct Engine {
     pub is_ours: bool,
     /// A Secret without which it cannot be asked, if one is missing or has not what it should have.
     pub missing_secret: Option<String>,
-    /// How long it measures before it first plans.
-    pub first_window: Duration,
+    /// How long it measures before it first plans. None: only a few seconds, from outside.
+    pub first_window: Option<Duration>,
 }
 
 /// Why something cannot be done now, though nothing is wrong with the resource's spec.
@@ -150,9 +150,9 @@ impl Observation {
         }
     }
 
-    /// How long the engine measures before it first plans.
-    pub(super) fn first_window(&self) -> Duration {
-        self.engine().map(|engine| engine.first_window).unwrap_or_default()
+    /// How long the engine measures before it first plans. None: only a few seconds.
+    pub(super) fn first_window(&self) -> Option<Duration> {
+        self.engine().and_then(|engine| engine.first_window)
     }
 
     /// Why the engine cannot be asked how something stands.

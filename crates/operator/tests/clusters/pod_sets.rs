@@ -20,7 +20,8 @@ async fn set(stage: &Stage, pods: Value) {
     create(
         &stage.api::<StrimziPodSet>(),
         json!({
-            "metadata": {"name": "set", "labels": {"strimzi.io/kind": "Kafka", "strimzi.io/cluster": CLUSTER}},
+            "metadata": {"name": "set", "labels": {"strimzi.io/kind": "Kafka", "strimzi.io/cluster": CLUSTER},
+                "annotations": {"evenkeel.io/applied": "by us"}},
             "spec": {"selector": {"matchLabels": {"strimzi.io/cluster": CLUSTER, "strimzi.io/kind": "Kafka"}}, "pods": pods},
         }),
     )

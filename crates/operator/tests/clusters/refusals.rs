@@ -209,7 +209,7 @@ async fn what_is_passed_over_is_said_where_it_stands() {
     let brokers = pool("brokers", 3, &["broker"], json!({"strimzi.io/next-node-ids": "7-9"}));
     let controllers = pool("controllers", 3, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}));
     let config = json!({"listeners": "nonsense", "log.retention.ms": 1_000});
-    let spec = json!({"kafka": {"config": config, "metadataVersion": "4.0"}});
+    let spec = json!({"kafka": {"config": config, "metadataVersion": "4.3"}});
     cluster_of(&stage, spec, vec![controllers, brokers]).await;
     until("it is ready", || is_ready(&stage)).await;
     let texts = async |pool: Option<&str>| -> String {
@@ -223,14 +223,15 @@ async fn what_is_passed_over_is_said_where_it_stands() {
     for of in [None, Some("brokers")] {
         assert!(texts(of).await.contains("strimzi.io/next-node-ids is `7-9`"), "{}", texts(of).await);
     }
+    assert!(!texts(None).await.contains("metadataVersion"), "{}", texts(None).await);
     // A cluster keeps the metadata version that it was made with.
     let pods = stage.pods().await;
     change(&stage, json!({"spec": {"kafka": {"metadataVersion": "4.1"}}})).await;
     until("it is said", || async { texts(None).await.contains("metadataVersion 4.1 is not honoured") }).await;
-    assert_eq!(status(&stage).await.kafka_metadata_version.as_deref(), Some("4.0"));
+    assert_eq!(status(&stage).await.kafka_metadata_version.as_deref(), Some("4.3-IV0"));
     crate::scene::scale(&stage, 4).await;
     until("it grows", || async { stage.pods().await.len() == pods.len() + 1 }).await;
     let file = stage.api::<ConfigMap>().get("my-cluster-brokers-3").await.unwrap().data.unwrap();
-    assert!(file.values().any(|it| it == "4.0"), "{:?}", file.keys());
+    assert!(file.values().any(|it| it == "4.3-IV0"), "{:?}", file.keys());
     assert!(stage.api::<Kafka>().get(CLUSTER).await.is_ok() && is_ready(&stage).await);
 }

@@ -294,7 +294,7 @@ async fn a_new_broker_that_does_not_come_up_is_no_reason_to_call_the_others_not_
 
 /// No way to any cluster.
 #[derive(Debug)]
-struct NoWay;
+pub(crate) struct NoWay;
 
 impl Kafkas for NoWay {
     fn client<'a>(&'a self, of: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<kafka::Client, Unreachable>> {

@@ -11,11 +11,11 @@ parameters! {
         optional {
             /// Why.
             reason: Text,
-            /// Only with two-step verification, which is not there.
+            /// Refused: there is no two-step verification.
             review_id: ReviewId,
         }
         defaults {
-            /// Accepted: a stop is as quick as it can be without it.
+            /// Accepted, without effect: a stop is as quick as it can be without it.
             force_stop: Flag = false,
             /// Whether moves that other tools began are taken back too.
             stop_external_agent: Flag = true,
@@ -29,7 +29,7 @@ parameters! {
         optional {
             /// Why.
             reason: Text,
-            /// Only with two-step verification, which is not there.
+            /// Refused: there is no two-step verification.
             review_id: ReviewId,
         }
     }
@@ -41,7 +41,7 @@ parameters! {
         optional {
             /// Why.
             reason: Text,
-            /// Only with two-step verification, which is not there.
+            /// Refused: there is no two-step verification.
             review_id: ReviewId,
         }
     }
@@ -51,7 +51,7 @@ parameters! {
     /// `admin`: change settings while running.
     pub struct Admin {
         optional {
-            /// Whether to slow down when partitions are short of replicas.
+            /// Refused if true: limits are not adjusted by themselves.
             min_isr_based_concurrency_adjustment: Flag,
             /// Moves between brokers at a time for each broker.
             concurrent_partition_movements_per_broker: Concurrency,
@@ -63,21 +63,21 @@ parameters! {
             broker_concurrent_leader_movements: Concurrency,
             /// Moves between brokers at a time in the cluster.
             max_partition_movements_in_cluster: Concurrency,
-            /// How often to look how far an execution is.
+            /// Accepted, without effect: progress is looked at as often as needed.
             execution_progress_check_interval_ms: Millis,
             /// Why.
             reason: Text,
-            /// Only with two-step verification, which is not there.
+            /// Refused: there is no two-step verification.
             review_id: ReviewId,
         }
         defaults {
-            /// Anomalies that are no longer to be mended without being asked.
+            /// Anomalies that are no longer to be fixed automatically.
             disable_self_healing_for: Anomalies = BTreeSet::new(),
-            /// Anomalies that are to be mended without being asked.
+            /// Anomalies that are to be fixed automatically.
             enable_self_healing_for: Anomalies = BTreeSet::new(),
-            /// Limits that are no longer to be adjusted.
+            /// Accepted, without effect: limits are not adjusted anyway. `INTRA_BROKER_REPLICA` is refused.
             disable_concurrency_adjuster_for: Adjusters = BTreeSet::new(),
-            /// Limits that are to be adjusted.
+            /// Refused: limits are not adjusted by themselves.
             enable_concurrency_adjuster_for: Adjusters = BTreeSet::new(),
             /// Brokers to forget the removal of.
             drop_recently_removed_brokers: BrokerIds = BTreeSet::new(),

@@ -62,13 +62,13 @@ parameters! {
         defaults {
             /// Which loads the plan is made from.
             data_from: Sources = DataFrom::ValidWindows,
-            /// The goals by short name, in order; none means the default ones.
+            /// The goals by name, short or with their package, in order; none means the default ones.
             goals: Names = Vec::new(),
-            /// Accepted; it has no effect, in the original neither.
+            /// Accepted, without effect, as in the original.
             use_ready_default_goals: Flag = false,
             /// Whether brokers that were removed lately stay empty.
             exclude_recently_removed_brokers: Flag = true,
-            /// Accepted: planning is fast either way.
+            /// Accepted, without effect: planning is fast either way.
             fast_mode: Flag = true,
         }
     }
@@ -80,7 +80,7 @@ parameters! {
         optional {
             /// Why; it comes back in the state of the executor.
             reason: Text,
-            /// Only with two-step verification, which is not there.
+            /// Refused: there is no two-step verification.
             review_id: ReviewId,
             /// Not in the original: carry out exactly this proposal of an earlier dry run, or refuse.
             proposal_id: Text,
@@ -102,7 +102,7 @@ parameters! {
             concurrent_leader_movements: Concurrency,
             /// Leadership moves at a time for each broker.
             broker_concurrent_leader_movements: Concurrency,
-            /// How often to look how far it is.
+            /// Accepted, without effect: progress is looked at as often as needed.
             execution_progress_check_interval_ms: Millis,
             /// Bytes per second that moves may use on each broker.
             replication_throttle: Throttle,

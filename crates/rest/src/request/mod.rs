@@ -57,9 +57,9 @@ impl Presentation {
     pub fn parameters() -> Vec<Parameter> {
         let flag = |name, help| Parameter { name, kind: "flag", default: "false".to_owned(), help };
         vec![
-            flag(Self::NAMES[0], "JSON instead of text"),
-            flag(Self::NAMES[1], "with `json`: the header `Cruise-Control-JSON-Schema` describes the body"),
-            Parameter { name: Self::NAMES[2], kind: "text", default: String::new(), help: "accepted and not used" },
+            flag(Self::NAMES[0], "JSON instead of text."),
+            flag(Self::NAMES[1], "With `json`: the header `Cruise-Control-JSON-Schema` describes the body."),
+            Parameter { name: Self::NAMES[2], kind: "text", default: String::new(), help: "Accepted, without effect." },
         ]
     }
 }

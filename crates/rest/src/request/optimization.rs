@@ -45,7 +45,7 @@ parameters! {
     /// What kind of rebalance it is.
     pub struct Scope {
         defaults {
-            /// The two goals of the Kafka assigner tool instead of any others.
+            /// Refused if true: its goals are not built.
             kafka_assigner: Flag = false,
             /// Between the disks of each broker instead of between brokers.
             rebalance_disk: Flag = false,
@@ -69,7 +69,7 @@ parameters! {
         defaults {
             /// The brokers; at least one.
             brokerid: BrokerIds = BTreeSet::new(),
-            /// The two goals of the Kafka assigner tool instead of any others.
+            /// Refused if true: its goals are not built.
             kafka_assigner: Flag = false,
             /// Whether limits per broker also hold for the new ones.
             throttle_added_broker: Flag = true,
@@ -89,7 +89,7 @@ parameters! {
         defaults {
             /// The brokers; at least one.
             brokerid: BrokerIds = BTreeSet::new(),
-            /// The two goals of the Kafka assigner tool instead of any others.
+            /// Refused if true: its goals are not built.
             kafka_assigner: Flag = false,
             /// Whether limits per broker also hold for those that go.
             throttle_removed_broker: Flag = true,

@@ -15,11 +15,11 @@ parameters! {
     /// `load`: how much each broker has to do.
     pub struct Load {
         optional {
-            /// Where the range begins; the beginning of what is known if not given.
+            /// Accepted, without effect: what is known now is answered.
             start: Millis,
-            /// Where the range ends; now if not given.
+            /// Accepted, without effect: what is known now is answered.
             end: Millis,
-            /// Where the range ends, in other words; not together with `end`.
+            /// Accepted, without effect; not together with `end`.
             time: Time,
             /// Whether brokers without a capacity of their own may have the default one; `true` if not given.
             allow_capacity_estimation: Flag,
@@ -39,9 +39,9 @@ parameters! {
     /// `partition_load`: how much each partition makes its leader do, the heaviest first.
     pub struct PartitionLoad {
         optional {
-            /// Where the range begins; the beginning of what is known if not given.
+            /// Accepted, without effect: what is known now is answered.
             start: Millis,
-            /// Where the range ends; now if not given.
+            /// Accepted, without effect: what is known now is answered.
             end: Millis,
             /// Only topics of these names.
             topic: Pattern,
@@ -61,7 +61,7 @@ parameters! {
             allow_capacity_estimation: Flag = true,
             /// The highest window instead of what is expected.
             max_load: Flag = false,
-            /// The average of windows instead of what is expected.
+            /// Accepted, without effect: averages are shown anyway (of disks the newest size).
             avg_load: Flag = false,
             /// Only partitions with a replica on these; none means all.
             brokerid: BrokerIds = BTreeSet::new(),

@@ -21,12 +21,10 @@ use kafka_protocol::messages::{
 use super::convert::{broker, brokers, outcome, text, topic, topic_id, uuid};
 use super::feature_calls::versions;
 use super::{Call, Reply};
-use crate::cluster::{PartitionView, TopicView};
+use crate::cluster::{PartitionView, TopicView, Voter};
 use crate::code::Code;
 use crate::ids::BrokerId;
 
-/// The controller's node id, which no client gets to see but in DescribeQuorum.
-pub(super) const CONTROLLER: i32 = 100;
 /// What anybody may do with a topic, and with the cluster, where that is asked.
 const TOPIC_OPERATIONS: i32 = 0xdf8;
 const CLUSTER_OPERATIONS: i32 = 0x1fa0;
@@ -171,23 +169,24 @@ impl Call<'_> {
     }
 
     pub(super) fn describe_quorum(&mut self, request: DescribeQuorumRequest) -> DescribeQuorumResponse {
-        let end = self.cluster.metadata_offset();
-        let time = self.cluster.wall_clock();
+        let log_end = self.cluster.metadata_offset();
+        let caught_up_at = self.cluster.wall_clock();
         let version = self.raw.version;
-        let state = |id: i32| {
-            let state = ReplicaState::default().with_replica_id(broker(Some(BrokerId(id)))).with_log_end_offset(end);
+        let state = |it: Voter| {
+            let state = ReplicaState::default().with_replica_id(broker(Some(BrokerId(it.id))));
+            let state = state.with_log_end_offset(it.log_end);
             if version == 0 {
                 return state;
             }
-            state.with_last_fetch_timestamp(time).with_last_caught_up_timestamp(time)
+            state.with_last_fetch_timestamp(it.caught_up_at).with_last_caught_up_timestamp(it.caught_up_at)
         };
-        let observers =
-            self.cluster.describe_brokers(self.me, false).into_iter().map(|view| state(view.id.0)).collect();
+        let observers = self.cluster.describe_brokers(self.me, false).into_iter();
+        let observers = observers.map(|view| state(Voter { id: view.id.0, log_end, caught_up_at })).collect();
         let quorum = PartitionData::default()
-            .with_leader_id(broker(Some(BrokerId(CONTROLLER))))
+            .with_leader_id(broker(self.cluster.leading_voter().map(BrokerId)))
             .with_leader_epoch(1)
-            .with_high_watermark(end)
-            .with_current_voters(vec![state(CONTROLLER)])
+            .with_high_watermark(log_end)
+            .with_current_voters(self.cluster.voters().map(state).collect())
             .with_observers(observers);
         let mut asked = BTreeSet::new();
         let once = request.topics.into_iter().filter(|wanted| asked.insert(wanted.topic_name.clone()));
@@ -205,12 +204,9 @@ impl Call<'_> {
             });
             TopicData::default().with_topic_name(wanted.topic_name.clone()).with_partitions(partitions.collect())
         });
-        let controller = Node::default().with_node_id(broker(Some(BrokerId(CONTROLLER))));
-        DescribeQuorumResponse::default().with_topics(topics.collect()).with_nodes(if version >= 2 {
-            vec![controller]
-        } else {
-            Vec::new()
-        })
+        let nodes = self.cluster.voters().map(|voter| Node::default().with_node_id(broker(Some(BrokerId(voter.id)))));
+        let nodes = nodes.filter(|_| version >= 2).collect();
+        DescribeQuorumResponse::default().with_topics(topics.collect()).with_nodes(nodes)
     }
 
     pub(super) fn unregister_broker(&mut self, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse {

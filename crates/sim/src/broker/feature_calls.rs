@@ -6,10 +6,9 @@ use kafka_protocol::messages::api_versions_response::{
 use kafka_protocol::messages::update_features_response::UpdatableFeatureResult;
 use kafka_protocol::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 
-use super::cluster_calls::CONTROLLER;
 use super::convert::{outcome, text};
 use super::{Call, served};
-use crate::cluster::{Cluster, FeatureChange};
+use crate::cluster::{CONTROLLER, Cluster, FeatureChange};
 
 impl Call<'_> {
     pub(super) fn update_features(&mut self, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse {

@@ -29,6 +29,7 @@ mod log_dirs;
 mod names;
 mod offsets;
 mod placement;
+mod quorum;
 mod quota;
 mod reassign;
 mod records;
@@ -56,6 +57,8 @@ pub use fault::Fault;
 pub use features::{Feature, FeatureChange};
 pub use load::BrokerLoad;
 pub use log_dirs::{DirView, ReplicaView};
+pub(crate) use quorum::CONTROLLER;
+pub use quorum::Voter;
 pub use reassign::{MoveView, Reassignment};
 pub use records::{Appended, FetchRequest, Fetched, Isolation, OffsetQuery, Term};
 pub use registration::Registration;
@@ -141,6 +144,8 @@ pub struct Cluster {
     felt_loads: (Millis, BTreeMap<BrokerId, BrokerLoad>),
     /// Until when what followers in sync fetch has been counted against quotas.
     followers_counted: Millis,
+    /// The controllers.
+    voters: quorum::Voters,
     /// The broker that passes for the controller.
     shown_controller: Option<BrokerId>,
     /// How often a broker's process has started, ended, or changed how it is reached.
@@ -199,6 +204,7 @@ impl Cluster {
             client_quotas: BTreeMap::new(),
             felt_loads: (0, BTreeMap::new()),
             followers_counted: 0,
+            voters: BTreeMap::from([(CONTROLLER, None)]),
             shown_controller: None,
             process_changes: 0,
             disks_due: 0,

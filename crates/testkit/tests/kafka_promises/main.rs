@@ -88,6 +88,7 @@ mod log_dirs;
 mod membership;
 #[cfg(feature = "real-kafka")]
 mod permissions;
+mod quorum;
 mod reassignments;
 mod records;
 mod topics;

@@ -143,6 +143,13 @@ async fn cluster(calls: &mut Calls, topic: &str) {
     calls.each(|version| DescribeClusterRequest::default().with_include_fenced_brokers(version >= 2)).await;
     calls
         .each(|_| {
+            let partition = describe_quorum_request::PartitionData::default();
+            let log = describe_quorum_request::TopicData::default().with_topic_name(name("__cluster_metadata"));
+            DescribeQuorumRequest::default().with_topics(vec![log.with_partitions(vec![partition])])
+        })
+        .await;
+    calls
+        .each(|_| {
             let topics = vec![describe_topic_partitions_request::TopicRequest::default().with_name(name(topic))];
             DescribeTopicPartitionsRequest::default().with_topics(topics)
         })

@@ -13,6 +13,8 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
+/// The image of the operator: no pod runs it here.
+const IMAGE: &str = "registry.example/evenkeel:1";
 /// How long kinds may take until they are served.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -33,7 +35,7 @@ mod embedded_arm {
         let labels = json!({"app.kubernetes.io/name": NAME});
         let pod = json!({"metadata": {"name": "operator-0", "labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}});
         pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.expect("a pod");
-        let refused = installation::remove(&client, &Manifests::default(), Extent::Operator, false).await;
+        let refused = installation::remove(&client, &manifests(), Extent::Operator, false).await;
         let refused = refused.expect_err("it runs").to_string();
         assert_eq!(refused, "pod/operator-0 in evenkeel does not end");
         // It was told to, and nothing was taken from it.
@@ -42,7 +44,7 @@ mod embedded_arm {
         assert_eq!(deployment.spec.and_then(|spec| spec.replicas), Some(0));
         assert!(is_held(&client, "default").await);
         // Somebody says that it runs no more.
-        installation::remove(&client, &Manifests::default(), Extent::Operator, true).await.expect("a removal");
+        installation::remove(&client, &manifests(), Extent::Operator, true).await.expect("a removal");
         assert!(!is_held(&client, "default").await);
     }
 
@@ -54,7 +56,7 @@ mod embedded_arm {
         let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
         let theirs = Patch::Merge(json!({"metadata": {"labels": {labels::APP_PART_OF: "somebody"}}}));
         deployments.patch(NAME, &PatchParams::default(), &theirs).await.expect("another mark");
-        let refused = installation::remove(&client, &Manifests::default(), Extent::Operator, false).await;
+        let refused = installation::remove(&client, &manifests(), Extent::Operator, false).await;
         let refused = refused.expect_err("it is not ours").to_string();
         assert_eq!(refused, "deployment/evenkeel-operator in evenkeel was not installed by this program");
         assert_eq!(deployments.get(NAME).await.unwrap().spec.and_then(|spec| spec.replicas), Some(1));
@@ -90,11 +92,11 @@ mod embedded_arm {
     #[tokio::test(start_paused = true)]
     async fn an_operator_that_lives_elsewhere_keeps_its_rights() {
         let client = evenkeel_testkit::embedded().await;
-        let elsewhere = Manifests::new(Some("ops"), None).unwrap();
+        let elsewhere = Manifests::new(Some("ops"), Some(IMAGE)).unwrap();
         installation::put(&client, &elsewhere).await.expect("the manifests are taken");
         hold(&client, "default", json!({})).await;
-        let removed = installation::remove(&client, &Manifests::default(), Extent::Operator, true).await;
-        let put = installation::put(&client, &Manifests::default()).await;
+        let removed = installation::remove(&client, &manifests(), Extent::Operator, true).await;
+        let put = installation::put(&client, &manifests()).await;
         for refused in [removed, put] {
             assert_eq!(refused.expect_err("it lives in ops").to_string(), "the operator lives in the namespace ops");
         }
@@ -110,6 +112,86 @@ mod embedded_arm {
         assert!(is_held(&client, "default").await);
     }
 
+    /// What the operator's Deployment says: its image, the one that it gives to engines, and the namespaces.
+    async fn told(client: &Client) -> [String; 3] {
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let pod = deployments.get(NAME).await.unwrap().spec.and_then(|spec| spec.template.spec).unwrap();
+        let container = &pod.containers[0];
+        let variable = |name: &str| {
+            let found = container.env.iter().flatten().find(|variable| variable.name == name);
+            found.and_then(|found| found.value.clone()).unwrap_or_default()
+        };
+        [container.image.clone().unwrap(), variable("EVENKEEL_IMAGE"), variable("STRIMZI_NAMESPACE")]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_installs_again_keeps_what_is_not_named() {
+        let client = evenkeel_testkit::embedded().await;
+        let nothing_named = Manifests::default();
+        let refused = installation::put(&client, &nothing_named).await.expect_err("there is no image");
+        assert_eq!(refused.to_string(), "no image is named, and none is published");
+        let deployments = Api::<Deployment>::all(client.clone());
+        assert!(deployments.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was put");
+
+        let narrow = manifests().watching(&["kafka".to_owned()]).unwrap();
+        installation::put(&client, &narrow).await.expect("the manifests are taken");
+        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka"]);
+        let done = installation::put(&client, &nothing_named).await.expect("the manifests are taken");
+        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka"]);
+        let line = format!("deployment/{NAME} applied; it keeps the image {IMAGE}: --image names no other");
+        assert_eq!(done.last().map(ToString::to_string), Some(line));
+
+        let newer = "registry.example/evenkeel:2";
+        installation::put(&client, &Manifests::new(None, Some(newer)).unwrap()).await.expect("an upgrade");
+        assert_eq!(told(&client).await, [newer, newer, "kafka"]);
+        let wide = nothing_named.watching(&["*".to_owned()]).unwrap();
+        installation::put(&client, &wide).await.expect("the manifests are taken");
+        assert_eq!(told(&client).await, [newer, newer, "*"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operator_that_would_look_after_clusters_of_another_one_is_not_installed() {
+        let client = evenkeel_testkit::embedded().await;
+        for definition in evenkeel_api::crds() {
+            let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+            let theirs = CustomResourceDefinition {
+                metadata: kube::core::ObjectMeta { labels: None, ..definition.metadata },
+                ..definition
+            };
+            definitions.create(&PostParams::default(), &theirs).await.expect("a definition");
+        }
+        let kafka = json!({"metadata": {"name": "lagoon"}, "spec": {}});
+        let kafkas = Api::<Kafka>::namespaced(client.clone(), "default");
+        kafkas.create(&PostParams::default(), &serde_json::from_value(kafka).unwrap()).await.expect("a Kafka");
+        let labels = json!({labels::CLUSTER: "lagoon", labels::KIND: "Kafka"});
+        let set = json!({"metadata": {"name": "lagoon-quay", "labels": labels},
+            "spec": {"selector": {"matchLabels": {}}, "pods": []}});
+        let sets = Api::<StrimziPodSet>::namespaced(client.clone(), "default");
+        sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.expect("a pod set");
+
+        for watched in [vec![], vec!["*".to_owned()], vec!["default".to_owned()]] {
+            let wide = manifests().watching(&watched).unwrap();
+            let refused = installation::put(&client, &wide).await.expect_err("it is another operator's").to_string();
+            assert!(refused.starts_with("the Kafkas default/lagoon belong to another operator"), "{refused}");
+            assert!(Api::<ClusterRoleBinding>::all(client.clone()).get_opt(NAME).await.unwrap().is_none());
+        }
+        let elsewhere = manifests().watching(&["kafka".to_owned()]).unwrap();
+        installation::put(&client, &elsewhere).await.expect("its namespace is not looked after");
+        // An upgrade does not widen it.
+        put(&client).await;
+        assert_eq!(told(&client).await[2], "kafka");
+        // Nor is it looked after under other labels.
+        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
+        let mut deployment = deployments.get(NAME).await.unwrap();
+        let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
+        let by_label = json!({"name": "STRIMZI_CUSTOM_RESOURCE_SELECTOR", "value": "by=us"});
+        pod.containers[0].env.as_mut().unwrap().push(serde_json::from_value(by_label).unwrap());
+        deployments.replace(NAME, &PostParams::default(), &deployment).await.expect("a selector");
+        installation::put(&client, &manifests().watching(&["*".to_owned()]).unwrap())
+            .await
+            .expect("it is selected by label");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn clusters_of_others_do_not_go_with_definitions_of_ours() {
         let client = evenkeel_testkit::embedded().await;
@@ -123,7 +205,7 @@ mod embedded_arm {
             "spec": {"selector": {"matchLabels": {}}, "pods": []}});
         let sets = Api::<StrimziPodSet>::namespaced(client.clone(), "default");
         sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.expect("a pod set");
-        let refused = installation::remove(&client, &Manifests::default(), Extent::Clusters, false).await;
+        let refused = installation::remove(&client, &manifests(), Extent::Clusters, false).await;
         let refused = refused.expect_err("they are somebody else's").to_string();
         let theirs = "the Kafka default/theirs, the StrimziPodSet default/theirs-quay would go with the CRDs";
         assert!(refused.starts_with(theirs), "{refused}");
@@ -191,7 +273,7 @@ mod embedded_arm {
         let pool = json!({"metadata": {"name": "quay"}, "spec": {"replicas": 1, "roles": ["broker"], "storage": {"type": "ephemeral"}}});
         let pools = Api::<KafkaNodePool>::namespaced(client.clone(), "default");
         pools.create(&PostParams::default(), &serde_json::from_value(pool).unwrap()).await.expect("a pool");
-        let refused = installation::remove(&client, &Manifests::default(), Extent::Crds, false).await;
+        let refused = installation::remove(&client, &manifests(), Extent::Crds, false).await;
         let refused = refused.expect_err("it holds data").to_string();
         assert_eq!(refused, "the KafkaNodePool default/quay would go with the CRDs");
         assert!(pools.get_opt("quay").await.unwrap().is_some());
@@ -234,12 +316,16 @@ mod real_arm {
     }
 }
 
+fn manifests() -> Manifests {
+    Manifests::new(None, Some(IMAGE)).expect("an image")
+}
+
 async fn put(client: &Client) -> Vec<Done> {
-    installation::put(client, &Manifests::default()).await.expect("the manifests are taken")
+    installation::put(client, &manifests()).await.expect("the manifests are taken")
 }
 
 async fn remove(client: &Client, extent: Extent) -> Vec<Done> {
-    installation::remove(client, &Manifests::default(), extent, false).await.expect("a removal")
+    installation::remove(client, &manifests(), extent, false).await.expect("a removal")
 }
 
 /// `controllers` starts those that every cluster has: the real ones want to know our kinds from the beginning.
@@ -263,8 +349,7 @@ async fn nothing_hangs_and_what_others_installed_stays(client: Client, controlle
     assert!(rebalances.get_opt("held").await.expect("an answer").is_some());
 
     // Clusters do not go by the way.
-    let refused =
-        installation::remove(&client, &Manifests::default(), Extent::Crds, false).await.expect_err("a Kafka is there");
+    let refused = installation::remove(&client, &manifests(), Extent::Crds, false).await.expect_err("a Kafka is there");
     assert!(refused.to_string().contains("default/lagoon"), "{refused}");
     let done = remove(&client, Extent::Operator).await;
     assert!(!done.iter().any(|it| it.outcome == Outcome::Going), "{done:?}");

@@ -77,7 +77,8 @@ fn live(work: impl Future<Output = ()> + Send + 'static) {
 
 /// Installs the operator as `evenkeel install --apply` does, but for its pod: it runs in this process.
 pub(crate) async fn install(admin: &Client) -> Vec<Done> {
-    let done = installation::put(admin, &Manifests::default()).await.expect("the manifests are taken");
+    let manifests = Manifests::new(None, Some("registry.example/evenkeel:1")).expect("an image");
+    let done = installation::put(admin, &manifests).await.expect("the manifests are taken");
     let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
     let deployments = Api::<Deployment>::namespaced(admin.clone(), DEFAULT_NAMESPACE);
     deployments.patch(NAME, &PatchParams::default(), &none).await.expect("the operator's deployment");

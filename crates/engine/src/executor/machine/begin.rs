@@ -112,6 +112,10 @@ impl Execution {
             return First::Is(Stage::InProgress { since: sight.now, asked: sight.now });
         }
         if sight.under_way.contains_key(&mv.partition) {
+            // What cannot be taken back ends elsewhere, or never.
+            if self.irrevocable.contains(&mv.partition) {
+                return First::Is(Stage::Ended(End::Aborted(Why::Changed)));
+            }
             if self.order.stops_others {
                 asks.cancel.insert(mv.partition.clone());
             }

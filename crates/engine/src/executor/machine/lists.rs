@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Asks, Execution, Throttling};
-use crate::executor::{
-    task::Kind,
-    throttle::{Listing, Relisting},
-};
+use crate::executor::{task::Kind, throttle::Relisting};
 
 impl Execution {
     /// Nobody knows whether what was to begin is held back now.
@@ -33,13 +30,13 @@ impl Execution {
             return lists;
         }
         for mv in self.listed.difference(&copied).map(|of| &self.order.moves[*of]) {
-            Listing::add(&mut lists.end, mv);
+            lists.ends(mv);
         }
         for of in &copied {
             let mv = &self.order.moves[*of];
             // What is asked for again may not have been listed either.
             if !self.listed.contains(of) || asks.reassign.contains_key(&mv.partition) {
-                Listing::add(&mut lists.begin, mv);
+                lists.begins(mv);
             }
         }
         self.listed = copied;

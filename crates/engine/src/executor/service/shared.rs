@@ -7,7 +7,7 @@ use std::{
 };
 
 use evenkeel_kafka::{
-    BrokerId, Client, Error, TopicPartition,
+    BrokerId, Client, Error, ErrorCode, TopicPartition,
     calls::{reassignments::Target, topics::Which},
 };
 use evenkeel_rest::body::state::Trigger;
@@ -267,14 +267,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes back all moves there are, and waits until nobody shows them any more. The journal's own topic does not
-    /// count: this engine gives it replicas by itself.
+    /// Takes back all moves there are, and waits until nobody shows them any more. What the cluster would not take back,
+    /// for nobody else could lead then, is not waited for: it may never end, and plans leave alone what is on its way. The
+    /// journal's own topic does not count: this engine gives it replicas by itself.
     pub(super) async fn clear_the_way(&self, stops_others: bool) -> Result<(), NotBegun> {
         let deadline = Instant::now() + CLEARED_WITHIN;
         let mut cleared: BTreeMap<TopicPartition, Vec<BrokerId>> = BTreeMap::new();
+        let mut irrevocable: BTreeSet<TopicPartition> = BTreeSet::new();
         loop {
             let mut listed = self.client.list_reassignments(None).await?;
-            listed.retain(|partition, _| partition.topic != TOPIC);
+            listed.retain(|partition, _| partition.topic != TOPIC && !irrevocable.contains(partition));
             if listed.is_empty() && !self.shows_any(&cleared).await? {
                 return Ok(());
             }
@@ -289,8 +291,16 @@ impl Shared {
                 // A newer engine may have begun them, which this one has not heard of yet.
                 self.journal.confirm().await?;
                 let targets = listed.keys().map(|partition| (partition.clone(), Target::Cancel)).collect();
-                self.client.alter_reassignments(&targets, true).await.interrupted.map_or(Ok(()), Err)?;
-                cleared.extend(listed.into_iter().map(|(partition, it)| (partition, it.adding)));
+                let answers = self.client.alter_reassignments(&targets, true).await.whole()?;
+                for (partition, it) in listed {
+                    match answers.get(&partition) {
+                        Some(Err(refusal)) if refusal.code == ErrorCode::INVALID_REPLICA_ASSIGNMENT => {
+                            tracing::warn!(%partition, %refusal, "a move cannot be taken back, and is left alone");
+                            irrevocable.insert(partition);
+                        }
+                        _ => drop(cleared.insert(partition, it.adding)),
+                    }
+                }
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -298,7 +308,7 @@ impl Shared {
 
     /// Whether metadata still shows somebody who was to be added.
     async fn shows_any(&self, cleared: &BTreeMap<TopicPartition, Vec<BrokerId>>) -> Result<bool, Error> {
-        let topics: BTreeSet<String> = cleared.keys().map(|partition| partition.topic.clone()).collect();
+        let topics: BTreeSet<String> = cleared.keys().map(|partition| partition.topic.to_string()).collect();
         if topics.is_empty() {
             return Ok(false);
         }

@@ -76,6 +76,22 @@ fn a_stop_ends_though_what_is_in_flight_can_neither_go_on_nor_back() {
 }
 
 #[test]
+fn what_others_move_and_nobody_can_take_back_is_theirs() {
+    let options = evenkeel_sim::Options { eligible_leader_replicas: true, ..Default::default() };
+    let mut play = Play::on(options, &[&[0], &[1]], &[(0, &[3]), (1, &[3])]).with(|order| order.throttle = Some(MB));
+    let (partition, target) = (evenkeel_sim::TopicPartition::new("t", 0), Some(vec![evenkeel_sim::BrokerId(2)]));
+    play.cluster.suffer(&Fault::SlowLink(evenkeel_sim::BrokerId(2), 0.001));
+    play.cluster.suffer(&Fault::ForeignReassignment(Reassignment { partition, target }));
+    play.cluster.tick(1_000);
+    fail_disk(&mut play, 0, 0);
+    play.cluster.tick(1_000);
+    assert_eq!(play.run(), Ending::Incomplete);
+    assert_eq!((play.replicas(0), play.replicas(1)), (vec![2, 0], vec![3]));
+    assert_eq!(play.ends()[0], Stage::Ended(End::Aborted(Why::Changed)));
+    play.assert_not_held_back();
+}
+
+#[test]
 fn a_move_that_begins_without_anybody_to_copy_from_is_never_begun() {
     let mut play = Play::new(&[&[0]], &[(0, &[2])]).with(|order| order.gives_up_after = Some(10_000));
     fail_disk(&mut play, 0, 0);

@@ -123,8 +123,8 @@ fn only_what_is_being_copied_is_held_back() {
         let over = play.step(None).ending.is_some();
         let moving: BTreeSet<i32> =
             play.cluster.list_reassignments(None).iter().map(|it| it.partition.partition).collect();
-        for name in LISTS {
-            let text = play.listed("t", name).unwrap_or_default();
+        for list in List::BOTH {
+            let text = play.listed("t", list).unwrap_or_default();
             let entries = text.split(',').filter(|entry| !entry.is_empty());
             let held: BTreeSet<i32> = entries.map(|it| it.split_once(':').unwrap().0.parse().unwrap()).collect();
             assert!(held.is_superset(&moving), "{moving:?} move, and only {held:?} are held back");
@@ -163,4 +163,33 @@ fn what_does_not_move_uses_up_no_throttle() {
     let mut play = Play::of(cluster, Order { throttle: Some(6 * MB), limits, ..order((0..8).map(mv)) });
     assert_eq!(play.run(), Ending::Completed);
     play.assert_at_rest();
+}
+
+#[test]
+fn what_a_broker_follows_as_ever_uses_up_nothing_of_what_it_may_receive() {
+    // Partition 0 is written to at 3 MB/s and leaves broker 1, which gets partition 1 at the same time.
+    let brokers = (0..4).map(|id| BrokerSpec::new(id).with_dirs(["/d0", "/d1"]));
+    let mut cluster = evenkeel_sim::Cluster::new(evenkeel_sim::Options::default(), brokers);
+    let busy = NewTopic::manual("busy", &[&[0, 1]]).loaded(evenkeel_sim::traffic::Load::steady(3e6), 1_000);
+    cluster.create_topic(&busy, false).unwrap();
+    cluster.create_topic(&NewTopic::manual("t", &[&[3]]), false).unwrap();
+    cluster.fill(&evenkeel_sim::TopicPartition::new("t", 0), 40 * MB);
+    cluster.tick(1_000);
+    let mv = |topic: &str, old: &[i32], new: &[i32], bytes: u64| Move {
+        partition: TopicPartition::new(topic, 0),
+        old: old.iter().copied().map(BrokerId).collect(),
+        new: new.iter().copied().map(BrokerId).collect(),
+        old_leader: BrokerId(old[0]),
+        dirs: Vec::new(),
+        bytes,
+    };
+    let moves = [mv("busy", &[0, 1], &[0, 2], 3 * MB), mv("t", &[3], &[1], 40 * MB)];
+    let mut play = Play::of(cluster, Order { throttle: Some(4 * MB), ..order(moves) });
+    let began = play.cluster.now();
+    while play.replicas(0) != [1] {
+        play.run_for(250);
+    }
+    // Ten seconds of copying, and a moment to begin and to end.
+    let took = play.cluster.now() - began;
+    assert!(took < 15_000, "{took} ms");
 }

@@ -12,8 +12,9 @@ use super::{Ground, Sampled, Sampling, Scene, Source};
 use crate::{
     monitor::{
         broker_sample::BrokerSample,
-        derive::{Leaders, Told, derive},
+        derive::{Leaders, derive},
         raw::RawMetric,
+        told::Told,
     },
     watch::Sighting,
 };
@@ -47,7 +48,7 @@ impl Reporter {
             return Ok(Sampled::default());
         }
         let (told, latest) = self.read().await?;
-        Ok(latest.map(|time| sampled(&told, time, scene.sighting, &self.ground)).unwrap_or_default())
+        Ok(latest.map(|time| sampled(told, time, scene.sighting, &self.ground)).unwrap_or_default())
     }
 
     /// What was written since it was read last, and when the latest of it was; nobody can have measured in the future.
@@ -104,7 +105,7 @@ impl Source for Reporter {
 }
 
 /// Samples out of what brokers told, dated by the latest of it.
-fn sampled(told: &Told, time: i64, sighting: &Sighting, ground: &Ground) -> Sampled {
+fn sampled(told: Told, time: i64, sighting: &Sighting, ground: &Ground) -> Sampled {
     let leading = sighting.view.partitions.iter().filter_map(|(name, seen)| Some((name, seen.leader?)));
     let cores = sighting.view.brokers.keys().filter_map(|id| Some((*id, ground.capacities.of(*id)?.0.cores)));
     let leaders = Leaders { of: leading.collect(), cores: cores.collect() };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::monitor::sample::METRICS;
 
 const LAYOUT: Layout = Layout { length: 1_000, kept: 5, enough: 4, may_be_stretched: 2, early: false };
 const ALL: Requirement = Requirement { windows: 1, ratio: 1.0 };

@@ -71,7 +71,7 @@ impl Obedient {
         });
         let dirs = view.brokers.iter().flat_map(|(id, broker)| {
             broker.dirs.iter().map(|(partition, dir)| {
-                ((BrokerId(*id), partition.clone()), DirSight { dir: dir.clone(), ..DirSight::default() })
+                ((BrokerId(*id), partition.clone()), DirSight { dir: dir.to_string(), ..DirSight::default() })
             })
         });
         let registered = view.brokers.keys().copied().map(BrokerId).collect();

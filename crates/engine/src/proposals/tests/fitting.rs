@@ -36,6 +36,8 @@ fn a_plan_fits_as_long_as_what_it_moves_and_where_to_is_as_it_was() {
 fn what_has_changed_is_said() {
     let lies = "partition t-0 lay on brokers {0, 1} and now lies on {0, 2}";
     assert_eq!(said(|scene| scene.partition("t0").replicas = vec![0, 2]), Err(lies.to_owned()));
+    let moving = "partition t-0 is being copied to broker 2";
+    assert_eq!(said(|scene| scene.partition("t0").adding = vec![2]), Err(moving.to_owned()));
     let gone = said(|scene| drop(scene.sighting.view.partitions.remove(&named("t0"))));
     assert_eq!(gone, Err("partition t-0 is gone".to_owned()));
     assert_eq!(said(|scene| scene.broker(2).up = false), Err("broker 2 is down".to_owned()));

@@ -68,7 +68,7 @@ impl Scene {
                     seen.offline.insert(id);
                 }
                 if let Some(dir) = dir {
-                    broker.dirs.insert(partition, dir.to_owned());
+                    broker.dirs.insert(partition, dir.into());
                 }
             }
             view.brokers.insert(id, broker);

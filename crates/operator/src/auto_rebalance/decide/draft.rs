@@ -6,25 +6,28 @@ use evenkeel_api::{
     kafka::{AutoRebalanceMode, AutoRebalanceState},
     rebalance::RebalanceState,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Act, Decision, Event, TrackerWrite};
 use crate::auto_rebalance::{
     brokers::{self, Check, Queue},
     generated::{Generated, Phase, StopReason, mode_of_name},
     imbalance::{self, Violations},
-    observe::{Brake, Engine, Observation},
+    observe::{Brake, Engine, Manual, Observation},
     poll,
     settings::Configured,
     state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
     template::{self, Template},
-    tracker::{Attempts, LastFailure, Sight, Tracker},
+    tracker::{Attempts, LAST_COMPLETION, LastFailure, MEMORY, Sight, Tracker},
     windows,
 };
 
 /// The modes in the order in which they run.
 const PRECEDENCE: [AutoRebalanceMode; 3] =
     [AutoRebalanceMode::RemoveBrokers, AutoRebalanceMode::AddBrokers, AutoRebalanceMode::Imbalance];
+
+/// A proposal that takes longer waits for something.
+const USUALLY_PROPOSED_IN: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) struct Draft<'a> {
     pub(super) seen: &'a Observation,
@@ -35,6 +38,8 @@ pub(super) struct Draft<'a> {
     pub(super) violations: Violations,
     pub(super) acts: Vec<Act>,
     recorded: Recorded,
+    /// What was seen before and is not there any more.
+    missed: Option<Sight>,
     tracker_is_readable: bool,
     events: Vec<Event>,
     notes: Vec<Condition>,
@@ -47,18 +52,22 @@ impl<'a> Draft<'a> {
         let queue = brokers::queue(&recorded, &seen.brokers, |mode| seen.configured.has(mode), &seen.generated);
         let (mut tracker, tracker_is_readable) = Tracker::read(seen.tracker.as_ref(), seen.now);
         tracker.refresh(&seen.spec_version, seen.now);
-        // It is written before the status is: what it saw of another mode, a crash kept from being recorded.
+        // It is written before the status is: what it saw of another mode, a crash kept from being recorded. What it has
+        // missed is over once the status says so.
         let mode = mode_of(recorded.state);
-        tracker.in_sight = tracker.in_sight.filter(|sight| mode_of_name(&sight.name, &seen.cluster.name) == mode);
+        let is_over = |sight: &Sight| {
+            mode == Some(AutoRebalanceMode::AddBrokers) && sight.brokers.is_disjoint(&recorded.additions)
+        };
+        tracker.in_sight =
+            tracker.in_sight.filter(|sight| mode_of_name(&sight.name, &seen.cluster.name) == mode && !is_over(sight));
         if seen.brokers.leaving.is_empty() {
             // Whatever stood in the way of removing brokers is gone.
             tracker.removal = Attempts::under(&seen.spec_version);
             tracker.failures.remove(&AutoRebalanceMode::RemoveBrokers);
         }
-        if let Engine::Current { since, .. } = seen.engine {
-            // The engine that failed at it is not the one that is there now.
-            tracker.removal.renew(since);
-            tracker.addition.renew(since);
+        if let Some(engine) = seen.engine.id() {
+            tracker.removal.renew(engine);
+            tracker.addition.renew(engine);
         }
         tracker.last_completion = last_end(seen).into_iter().chain(tracker.last_completion).max();
         Self {
@@ -69,6 +78,7 @@ impl<'a> Draft<'a> {
             violations: seen.violations.as_ref().map(Violations::read).unwrap_or_default(),
             acts: Vec::new(),
             recorded,
+            missed: None,
             tracker_is_readable,
             events: Vec::new(),
             notes: Vec::new(),
@@ -87,6 +97,26 @@ impl<'a> Draft<'a> {
     /// The brokers that data may be moved to.
     pub(super) fn targets(&self) -> Brokers {
         self.queue.targets(&self.seen.brokers)
+    }
+
+    /// Counts a failed attempt to empty brokers, once for each resource.
+    pub(super) fn count_failed_removal(&mut self, uid: &str) {
+        self.tracker.removal.count_failure(uid, self.seen.now, self.seen.engine.id());
+    }
+
+    /// Asks for a rebalance about these brokers instead.
+    pub(super) fn update(&mut self, own: &Generated, brokers: Brokers) {
+        self.acts.push(Act::Update { name: own.name.clone(), brokers, engine: self.engine() });
+    }
+
+    /// Asks once more for what was asked before.
+    pub(super) fn refresh(&mut self, own: &Generated) {
+        self.acts.push(Act::Refresh { name: own.name.clone(), engine: self.engine() });
+    }
+
+    /// The engine that is asked now.
+    pub(super) fn engine(&self) -> Option<String> {
+        self.seen.engine.id().map(str::to_owned)
     }
 
     pub(super) fn recorded_state(&self) -> AutoRebalanceState {
@@ -127,6 +157,12 @@ impl<'a> Draft<'a> {
         Some(adopted)
     }
 
+    /// What was in sight is missed. It stays in memory until the status says what came of that: whoever forgot it first, and
+    /// died then, would take it for one that was never made.
+    pub(super) fn miss(&mut self) {
+        self.missed = self.tracker.in_sight.clone();
+    }
+
     /// Tells a generated rebalance to stop, in whichever way its state allows, and not twice.
     pub(super) fn stop(&mut self, own: &Generated, why: StopReason) {
         self.acts.extend(ending(own, why));
@@ -143,7 +179,7 @@ impl<'a> Draft<'a> {
             } else if other.phase() == Phase::Paused {
                 self.waiting(format!("KafkaRebalance {} is paused", other.name));
             } else {
-                self.acts.push(Act::Remove { name: other.name.clone() });
+                self.acts.push(removal(other));
             }
         }
     }
@@ -159,11 +195,8 @@ impl<'a> Draft<'a> {
             }
             return;
         }
-        let asked_for = |state| {
-            matches!(state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
-        };
         let ours = self.seen.generated.iter().any(Generated::is_underway);
-        let theirs = self.seen.manual.iter().any(|manual| asked_for(manual.state));
+        let theirs = self.manual_is_asked_for();
         let asking =
             self.acts.iter().any(|act| matches!(act, Act::Create(_) | Act::Update { .. } | Act::Refresh { .. }));
         let emptied_already = self.acts.iter().any(|act| matches!(act, Act::EmptyViolations { .. }));
@@ -176,18 +209,17 @@ impl<'a> Draft<'a> {
     /// be: what is found then is just being mended.
     pub(super) fn note_violations(&mut self) {
         let Some(interval) = self.configured().polled_every else { return };
-        self.look_again_at(self.seen.now.checked_add(poll::EVERY).ok());
-        let found = match &self.seen.polled {
-            Some(Ok(found)) => found,
-            Some(Err(why)) => {
-                return self.waiting(format!("Cruise Control does not tell which goals are violated: {why}"));
-            }
-            None => return,
-        };
+        // While there is nobody to ask, or something is just being mended, a watch tells of the end of that.
+        let Some(polled) = &self.seen.polled else { return };
         let asking = self.acts.iter().any(|act| matches!(act, Act::Create(_)));
         if asking || !self.seen.generated.is_empty() || self.manual_is_asked_for() {
             return;
         }
+        self.look_again_at(Some(polled.due()));
+        let found = match &polled.found {
+            Ok(found) => found,
+            Err(why) => return self.waiting(format!("Cruise Control does not tell which goals are violated: {why}")),
+        };
         let (before, last_end) = (self.seen.violations.as_ref(), self.tracker.last_completion);
         let noted = poll::noted(before, found, last_end, interval, self.seen.now);
         self.acts.extend(noted.map(Act::NoteViolations));
@@ -195,9 +227,24 @@ impl<'a> Draft<'a> {
 
     /// Whether a user's rebalance is about to clear the anomalies away.
     pub(super) fn manual_is_asked_for(&self) -> bool {
-        self.seen.manual.iter().any(|manual| {
-            matches!(manual.state, RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing)
-        })
+        self.seen.manual.iter().any(Manual::is_asked_for)
+    }
+
+    /// Says which rebalance of a user keeps load from being evened out, if one has no proposal for long: what is found is
+    /// forgotten until it has one, so nothing else would tell.
+    pub(super) fn note_manual(&mut self) {
+        if !self.configured().has(AutoRebalanceMode::Imbalance) {
+            return;
+        }
+        for manual in self.seen.manual.iter().filter(|manual| manual.is_awaited()) {
+            let due = manual.since.and_then(|since| since.checked_add(USUALLY_PROPOSED_IN).ok());
+            if due.is_some_and(|due| due > self.seen.now) {
+                self.look_again_at(due);
+            } else {
+                let name = &manual.name;
+                self.waiting(format!("no rebalance on imbalance while KafkaRebalance {name} waits for its proposal"));
+            }
+        }
     }
 
     pub(super) fn note(&mut self, reason: Reason, text: impl Into<String>) {
@@ -278,9 +325,10 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(mut self, own: Option<&Generated>) -> Decision {
         let removed =
-            |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of } if of == name));
+            |name: &str, acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Remove { name: of, .. } if of == name));
         let kept = own.filter(|own| self.state == state_of(own.mode) && !removed(&own.name, &self.acts));
-        self.tracker.in_sight = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
+        let kept = kept.map(|own| Sight { name: own.name.clone(), brokers: own.brokers.clone() });
+        self.tracker.in_sight = kept.or(self.missed.take());
 
         let imbalance = self.state == AutoRebalanceState::RebalanceOnImbalance
             || (self.configured().has(AutoRebalanceMode::Imbalance)
@@ -307,7 +355,8 @@ impl<'a> Draft<'a> {
         let cordoned = if drains { self.seen.brokers.leaving.clone() } else { record.removals.clone() };
         let data = self.tracker.written();
         let unchanged = match &self.seen.tracker {
-            Some(before) => *before == data,
+            // Whatever else somebody has put there is not ours.
+            Some(before) => [MEMORY, LAST_COMPLETION].iter().all(|key| before.get(*key) == data.get(*key)),
             None => self.tracker == untouched(&self.seen.spec_version),
         };
         Decision {
@@ -340,6 +389,11 @@ fn untouched(spec_version: &str) -> Tracker {
     let mut tracker = Tracker::default();
     tracker.refresh(spec_version, Timestamp::UNIX_EPOCH);
     tracker
+}
+
+/// What takes away a generated rebalance that has come to its end.
+pub(super) fn removal(own: &Generated) -> Act {
+    Act::Remove { name: own.name.clone(), uid: own.uid.clone() }
 }
 
 /// What ends a generated rebalance, in whichever way its state allows. None: it is on its way, or cannot be told.

@@ -6,7 +6,10 @@ use evenkeel_api::{
     rebalance::RebalanceState,
 };
 
-use super::{Act, draft::Draft};
+use super::{
+    Act,
+    draft::{Draft, removal},
+};
 use crate::auto_rebalance::{
     brokers::Check,
     generated::{Generated, Recipe, StopReason, make, name_for},
@@ -14,6 +17,9 @@ use crate::auto_rebalance::{
     observe::{Brake, Engine},
     state::{Brokers, listed, state_of},
 };
+
+/// How it is said that nobody evens out load while brokers go.
+pub(in crate::auto_rebalance) const HELD_BY_LEAVING: &str = "no rebalance on imbalance while brokers";
 
 pub(super) fn step(draft: &mut Draft<'_>) {
     let next = draft.next(true);
@@ -34,7 +40,7 @@ impl Draft<'_> {
     /// Ends the rebalance that the state is about: it goes, and what is queued is next. The one after
     /// it is made when this one is no longer there.
     pub(super) fn end(&mut self, own: &Generated) {
-        self.acts.push(Act::Remove { name: own.name.clone() });
+        self.acts.push(removal(own));
         self.turn_to_next();
     }
 
@@ -54,18 +60,35 @@ impl Draft<'_> {
                 return None;
             }
             if removal && self.removal_is_due() && self.name_is_free(AutoRebalanceMode::RemoveBrokers) {
-                return Some(AutoRebalanceMode::RemoveBrokers);
+                // Nothing else meanwhile: it would be stopped for this as soon as they are there.
+                return (!self.waits_for_those_who_come()).then_some(AutoRebalanceMode::RemoveBrokers);
             }
             if addition && self.addition_is_due() && self.name_is_free(AutoRebalanceMode::AddBrokers) {
                 return Some(AutoRebalanceMode::AddBrokers);
             }
         }
-        // Who leaves counts, also while it is only looked at once more: a rebalance would put data on it again.
-        let scaling = !self.seen.brokers.leaving.is_empty() || !self.queue.additions.is_empty();
-        if imbalance_too && !scaling && self.imbalance_is_due() && self.name_is_free(AutoRebalanceMode::Imbalance) {
+        if imbalance_too
+            && self.queue.additions.is_empty()
+            && self.imbalance_is_due()
+            && self.name_is_free(AutoRebalanceMode::Imbalance)
+        {
             return Some(AutoRebalanceMode::Imbalance);
         }
         None
+    }
+
+    /// Whether brokers are about to go, be it that they are only looked at once more: a rebalance would put data on them
+    /// again. Not those whom nobody empties: they may stay for ever.
+    fn brokers_go(&self) -> bool {
+        let comes_true = match self.seen.brokers.check {
+            Check::Clear | Check::Unknown => true,
+            Check::HasData => {
+                self.configured().has(AutoRebalanceMode::RemoveBrokers)
+                    && self.template(AutoRebalanceMode::RemoveBrokers).is_usable()
+            }
+            Check::Stuck => false,
+        };
+        comes_true && !self.seen.brokers.leaving.is_empty()
     }
 
     /// Whether brokers are to be emptied. Without a usable template it is as if the mode were off; the
@@ -119,6 +142,17 @@ impl Draft<'_> {
         due
     }
 
+    /// Whether other brokers are on their way: data may have nowhere to go without them, or not where it belongs.
+    fn waits_for_those_who_come(&mut self) -> bool {
+        let starting = &self.seen.brokers.starting;
+        let awaited: Brokers = starting.keys().copied().filter(|id| !self.queue.removals.contains(id)).collect();
+        let Some(until) = awaited.iter().map(|id| starting[id]).max() else { return false };
+        let (leaving, awaited) = (listed(&self.queue.removals), listed(&awaited));
+        self.waiting(format!("emptying brokers {leaving} waits until brokers {awaited} are ready, or until {until}"));
+        self.look_again_at(Some(until));
+        true
+    }
+
     /// Whether something else is to be stopped for the sake of brokers to empty. Not for one more
     /// attempt at what has failed: it would stop a scale-up again and again, which may be just what
     /// the attempt needs.
@@ -128,6 +162,7 @@ impl Draft<'_> {
             && self.obstacle().is_none()
             && self.name_is_free(AutoRebalanceMode::RemoveBrokers)
             && self.removal_is_due()
+            && !self.waits_for_those_who_come()
     }
 
     /// Whether data may be moved to added brokers now.
@@ -178,15 +213,22 @@ impl Draft<'_> {
             self.note(reason, text);
             return false;
         }
+        if self.brokers_go() {
+            let brokers = listed(&self.seen.brokers.leaving);
+            self.waiting(format!("{HELD_BY_LEAVING} {brokers} are to go"));
+            return false;
+        }
         if self.manual_is_asked_for() {
             // A user's rebalance is coming up, and clears the anomalies away.
             return false;
         }
-        if self.begun_already() {
-            return true;
-        }
-        let goals = self.violations.fixable_goals();
-        let closed = guards::closed(&self.tracker.imbalance, &goals, &self.configured().windows, self.seen.now);
+        let (history, windows, now) = (&self.tracker.imbalance, &self.configured().windows, self.seen.now);
+        let closed = if self.begun_already() {
+            // It is counted. The hour may have become a wrong one.
+            guards::window(windows, now).into_iter().collect()
+        } else {
+            guards::closed(history, &self.violations.fixable_goals(), windows, now)
+        };
         for guard in &closed {
             let until = guard.opens.map_or("as things are, never".to_owned(), |opens| format!("at {opens}"));
             self.note(
@@ -201,13 +243,11 @@ impl Draft<'_> {
         closed.is_empty()
     }
 
-    /// Whether the guards have let this one pass before, and a crash came between record and deed.
+    /// Whether the guards have let this one pass before, and a crash or a conflict came between the memory of that and the deed.
     fn begun_already(&self) -> bool {
         let history = &self.tracker.imbalance;
         let first = self.violations.fixable.first().map(|anomaly| &anomaly.id);
-        self.recorded_state() == AutoRebalanceState::RebalanceOnImbalance
-            && history.ended.is_none()
-            && history.anomaly.as_ref() == first
+        first.is_some() && history.ended.is_none() && history.anomaly.as_ref() == first
     }
 
     /// Makes the rebalance of this mode.
@@ -231,6 +271,7 @@ impl Draft<'_> {
             anomaly: &anomaly,
             template: self.template(mode).spec(),
             throttle: self.configured().throttle,
+            engine: self.engine(),
             most_data_mb: self.configured().most_data_mb.filter(|_| on_imbalance),
         };
         let rebalance = make(&recipe);

@@ -4,7 +4,7 @@
 //! the rules that hold in every state.
 
 mod draft;
-mod idle;
+pub(super) mod idle;
 mod on_imbalance;
 mod on_scale_down;
 mod on_scale_up;
@@ -74,11 +74,15 @@ pub enum Act {
         name: String,
         /// Its brokers.
         brokers: Brokers,
+        /// The engine that is asked, to be noted in the same patch as [`ASKED_OF`](evenkeel_api::annotations::ASKED_OF).
+        engine: Option<String>,
     },
     /// Annotate with `strimzi.io/rebalance: refresh`.
     Refresh {
         /// Name of the KafkaRebalance.
         name: String,
+        /// As for an update.
+        engine: Option<String>,
     },
     /// Annotate with `strimzi.io/rebalance: stop` and [`STOPPED_FOR`](evenkeel_api::annotations::STOPPED_FOR),
     /// in one patch.
@@ -101,6 +105,8 @@ pub enum Act {
     Remove {
         /// Name of the KafkaRebalance.
         name: String,
+        /// Exactly this one: the next one has the same name.
+        uid: String,
     },
     /// Give the ConfigMap of violated goals this data.
     NoteViolations(BTreeMap<String, String>),
@@ -147,5 +153,6 @@ pub fn decide(seen: &Observation) -> Decision {
     draft.clear_away_others(own);
     draft.tend_violations();
     draft.note_violations();
+    draft.note_manual();
     draft.finish(own)
 }

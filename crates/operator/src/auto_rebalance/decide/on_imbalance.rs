@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{
     Act,
     draft::Draft,
-    outcome::{Meaning, cause, meaning},
+    outcome::{Meaning, approval_lacks, cause, meaning},
 };
 use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
@@ -45,7 +45,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
                 draft.end(own);
             }
             Meaning::Passing => draft.waiting(format!("the rebalance on imbalance waits: {}", cause(own))),
-            Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
+            Meaning::Passed => draft.refresh(own),
             Meaning::Unsettled | Meaning::Unknown | Meaning::Unheard | Meaning::Final => {
                 draft.failed(MODE, false, format!("a rebalance on imbalance failed: {}", cause(own)));
                 ended(draft, own.since);
@@ -65,6 +65,11 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
     } else if let Some(why) = own.is_stuck() {
         // There is nobody to approve it, and everything else would wait for it.
         draft.failed(MODE, false, format!("a rebalance on imbalance was not carried out: {why}"));
+        draft.stop(own, StopReason::Withheld);
+    } else if own.waits_for_approval() {
+        // As above: nobody asked for this one, and everything else would wait until somebody approves it.
+        let text = format!("a rebalance on imbalance was not carried out: {}", approval_lacks(own));
+        draft.failed(MODE, false, text);
         draft.stop(own, StopReason::Withheld);
     } else if is_in_the_way(draft) {
         if draft.configured().preempt {
@@ -101,5 +106,6 @@ pub(super) fn vanished(draft: &mut Draft<'_>) {
     draft.failed(MODE, false, format!("a rebalance on imbalance failed: somebody removed KafkaRebalance {name}"));
     ended(draft, None);
     empty_violations(draft);
+    draft.miss();
     draft.turn_to_next();
 }

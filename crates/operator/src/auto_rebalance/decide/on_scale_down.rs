@@ -1,11 +1,10 @@
 //! RebalanceOnScaleDown: brokers that are to be removed are being emptied.
 
-use evenkeel_api::kafka::AutoRebalanceMode;
+use evenkeel_api::{annotations::REBALANCE, kafka::AutoRebalanceMode};
 
 use super::{
-    Act,
     draft::Draft,
-    outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, cause, meaning},
+    outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, approval_lacks, cause, meaning},
 };
 use crate::auto_rebalance::{
     generated::{Generated, Phase, StopReason},
@@ -29,7 +28,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
                 listed(&own.brokers)
             );
             draft.failed(MODE, true, text);
-            draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+            draft.count_failed_removal(&own.uid);
             draft.end(own);
         }
         Phase::Abandoned => draft.end(own),
@@ -49,13 +48,20 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
         // Stopped for a reason that is gone. It comes to its end, and another one begins.
         draft.stop(own, StopReason::Cancelled);
     } else if own.brokers != removals && !own.deleting {
-        draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+        draft.update(own, removals);
     } else if let Some(why) = own.is_stuck() {
         // Ours are not capped: somebody has annotated it.
-        draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+        draft.count_failed_removal(&own.uid);
         draft.failed(MODE, false, format!("brokers {} were not emptied: {why}", listed(&own.brokers)));
         draft.stop(own, StopReason::Withheld);
+    } else if own.waits_for_approval() {
+        wait_for_approval(draft, own);
     }
+}
+
+/// It may be just what somebody wants, to see what is going to be moved first.
+pub(super) fn wait_for_approval(draft: &mut Draft<'_>, own: &Generated) {
+    draft.waiting(format!("{}: put it back, or annotate it with {REBALANCE}: approve", approval_lacks(own)));
 }
 
 fn done(draft: &mut Draft<'_>, own: &Generated) {
@@ -66,14 +72,14 @@ fn done(draft: &mut Draft<'_>, own: &Generated) {
     } else if removals == own.brokers {
         // It is done, and yet there is data: topics it was told to leave alone, or new ones. Perhaps
         // the check is only older than the end of it. Either way not again at once.
-        draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+        draft.count_failed_removal(&own.uid);
         let left = draft.seen.brokers.left.as_deref().unwrap_or("nobody could say what");
         let text =
             format!("the rebalance that empties brokers {} has ended, and data is left: {left}", listed(&own.brokers));
         draft.failed(MODE, false, text);
     } else if !own.deleting && draft.obstacle().is_none() {
         draft.tracker.removal = Attempts::under(&draft.seen.spec_version);
-        draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+        draft.update(own, removals);
         return;
     }
     draft.end(own);
@@ -92,9 +98,9 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.waiting(format!("the rebalance that empties brokers {brokers} waits: {}", cause(own)));
         }
         Meaning::Passed if own.brokers != removals => {
-            draft.acts.push(Act::Update { name: own.name.clone(), brokers: removals });
+            draft.update(own, removals);
         }
-        Meaning::Passed => draft.acts.push(Act::Refresh { name: own.name.clone() }),
+        Meaning::Passed => draft.refresh(own),
         Meaning::Unsettled => {
             let what = format!("the outcome of the rebalance that empties brokers {brokers} is unknown");
             wait_for_executor(draft, &what);
@@ -108,7 +114,7 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
         }
         // Brokers to empty that nobody knows: new ones they are not.
         Meaning::Unknown | Meaning::Unheard | Meaning::Final => {
-            draft.tracker.removal.count_failure(&own.uid, draft.seen.now);
+            draft.count_failed_removal(&own.uid);
             draft.failed(MODE, false, format!("emptying brokers {brokers} failed: {}", cause(own)));
             draft.end(own);
         }
@@ -133,7 +139,7 @@ pub(super) fn vanished(draft: &mut Draft<'_>) {
         let Sight { name, brokers } = draft.tracker.in_sight.clone().unwrap_or_default();
         // Its uid is not known any more, but it is counted only this once: it is out of sight then.
         draft.tracker.removal.counted = None;
-        draft.tracker.removal.count_failure(&name, draft.seen.now);
+        draft.count_failed_removal(&name);
         let text = format!("emptying brokers {} failed: somebody removed KafkaRebalance {name}", listed(&brokers));
         draft.failed(MODE, false, text);
     }

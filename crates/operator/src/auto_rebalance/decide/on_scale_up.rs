@@ -3,9 +3,8 @@
 use evenkeel_api::kafka::AutoRebalanceMode;
 
 use super::{
-    Act,
     draft::Draft,
-    on_scale_down::{may_repeat, wait_for_executor},
+    on_scale_down::{may_repeat, wait_for_approval, wait_for_executor},
     outcome::{ASKED_AGAIN_AFTER, Meaning, cause, meaning},
 };
 use crate::auto_rebalance::{
@@ -58,7 +57,9 @@ fn underway(draft: &mut Draft<'_>, own: &Generated) {
         // gone: it comes to its end, and what is queued begins again.
         draft.stop(own, StopReason::Cancelled);
     } else if own.brokers != wanted && !own.deleting {
-        draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+        draft.update(own, wanted);
+    } else if own.waits_for_approval() {
+        wait_for_approval(draft, own);
     }
 }
 
@@ -82,7 +83,7 @@ fn done(draft: &mut Draft<'_>, own: &Generated) {
     let rest = draft.targets();
     let free = !draft.removal_is_urgent() && draft.obstacle().is_none() && !own.deleting;
     if free && !rest.is_empty() && draft.addition_is_due() {
-        draft.acts.push(Act::Update { name: own.name.clone(), brokers: rest });
+        draft.update(own, rest);
     } else {
         draft.end(own);
     }
@@ -111,7 +112,7 @@ fn failed(draft: &mut Draft<'_>, own: &Generated) {
             draft.end(own);
         }
         Meaning::Unknown | Meaning::Final => {
-            draft.tracker.addition.count_failure(&own.uid, draft.seen.now);
+            draft.tracker.addition.count_failure(&own.uid, draft.seen.now, draft.seen.engine.id());
             let why = cause(own);
             if draft.tracker.addition.failed <= draft.configured().scale_up_retries {
                 draft.failed(
@@ -136,9 +137,9 @@ fn ask_again(draft: &mut Draft<'_>, own: &Generated) {
     if wanted.is_empty() {
         draft.end(own);
     } else if wanted != own.brokers {
-        draft.acts.push(Act::Update { name: own.name.clone(), brokers: wanted });
+        draft.update(own, wanted);
     } else {
-        draft.acts.push(Act::Refresh { name: own.name.clone() });
+        draft.refresh(own);
     }
 }
 
@@ -167,5 +168,6 @@ pub(super) fn vanished(draft: &mut Draft<'_>) {
     draft.queue.additions = &draft.queue.additions - &brokers;
     let text = format!("the rebalance to brokers {} failed: somebody removed KafkaRebalance {name}", listed(&brokers));
     draft.failed(MODE, false, text);
+    draft.miss();
     draft.turn_to_next();
 }

@@ -1,7 +1,7 @@
 //! What a failure means: whether it passes by itself, whether anybody knows how it ended, or
 //! whether it is final.
 
-use evenkeel_api::{Reason, rebalance::RebalanceState};
+use evenkeel_api::{Reason, annotations, rebalance::RebalanceState};
 use jiff::SignedDuration;
 
 use crate::auto_rebalance::{
@@ -34,19 +34,17 @@ pub(super) enum Meaning {
 
 pub(super) fn meaning(own: &Generated, seen: &Observation) -> Meaning {
     let reason = own.because.as_ref().and_then(|(reason, _)| reason.parse().ok());
-    let Engine::Current { since, executing } = seen.engine else {
+    let Engine::Current { id, executing } = &seen.engine else {
         // Whatever it was, the engine is about to be another one.
         return Meaning::Passing;
     };
     match reason {
-        Some(Reason::ExecutionOutcomeUnknown) if executing == Some(false) => Meaning::Unknown,
+        Some(Reason::ExecutionOutcomeUnknown) if *executing == Some(false) => Meaning::Unknown,
         Some(Reason::ExecutionOutcomeUnknown) => Meaning::Unsettled,
         // Kafka or a Secret is not there yet, or there are too few windows.
         Some(Reason::NoSuchResourceException | Reason::NotEnoughData) => Meaning::Passing,
-        // The engine that refused is not the one that is there now.
-        Some(Reason::CruiseControlRestException | Reason::NoSuchBroker)
-            if own.since.is_some_and(|failed| failed < since) =>
-        {
+        // The engine that is there now was not asked yet.
+        Some(Reason::CruiseControlRestException | Reason::NoSuchBroker) if own.asked_of.as_ref() != Some(id) => {
             Meaning::Passed
         }
         Some(Reason::NoSuchBroker) => Meaning::Unheard,
@@ -61,6 +59,12 @@ pub(crate) fn executor_matters(generated: &[Generated]) -> bool {
         own.state == RebalanceState::NotReady && own.because.as_ref().is_some_and(|(reason, _)| reason == unknown)
     };
     generated.iter().any(is_unknown)
+}
+
+/// Why a proposal is not carried out by itself.
+pub(super) fn approval_lacks(own: &Generated) -> String {
+    let annotation = annotations::REBALANCE_AUTO_APPROVAL;
+    format!("somebody took the annotation {annotation}: \"true\" off KafkaRebalance {}", own.name)
 }
 
 /// Why it failed, in its own words.

@@ -1,8 +1,8 @@
 //! When automatic rebalancing or Cruise Control goes: nothing is left behind.
 
-use super::{Act, Decision, TrackerWrite};
+use super::{Decision, TrackerWrite};
 use crate::auto_rebalance::{
-    decide::draft::Draft,
+    decide::draft::{Draft, removal},
     generated::{Phase, StopReason},
     observe::{Engine, Observation},
 };
@@ -15,7 +15,7 @@ pub(super) fn wind_down(seen: &Observation) -> Decision {
         if own.phase() == Phase::Underway && seen.engine != Engine::Absent {
             draft.stop(own, StopReason::SwitchedOff);
         } else {
-            draft.acts.push(Act::Remove { name: own.name.clone() });
+            draft.acts.push(removal(own));
         }
     }
     draft.tend_violations();

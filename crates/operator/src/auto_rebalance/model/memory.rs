@@ -75,6 +75,11 @@ impl Memory {
         }
     }
 
+    /// The added brokers whose rebalance was seen.
+    pub(super) fn seen_filled(&self) -> Set {
+        self.in_sight.filter(|(mode, ..)| *mode == ADD).map_or(0, |(.., brokers)| brokers)
+    }
+
     /// What is read where somebody has written nonsense.
     pub(super) fn damaged() -> Self {
         Self { paused: true, starts: STARTS_PER_HOUR, ..Self::default() }
@@ -139,6 +144,7 @@ impl Tries {
             unknown: self.unknown.into(),
             not_before: self.waits.then(|| at(30)),
             counted: self.counted.then(|| UID.to_owned()),
+            engine: Some("e1".to_owned()),
             ..Attempts::under("v1")
         }
     }

@@ -9,5 +9,6 @@
 mod explore;
 mod memory;
 mod others;
+mod picture;
 mod run;
 mod world;

@@ -1,9 +1,11 @@
 //! What users do in the tiny world, and what else befalls it.
 
+use crate::auto_rebalance::decide::tests::ADD;
+
 use super::{
     memory::{ANOMALIES, Memory},
     run::{Age, At, Run, Wish},
-    world::{Brake, Look, Manual, Modes, Set, World, can_be_stopped},
+    world::{Brake, Look, Manual, Modes, Set, Status, World, can_be_stopped},
 };
 
 /// What may happen in a world.
@@ -107,6 +109,7 @@ impl World {
         self.taken = false;
         if let Some(run) = &mut self.run {
             run.paused = false;
+            run.approved = true;
         }
         self.manual = self.manual.filter(|manual| *manual == Manual::Moving);
         self
@@ -181,8 +184,8 @@ impl World {
             next.push(("the user corrects the brake", World { brake: Brake::Released, ..*self }));
         }
         if rules.guards {
-            next.push(("the user deletes the tracker", World { memory: Memory::default(), ..*self }));
-            next.push(("the user damages the tracker", World { memory: Memory::damaged(), ..*self }));
+            next.push(("the user deletes the tracker", World { memory: Memory::default(), torn: 0, ..*self }));
+            next.push(("the user damages the tracker", World { memory: Memory::damaged(), torn: 0, ..*self }));
         }
         let Some(run) = self.run else { return };
         let with = |run| World { run: Some(run), ..*self };
@@ -192,7 +195,9 @@ impl World {
             }
             next.push(("the user deletes it", with(Run { deleting: true, ..run })));
             // What a user removes, nobody owes any more.
-            let torn = World { owed: self.owed & !run.forfeits(), ..*self };
+            let Status { mode, additions, .. } = self.on_record();
+            let of_run = if mode == Some(ADD) && run.mode == ADD { self.memory.seen_filled() & additions } else { 0 };
+            let torn = World { owed: self.owed & !run.forfeits(), torn: self.torn | of_run, ..*self };
             next.push(("the user removes it by force", torn.without_run()));
         }
         if rules.pauses {
@@ -205,6 +210,10 @@ impl World {
             // What it was about and is not any more still waits for its turn.
             let edited = run.edited || run.brokers != all;
             next.push(("the user edits its brokers", with(Run { brokers: all, edited, ..run })));
+            next.push((
+                "the user takes its approval off, or puts it back",
+                with(Run { approved: !run.approved, ..run }),
+            ));
         }
     }
 
@@ -242,9 +251,7 @@ impl World {
         if rules.engines {
             let mut replaced = *self;
             replaced.memory.with_another_engine();
-            if matches!(run.at, At::Failed | At::Unheard) {
-                replaced.run = Some(Run { age: Age::Outlived, ..run });
-            }
+            replaced.run = Some(Run { outlived: true, ..run });
             next.push(("the engine is replaced", replaced));
         }
         if run.paused {
@@ -256,7 +263,8 @@ impl World {
             next.push(("it is withheld", with(At::Withheld, lost)));
         }
         if rules.failures && matches!(run.at, At::Planning | At::Moving) && !run.edited {
-            next.push(("it fails", with(At::Failed, lost)));
+            // What an earlier engine was asked for is asked of the present one before it is given up.
+            next.push(("it fails", with(At::Failed, if run.outlived { kept } else { lost })));
         }
         if rules.lost && run.at == At::Moving && !run.edited {
             let owed = if self.memory.is_last_attempt() { lost } else { kept };

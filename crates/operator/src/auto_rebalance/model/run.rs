@@ -30,6 +30,10 @@ pub(super) struct Run {
     pub(super) deleting: bool,
     pub(super) released: bool,
     pub(super) age: Age,
+    /// Whether it is approved by itself.
+    pub(super) approved: bool,
+    /// Whether the engine that was asked for it is not the one that is there.
+    pub(super) outlived: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,8 +62,6 @@ pub(super) enum Age {
     Fresh,
     /// Long enough to be asked again.
     Old,
-    /// Longer than the present engine is there.
-    Outlived,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +85,8 @@ impl Run {
             deleting: false,
             released: false,
             age: Age::Fresh,
+            approved: true,
+            outlived: false,
         }
     }
 
@@ -121,7 +125,6 @@ impl Run {
         let since = match self.age {
             Age::Fresh => at(-5),
             Age::Old => at(-500),
-            Age::Outlived => at(-2_000),
         };
         Generated {
             name: name_of(self.mode, self.anomaly),
@@ -132,10 +135,12 @@ impl Run {
             because: reason.map(|reason| (reason.to_string(), "why".to_owned())),
             since: Some(since),
             withheld: (self.at == At::Withheld && !self.paused).then(|| "it moves too much".to_owned()),
+            unapproved: self.at == At::Planned && !self.paused && !self.approved,
             ask: self.ask.map(|wish| match wish {
                 Wish::Stop => Ask::Stop,
                 Wish::Refresh => Ask::Refresh,
             }),
+            asked_of: Some(if self.outlived { "e0" } else { "e1" }.to_owned()),
             edited: self.edited,
             stopped_for: self.stopped_for,
             deleting: self.deleting,
@@ -172,6 +177,7 @@ impl World {
             At::Planning | At::Planned | At::Withheld | At::Moving if renewed => ("it plans anew", plan),
             At::Planned | At::Withheld if run.ask == Some(Wish::Stop) => ("it stops", stop),
             At::Planning => ("it has a plan", run.gone_to(At::Planned)),
+            At::Planned if !run.approved => ("it waits for approval", run),
             At::Planned if self.manual == Some(Manual::Moving) => ("it waits for its turn", run),
             At::Planned => ("it moves data", run.gone_to(At::Moving)),
             At::Withheld => ("it waits for approval", run),

@@ -14,7 +14,7 @@ use evenkeel_api::{
 use super::{
     memory::{ANOMALIES, Memory, name_of},
     others::Rules,
-    run::{At, Run, Wish},
+    run::{Age, At, Run, Wish},
 };
 use crate::auto_rebalance::{
     brokers::{BrokersSeen, Check},
@@ -55,6 +55,9 @@ pub(super) struct World {
     /// Those that were added and that nobody has moved data to, nor given a reason not to. Only the
     /// world knows; the machine has to remember.
     pub(super) owed: Set,
+    /// Those whose rebalance a user has removed by force after it was seen: it is not made again. Nothing of it once the
+    /// status says that it is over.
+    pub(super) torn: Set,
     /// None where the feature was off.
     pub(super) status: Option<Status>,
     pub(super) memory: Memory,
@@ -141,6 +144,7 @@ impl World {
             pool: 1,
             data: 1,
             owed: 0,
+            torn: 0,
             status: Some(Status::default()),
             memory: Memory::default(),
             run: None,
@@ -222,7 +226,7 @@ impl World {
     fn seen(&self, rules: &Rules, look: Look, added: Set, leaving: Set, check: Check) -> Observation {
         let engine = match look {
             Look::Rolling => Engine::Rolling,
-            _ => Engine::Current { since: at(-1_000), executing: Some(look == Look::Busy) },
+            _ => Engine::Current { id: "e1".to_owned(), executing: Some(look == Look::Busy) },
         };
         let calm = calm();
         let named = [ADD, REMOVE, IMBALANCE].into_iter().filter(|mode| self.modes.has(*mode));
@@ -260,6 +264,8 @@ impl World {
             brokers: BrokersSeen {
                 present: set(self.pool),
                 ready: set(if look == Look::Starting { 1 } else { self.pool }),
+                // Whoever starts has taken too long already: then most may begin without it.
+                starting: BTreeMap::new(),
                 added: set(added),
                 leaving: set(leaving),
                 check,
@@ -295,6 +301,8 @@ impl World {
                 additions: bits(&recorded.additions),
             }
         });
+        let Status { mode, additions, .. } = self.on_record();
+        self.torn &= if mode == Some(ADD) { additions } else { 0 };
     }
 
     pub(super) fn on_record(&self) -> Status {
@@ -306,7 +314,7 @@ impl World {
     fn write(&mut self, decision: &Decision, before: &World, look: Look, leaving: Set, writes: &mut Vec<World>) {
         match &decision.tracker {
             TrackerWrite::Write(data) => self.memory = Memory::of(&Tracker::read(Some(data), at(0)).0),
-            TrackerWrite::Delete => self.memory = Memory::default(),
+            TrackerWrite::Delete => (self.memory, self.torn) = (Memory::default(), 0),
             TrackerWrite::Keep => {}
         }
         writes.push(*self);
@@ -334,7 +342,7 @@ impl World {
                     _ => IMBALANCE,
                 };
                 let brokers = made.spec.brokers.iter().flatten().fold(0, |all, id| all | 1 << id);
-                self.may_begin(mode, before, look);
+                self.may_begin(mode, before, look, leaving);
                 self.has_a_trigger(mode, brokers, leaving);
                 if mode == REMOVE {
                     assert_ne!(leaving & self.data, 0, "there is nothing to empty");
@@ -351,11 +359,15 @@ impl World {
                 assert!(self.modes.has(run.mode) || brokers & !run.brokers == 0, "more of what is switched off");
                 assert!(!run.deleting, "one that goes takes nothing new");
                 let edited = run.edited || run.brokers != brokers;
-                self.run = Some(Run { brokers, edited, ask: Some(Wish::Refresh), ..run });
+                let outlived = look == Look::Rolling;
+                self.run = Some(Run { brokers, edited, ask: Some(Wish::Refresh), outlived, ..run });
             }
             Act::Refresh { .. } => {
                 assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
-                self.run.as_mut().unwrap().ask = Some(Wish::Refresh);
+                let run = self.run.unwrap();
+                let unheard = run.at == At::Unheard && run.age == Age::Old;
+                assert!(run.outlived || unheard, "each engine is asked once");
+                self.run = Some(Run { ask: Some(Wish::Refresh), outlived: false, ..run });
             }
             Act::Stop { why, .. } | Act::Withdraw { why, .. } => {
                 let run = self.run.as_mut().unwrap();
@@ -386,7 +398,7 @@ impl World {
     }
 
     /// Whatever begins was recorded first, is alone, and nobody and nothing holds it.
-    fn may_begin(&self, mode: AutoRebalanceMode, before: &World, look: Look) {
+    fn may_begin(&self, mode: AutoRebalanceMode, before: &World, look: Look, leaving: Set) {
         assert_eq!(self.run, None, "never two at once");
         assert_eq!(self.on_record().mode, Some(mode), "recorded first");
         assert_eq!(self.brake, Brake::Released, "the brake is pulled");
@@ -401,10 +413,12 @@ impl World {
         assert!(!self.unfixable, "a rebalance would not mend it");
         assert_ne!(self.manual, Some(Manual::Asked), "a user's rebalance comes first");
         assert_eq!(self.on_record().additions, 0, "brokers come first");
-        // A crash came between record and deed, and the guards have let it pass before.
-        let begun = before.on_record().mode == Some(IMBALANCE) && before.memory.begun == self.uneven;
-        let open = !before.memory.paused && before.memory.starts < STARTS_PER_HOUR && self.window;
-        assert!(begun || open, "the guards are closed");
+        let unmoved = look == Look::Stuck || (leaving & self.data != 0 && !self.modes.remove);
+        assert!(leaving == 0 || unmoved, "brokers go first");
+        // A crash came between memory and deed, and the guards have let it pass before.
+        let begun = before.memory.begun == self.uneven;
+        let open = !before.memory.paused && before.memory.starts < STARTS_PER_HOUR;
+        assert!((begun || open) && self.window, "the guards are closed");
     }
 
     fn has_a_trigger(&self, mode: AutoRebalanceMode, brokers: Set, leaving: Set) {
@@ -414,9 +428,10 @@ impl World {
                 assert!(brokers != 0 && brokers & leaving == 0, "data for a broker that goes");
                 assert_eq!(brokers & !self.pool, 0, "data for a broker that is not there");
                 assert_eq!(brokers & !self.on_record().additions, 0, "data for a broker that was not added");
+                assert_eq!(brokers & self.torn, 0, "what a user has removed is made again");
             }
             AutoRebalanceMode::Imbalance => {
-                assert!(self.uneven.is_some() && leaving == 0, "nothing is violated, or brokers go");
+                assert!(self.uneven.is_some(), "nothing is violated");
             }
         }
     }

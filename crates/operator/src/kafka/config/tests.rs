@@ -181,16 +181,22 @@ fn what_is_not_honoured_is_named_once_for_each_resource() {
         .with("/spec/entityOperator", json!({"topicOperator": {}}))
         .with("/spec/kafka/replicas", json!(3))
         .with("/spec/clusterCa", json!({"renewalDays": 30, "colour": "red"}))
-        .with("/spec/kafka/template", json!({"pod": {"dnsPolicy": "None"}}))
+        .with(
+            "/spec/kafka/template",
+            json!({"pod": {"dnsPolicy": "None"}, "podDisruptionBudget": {"maxUnavailable": 2}}),
+        )
         .with("/spec/cruiseControl/jvmOptions", json!({"-Xmx": "1g"}))
         .with_brokers("/spec/tempo", json!("allegro"))
-        .with_brokers("/spec/template", json!({"pod": {"hostNetwork": true}}));
+        .with_brokers(
+            "/spec/template",
+            json!({"pod": {"hostNetwork": true}, "podDisruptionBudget": {"maxUnavailable": 2}}),
+        );
     assert_eq!(
         written.warned(),
         [
             "spec.clusterCa.colour, spec.clusterCa.renewalDays, spec.entityOperator, spec.kafka.replicas, \
          spec.kafka.template.pod.dnsPolicy are not honoured",
-            "node pool brokers, spec.template.pod.hostNetwork, spec.tempo are not honoured",
+            "node pool brokers, spec.template.pod.hostNetwork, spec.template.podDisruptionBudget, spec.tempo are not honoured",
             "spec.cruiseControl.jvmOptions is not honoured: this engine has no virtual machine",
         ]
     );

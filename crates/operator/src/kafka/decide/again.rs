@@ -1,6 +1,6 @@
 //! When to look again although nobody calls: not everything that is waited for can be watched.
 
-use evenkeel_api::{KafkaStatus, conditions, labels};
+use evenkeel_api::{conditions, labels};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -12,6 +12,7 @@ use super::{
         scale_down::LOOKS_APART,
         seen::{Metadata, Seen},
     },
+    Decision,
     objects::Nodes,
     plan::Plan,
 };
@@ -29,17 +30,24 @@ const MOVED_BY_HAND: SignedDuration = SignedDuration::from_secs(5);
 /// Nothing calls when a broker registers, or is missed by the others.
 const SOON: SignedDuration = SignedDuration::from_secs(2);
 
+/// A look that is waited for comes after so many parts of the time in which nothing has happened, or sooner.
+const PART_OF_QUIET: i32 = 4;
+
+/// The longest pause before such a look.
+const LONGEST: SignedDuration = SignedDuration::from_secs(60);
+
 /// When to look again at the latest. `drains`: a rebalance empties those that are to go, and its end is heard of.
 pub(super) fn look_again(
     seen: &Seen,
     plan: &Plan,
     nodes: &Nodes,
-    status: &KafkaStatus,
+    decision: &Decision,
     drains: bool,
 ) -> Option<Timestamp> {
-    let after = |pause: SignedDuration| seen.now.saturating_add(pause).unwrap_or(seen.now);
+    let quiet = decision.found_quiet.map(|since| seen.now.duration_since(since)).unwrap_or_default();
+    let after = |pause: SignedDuration| seen.now.saturating_add(unhurried(pause, quiet)).unwrap_or(seen.now);
     let second_look = plan.found_empty.values().map(|since| since.saturating_add(LOOKS_APART).unwrap_or(seen.now));
-    let is_ready = status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
+    let is_ready = decision.status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
     let waits = [
         (matches!(nodes.roll, Roll::Wait { .. }), SYNC_TAKES),
         // A person may move the data away.
@@ -49,6 +57,12 @@ pub(super) fn look_again(
     ];
     let waits = waits.into_iter().filter(|(waits, _)| *waits).map(|(_, pause)| after(pause));
     second_look.filter(|due| *due > seen.now).chain(waits).min()
+}
+
+/// A pause, or a longer one if there was nothing to do for long: what takes its time is not looked at all the time, and who
+/// looks late looks later by a part of what it took anyway.
+fn unhurried(pause: SignedDuration, quiet: SignedDuration) -> SignedDuration {
+    pause.max((quiet / PART_OF_QUIET).min(LONGEST))
 }
 
 /// How many brokers' pods are ready.
@@ -74,6 +88,13 @@ fn is_settled(metadata: &Metadata, ready: usize, lingering: &Ids) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{super::super::seen::Known, *};
+
+    #[test]
+    fn what_stays_as_it_is_is_looked_at_ever_more_rarely() {
+        let seconds = SignedDuration::from_secs;
+        let pauses = [0, 8, 9, 40, 240, 9_999].map(|quiet| unhurried(SOON, seconds(quiet)).as_millis());
+        assert_eq!(pauses, [2_000, 2_000, 2_250, 10_000, 60_000, 60_000]);
+    }
 
     #[test]
     fn a_cluster_is_settled_when_kafka_counts_on_all_that_are_ready_and_on_nobody_else() {

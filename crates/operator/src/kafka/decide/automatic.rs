@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{annotations, kafka::AutoRebalanceStatus, labels};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 
-use super::{super::seen::Seen, plan::Plan};
+use super::{super::seen::Seen, plan::Plan, status::away_since};
 use crate::{
     auto_rebalance::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         strangers, tracker::tracker_name,
     },
-    pod_set::decide::{has_ended, is_ready, ready_since},
+    pod_set::decide::{has_ended, is_ready},
 };
+
+/// How long a broker may be away before nobody waits for it any more.
+const STARTS_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// Everything that it may depend on.
 pub(super) fn observe(
@@ -48,6 +52,7 @@ pub(super) fn observe(
         brokers: BrokersSeen {
             present: brokers.iter().map(|node| node.id).collect(),
             ready: brokers.iter().filter(|node| is_there(&node.pod, node.id)).map(|node| node.id).collect(),
+            starting: starting(seen, plan),
             added: plan.added.clone(),
             leaving: plan.leaving.clone(),
             check: plan.check,
@@ -64,6 +69,14 @@ pub(super) fn observe(
         generated,
         manual,
     }
+}
+
+/// Brokers that are on their way, and until when they are waited for.
+fn starting(seen: &Seen, plan: &Plan) -> BTreeMap<i32, Timestamp> {
+    let alive = seen.metadata.alive();
+    let absent = plan.model.brokers().filter(|node| !(seen.is_ready(&node.pod) && alive.contains(&node.id)));
+    let until = absent.filter_map(|node| Some((node.id, away_since(seen, node)?.checked_add(STARTS_WITHIN).ok()?)));
+    until.filter(|(_, until)| *until > seen.now).collect()
 }
 
 /// Changes with the specs that matter, and with nothing else.
@@ -99,9 +112,16 @@ pub(super) fn engine(seen: &Seen, name: &str, as_wanted: bool) -> Engine {
     let all = [status.replicas, status.updated_replicas, status.available_replicas];
     match pods[..] {
         [pod] if is_observed && all == [Some(1); 3] && is_ready(pod) => {
-            Engine::Current { since: ready_since(pod).unwrap_or(seen.now), executing: seen.engine.executing }
+            Engine::Current { id: which(pod), executing: seen.engine.executing }
         }
         // One that is not ready, or an older one that is still there.
         _ => Engine::Rolling,
     }
+}
+
+/// Which engine is in a pod: it is another one after each start.
+fn which(pod: &Pod) -> String {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let starts: i32 = containers.map(|container| container.restart_count).sum();
+    format!("{}/{starts}", pod.metadata.uid.as_deref().unwrap_or_default())
 }

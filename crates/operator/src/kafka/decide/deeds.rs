@@ -34,6 +34,21 @@ pub enum Deed {
         resource: ApiResource,
         /// Its name.
         name: String,
+        /// Exactly this one.
+        uid: Option<String>,
+    },
+    /// Set an annotation of an object, or take it off.
+    Annotate {
+        /// What kind of object.
+        resource: ApiResource,
+        /// Its name.
+        name: String,
+        /// Exactly this one.
+        uid: Option<String>,
+        /// Which annotation.
+        key: &'static str,
+        /// What it says. None: it goes.
+        value: Option<&'static str>,
     },
     /// Write the status of a pool.
     PoolStatus {
@@ -100,7 +115,7 @@ impl Deed {
             Self::PoolStatus { .. } => Matter::Memory,
             Self::Reconfigure(_) => Matter::Told,
             Self::Restart { .. } => Matter::Pods,
-            Self::Delete { .. } | Self::Unregister(_) => Matter::Aside,
+            Self::Delete { .. } | Self::Annotate { .. } | Self::Unregister(_) => Matter::Aside,
         }
     }
 }

@@ -13,10 +13,10 @@ use kube::{Resource, ResourceExt, core::ApiResource};
 use super::{
     super::{
         desired::Desired,
-        engine::{Facts, Wanted, api_secret, capacities, objects, properties, watched},
+        engine::{API_USERS, Facts, Wanted, api_secret, capacities, objects, properties, watched},
         model::Model,
         problem::{Problem, Remark},
-        seen::Seen,
+        seen::{FurtherUsers, Seen},
     },
     Deed, Given, automatic,
     certificates::Issued,
@@ -86,8 +86,15 @@ fn there(
 ) -> Result<EnginePart, Vec<Problem>> {
     let capacities = capacities(model, wanted)?;
     let existing = secret(seen, &model.names.engine_api());
-    let api = api_secret(existing.as_ref(), seen.further_users.as_deref(), given.random)?;
-    let remarks = capacities.remarks.clone();
+    let api = api_secret(existing.as_ref(), &seen.further_users, given.random)?;
+    let mut remarks = capacities.remarks.clone();
+    if let FurtherUsers::Missing { secret, key } = &seen.further_users {
+        let text = format!(
+            "{API_USERS}: there is no Secret {secret} with the key {key}: until there is, nobody becomes a user, and nobody \
+             ceases to be one"
+        );
+        remarks.push(Remark::of_kafka(Reason::InvalidResourceException, text));
+    }
     let watched = Some(watched(&properties(model, wanted, &capacities)));
     let facts = Facts {
         capacities,
@@ -140,7 +147,8 @@ pub(super) fn absent<K: Resource<DynamicType = ()>>(seen: &Seen, name: &str) -> 
     let resource = ApiResource::erase::<K>(&());
     let there = seen.live.value(&resource.kind, name)?;
     let is_going = there.pointer("/metadata/deletionTimestamp").is_some();
-    (!is_going).then(|| Deed::Delete { resource, name: name.to_owned() })
+    let uid = there.pointer("/metadata/uid").and_then(|uid| Some(uid.as_str()?.to_owned()));
+    (!is_going).then(|| Deed::Delete { resource, name: name.to_owned(), uid })
 }
 
 #[cfg(test)]
@@ -178,6 +186,7 @@ mod tests {
         template.metadata.annotations = Some([("strimzi.io/rebalance-template".to_owned(), "true".to_owned())].into());
         let seen = Seen {
             now: Default::default(),
+            read_at: Default::default(),
             kafka: Kafka::new("c", Default::default()),
             node_pools: vec![],
             pod_sets: vec![],
@@ -193,11 +202,12 @@ mod tests {
                 rebalance("done", Some("c"), &["Ready"]),
                 template,
             ],
-            further_users: None,
+            further_users: Default::default(),
             metadata: Metadata::default(),
             engine: Default::default(),
             empty_since: Default::default(),
             missing_since: Default::default(),
+            quiet_since: None,
             refused: Default::default(),
             struck_off: Default::default(),
         };

@@ -35,16 +35,17 @@ use super::{
     nodes::Ids,
     problem::{Problem, Remark},
     roll::Roll,
-    seen::Seen,
+    seen::{Missing, Seen},
     settings::Settings,
 };
 use crate::{
+    another,
     auto_rebalance::{self, Brake, TrackerWrite, remember_added, sort_rebalances, while_refused},
     seams::Happening,
 };
 
 pub use deeds::{Deed, Step};
-pub use status::confess;
+pub use status::{confess, standing_still, unseen};
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,8 @@ pub struct Given<'a> {
 /// the rest. All is decided anew from what is then seen.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
+    /// Why all of it is to be left alone, down to the status. Then there is nothing else in a decision.
+    pub left_alone: Option<Happening>,
     /// To be recorded before anything else is done.
     pub first: Option<KafkaStatus>,
     /// To be done.
@@ -73,6 +76,8 @@ pub struct Decision {
     pub acts: Vec<auto_rebalance::Act>,
     /// What to tell once that is recorded.
     pub told: Vec<Happening>,
+    /// What to tell of automatic rebalancing, if its memory could be written too.
+    pub told_of_rebalancing: Vec<Happening>,
     /// Whether Kafka has to be asked who has what, before this is decided.
     pub look_closer: bool,
     /// When to look again if nothing happens before.
@@ -80,13 +85,19 @@ pub struct Decision {
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::missing_since`].
-    pub found_missing: BTreeMap<String, jiff::Timestamp>,
+    pub found_missing: BTreeMap<Missing, jiff::Timestamp>,
+    /// To be shown to the next decision as [`Seen::quiet_since`].
+    pub found_quiet: Option<jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::struck_off`], if all was done.
     pub struck_off: BTreeMap<i32, jiff::Timestamp>,
 }
 
 /// What to do about a cluster.
 pub fn decide(seen: &Seen, given: Given<'_>) -> Decision {
+    let left_alone = another::runs_it(seen.pod_sets.iter().map(|set| &set.metadata));
+    if left_alone.is_some() {
+        return Decision { left_alone, ..Decision::default() };
+    }
     try_to_decide(seen, given).unwrap_or_else(|trouble| refuse(seen, &trouble))
 }
 
@@ -141,17 +152,21 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     let remarks: Vec<Remark> = remarks.collect();
     decision.status = status::status(seen, given, &plan, &issued, &remarks, &nodes, &auto);
     decision.told = status::news(seen, &decision.status);
-    decision.told.extend(auto.events.into_iter().map(|event| Happening {
+    let happening = |event: auto_rebalance::Event| Happening {
         is_warning: event.is_warning,
         reason: event.reason.into(),
         note: event.note,
-    }));
+    };
+    decision.told_of_rebalancing = auto.events.into_iter().map(happening).collect();
     decision.deeds = issued.deeds().into_iter().map(Step::from).collect();
     decision.deeds.extend(nodes.steps(seen, &plan));
     decision.deeds.extend(engine.deeds.into_iter().map(Step::from));
     decision.tracker = auto.tracker;
     decision.acts = auto.acts;
-    let own = again::look_again(seen, &plan, &nodes, &decision.status, drains);
+    let is_quiet = decision.deeds.is_empty() && decision.acts.is_empty() && decision.tracker == TrackerWrite::Keep;
+    let is_quiet = is_quiet && seen.kafka.status.as_ref() == Some(&decision.status);
+    decision.found_quiet = is_quiet.then(|| seen.quiet_since.unwrap_or(seen.now));
+    let own = again::look_again(seen, &plan, &nodes, &decision, drains);
     decision.look_again = auto.look_again.into_iter().chain(own).min();
     decision.found_missing = status::missing(seen, &plan.model);
     decision.found_empty = plan.found_empty;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use evenkeel_api::{Reason, StrimziPodSet};
+use evenkeel_api::{Reason, StrimziPodSet, annotations::MANUAL_ROLLING_UPDATE};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt, core::ApiResource};
 
 use super::{
     super::{
@@ -13,6 +13,7 @@ use super::{
         desired::Desired,
         model::{Model, Node},
         objects::{self, CLUSTER_ID, Facts, NodeFacts},
+        pools::pods_of_pod_set,
         problem::Remark,
         roll::{self, Candidate, Roll},
         seen::{Metadata, Seen},
@@ -43,6 +44,7 @@ pub(super) struct Nodes {
     config_maps: Vec<Desired>,
     pod_sets: Vec<Desired>,
     left_behind: Vec<Deed>,
+    asked: Vec<Deed>,
 }
 
 /// What is to be done for the nodes; `cordoned` are those that take nothing new.
@@ -77,6 +79,7 @@ pub(super) fn nodes(seen: &Seen, plan: &Plan, issued: &Issued, given: Given<'_>,
         pod_sets: sets.iter().map(Desired::new).filter(|desired| desired.is_missing(&seen.live)).collect(),
         reconfigured: reconfigured.into_iter().collect(),
         around: around(seen, model),
+        asked: asked(seen),
         cluster_id,
     }
 }
@@ -101,8 +104,10 @@ impl Nodes {
             Step { deed: Deed::applying(set.clone()), told }
         }));
         steps.extend(later.into_iter().chain(self.left_behind.iter().cloned()).map(Step::from));
+        steps.extend(self.asked.iter().cloned().map(Step::from));
         // A pod whose description was only now written is restarted when that is seen.
-        if let (Roll::Restart { pod, uid, why }, true) = (&self.roll, self.pod_sets.is_empty()) {
+        if let (Roll::Restart { pod, uid, why }, true) = (&self.roll, self.pod_sets.is_empty() && self.asked.is_empty())
+        {
             let deed = Deed::Restart { pod: pod.clone(), uid: uid.clone() };
             steps.push(Step { deed, told: vec![status::restart_told(pod, why)] });
         }
@@ -111,6 +116,31 @@ impl Nodes {
             Step { deed, told: vec![status::unregistration_told(*id)] }
         }));
         steps
+    }
+}
+
+/// Whoever asks a pod set for restarts asks all of its pods: first each of them is told, then the set is not asked any more, and
+/// only then the first one goes. So each is restarted once, whatever comes in between.
+fn asked(seen: &Seen) -> Vec<Deed> {
+    let sets = seen.pod_sets.iter().filter(|set| roll::is_asked_for(set.annotations()));
+    let deeds = sets.flat_map(|set| {
+        let listed: BTreeSet<&str> = pods_of_pod_set(set).collect();
+        let pods = seen.pods.iter().filter(|pod| listed.contains(pod.name_any().as_str()));
+        let untold =
+            pods.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !roll::is_asked_for(pod.annotations()));
+        let told: Vec<Deed> = untold.map(|pod| annotate(pod, Some("true"))).collect();
+        if told.is_empty() { vec![annotate(set, None)] } else { told }
+    });
+    deeds.collect()
+}
+
+fn annotate<K: Resource<DynamicType = ()>>(object: &K, value: Option<&'static str>) -> Deed {
+    Deed::Annotate {
+        resource: ApiResource::erase::<K>(&()),
+        name: object.name_any(),
+        uid: object.uid(),
+        key: MANUAL_ROLLING_UPDATE,
+        value,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use evenkeel_api::{
-    Condition, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, annotations, conditions,
+    Condition, Kafka, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, annotations, conditions,
     kafka::{ListenerAddress, ListenerStatus, NodePoolName},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,8 @@ use super::{
         pools::{Origin, Roles},
         problem::{Problem, Remark, Subject},
         roll::Roll,
-        seen::{Metadata, Seen},
+        scale_down,
+        seen::{Metadata, Missing, Seen},
     },
     Deed, Given, Step, Trouble,
     certificates::Issued,
@@ -31,6 +32,8 @@ use crate::{auto_rebalance, error::told, pod_set::decide::ready_since, seams::Ha
 const CREATING: &str = "Creating";
 /// The reason of one whose nodes stay away.
 const TIMEOUT: &str = "TimeoutException";
+/// How a warning begins that Kafka is out of reach.
+const UNANSWERED: &str = "Kafka has not answered the operator";
 
 /// The status at the very beginning: what was said before, or that there is something in the making.
 pub(super) fn begun(seen: &Seen, before: &KafkaStatus) -> KafkaStatus {
@@ -74,9 +77,10 @@ pub(super) fn status(
         _ => None,
     };
     let remarks = model.remarks.iter().chain(&plan.kept).chain(further).map(|remark| remark.condition.clone());
-    let remarks = remarks.chain(mistrust).chain(stragglers(seen, given, model));
+    let remarks = remarks.chain(mistrust).chain(unanswered(seen, given)).chain(stragglers(seen, given, model));
     let all = std::iter::once(state).chain(remarks).chain(auto.warnings.iter().cloned());
     let version = env!("CARGO_PKG_VERSION").to_owned();
+    let told_version = seen.metadata.known().and_then(|known| known.metadata_version.clone());
     KafkaStatus {
         conditions: conditions::settle(all, &before.conditions, seen.now),
         observed_generation: seen.kafka.metadata.generation,
@@ -89,7 +93,7 @@ pub(super) fn status(
             before.operator_last_successful_version
         },
         kafka_version: Some(model.version.clone()),
-        kafka_metadata_version: model.metadata_version.clone().or(before.kafka_metadata_version),
+        kafka_metadata_version: told_version.or(model.metadata_version.clone()).or(before.kafka_metadata_version),
         cluster_security: before.cluster_security,
         auto_rebalance: auto.status.clone(),
     }
@@ -116,13 +120,41 @@ fn state(seen: &Seen, given: Given<'_>, model: &Model, before: &KafkaStatus) -> 
         return Condition::state(conditions::READY);
     }
     let patience = patience(given);
-    let too_long = away.iter().filter(|node| !is_new(seen, node) && is_overdue(seen, node, patience));
-    let too_long: Vec<&str> = too_long.map(|node| node.pod.as_str()).collect();
-    if too_long.is_empty() {
-        return Condition::state(conditions::READY);
-    }
+    let too_long = away.iter().copied().filter(|node| !is_new(seen, node) && is_overdue(seen, node, patience));
+    let unheard = fenced(seen, model)
+        .filter(|node| seen.now.duration_since(missing_since(seen, &Missing::Broker(node.pod.clone()))) > patience);
+    let listed = |nodes: Vec<&Node>| nodes.iter().map(|node| node.pod.as_str()).collect::<Vec<_>>().join(", ");
     let minutes = patience.as_mins();
-    not_ready(TIMEOUT, format!("not ready for more than {minutes} minutes: {}", too_long.join(", ")))
+    let said = [
+        (listed(too_long.collect()), format!("not ready for more than {minutes} minutes")),
+        (listed(unheard.collect()), format!("ready, and not counted on by Kafka for more than {minutes} minutes")),
+    ];
+    let said = said.into_iter().filter(|(pods, _)| !pods.is_empty()).map(|(pods, what)| format!("{what}: {pods}"));
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { Condition::state(conditions::READY) } else { not_ready(TIMEOUT, said.join("; ")) }
+}
+
+/// Brokers that Kafka does not count on though their pods are ready: these say so as soon as somebody listens at a port.
+fn fenced<'a>(seen: &'a Seen, model: &'a Model) -> impl Iterator<Item = &'a Node> {
+    let known = seen.metadata.known();
+    let is_fenced = move |id: i32| known.is_some_and(|known| known.registered.get(&id) == Some(&true));
+    model.brokers().filter(move |node| is_fenced(node.id) && seen.is_ready(&node.pod))
+}
+
+/// What is said when the operator has not heard of Kafka for too long, though brokers are ready.
+fn unanswered(seen: &Seen, given: Given<'_>) -> Option<Condition> {
+    let Metadata::Unreachable(why) = &seen.metadata else { return None };
+    let patience = patience(given);
+    let is_late = seen.now.duration_since(missing_since(seen, &Missing::Answers)) > patience;
+    is_late.then(|| Condition {
+        reason: Some(TIMEOUT.to_owned()),
+        message: Some(format!(
+            "{UNANSWERED} for more than {} minutes: {why}. Without an answer nobody is restarted, and no broker goes. Look \
+             at network policies, and at the logs of the brokers",
+            patience.as_mins()
+        )),
+        ..Condition::state(conditions::WARNING)
+    })
 }
 
 fn patience(given: Given<'_>) -> SignedDuration {
@@ -139,12 +171,16 @@ fn is_new(seen: &Seen, node: &Node) -> bool {
 
 /// Whether a node has been away for longer than that.
 fn is_overdue(seen: &Seen, node: &Node, patience: SignedDuration) -> bool {
-    let since = match seen.pod(&node.pod) {
+    away_since(seen, node).is_some_and(|since| seen.now.duration_since(since) > patience)
+}
+
+/// Since when a node that is not ready has been away.
+pub(super) fn away_since(seen: &Seen, node: &Node) -> Option<Timestamp> {
+    match seen.pod(&node.pod) {
         // It says that it is ready until it has ended.
         Some(pod) => ends_since(pod).or_else(|| ready_since(pod)).or_else(|| Some(pod.creation_timestamp()?.0)),
-        None => Some(missing_since(seen, &node.pod)),
-    };
-    since.is_some_and(|since| seen.now.duration_since(since) > patience)
+        None => Some(missing_since(seen, &Missing::Pod(node.pod.clone()))),
+    }
 }
 
 /// Since when a pod is on its way out: it has its grace until the moment that it carries.
@@ -154,19 +190,28 @@ fn ends_since(pod: &Pod) -> Option<Timestamp> {
     Some(until.saturating_sub(grace).unwrap_or(until))
 }
 
-/// The nodes that have no pod, and since when that is known.
-pub(super) fn missing(seen: &Seen, model: &Model) -> BTreeMap<String, Timestamp> {
-    let missing = model.nodes.values().filter(|node| seen.pod(&node.pod).is_none());
-    missing.map(|node| (node.pod.clone(), missing_since(seen, &node.pod))).collect()
+/// What is missing, and since when that is known.
+pub(super) fn missing(seen: &Seen, model: &Model) -> BTreeMap<Missing, Timestamp> {
+    let pods = model.nodes.values().filter(|node| seen.pod(&node.pod).is_none());
+    let pods = pods.map(|node| Missing::Pod(node.pod.clone()));
+    let brokers = fenced(seen, model).map(|node| Missing::Broker(node.pod.clone()));
+    let answers = matches!(seen.metadata, Metadata::Unreachable(_)).then_some(Missing::Answers);
+    let all = pods.chain(brokers).chain(answers);
+    all.map(|what| (what.clone(), missing_since(seen, &what))).collect()
 }
 
-/// Since when a node is known to have no pod. Whoever has forgotten it finds on record that it was too long already.
-fn missing_since(seen: &Seen, pod: &str) -> Timestamp {
-    let state = seen.kafka.status.as_ref().and_then(|status| status.conditions.first());
-    let state = state.filter(|state| state.reason.as_deref() == Some(TIMEOUT));
-    let is_told = state.and_then(|state| state.message.as_deref()).is_some_and(|message| message.contains(pod));
+/// Since when something is known to be missing. Whoever has forgotten it finds on record that it was too long already.
+fn missing_since(seen: &Seen, what: &Missing) -> Timestamp {
+    let told = seen.kafka.status.iter().flat_map(|status| &status.conditions);
+    let mut told = told.filter(|it| it.reason.as_deref() == Some(TIMEOUT)).filter_map(|it| it.message.as_deref());
+    let is_told = match what {
+        Missing::Answers => told.any(|message| message.starts_with(UNANSWERED)),
+        Missing::Pod(pod) | Missing::Broker(pod) => {
+            told.any(|message| message.split([' ', ',', ';', '.']).any(|word| word == pod))
+        }
+    };
     let unknown = if is_told { Timestamp::MIN } else { seen.now };
-    seen.missing_since.get(pod).copied().unwrap_or(unknown)
+    seen.missing_since.get(what).copied().unwrap_or(unknown)
 }
 
 /// New brokers that do not come up: the others serve without them, so nobody would ask why.
@@ -319,6 +364,37 @@ pub fn confess(status: &KafkaStatus, failed: &[String], seen: &Seen) -> (KafkaSt
     (KafkaStatus { conditions: conditions::settle(all, before, seen.now), ..status.clone() }, news)
 }
 
+/// The status while the memory of automatic rebalancing cannot be written. Nothing of what was decided about that is done, and
+/// what it says of itself stays as it was: the moments in it would be others in every look.
+pub fn standing_still(status: &KafkaStatus, before: Option<&KafkaStatus>) -> KafkaStatus {
+    const ITS_OWN: [Reason; 4] = [
+        Reason::AutoRebalanceFailed,
+        Reason::AutoRebalanceStopped,
+        Reason::AutoRebalanceWaiting,
+        Reason::AutoRebalanceHeld,
+    ];
+    let is_its_own = |it: &&Condition| ITS_OWN.iter().any(|reason| it.has_reason(*reason));
+    let said = before.into_iter().flat_map(|before| before.conditions.iter().filter(is_its_own));
+    let others = status.conditions.iter().filter(|it| !is_its_own(it));
+    KafkaStatus {
+        conditions: others.chain(said).cloned().collect(),
+        auto_rebalance: before.and_then(|before| before.auto_rebalance.clone()),
+        ..status.clone()
+    }
+}
+
+/// What a Kafka says that could not be looked at, and why; the Event about it, if it is new. All else stands: nobody has looked.
+pub fn unseen(kafka: &Kafka, why: &str, now: Timestamp) -> (KafkaStatus, Vec<Happening>) {
+    let before = kafka.status.clone().unwrap_or_default();
+    let not_seen = Reason::KubernetesClientException;
+    let mut all: Vec<Condition> = before.conditions.iter().filter(|it| !it.has_reason(not_seen)).cloned().collect();
+    let has_state = all.iter().any(|it| !it.is_warning());
+    all.push(if has_state { Condition::warning(not_seen, why) } else { not_ready(not_seen.as_str(), why) });
+    let is_known = before.conditions.iter().any(|it| it.has_reason(not_seen) && it.message.as_deref() == Some(why));
+    let news = if is_known { Vec::new() } else { vec![Happening::warning(not_seen.as_str(), why.to_owned())] };
+    (KafkaStatus { conditions: conditions::settle(all, &before.conditions, now), ..before }, news)
+}
+
 /// Events about what is newly so. What only says the same in other words, such as how much data a broker still holds, is
 /// no news.
 pub(super) fn news(seen: &Seen, status: &KafkaStatus) -> Vec<Happening> {
@@ -326,11 +402,13 @@ pub(super) fn news(seen: &Seen, status: &KafkaStatus) -> Vec<Happening> {
     let gist = |condition: &Condition| {
         let message = condition.message.as_deref().unwrap_or_default();
         let about = message.split(':').next().unwrap_or_default().to_owned();
-        (condition.type_.clone(), condition.reason.clone(), if condition.is_warning() { about } else { String::new() })
+        let about = if condition.is_warning() { (about, scale_down::kind_of(message)) } else { Default::default() };
+        (condition.type_.clone(), condition.reason.clone(), about)
     };
-    let is_new = |condition: &&Condition| !before.iter().any(|old| gist(old) == gist(condition));
+    let passes = |condition: &Condition| condition.message.as_deref().is_some_and(scale_down::passes);
+    let is_new = |it: &&Condition| !before.iter().any(|old| !passes(old) && gist(old) == gist(it));
     let mut told = Vec::new();
-    for condition in status.conditions.iter().filter(is_new) {
+    for condition in status.conditions.iter().filter(|it| !passes(it)).filter(is_new) {
         let note = condition.message.clone().unwrap_or_default();
         let loud = [Reason::ScaleDownPreventionCheck, Reason::InvalidResourceException];
         let loud = loud.into_iter().find(|reason| condition.is_warning() && condition.has_reason(*reason));

@@ -13,11 +13,12 @@ fn a_hundred_random_lives_lose_no_data_and_end_as_the_spec_says() {
         let mut dice = Dice::new(seed);
         let mut world = World::new(seed);
         for _ in 0..12 {
-            match dice.below(6) {
+            match dice.below(7) {
                 0 | 1 => world.scale(&mut dice),
                 2 => world.put_data(&mut dice),
                 3 => world.drop_data(&mut dice),
                 4 => world.pass(6),
+                5 => world.configure(dice.below(9)),
                 _ => world.rebalances_go_on(&mut dice),
             }
             world.look(Some(dice.below(40)));
@@ -34,7 +35,7 @@ struct Story {
     end: fn(&mut World),
 }
 
-const STORIES: [Story; 4] = [
+const STORIES: [Story; 5] = [
     Story {
         name: "creation",
         begin: |_| {},
@@ -68,6 +69,15 @@ const STORIES: [Story; 4] = [
             world.look_often();
             assert_eq!(world.brokers(), [0, 1, 2, 3].into(), "it holds data");
         },
+    },
+    Story {
+        name: "roll",
+        begin: |world| {
+            world.settle();
+            world.put_on("kept-0", &[1, 2]);
+            world.configure(5);
+        },
+        end: World::settle,
     },
     Story {
         name: "drain",
@@ -104,5 +114,56 @@ fn whoever_dies_at_any_write_of_any_look_is_followed_by_one_who_ends_it() {
             }
         }
         assert!(deaths > 3, "{name} writes more often than {deaths} times");
+    }
+}
+
+/// An empty broker is looked at twice before it goes: that is nothing to look up from. That it got data in between is.
+#[test]
+fn what_every_removal_goes_through_is_not_told_and_what_stands_in_its_way_is() {
+    let mut world = World::new(1);
+    world.settle();
+    world.hold();
+    world.want("b", 1);
+    world.told();
+    world.look_often();
+    assert_eq!((world.told(), world.brokers()), (Vec::new(), [0, 1, 3].into()), "it was empty");
+
+    world.want("b", 2);
+    world.settle();
+    world.want("b", 1);
+    world.look(None);
+    world.told();
+    world.put_on("late-0", &[1, 2, 3]);
+    world.look(None);
+    assert_eq!(world.told(), ["ScaleDownPreventionCheck"], "it was seen empty once");
+    world.put_on("late-1", &[2, 3]);
+    world.look(None);
+    assert_eq!(world.told(), [""; 0], "it holds more, and that is no news");
+    assert_eq!(world.brokers(), [0, 1, 2, 3].into());
+}
+
+/// Whoever asks a pod set for it has each of its pods restarted, and once, wherever an operator dies on the way.
+#[test]
+fn restarts_that_are_asked_for_are_made_once() {
+    for looks in 0..4 {
+        for death in 0..4 {
+            let mut world = World::new(death as u64);
+            world.settle();
+            world.put_on("kept-0", &[1, 2]);
+            world.ask_for_restarts("b");
+            let before = world.uids();
+            (0..looks).for_each(|_| world.round());
+            world.look(Some(death));
+            world.machines();
+            world.settle();
+            let after = world.uids();
+            let changed: Vec<&str> = before
+                .iter()
+                .filter(|(name, uid)| after.get(*name) != Some(uid))
+                .map(|(name, _)| name.as_str())
+                .collect();
+            assert_eq!(changed, ["w-b-1", "w-b-2"]);
+            assert_eq!(world.restarts(), 2, "after {looks} looks, at write {death}");
+        }
     }
 }

@@ -22,8 +22,11 @@ pub use capacity::{Capacities, capacities};
 pub use goals::watched;
 pub use objects::{EngineObjects, Facts, objects};
 pub use settings::properties;
+pub(crate) use settings::{SAMPLER, ZERO_TOUCH};
+pub(super) use users::API_USERS;
 pub(crate) use users::OPERATOR;
-pub use users::{ApiSecret, api_secret, password};
+pub use users::{ApiSecret, api_secret, named_users, password};
+pub(crate) use wanted::REPORTER;
 pub use wanted::Wanted;
 
 /// The engine's port.

@@ -28,8 +28,8 @@ use crate::{
         listeners::REPLICATION,
         model::Model,
         objects::{
-            Component, container_port, from_operator, labels_of, marked, matching, mount, port, requirements, secret,
-            selector, service_port, variable,
+            Component, confined, container_port, from_operator, labels_of, marked, matching, mount, port, requirements,
+            secret, selector, service_port, variable,
         },
         properties as files, quantity,
     },
@@ -213,6 +213,8 @@ fn deployment(model: &Model, wanted: &Wanted, facts: &Facts, config_map: &Config
     let mut pod = PodSpec {
         service_account_name: Some(model.names.engine()),
         automount_service_account_token: Some(wanted.ours && wanted.imbalance),
+        // What another image needs is not known.
+        security_context: wanted.ours.then(confined::pod),
         containers: vec![container(model, wanted)],
         volumes: Some(volumes(model)),
         ..PodSpec::default()
@@ -254,7 +256,12 @@ fn container(model: &Model, wanted: &Wanted) -> Container {
         readiness_probe: Some(readiness),
         liveness_probe: Some(liveness),
         resources: wanted.spec.resources.as_ref().map(requirements),
-        security_context: wanted.template.cruise_control_container.security_context.clone(),
+        security_context: wanted
+            .template
+            .cruise_control_container
+            .security_context
+            .clone()
+            .or_else(|| wanted.ours.then(confined::own_container)),
         volume_mounts: Some(vec![
             mount("tmp", "/tmp", false),
             mount("config", CONFIG_PATH, true),

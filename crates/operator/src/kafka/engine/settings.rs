@@ -5,8 +5,10 @@ use super::{
 };
 use crate::kafka::{config::METRICS_TOPIC, listeners::REPLICATION, model::Model, properties::Properties};
 
-/// Learns of load without a reporter in the brokers.
-pub(super) const ZERO_TOUCH: &str = "ZeroTouchSampler";
+/// How load is learnt of.
+pub(crate) const SAMPLER: &str = "metric.sampler.class";
+/// Learns of it without a reporter in the brokers.
+pub(crate) const ZERO_TOUCH: &str = "ZeroTouchSampler";
 const NOTIFIER: &str = "anomaly.notifier.class";
 /// Writes violated goals into a ConfigMap.
 const OUR_NOTIFIER: &str = "io.strimzi.kafka.cruisecontrol.StrimziCruiseControlNotifier";
@@ -57,8 +59,8 @@ pub fn properties(model: &Model, wanted: &Wanted, capacities: &Capacities) -> Pr
             set("evenkeel.cluster.name", model.names.cluster.clone());
             set("evenkeel.cluster.namespace", model.names.namespace.clone());
         }
-        if !wanted.reporter && !wanted.config.contains_key("metric.sampler.class") {
-            set("metric.sampler.class", ZERO_TOUCH.to_owned());
+        if !wanted.reporter && !wanted.config.contains_key(SAMPLER) {
+            set(SAMPLER, ZERO_TOUCH.to_owned());
         }
     }
     settings

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kafka::{
     properties::{self as files, Properties},
-    testing::{Written, engine_facts, engine_objects, harbour},
+    seen::FurtherUsers,
+    testing::{Written, engine_facts, engine_objects, harbour, is_restricted},
 };
 
 fn settings(written: &Written) -> Properties {
@@ -68,6 +69,9 @@ fn our_deployment_is_recreated_and_reads_its_files() {
     expect_file!["../../../tests/golden/engine-deployment.json"]
         .assert_eq(&(serde_json::to_string_pretty(&deployment).unwrap() + "\n"));
     assert!(objects.role.is_none() && objects.violation_map.is_none());
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert!(is_restricted(pod), "{pod}");
+    assert_eq!(pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"], true);
 }
 
 #[test]
@@ -172,7 +176,10 @@ fn the_engine_rolls_exactly_when_it_should() {
         objects(&model, wanted, facts).deployment.spec.unwrap().template.metadata.unwrap().annotations.unwrap()
     };
     let facts = engine_facts(&model);
-    let other = Facts { api: api_secret(None, Some("a: b, USER"), || [7; 16]).unwrap(), ..facts.clone() };
+    let other = Facts {
+        api: api_secret(None, &FurtherUsers::Listed("a: b, USER".to_owned()), || [7; 16]).unwrap(),
+        ..facts.clone()
+    };
     let (before, after) = (annotations_of(&facts), annotations_of(&other));
     let differing: Vec<&String> = before.keys().filter(|key| before[*key] != after[*key]).collect();
     assert_eq!(differing, [annotations::AUTH_HASH]);

@@ -6,6 +6,7 @@ use evenkeel_api::{
 };
 use serde_json::Value;
 
+use super::users::wrong_users;
 use crate::access::{OURS, is_ours, is_secured};
 use crate::kafka::{
     config::{Owner, UserConfig},
@@ -16,7 +17,7 @@ use crate::kafka::{
 };
 
 /// Says that the image of Kafka holds the metrics reporter.
-const REPORTER: &str = "evenkeel.metrics.reporter";
+pub(crate) const REPORTER: &str = "evenkeel.metrics.reporter";
 /// Settings of the operator: never the engine's.
 const OPERATORS: &str = "evenkeel.";
 /// Those that automatic rebalancing reads.
@@ -79,6 +80,7 @@ impl Wanted {
             let text = "spec.cruiseControl.jvmOptions is not honoured: this engine has no virtual machine";
             remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));
         }
+        problems.extend(wrong_users(&spec));
         let template: EngineTemplate = template.unwrap_or_default();
         if ours && template.deployment.deployment_strategy.as_ref().is_some_and(|strategy| strategy != "Recreate") {
             let text = "spec.cruiseControl.template.deployment.deploymentStrategy is not honoured: only one engine acts at a \

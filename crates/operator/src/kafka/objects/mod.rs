@@ -3,6 +3,7 @@
 
 mod claims;
 mod config_maps;
+pub(super) mod confined;
 mod pod;
 mod pod_sets;
 mod policies;

@@ -8,17 +8,20 @@ use evenkeel_api::{
 };
 use k8s_openapi::{
     api::core::v1::{
-        ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
-        DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, ObjectFieldSelector,
-        PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext, PodSpec, Probe, ProjectedVolumeSource,
-        ResourceRequirements, SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount,
-        VolumeProjection,
+        Affinity, ConfigMapProjection, ConfigMapVolumeSource, Container, ContainerPort, DownwardAPIProjection,
+        DownwardAPIVolumeFile, EmptyDirVolumeSource, EnvVar, EnvVarSource, KeyToPath, NodeAffinity, NodeSelector,
+        NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
+        PodAffinityTerm, PodAntiAffinity, PodSpec, Probe, ProjectedVolumeSource, ResourceRequirements,
+        SecretVolumeSource, ServiceAccountTokenProjection, TCPSocketAction, Volume, VolumeMount, VolumeProjection,
+        WeightedPodAffinityTerm,
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
 use super::{
-    Component, Facts, METADATA_VERSION, labels_of,
+    Component, Facts, METADATA_VERSION, confined, labels_of,
+    policies::matching,
+    selector,
     services::{CONTROL_PLANE_PORT, REPLICATION_PORT},
 };
 use crate::kafka::{
@@ -28,13 +31,11 @@ use crate::kafka::{
     pools::Pool,
     quantity,
     storage::DiskKind,
-    template::KafkaTemplate,
+    template::PoolTemplate,
 };
 
 /// The key of the cluster's id in a node's ConfigMap.
 pub const CLUSTER_ID: &str = "cluster.id";
-/// Group of the official image's user: volumes are made writable for it.
-const FILE_GROUP: i64 = 1000;
 const GRACE_SECONDS: i64 = 30;
 /// Largest heap that is chosen without being asked for: beyond it pauses grow and the page cache shrinks.
 const LARGEST_HEAP: u128 = 5 << 30;
@@ -50,7 +51,8 @@ pub(super) fn pod(model: &Model, node: &Node, facts: &Facts) -> Pod {
         automount_service_account_token: Some(false),
         restart_policy: Some("Always".to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
-        security_context: Some(PodSecurityContext { fs_group: Some(FILE_GROUP), ..PodSecurityContext::default() }),
+        security_context: Some(confined::kafka_pod(model.has_official_image())),
+        affinity: rack_affinity(model, node),
         init_containers: rack_container(model, node, template).map(|container| vec![container]),
         containers: vec![container(model, node, pool, template, volumes.mounts)],
         volumes: Some(volumes.volumes),
@@ -60,7 +62,7 @@ pub(super) fn pod(model: &Model, node: &Node, facts: &Facts) -> Pod {
     Pod { metadata: metadata(model, node, template, facts), spec: Some(spec), status: None }
 }
 
-fn metadata(model: &Model, node: &Node, template: &KafkaTemplate, facts: &Facts) -> ObjectMeta {
+fn metadata(model: &Model, node: &Node, template: &PoolTemplate, facts: &Facts) -> ObjectMeta {
     let own = facts.nodes.get(&node.id).cloned().unwrap_or_default();
     let mut all = labels_of(&model.names, Component::Kafka);
     all.extend(
@@ -96,7 +98,7 @@ fn container(
     model: &Model,
     node: &Node,
     pool: &Pool,
-    template: &KafkaTemplate,
+    template: &PoolTemplate,
     volume_mounts: Vec<VolumeMount>,
 ) -> Container {
     let mut ports = Vec::new();
@@ -122,7 +124,7 @@ fn container(
             ..Probe::default()
         }),
         volume_mounts: Some(volume_mounts),
-        security_context: template.kafka_container.security_context.clone(),
+        security_context: Some(template.kafka_container.security_context.clone().unwrap_or_else(confined::container)),
         ..Container::default()
     }
 }
@@ -222,7 +224,7 @@ pub(in crate::kafka) fn variable(name: &str, value: impl Into<String>) -> EnvVar
 pub const RACK_CONTAINER: &str = "rack";
 
 /// Writes the rack into a file before Kafka starts: only there a token is needed, so only there is one.
-fn rack_container(model: &Model, node: &Node, template: &KafkaTemplate) -> Option<Container> {
+fn rack_container(model: &Model, node: &Node, template: &PoolTemplate) -> Option<Container> {
     let label = model.rack.as_ref().filter(|_| node.roles.broker)?;
     let (folder, file) = RACK;
     let to = format!("{folder}/{file}");
@@ -241,8 +243,41 @@ fn rack_container(model: &Model, node: &Node, template: &KafkaTemplate) -> Optio
         command: Some(command.map(str::to_owned).to_vec()),
         env: Some(template.init_container.variables(vec![name])),
         volume_mounts: Some(vec![mount("rack", folder, false), mount("token", TOKEN_PATH, true)]),
-        security_context: template.init_container.security_context.clone(),
+        security_context: Some(
+            template.init_container.security_context.clone().unwrap_or_else(confined::own_container),
+        ),
         ..Container::default()
+    })
+}
+
+/// Only machines that say where they stand will do, and the brokers are spread over the places as well as can be. A template
+/// that says where pods may run says all of it.
+fn rack_affinity(model: &Model, node: &Node) -> Option<Affinity> {
+    let label = model.rack.as_ref().filter(|_| node.roles.broker)?;
+    let stands_somewhere = NodeSelectorRequirement {
+        key: label.clone(),
+        operator: "Exists".to_owned(),
+        ..NodeSelectorRequirement::default()
+    };
+    let term = NodeSelectorTerm { match_expressions: Some(vec![stands_somewhere]), ..NodeSelectorTerm::default() };
+    let apart = PodAffinityTerm {
+        topology_key: label.clone(),
+        label_selector: Some(matching(selector(&model.names, Component::Kafka))),
+        ..PodAffinityTerm::default()
+    };
+    Some(Affinity {
+        node_affinity: Some(NodeAffinity {
+            required_during_scheduling_ignored_during_execution: Some(NodeSelector { node_selector_terms: vec![term] }),
+            ..NodeAffinity::default()
+        }),
+        pod_anti_affinity: Some(PodAntiAffinity {
+            preferred_during_scheduling_ignored_during_execution: Some(vec![WeightedPodAffinityTerm {
+                weight: 100,
+                pod_affinity_term: apart,
+            }]),
+            ..PodAntiAffinity::default()
+        }),
+        ..Affinity::default()
     })
 }
 

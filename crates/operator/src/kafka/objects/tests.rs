@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::kafka::{
     config::ServerConfig,
-    testing::{Written, harbour, pod_facts},
+    testing::{Written, harbour, is_restricted, pod_facts},
 };
 
 fn sets(written: &Written) -> Vec<evenkeel_api::StrimziPodSet> {
@@ -37,8 +37,26 @@ fn a_controller_s_pod_answers_on_its_own_port_and_has_no_rack() {
     let container = &pod["spec"]["containers"][0];
     assert_eq!(container["ports"], json!([{"containerPort": 9090, "name": "tcp-ctrlplane", "protocol": "TCP"}]));
     assert_eq!(container["readinessProbe"]["tcpSocket"]["port"], 9090);
-    assert_eq!(pod["spec"]["initContainers"], Value::Null);
+    assert_eq!((&pod["spec"]["initContainers"], &pod["spec"]["affinity"]), (&Value::Null, &Value::Null));
     assert_eq!(pod["metadata"]["labels"]["strimzi.io/controller-role"], "true");
+}
+
+#[test]
+fn brokers_in_racks_run_where_there_is_one_and_apart_unless_the_user_says_where() {
+    let affinity =
+        |written: &Written| serde_json::to_value(&sets(written)[0].spec.pods[0]).unwrap()["spec"]["affinity"].clone();
+    let own = affinity(&harbour());
+    let (nodes, pods) = (&own["nodeAffinity"], &own["podAntiAffinity"]);
+    let term = &nodes["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchExpressions"];
+    assert_eq!(term, &json!([{"key": "topology.kubernetes.io/zone", "operator": "Exists"}]));
+    let preferred = &pods["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
+    assert_eq!(preferred["topologyKey"], "topology.kubernetes.io/zone");
+    assert_eq!(preferred["labelSelector"]["matchLabels"][labels::NAME], "harbour-kafka");
+    assert_eq!(pods["requiredDuringSchedulingIgnoredDuringExecution"], Value::Null, "two may have to share a place");
+    assert_eq!(affinity(&harbour().with("/spec/kafka/rack", json!(null))), Value::Null);
+    let theirs = json!({"podAffinity": {}});
+    let written = harbour().with_brokers("/spec/template", json!({"pod": {"affinity": theirs}}));
+    assert_eq!(affinity(&written), theirs);
 }
 
 #[test]
@@ -140,6 +158,24 @@ fn a_node_s_config_map_holds_all_that_its_script_reads() {
     assert_eq!(keys, ["cluster.id", "log4j2.properties", "metadata.version", "server.config"]);
     assert_eq!((data["cluster.id"].as_str(), data["metadata.version"].as_str()), ("abc", "4.1-IV1"));
     assert_eq!(map.name_any(), "harbour-brokers-0");
+}
+
+#[test]
+fn pods_of_the_official_image_are_restricted_and_those_of_others_keep_their_user() {
+    let pod = |written: &Written| serde_json::to_value(&sets(written)[0].spec.pods[0]["spec"]).unwrap();
+    let official = pod(&harbour());
+    assert!(is_restricted(&official), "{official}");
+    assert_eq!(official["securityContext"]["runAsUser"], 1000, "the image names its user by a word");
+    let other = pod(&harbour().with("/spec/kafka/image", json!("registry.example/kafka:1")));
+    assert_eq!(
+        (&other["securityContext"]["runAsUser"], &other["securityContext"]["fsGroup"]),
+        (&Value::Null, &json!(1000))
+    );
+    assert!(!is_restricted(&other), "it may be root");
+    let own = json!({"pod": {"securityContext": {"runAsUser": 7}}, "kafkaContainer": {"securityContext": {"privileged": true}}});
+    let own = pod(&harbour().with("/spec/kafka/template", own));
+    assert_eq!(own["securityContext"], json!({"runAsUser": 7}));
+    assert_eq!(own["containers"][0]["securityContext"], json!({"privileged": true}));
 }
 
 #[test]

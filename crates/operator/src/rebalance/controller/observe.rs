@@ -9,6 +9,7 @@ use kube::runtime::reflector::Store;
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Access};
+use crate::another;
 use crate::error::Error;
 use crate::kafka::names::Names;
 use crate::namespaces::is_terminating;
@@ -128,10 +129,10 @@ async fn surroundings(
         let missing = |name: &str| FoundKafka::Missing { name: name.to_owned() };
         return Ok(alone(label.map_or(FoundKafka::Unnamed, missing)));
     };
-    if !context.settings.selects(&kafka) {
+    let names = Names::of(&kafka);
+    if !context.settings.selects(&kafka) || another::look(context, namespace, &names.cluster).await?.is_some() {
         return Ok(alone(FoundKafka::NotSelected));
     }
-    let names = Names::of(&kafka);
     let cluster = |engine| Cluster { name: names.cluster.clone(), ready: is_ready(&kafka), engine };
     // One that is no longer wanted stays until what it carries out has ended, and is followed until then.
     let leaving = (before_any_pause(resource).0 == RebalanceState::Rebalancing).then(CruiseControlSpec::default);

@@ -101,6 +101,15 @@ fn not_enough_data_is_waited_out() {
 }
 
 #[test]
+fn an_engine_that_measures_from_outside_is_not_said_to_take_a_window() {
+    let mut scene = Scene::new();
+    scene.kafka().engine.as_mut().unwrap().first_window = None;
+    scene.run(&Engineer::proposes(trouble(Sort::NotEnoughData, "0 of 1 windows")));
+    let why = scene.warning(Reason::NotEnoughData).unwrap();
+    assert!(why.contains("less than a minute") && !why.contains("window.ms"), "{why}");
+}
+
+#[test]
 fn every_mode_can_be_refused_stopped_and_carried_out() {
     for scene in all_modes() {
         let mode = scene.seen.resource.spec.mode;

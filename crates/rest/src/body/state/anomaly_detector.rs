@@ -1,5 +1,6 @@
 //! `AnomalyDetectorState`: what is wrong with the cluster.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ pub struct AnomalyMetrics {
 
 /// Something that was wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Told<What>", bound(deserialize = "What: Deserialize<'de>"))]
 pub struct Anomaly<What> {
     /// Its id.
     pub anomaly_id: String,
@@ -67,6 +68,39 @@ pub struct Anomaly<What> {
     /// The plan to mend it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimization_result: Option<String>,
+}
+
+/// The same as engines tell it: some give dates instead of milliseconds.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told<What> {
+    anomaly_id: String,
+    #[serde(flatten)]
+    what: What,
+    detection_ms: Option<i64>,
+    detection_date: Option<String>,
+    status_update_ms: Option<i64>,
+    status_update_date: Option<String>,
+    status: AnomalyStatus,
+    optimization_result: Option<String>,
+}
+
+impl<What> From<Told<What>> for Anomaly<What> {
+    fn from(told: Told<What>) -> Self {
+        // What nobody can read was long ago, and is no reason not to read the rest.
+        let moment = |ms: Option<i64>, date: Option<String>| {
+            let date = || date?.parse().ok().map(|date: Timestamp| date.as_millisecond());
+            ms.or_else(date).unwrap_or_default()
+        };
+        Self {
+            anomaly_id: told.anomaly_id,
+            what: told.what,
+            detection_ms: moment(told.detection_ms, told.detection_date),
+            status_update_ms: moment(told.status_update_ms, told.status_update_date),
+            status: told.status,
+            optimization_result: told.optimization_result,
+        }
+    }
 }
 
 choice! {
@@ -120,4 +154,28 @@ pub struct DiskFailure {
 pub struct Described {
     /// What it was.
     pub description: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_in_milliseconds_or_as_a_date() {
+        for (told, found) in [
+            (json!({"detectionMs": 5_000, "detectionDate": "2026-01-01T00:00:00Z"}), 5_000),
+            (json!({"detectionDate": "1970-01-01T00:00:07Z"}), 7_000),
+            (json!({"detectionDate": "yesterday"}), 0),
+            (json!({}), 0),
+        ] {
+            let mut anomaly = json!({
+                "anomalyId": "a1", "status": "IGNORED", "fixableViolatedGoals": ["A"], "unfixableViolatedGoals": [],
+            });
+            anomaly.as_object_mut().unwrap().extend(told.as_object().unwrap().clone());
+            let read: Anomaly<GoalViolation> = serde_json::from_value(anomaly.clone()).unwrap();
+            assert_eq!((read.detection_ms, read.what.fixable_violated_goals.len()), (found, 1), "{anomaly}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Failures: what passes by itself, what nobody knows the outcome of, and what is tried again.
 
-use evenkeel_api::annotations::Ask;
+use evenkeel_api::annotations::{self, Ask};
 
 use super::*;
 use crate::auto_rebalance::StopReason;
@@ -35,8 +35,7 @@ fn what_passes_by_itself_is_waited_out() {
 
 #[test]
 fn what_an_earlier_engine_refused_is_asked_again() {
-    let later =
-        |seen: Observation| seen.change(|seen| seen.engine = Engine::Current { since: at(-1), executing: Some(false) });
+    let later = |seen: Observation| seen.change(|seen| seen.engine = engine("e2"));
     let reason = Reason::CruiseControlRestException;
     check("drain", &later(drain(reason)), "RebalanceOnScaleDown R[4]; refresh remove");
     check("drain", &later(drain(reason)).leaving(&[4, 5]), "RebalanceOnScaleDown R[4, 5]; update remove[4, 5]");
@@ -47,6 +46,28 @@ fn what_an_earlier_engine_refused_is_asked_again() {
     check("the engine has not changed", &scale_up(reason), "Idle; remove add");
     let held = later(scale_up(reason)).change(|seen| seen.brake = Brake::Pulled);
     check("the brake is pulled", &held, "Idle A[4]; remove add");
+}
+
+/// Whatever the clocks say: a kubelet's may be ahead of the operator's, or behind it.
+#[test]
+fn each_engine_is_asked_once() {
+    let reason = Reason::CruiseControlRestException;
+    for since in [-5, 60] {
+        let refused = |asked_of: Option<&str>| Generated {
+            asked_of: asked_of.map(str::to_owned),
+            ..failed(ADD, &[4], reason, since)
+        };
+        let up = |own: Generated| calm().recorded(ScaleUp, &[4]).with(own);
+        for unasked in [Some("e0"), None] {
+            let found = check("asked of another", &up(refused(unasked)), "RebalanceOnScaleUp A[4]; refresh add");
+            let asked = Act::Refresh { name: name_for("c", ADD, ""), engine: Some("e1".to_owned()) };
+            assert_eq!(found.acts, [asked], "it is noted in the same step");
+        }
+        check("asked of this one", &up(refused(Some("e1"))), "Idle; remove add");
+    }
+    let made = decide(&calm().recorded(Idle, &[4]));
+    let Some(Act::Create(made)) = made.acts.first() else { panic!("{made:?}") };
+    assert_eq!(made.metadata.annotations.as_ref().unwrap()[annotations::ASKED_OF], "e1");
 }
 
 #[test]
@@ -62,7 +83,7 @@ fn brokers_that_the_engine_has_not_heard_of_are_asked_for_again() {
     check("more urgent", &unheard(-10).leaving(&[3]), "RebalanceOnScaleDown R[3] A[4]; remove add");
     let held = unheard(-10).change(|seen| seen.brake = Brake::Pulled);
     check("the brake is pulled", &held, "Idle A[4]; remove add");
-    let newer = unheard(-4).change(|seen| seen.engine = Engine::Current { since: at(-1), executing: Some(false) });
+    let newer = unheard(-4).change(|seen| seen.engine = engine("e2"));
     check("another engine may have heard of it", &newer, "RebalanceOnScaleUp A[4]; refresh add");
     check("one to empty is not new", &drain(Reason::NoSuchBroker), "Idle R[4]; remove remove");
 }
@@ -99,15 +120,15 @@ fn a_drain_that_leaves_data_behind_says_which_until_the_brokers_are_gone() {
 fn what_failed_under_another_engine_is_tried_at_once() {
     let failed = drain(Reason::IllegalArgumentException);
     let found = check("it fails", &failed, "Idle R[4]; remove remove");
-    let later = |since: i64| {
+    let later = |which: &str| {
         let seen = calm().leaving(&[4]).change(|seen| seen.tracker = Some(memory(&found, seen).written()));
         seen.change(|seen| {
             seen.now = at(3);
-            seen.engine = Engine::Current { since: at(since), executing: Some(false) };
+            seen.engine = engine(which);
         })
     };
-    check("the same engine", &later(-9), "Idle R[4]");
-    check("another one", &later(2), "RebalanceOnScaleDown R[4]; create remove[4]");
+    check("the same engine", &later("e1"), "Idle R[4]");
+    check("another one", &later("e2"), "RebalanceOnScaleDown R[4]; create remove[4]");
 }
 
 #[test]
@@ -120,7 +141,7 @@ fn an_end_that_is_still_to_come_makes_no_old_news() {
 fn an_unknown_outcome_is_tried_again_three_times_once_the_engine_is_idle() {
     let reason = Reason::ExecutionOutcomeUnknown;
     for executing in [None, Some(true)] {
-        let busy = scale_up(reason).change(|seen| seen.engine = Engine::Current { since: at(-9), executing });
+        let busy = scale_up(reason).change(|seen| seen.engine = Engine::Current { id: "e1".into(), executing });
         let found = check("it may still be at it", &busy, "RebalanceOnScaleUp A[4]");
         assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
         assert_eq!(found.look_again, Some(at(10)), "nothing calls when the engine is idle again");
@@ -204,9 +225,30 @@ fn what_nobody_approves_comes_to_an_end_and_holds_up_nothing() {
 }
 
 #[test]
+fn whoever_takes_the_approval_off_is_told_and_an_imbalance_holds_up_nobody() {
+    let lacking = |mode, brokers: &[i32]| Generated { unapproved: true, ..own(mode, ProposalReady, brokers) };
+    let drain = calm().recorded(ScaleDown, &[5]).leaving(&[4]).with(lacking(REMOVE, &[4]));
+    let up = calm().recorded(ScaleUp, &[4]).with(lacking(ADD, &[4]));
+    for (seen, expected) in [(&drain, "RebalanceOnScaleDown R[4] A[5]"), (&up, "RebalanceOnScaleUp A[4]")] {
+        let found = check("it waits for approval", seen, expected);
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        let said = found.warnings[0].message.as_deref().unwrap();
+        assert!(said.contains("rebalance-auto-approval: \"true\"") && said.contains("approve"), "{said}");
+        let approved = seen.clone().change(|seen| seen.generated[0].ask = Some(Ask::Approve));
+        assert_eq!(warned(&check("somebody approves", &approved, expected)), [""; 0]);
+    }
+    check("it follows the spec", &up.leaving(&[3]), "RebalanceOnScaleUp R[3] A[4]; withdraw add (preempted)");
+
+    let uneven = calm().recorded(Imbalance, &[4]).with(lacking(IMBALANCE, &[]));
+    let found = check("imbalance", &uneven, "RebalanceOnImbalance A[4] I; withdraw imbalance-a1 (withheld)");
+    assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+    assert!(found.warnings[0].message.as_deref().unwrap().contains("rebalance-auto-approval"));
+}
+
+#[test]
 fn success_forgets_what_failed_before() {
     let seen = calm().recorded(ScaleDown, &[]).with(own(REMOVE, Ready, &[4])).remembering(|tracker| {
-        tracker.removal.count_failure("before", at(-100));
+        tracker.removal.count_failure("before", at(-100), None);
         let failure = crate::auto_rebalance::tracker::LastFailure { spec_version: "v1".into(), ..Default::default() };
         tracker.failures.insert(REMOVE, failure);
     });

@@ -4,7 +4,7 @@ use evenkeel_api::annotations;
 use evenkeel_rest::body::state::{Anomaly, GoalViolation};
 
 use super::*;
-use crate::auto_rebalance::tracker::History;
+use crate::auto_rebalance::{poll::Polled, tracker::History};
 
 const START: &str = "RebalanceOnImbalance I; create imbalance-a1[]; empty fixable";
 
@@ -41,8 +41,22 @@ fn a_crash_between_record_and_deed_does_not_count_twice() {
     });
     let again = check("again", &crashed, START);
     assert_eq!(memory(&again, &crashed).imbalance.starts.len(), 1);
+    let at_night = crashed.clone().change(|seen| seen.configured.windows = vec!["0 0 0 1 1 ? 2027".into()]);
+    assert_eq!(warned(&check("the window has closed", &at_night, "Idle")), ["AutoRebalanceHeld"]);
     let mended = crashed.violated("", "");
     check("it was found to be even in the meantime", &mended, "Idle");
+}
+
+#[test]
+fn a_conflict_between_memory_and_record_uses_up_no_start() {
+    let once_before = uneven().remembering(|tracker| {
+        tracker.imbalance.starts = vec![at(-2_000)];
+        tracker.imbalance.ended = Some(at(-1_000));
+    });
+    let first = check("the second within an hour", &once_before, START);
+    let refused = once_before.change(|seen| seen.tracker = Some(memory(&first, seen).written()));
+    let again = check("the status was not written", &refused, START);
+    assert_eq!(memory(&again, &refused).imbalance.starts.len(), 2);
 }
 
 #[test]
@@ -104,6 +118,46 @@ fn rebalances_of_users_clear_the_anomalies_too() {
 }
 
 #[test]
+fn brokers_that_nobody_empties_hold_up_no_imbalance_and_those_about_to_go_are_named() {
+    let stays = |seen: Observation| seen.leaving(&[4]);
+    let stuck = stays(uneven()).change(|seen| seen.brokers.check = Check::Stuck);
+    check("there is no room for their data", &stuck, START);
+    let off = stays(uneven()).change(|seen| drop(seen.configured.modes.remove(&REMOVE)));
+    check("nobody empties them", &off, START);
+    let missing = stays(uneven()).change(|seen| drop(seen.configured.modes.insert(REMOVE, Some("gone".into()))));
+    check("nobody knows how", &missing, START);
+    for seen in [off, missing] {
+        let emptied = seen.change(|seen| seen.brokers.check = Check::Clear);
+        let found = check("somebody has emptied them by hand", &emptied, "Idle");
+        assert!(warned(&found).contains(&"AutoRebalanceWaiting"), "{:?}", found.warnings);
+    }
+    let tried = stays(uneven()).remembering(|tracker| tracker.removal.count_failure("before", at(-1), Some("e1")));
+    let found = check("they are emptied later", &tried, "Idle R[4]");
+    let said: Vec<_> = found.warnings.iter().filter_map(|it| it.message.as_deref()).collect();
+    assert!(said.contains(&"no rebalance on imbalance while brokers [4] are to go"), "{said:?}");
+}
+
+#[test]
+fn a_user_s_rebalance_that_gets_no_proposal_is_named() {
+    for state in [New, PendingProposal] {
+        let asked = calm().manual(state);
+        let found = check("a moment ago", &asked, "Idle");
+        assert_eq!((warned(&found), found.look_again), (vec![], Some(at(55))));
+        let found = check("long ago", &asked.change(|seen| seen.now = at(55)), "Idle");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        assert!(found.warnings[0].message.as_deref().unwrap().contains("KafkaRebalance mine"));
+    }
+    let moving = calm().manual(Rebalancing).change(|seen| seen.now = at(600));
+    assert_eq!(warned(&check("it moves data", &moving, "Idle")), [""; 0]);
+    let off = calm().manual(New).change(|seen| {
+        seen.now = at(600);
+        seen.configured.modes.remove(&IMBALANCE);
+        seen.violations = None;
+    });
+    assert_eq!(warned(&check("nobody watches", &off, "Idle")), [""; 0]);
+}
+
+#[test]
 fn a_map_that_nobody_can_read_is_pointed_out_and_sets_nothing_off() {
     for nonsense in ["{", "- 1", "a: b"] {
         let found = check("nonsense", &calm().violated(nonsense, ""), "Idle");
@@ -122,11 +176,11 @@ fn what_another_engine_has_found_is_written_down_unless_it_is_just_being_mended(
     let polling = |seen: Observation| {
         seen.change(|seen| {
             seen.configured.polled_every = Some(jiff::SignedDuration::from_mins(5));
-            seen.polled = Some(Ok(vec![anomaly.clone()]));
+            seen.polled = Some(Polled { at: at(-10), found: Ok(vec![anomaly.clone()]) });
         })
     };
     let found = check("found", &polling(calm()), "Idle; note");
-    assert_eq!(found.look_again, Some(at(30)), "nothing calls when it finds something");
+    assert_eq!(found.look_again, Some(at(20)), "nothing calls when it finds something");
     let Some(Act::NoteViolations(data)) = found.acts.first() else { panic!("{found:?}") };
     let noted = polling(calm()).change(|seen| seen.violations = Some(data.clone()));
     check("noted", &noted, START);
@@ -136,9 +190,9 @@ fn what_another_engine_has_found_is_written_down_unless_it_is_just_being_mended(
     check("it was mended since", &polling(calm().manual(Ready)), "Idle");
     let scaling = polling(calm()).leaving(&[4]);
     check("about to be", &scaling, "RebalanceOnScaleDown R[4]; create remove[4]");
-    let silent = polling(calm()).change(|seen| seen.polled = Some(Err("no answer".into())));
+    let silent = polling(calm()).change(|seen| seen.polled.as_mut().unwrap().found = Err("no answer".into()));
     assert_eq!(warned(&check("it does not tell", &silent, "Idle")), ["AutoRebalanceWaiting"]);
-    let ours = calm().change(|seen| seen.polled = Some(Ok(vec![anomaly.clone()])));
+    let ours = calm().change(|seen| seen.polled = Some(Polled { at: at(-10), found: Ok(vec![anomaly.clone()]) }));
     check("ours writes it down itself", &ours, "Idle");
 }
 

@@ -207,6 +207,13 @@ fn a_damaged_memory_is_written_anew() {
 }
 
 #[test]
+fn what_others_put_into_the_memory_is_not_ours() {
+    let seen = calm().recorded(ScaleUp, &[4]).with(own(ADD, Rebalancing, &[4]));
+    let seen = seen.change(|seen| drop(seen.tracker.as_mut().unwrap().insert("note".into(), "hi".into())));
+    assert_eq!(decide(&seen).tracker, TrackerWrite::Keep);
+}
+
+#[test]
 fn a_quiet_look_writes_nothing_new() {
     for seen in [
         calm(),
@@ -274,4 +281,31 @@ fn what_can_never_be_emptied_holds_up_nobody() {
         &stuck(calm().recorded(Idle, &[5]).leaving(&[4])),
         "RebalanceOnScaleUp A[5]; create add[5]",
     );
+}
+
+/// A broker that goes may be replaced by one that comes at the same time: only together they are what was asked for.
+#[test]
+fn a_drain_waits_for_brokers_that_are_on_their_way() {
+    let coming = |until: i64| {
+        calm().recorded(Idle, &[5]).leaving(&[2]).change(|seen| {
+            seen.brokers.ready.remove(&5);
+            seen.brokers.starting = [(5, at(until))].into();
+        })
+    };
+    let found = check("5 starts", &coming(30), "Idle R[2] A[5]");
+    assert_eq!(found.look_again, Some(at(30)), "nothing calls when it takes too long");
+    let told: Vec<_> = found.warnings.iter().filter_map(|note| note.message.as_deref()).collect();
+    assert!(
+        told.iter().any(|text| text.contains("emptying brokers [2] waits until brokers [5] are ready")),
+        "{told:?}"
+    );
+    check("5 is there", &calm().recorded(Idle, &[5]).leaving(&[2]), "RebalanceOnScaleDown R[2] A[5]; create remove[2]");
+    let late = coming(30).change(|seen| seen.brokers.starting.clear());
+    check("5 takes too long", &late, "RebalanceOnScaleDown R[2] A[5]; create remove[2]");
+    let itself = calm().leaving(&[2]).change(|seen| seen.brokers.starting = [(2, at(30))].into());
+    check("who goes is not waited for", &itself, "RebalanceOnScaleDown R[2]; create remove[2]");
+    let other = coming(30).change(|seen| {
+        seen.recorded = Recorded { additions: set(&[4]), ..Recorded::default() }.written(None, at(-1)).into()
+    });
+    check("nothing else begins in its place", &other, "Idle R[2] A[4]");
 }

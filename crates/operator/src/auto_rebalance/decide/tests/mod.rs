@@ -59,7 +59,7 @@ pub(in crate::auto_rebalance) fn calm() -> Observation {
         templates: BTreeMap::new(),
         recorded: None,
         brokers: BrokersSeen { present: brokers.clone(), ready: brokers, ..BrokersSeen::default() },
-        engine: Engine::Current { since: at(-1_000), executing: Some(false) },
+        engine: engine("e1"),
         generated: Vec::new(),
         manual: Vec::new(),
         strangers: BTreeSet::new(),
@@ -69,6 +69,11 @@ pub(in crate::auto_rebalance) fn calm() -> Observation {
     }
 }
 
+/// An engine that is there and does nothing.
+pub(in crate::auto_rebalance) fn engine(id: &str) -> Engine {
+    Engine::Current { id: id.to_owned(), executing: Some(false) }
+}
+
 pub(in crate::auto_rebalance) fn own(mode: AutoRebalanceMode, state: RebalanceState, brokers: &[i32]) -> Generated {
     Generated {
         name: name_for("c", mode, "a1"),
@@ -76,6 +81,7 @@ pub(in crate::auto_rebalance) fn own(mode: AutoRebalanceMode, state: RebalanceSt
         state,
         brokers: set(brokers),
         since: Some(at(-5)),
+        asked_of: Some("e1".to_owned()),
         ..Generated::default()
     }
 }
@@ -153,11 +159,11 @@ fn acts(decision: &Decision) -> String {
             let brokers = made.spec.brokers.iter().flatten().copied().collect();
             format!("create {}{}", short(made.metadata.name.as_deref().unwrap_or_default()), listed(&brokers))
         }
-        Act::Update { name, brokers } => format!("update {}{}", short(name), listed(brokers)),
-        Act::Refresh { name } => format!("refresh {}", short(name)),
+        Act::Update { name, brokers, .. } => format!("update {}{}", short(name), listed(brokers)),
+        Act::Refresh { name, .. } => format!("refresh {}", short(name)),
         Act::Stop { name, why } => format!("stop {} ({})", short(name), why.as_str()),
         Act::Withdraw { name, why } => format!("withdraw {} ({})", short(name), why.as_str()),
-        Act::Remove { name } => format!("remove {}", short(name)),
+        Act::Remove { name, .. } => format!("remove {}", short(name)),
         Act::NoteViolations(_) => "note".to_owned(),
         Act::EmptyViolations { unfixable_too: false } => "empty fixable".to_owned(),
         Act::EmptyViolations { unfixable_too: true } => "empty all".to_owned(),

@@ -148,7 +148,12 @@ fn a_scale_up_that_failed_or_vanished_is_given_up() {
     let later = calm().recorded(ScaleUp, &[4, 5]).with(own(ADD, NotReady, &[4]));
     check("17, another one came later", &later, "RebalanceOnScaleUp A[5]; remove add");
     let vanished = later.change(|seen| seen.generated.clear());
-    check("17, another one came later", &vanished, "RebalanceOnScaleUp A[5]");
+    let found = check("17, another one came later", &vanished, "RebalanceOnScaleUp A[5]");
+    let torn = |seen: Observation| seen.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+    let again = torn(vanished.clone());
+    check("17, the status was not written: it is still missed", &again, "RebalanceOnScaleUp A[5]");
+    let next = torn(calm().recorded(ScaleUp, &[5]));
+    check("17, it was, and the other one's turn comes", &next, "RebalanceOnScaleUp A[5]; create add[5]");
 }
 
 #[test]
@@ -231,4 +236,8 @@ fn a_rebalance_on_imbalance_that_failed_was_stopped_or_vanished_ends() {
     let found = check("31", &vanished, "Idle I; empty all");
     assert_eq!(warned(&found), ["UnfixableViolatedGoal", "AutoRebalanceFailed"]);
     assert_eq!(memory(&found, &vanished).imbalance.ended, Some(at(0)));
+    let again = vanished.change(|seen| seen.tracker = Some(memory(&found, seen).written()));
+    check("31, the status was not written: it is still missed", &again, "Idle I; empty all");
+    let idle = again.change(|seen| seen.recorded = found.status.clone());
+    assert_eq!(memory(&check("31, it was", &idle, "Idle I"), &idle).in_sight, None);
 }

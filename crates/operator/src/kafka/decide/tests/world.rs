@@ -5,16 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use evenkeel_api::{
     Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, annotations, kafka::AutoRebalanceMode, labels,
 };
+use evenkeel_kafka::calls::quorum::Quorum;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Time};
 use serde_json::{Value, json};
 
-use super::super::{Decision, Deed, Given, Step, decide};
+use super::super::{Decision, Deed, Given, Step, decide, questioned};
 use crate::{
     auto_rebalance::{Act, TrackerWrite, sort_rebalances, tracker::tracker_name},
     kafka::{
         pools::{ids_of_pod_set, pool_of_pod},
-        seen::{EngineSaid, Known, Live, Metadata, Partition, Seen},
+        seen::{EngineSaid, FurtherUsers, Known, Live, Metadata, Missing, Partition, Seen},
         settings::Settings,
     },
 };
@@ -50,9 +51,14 @@ pub(super) struct World {
     registered: BTreeMap<i32, bool>,
     /// Replicas by partition.
     data: BTreeMap<String, BTreeSet<i32>>,
+    /// Brokers that are back, and have not caught up with the others.
+    lagging: BTreeSet<i32>,
     empty_since: BTreeMap<i32, Timestamp>,
-    missing_since: BTreeMap<String, Timestamp>,
+    missing_since: BTreeMap<Missing, Timestamp>,
     struck_off: BTreeMap<i32, Timestamp>,
+    restarts: usize,
+    /// What was told, by reason.
+    told: Vec<String>,
     /// Whether the last look had nothing to do, now or later.
     is_quiet: bool,
     settings: Settings,
@@ -87,9 +93,12 @@ impl World {
             running: BTreeMap::new(),
             registered: BTreeMap::new(),
             data: BTreeMap::new(),
+            lagging: BTreeSet::new(),
             empty_since: BTreeMap::new(),
             missing_since: BTreeMap::new(),
             struck_off: BTreeMap::new(),
+            restarts: 0,
+            told: Vec::new(),
             is_quiet: false,
             settings: Settings::default(),
         }
@@ -116,6 +125,25 @@ impl World {
             let name = format!("t-{}", self.data.len());
             self.put_on(&name, &[alive[first], alive[(first + 1) % alive.len()]]);
         }
+    }
+
+    /// A setting changes that brokers and controllers have to be restarted for.
+    pub(super) fn configure(&mut self, partitions: usize) {
+        let kafka = self.kafka.spec.kafka.get_or_insert_default();
+        kafka.config.get_or_insert_default().insert("num.partitions".to_owned(), json!(partitions));
+        self.kafka.metadata.generation = self.kafka.metadata.generation.map(|n| n + 1);
+    }
+
+    /// All pods of a pool are to be restarted.
+    pub(super) fn ask_for_restarts(&mut self, pool: &str) {
+        let set = self.live.objects.get_mut(&("StrimziPodSet".to_owned(), format!("w-{pool}"))).unwrap();
+        set["metadata"]["annotations"][annotations::MANUAL_ROLLING_UPDATE] = json!("true");
+    }
+
+    /// Since when pods run, by name.
+    pub(super) fn uids(&self) -> BTreeMap<String, String> {
+        let uid = |pod: &Pod| pod.metadata.uid.clone().unwrap();
+        self.running.iter().map(|(name, pod)| (name.clone(), uid(pod))).collect()
     }
 
     pub(super) fn put_on(&mut self, name: &str, brokers: &[i32]) {
@@ -156,15 +184,20 @@ impl World {
 
     /// One look of an operator, who dies after so many writes. How many there would have been.
     pub(super) fn look(&mut self, dies_after: Option<usize>) -> usize {
-        let seen = self.seen();
         let given = Given {
             settings: &self.settings,
             operation_timeout: std::time::Duration::from_secs(300),
             random: || [7; 16],
         };
+        let mut decision = decide(&self.seen(false), given);
+        if decision.look_closer {
+            decision = decide(&self.seen(true), given);
+            assert!(!decision.look_closer, "seed {}: there is nothing more to see", self.seed);
+        }
+        self.told.extend(decision.told.iter().map(|event| event.reason.to_string()));
         let Decision {
             first, deeds, tracker, status, acts, found_empty, found_missing, struck_off, look_again, ..
-        } = decide(&seen, given);
+        } = decision;
         let mut writes = 0;
         let mut lives = || {
             writes += 1;
@@ -205,6 +238,16 @@ impl World {
         writes
     }
 
+    /// How many pods were restarted.
+    pub(super) fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    /// What was told since this was last asked.
+    pub(super) fn told(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told)
+    }
+
     /// One look of an operator that lives, and what others do then.
     pub(super) fn round(&mut self) {
         self.look(None);
@@ -224,7 +267,7 @@ impl World {
     /// Nobody dies any more, rebalances come to their end, and all that is not held goes its way.
     pub(super) fn settle(&mut self) {
         let mut dice = Dice::new(self.seed);
-        for _ in 0..40 {
+        for _ in 0..80 {
             self.look(None);
             self.machines();
             self.rebalances_go_on(&mut dice);
@@ -238,15 +281,28 @@ impl World {
         let listed: BTreeSet<i32> = self.registered.keys().copied().collect();
         assert_eq!(listed, self.brokers(), "seed {}: whoever went is off Kafka's list", self.seed);
         assert!(self.rebalances.is_empty(), "seed {}: nothing is left behind", self.seed);
+        for (name, described) in self.listed() {
+            let revision =
+                |pod: &Pod| pod.metadata.annotations.as_ref().and_then(|all| all.get(annotations::REVISION)).cloned();
+            let runs = self.running.get(&name).and_then(revision);
+            assert_eq!(runs, revision(&described), "seed {}: {name} is as it should be", self.seed);
+        }
     }
 
-    fn seen(&self) -> Seen {
+    /// Those of these replicas that have all that there is.
+    fn in_sync(&self, replicas: &BTreeSet<i32>) -> BTreeSet<i32> {
+        let lives = |id: &&i32| self.registered.get(id) == Some(&false) && !self.lagging.contains(id);
+        replicas.iter().filter(lives).copied().collect()
+    }
+
+    /// What an operator sees: `closer` or not.
+    fn seen(&self, closer: bool) -> Seen {
         let sets: Vec<StrimziPodSet> =
             self.live.of_kind("StrimziPodSet").map(|(_, set)| serde_json::from_value(set.clone()).unwrap()).collect();
         let partitions = self.data.iter().map(|(name, replicas)| Partition {
             name: name.clone(),
             replicas: replicas.clone(),
-            in_sync: replicas.clone(),
+            in_sync: self.in_sync(replicas),
             least_in_sync: Some(1),
         });
         let known = Known {
@@ -254,23 +310,35 @@ impl World {
             registered: self.registered.clone(),
             partitions: Some(partitions.collect()),
             unread: None,
+            closely: closer,
+            quorum: closer.then(|| Ok(Quorum { leader: None, voters: Vec::new() })),
+            metadata_version: None,
         };
-        Seen {
+        let mut seen = Seen {
             now: self.now,
+            read_at: self.now,
             kafka: self.kafka.clone(),
             node_pools: self.pools.values().cloned().collect(),
             pod_sets: sets,
             pods: self.running.values().cloned().collect(),
             live: self.live.clone(),
             rebalances: self.rebalances.values().cloned().collect(),
-            further_users: None,
+            further_users: FurtherUsers::Unasked,
             metadata: if self.registered.is_empty() { Metadata::Nobody } else { Metadata::Known(known) },
             engine: EngineSaid::default(),
             empty_since: self.empty_since.clone(),
             missing_since: self.missing_since.clone(),
+            quiet_since: None,
             refused: BTreeMap::new(),
             struck_off: self.struck_off.clone(),
+        };
+        if !closer
+            && questioned(&seen).is_empty()
+            && let Metadata::Known(known) = &mut seen.metadata
+        {
+            known.partitions = None;
         }
+        seen
     }
 
     fn put(&mut self, kind: &str, name: &str, value: Value) {
@@ -285,13 +353,30 @@ impl World {
                 }
                 self.put(&desired.resource.kind, &desired.name, desired.value.clone());
             }
-            Deed::Delete { resource, name } => {
+            Deed::Delete { resource, name, .. } => {
                 self.live.objects.remove(&(resource.kind.clone(), name.clone()));
+            }
+            Deed::Annotate { resource, name, key, value, .. } if resource.kind == "Pod" => {
+                let notes = self.running.get_mut(name).unwrap().metadata.annotations.get_or_insert_default();
+                notes.insert((*key).to_owned(), value.unwrap().to_owned());
+            }
+            Deed::Annotate { resource, name, key, .. } => {
+                let set = self.live.objects.get_mut(&(resource.kind.clone(), name.clone())).unwrap();
+                set["metadata"]["annotations"].as_object_mut().unwrap().remove(*key);
             }
             Deed::PoolStatus { pool, status } => {
                 self.pools.get_mut(pool).unwrap().status = Some(status.as_ref().clone());
             }
-            Deed::Restart { pod, .. } => drop(self.running.remove(pod)),
+            Deed::Restart { pod, .. } => {
+                let id: i32 = pod.rsplit_once('-').unwrap().1.parse().unwrap();
+                for (name, replicas) in self.data.iter().filter(|(_, replicas)| replicas.len() > 1) {
+                    let in_sync = self.in_sync(replicas);
+                    let is_missed = in_sync.contains(&id) && in_sync.len() < 2;
+                    assert!(!is_missed, "seed {}: nobody but broker {id} has all of {name}", self.seed);
+                }
+                self.running.remove(pod);
+                self.restarts += 1;
+            }
             Deed::Unregister(id) => {
                 assert_eq!(self.registered.remove(id), Some(true), "seed {}: broker {id} lives", self.seed);
                 assert!(!self.data.values().any(|held| held.contains(id)), "seed {}: broker {id} has data", self.seed);
@@ -309,7 +394,10 @@ impl World {
         let wanted =
             self.pools.iter().find(|(pool, _)| name == format!("w-{pool}")).map(|(_, pool)| pool.spec.replicas);
         let is_wanted = wanted.is_none_or(|wanted| after.len() <= wanted as usize);
-        assert!(is_wanted || after.is_subset(&before), "seed {}: {name} gets {after:?} after {before:?}", self.seed);
+        // One that got data while it ended comes back, and all that went with it.
+        let holds = |id: &i32| self.data.values().any(|replicas| replicas.contains(id));
+        let may_come = is_wanted || after.is_subset(&before) || after.difference(&before).any(holds);
+        assert!(may_come, "seed {}: {name} gets {after:?} after {before:?}", self.seed);
         for id in before.difference(&after) {
             let held = self.data.iter().find(|(_, replicas)| replicas.contains(id));
             assert_eq!(held, None, "seed {}: broker {id} goes with its data", self.seed);
@@ -322,7 +410,7 @@ impl World {
 
     /// The first of two writes: the finalizer goes, or the command comes.
     fn begin_act(&mut self, act: &Act) {
-        if let Act::Remove { name } | Act::Withdraw { name, .. } = act
+        if let Act::Remove { name, .. } | Act::Withdraw { name, .. } = act
             && let Some(it) = self.rebalances.get_mut(name)
         {
             if matches!(act, Act::Withdraw { .. }) {
@@ -350,12 +438,12 @@ impl World {
                 made.metadata.uid = Some(self.now.to_string());
                 self.rebalances.insert(made.metadata.name.clone().unwrap(), made);
             }
-            Act::Update { name, brokers } => {
+            Act::Update { name, brokers, .. } => {
                 let it = self.rebalances.get_mut(name).unwrap();
                 it.spec.brokers = Some(brokers.iter().copied().collect());
                 annotated(it, "refresh");
             }
-            Act::Refresh { name } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
+            Act::Refresh { name, .. } => annotated(self.rebalances.get_mut(name).unwrap(), "refresh"),
             Act::Withdraw { name, .. } => {
                 if let Some(it) = self.rebalances.get_mut(name) {
                     it.metadata.deletion_timestamp = Some(Time(self.now));
@@ -367,7 +455,7 @@ impl World {
                 let notes = it.metadata.annotations.get_or_insert_default();
                 notes.insert(annotations::STOPPED_FOR.to_owned(), "cancelled".to_owned());
             }
-            Act::Remove { name } => drop(self.rebalances.remove(name)),
+            Act::Remove { name, .. } => drop(self.rebalances.remove(name)),
             Act::NoteViolations(_) | Act::EmptyViolations { .. } | Act::DeleteViolations => {}
         }
     }
@@ -396,13 +484,8 @@ impl World {
 
     /// What kubelets, the Deployment controller and Kafka do: whoever is listed runs, and brokers register.
     pub(super) fn machines(&mut self) {
-        let mut listed: BTreeMap<String, Pod> = BTreeMap::new();
-        for (_, set) in self.live.of_kind("StrimziPodSet") {
-            for pod in set.pointer("/spec/pods").and_then(Value::as_array).unwrap() {
-                let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
-                listed.insert(pod.metadata.name.clone().unwrap(), pod);
-            }
-        }
+        let mut listed = self.listed();
+        let mut started = BTreeSet::new();
         let engine = ("Deployment".to_owned(), "w-cruise-control".to_owned());
         if let Some(deployment) = self.live.objects.get_mut(&engine) {
             let up = json!({"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1});
@@ -425,6 +508,7 @@ impl World {
                 "status": "True", "lastTransitionTime": self.now.to_string()}]}))
             .unwrap();
             if let Some((id, _)) = pool_of_pod(&pod) {
+                started.insert(id);
                 let same = self.running.values().filter_map(pool_of_pod).any(|(other, _)| other == id);
                 assert!(!same, "seed {}: {name} starts while another node {id} runs", self.seed);
             }
@@ -437,5 +521,15 @@ impl World {
         let up: BTreeSet<i32> = ids.map(|(name, _)| name.rsplit_once('-').unwrap().1.parse().unwrap()).collect();
         self.registered.extend(up.iter().map(|id| (*id, false)));
         self.registered.iter_mut().for_each(|(id, fenced)| *fenced = !up.contains(id));
+        // Whoever was back before has caught up by now.
+        self.lagging = started;
+    }
+
+    /// The pods that are listed, as they should be.
+    fn listed(&self) -> BTreeMap<String, Pod> {
+        let sets = self.live.of_kind("StrimziPodSet");
+        let pods = sets.flat_map(|(_, set)| set.pointer("/spec/pods").and_then(Value::as_array).unwrap());
+        let pods = pods.map(|pod| serde_json::from_value::<Pod>(pod.clone()).unwrap());
+        pods.map(|pod| (pod.metadata.name.clone().unwrap(), pod)).collect()
     }
 }

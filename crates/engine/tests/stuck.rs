@@ -1,0 +1,61 @@
+//! A move that can neither go on nor back: Kafka lists it until somebody has mended what is broken, which may be never.
+//! Nothing else waits for that. On simulated brokers, under paused time.
+
+mod lives;
+mod stage;
+
+use std::time::Duration;
+
+use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus};
+use evenkeel_sim::{
+    BrokerId, TopicPartition,
+    cluster::{Fault, Reassignment},
+};
+use lives::{Life, PATIENCE, executing, spread, task};
+use stage::{MB, Stage, mv};
+
+/// Partition 0 is large and lies on broker 0 alone, all others on broker 1.
+fn stage() -> Stage {
+    let moves = (0..12).map(|number| match number {
+        0 => mv(number, [0], [2], 20_000 * MB),
+        _ => mv(number, [1], [1], MB),
+    });
+    Stage::of(moves.collect(), 2_000)
+}
+
+/// Somebody moves partition 0 to broker 2, and broker 0 goes for good before it has arrived: nobody can lead it, now or if
+/// the move were taken back.
+async fn get_stuck(stage: &Stage) {
+    let (partition, target) = (TopicPartition::new("orders", 0), Some(vec![BrokerId(2)]));
+    let line = Reassignment { partition, target };
+    stage.world.with(|cluster| cluster.suffer(&Fault::ForeignReassignment(line)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(BrokerId(0))));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(stage.registrations()[0].leader, None);
+}
+
+/// The partitions of which a move is listed.
+fn listed(stage: &Stage) -> Vec<TopicPartition> {
+    stage.world.look(|cluster| cluster.list_reassignments(None)).into_iter().map(|it| it.partition).collect()
+}
+
+/// Everything but partition 0 is spread, and its move is as it was.
+async fn assert_spreads(stage: &Stage, life: &Life) {
+    let reply = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
+    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
+    life.until("it is over", |phase| *phase == Phase::Idle).await;
+    assert_eq!(life.status_of(task(&reply)).await, Some(TaskStatus::Completed));
+    let moved = stage.registrations()[1..].iter().filter(|record| record.replicas != [BrokerId(1)]).count();
+    assert!(moved > 3, "{moved} partitions were moved");
+    assert_eq!(listed(stage), [TopicPartition::new("orders", 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_begin_though_a_move_can_neither_go_on_nor_back() {
+    let stage = stage();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    get_stuck(&stage).await;
+    assert_spreads(&stage, &life).await;
+}

@@ -1,0 +1,44 @@
+//! Names of Kafka's metadata versions: brokers tell a number, people and `kafka-storage.sh` write a name.
+
+/// The oldest level that brokers of Kafka 4 take.
+const OLDEST: i16 = 7;
+
+/// By level, from the oldest on.
+const NAMES: [&str; 24] = [
+    "3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2", "3.7-IV0", "3.7-IV1",
+    "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0", "4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0",
+    "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0",
+];
+
+/// The name of a level; None for one that is newer than this operator.
+pub fn name(level: i16) -> Option<&'static str> {
+    NAMES.get(usize::try_from(level.checked_sub(OLDEST)?).ok()?).copied()
+}
+
+/// Whether these are the same version: a release alone (`4.0`) is the last of its versions.
+pub fn are_same(one: &str, other: &str) -> bool {
+    whole(one) == whole(other)
+}
+
+fn whole(written: &str) -> &str {
+    let is_of = |name: &&&str| name.strip_prefix(written).is_some_and(|rest| rest.starts_with('-'));
+    NAMES.iter().rev().find(is_of).copied().unwrap_or(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_names_as_far_as_they_are_known() {
+        assert_eq!([7, 21, 25, 30].map(name), [Some("3.3-IV3"), Some("3.9-IV0"), Some("4.0-IV3"), Some("4.3-IV0")]);
+        assert_eq!([6, 31, -1, i16::MIN].map(name), [None; 4]);
+    }
+
+    #[test]
+    fn a_release_is_the_last_of_its_versions() {
+        assert!(are_same("4.0", "4.0-IV3") && are_same("4.1-IV1", "4.1") && are_same("4.0", "4.0"));
+        assert!(!are_same("4.0", "4.0-IV2") && !are_same("4", "4.3-IV0") && !are_same("4.0", "4.1"));
+        assert!(are_same("9.9", "9.9") && !are_same("9.9", "9.9-IV0"), "nobody knows");
+    }
+}
