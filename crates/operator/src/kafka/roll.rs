@@ -64,6 +64,10 @@ pub enum Roll {
     },
 }
 
+/// How long a broker has to be back before the next one may go: whoever is asked who is in sync hears of what the controllers
+/// know a moment later, and would still count one that was away for as short as that. Times in Kubernetes are whole seconds.
+const HEARD_WITHIN: SignedDuration = SignedDuration::from_secs(2);
+
 /// How long a controller has to be back before the next one may go, where nobody can be asked how far it is: its port is open
 /// long before it has caught up.
 const CATCHES_UP_IN: SignedDuration = SignedDuration::from_secs(10);
@@ -103,7 +107,15 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
         return Roll::Wait { whose, until: format!("node {} is ready", returning.id), is_usual: true };
     }
     let wait = |until: String| Roll::Wait { whose: whose.clone(), until, is_usual: false };
+    let is_ready_for = |it: &Candidate<'_>, least: SignedDuration| {
+        let since = it.pod.filter(|pod| is_ready(pod)).and_then(ready_since);
+        since.is_none_or(|since| now.duration_since(since) >= least)
+    };
     if candidate.broker {
+        if let Some(back) = candidates.iter().find(|it| it.broker && !is_ready_for(it, HEARD_WITHIN)) {
+            let until = format!("all have heard that node {} was away", back.id);
+            return Roll::Wait { whose, until, is_usual: true };
+        }
         match obstacle(candidate, pod, metadata) {
             Ok(()) => {}
             Err(Obstacle::Unasked) => return Roll::LookCloser,
@@ -120,11 +132,7 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
             // There is nobody who could be asked, or it may be the very one for whom nobody answers.
             Some(Some(Err(_))) | None => {}
         }
-        let settling = |it: &&Candidate<'_>| {
-            let since = it.pod.filter(|pod| is_ready(pod)).and_then(ready_since);
-            it.controller && since.is_some_and(|since| now.duration_since(since) < CATCHES_UP_IN)
-        };
-        if let Some(settling) = candidates.iter().find(settling) {
+        if let Some(settling) = candidates.iter().find(|it| it.controller && !is_ready_for(it, CATCHES_UP_IN)) {
             let until = format!("controller {} has had time to catch up", settling.id);
             return Roll::Wait { whose, until, is_usual: true };
         }
@@ -386,7 +394,8 @@ mod tests {
         assert_eq!(until(&rolled_at(&pods, &silent, 9)), Some("controller 3 has had time to catch up"));
         assert_eq!(restarted(&rolled_at(&pods, &silent, 10)), Some("c-a-4"));
         let brokers: Vec<_> = (0..5).map(|id| pod(id, "x", true)).collect();
-        assert_eq!(restarted(&rolled_at(&brokers, &calm(), 0)), Some("c-a-0"), "that is no concern of brokers");
+        assert_eq!(restarted(&rolled_at(&brokers, &calm(), 2)), Some("c-a-0"), "that is no concern of brokers");
+        assert_eq!(until(&rolled_at(&brokers, &calm(), 1)), Some("all have heard that node 0 was away"));
     }
 
     #[test]
