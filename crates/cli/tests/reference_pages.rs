@@ -154,7 +154,9 @@ fn every_option_is_in_some_page() {
         let options = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
         let options =
             options.flat_map(|line| line.split([' ', ',', '=', '[']).filter(|word| word.starts_with("--")).take(1));
-        for option in options.filter(|option| *option != "--help") {
+        // A line of a description may begin with an option of another program.
+        let is_whole = |option: &&str| option.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        for option in options.filter(is_whole).filter(|option| *option != "--help") {
             known += 1;
             unknown.extend((!words.contains(option)).then(|| format!("{command} {option}")));
         }

@@ -358,7 +358,7 @@ mod tests {
             Phase::Stopping(Stopping::default()),
             Phase::Unknown,
         ] {
-            let news = of(&executor(phase));
+            let news = Progress::of(&executor(phase), None, false, at(60));
             let data = written(RebalanceState::Rebalancing, &[(PERCENT, "40"), (MINUTES, "7")], Some(&news));
             assert_eq!(data[0], (PERCENT.to_owned(), "40".to_owned()));
             assert!(!data.iter().any(|(key, _)| key == MINUTES));
