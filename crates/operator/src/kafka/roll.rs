@@ -398,7 +398,11 @@ mod tests {
         assert_eq!(until(&rolled_at(&pods, &nobody, 9)), Some("controller 3 has had time to catch up"));
         assert_eq!(restarted(&rolled_at(&pods, &nobody, 10)), Some("c-a-4"));
         let silent = Metadata::Unreachable("why".into());
-        assert_eq!(until(&rolled(&pods, &silent)), Some("Kafka says how its controllers are: why"), "it may yet answer");
+        assert_eq!(
+            until(&rolled(&pods, &silent)),
+            Some("Kafka says how its controllers are: why"),
+            "it may yet answer"
+        );
         let brokers: Vec<_> = (0..5).map(|id| pod(id, "x", true)).collect();
         assert_eq!(restarted(&rolled_at(&brokers, &calm(), 2)), Some("c-a-0"), "that is no concern of brokers");
         assert_eq!(until(&rolled_at(&brokers, &calm(), 1)), Some("all have heard that node 0 was away"));
