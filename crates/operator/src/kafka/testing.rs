@@ -159,5 +159,7 @@ pub(super) fn is_restricted(pod: &Value) -> bool {
         let own = &container["securityContext"];
         own["allowPrivilegeEscalation"] == false && own["capabilities"] == json!({"drop": ["ALL"]})
     };
-    of_pod["runAsNonRoot"] == true && of_pod["seccompProfile"]["type"] == "RuntimeDefault" && containers.all(confined)
+    of_pod["runAsNonRoot"] == true
+        && of_pod["seccompProfile"]["type"] == "RuntimeDefault"
+        && containers.all(confined)
 }
