@@ -15,7 +15,9 @@ const LONGEST: Duration = Duration::from_secs(120);
 pub(super) fn of<Q: Request>(version: i16, body: &Bytes) -> Duration {
     let millis = match ApiKey::try_from(Q::KEY) {
         // A greeting has it last and a login has none; neither is throttled before anybody is known.
-        Err(()) | Ok(ApiKey::ApiVersions | ApiKey::SaslHandshake | ApiKey::SaslAuthenticate) => None,
+        // What is told of the controllers has none either.
+        Err(())
+        | Ok(ApiKey::ApiVersions | ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::DescribeQuorum) => None,
         Ok(ApiKey::Produce) => {
             ProduceResponse::decode(&mut body.clone(), version).ok().map(|answer| answer.throttle_time_ms)
         }
@@ -35,12 +37,13 @@ mod tests {
             CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
             DeleteTopicsRequest, DeleteTopicsResponse, DescribeClusterRequest, DescribeClusterResponse,
             DescribeConfigsRequest, DescribeConfigsResponse, DescribeLogDirsRequest, DescribeLogDirsResponse,
-            DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, ElectLeadersRequest, ElectLeadersResponse,
-            EndTxnRequest, EndTxnResponse, FetchRequest, FetchResponse, FindCoordinatorRequest,
-            FindCoordinatorResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
-            InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse,
-            ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, MetadataRequest, MetadataResponse,
-            ProduceRequest, UnregisterBrokerRequest, UnregisterBrokerResponse,
+            DescribeQuorumRequest, DescribeQuorumResponse, DescribeTopicPartitionsRequest,
+            DescribeTopicPartitionsResponse, ElectLeadersRequest, ElectLeadersResponse, EndTxnRequest, EndTxnResponse,
+            FetchRequest, FetchResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+            IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, InitProducerIdRequest,
+            InitProducerIdResponse, ListOffsetsRequest, ListOffsetsResponse, ListPartitionReassignmentsRequest,
+            ListPartitionReassignmentsResponse, MetadataRequest, MetadataResponse, ProduceRequest,
+            UnregisterBrokerRequest, UnregisterBrokerResponse,
         },
         protocol::Encodable,
     };
@@ -89,7 +92,11 @@ mod tests {
             UnregisterBrokerRequest UnregisterBrokerResponse,
             DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse,
         ];
-        checked.extend([ApiKey::ApiVersions, ApiKey::SaslHandshake, ApiKey::SaslAuthenticate].map(|key| key as i16));
+        let without = [ApiKey::ApiVersions, ApiKey::SaslHandshake, ApiKey::SaslAuthenticate, ApiKey::DescribeQuorum];
+        checked.extend(without.map(|key| key as i16));
+        let mut told = BytesMut::new();
+        DescribeQuorumResponse::default().with_error_code(i16::MAX).encode(&mut told, 2).unwrap();
+        assert_eq!(of::<DescribeQuorumRequest>(2, &told.freeze()), Duration::ZERO, "what is first is something else");
         checked.sort_unstable();
         let spoken: Vec<i16> = versions::CLIENT.iter().map(|(key, _)| *key as i16).collect();
         let mut sorted = spoken.clone();

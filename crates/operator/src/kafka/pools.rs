@@ -200,6 +200,15 @@ impl Pools {
         Self { running: pods.iter().filter_map(memory::pool_of_pod).collect(), ..self }
     }
 
+    /// The pools without these, which are gone though that is not on record. Nobody else gets their ids before it is.
+    #[must_use]
+    pub fn without(&self, gone: &BTreeSet<i32>) -> Self {
+        let mut pools = self.clone();
+        pools.all.values_mut().for_each(|pool| pool.current.retain(|id| !gone.contains(id)));
+        pools.taken.extend(gone);
+        pools
+    }
+
     /// The pools with as many nodes as there are wherever brokers were to go, and what to say about it. Nothing of
     /// this is written into anybody's spec.
     #[must_use]

@@ -125,12 +125,16 @@ pub fn next(candidates: &[Candidate<'_>], metadata: &Metadata, now: Timestamp) -
         }
     }
     if candidate.controller {
-        match metadata.known().map(|known| known.quorum.as_ref()) {
-            Some(None) => return Roll::LookCloser,
-            Some(Some(Ok(quorum))) => return needed(quorum, candidate.id).map_or(restart, wait),
-            Some(Some(Err(why))) if is_ready(pod) => return wait(format!("Kafka says how its controllers are: {why}")),
+        match metadata {
+            Metadata::Known(Known { quorum: None, .. }) => return Roll::LookCloser,
+            Metadata::Known(Known { quorum: Some(Ok(quorum)), .. }) => {
+                return needed(quorum, candidate.id).map_or(restart, wait);
+            }
+            Metadata::Known(Known { quorum: Some(Err(why)), .. }) | Metadata::Unreachable(why) if is_ready(pod) => {
+                return wait(format!("Kafka says how its controllers are: {why}"));
+            }
             // There is nobody who could be asked, or it may be the very one for whom nobody answers.
-            Some(Some(Err(_))) | None => {}
+            Metadata::Known(_) | Metadata::Unreachable(_) | Metadata::Mistrusted(_) | Metadata::Nobody => {}
         }
         if let Some(settling) = candidates.iter().find(|it| it.controller && !is_ready_for(it, CATCHES_UP_IN)) {
             let until = format!("controller {} has had time to catch up", settling.id);
@@ -390,9 +394,15 @@ mod tests {
     #[test]
     fn where_nobody_can_be_asked_a_controller_that_is_back_gets_time_to_catch_up() {
         let pods: Vec<_> = (0..5).map(|id| pod(id, if id < 4 { "y" } else { "x" }, true)).collect();
+        let nobody = Metadata::Nobody;
+        assert_eq!(until(&rolled_at(&pods, &nobody, 9)), Some("controller 3 has had time to catch up"));
+        assert_eq!(restarted(&rolled_at(&pods, &nobody, 10)), Some("c-a-4"));
         let silent = Metadata::Unreachable("why".into());
-        assert_eq!(until(&rolled_at(&pods, &silent, 9)), Some("controller 3 has had time to catch up"));
-        assert_eq!(restarted(&rolled_at(&pods, &silent, 10)), Some("c-a-4"));
+        assert_eq!(
+            until(&rolled(&pods, &silent)),
+            Some("Kafka says how its controllers are: why"),
+            "it may yet answer"
+        );
         let brokers: Vec<_> = (0..5).map(|id| pod(id, "x", true)).collect();
         assert_eq!(restarted(&rolled_at(&brokers, &calm(), 2)), Some("c-a-0"), "that is no concern of brokers");
         assert_eq!(until(&rolled_at(&brokers, &calm(), 1)), Some("all have heard that node 0 was away"));

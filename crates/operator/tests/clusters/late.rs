@@ -50,6 +50,8 @@ async fn a_broker_is_not_restarted_by_an_old_look() {
         |many: usize| machines.world.look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == many);
     machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
     until("it is missed", || async { in_sync(2) }).await;
+    // All brokers have heard of it.
+    a_while().await;
     patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"num.partitions": 5}}}})).await;
     until("a restart waits", || async { !events(&stage, "RestartWaits").await.is_empty() }).await;
     first.abort();

@@ -93,6 +93,8 @@ async fn a_broker_that_is_not_ready_is_not_restarted_while_it_would_be_missed() 
         machines.world.look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == 2)
     })
     .await;
+    // All brokers have heard of it.
+    a_while().await;
     stage.tell_of("my-cluster-brokers-0", "Running", false).await;
     configure(&stage, json!({"num.partitions": 5})).await;
     sleep(Duration::from_secs(60)).await;

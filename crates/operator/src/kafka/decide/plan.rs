@@ -46,12 +46,14 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
     let look = Look { metadata: &seen.metadata, empty_since: &seen.empty_since, now: seen.now };
     let staying = assignment.desired_brokers().len();
+    let there = not_gone(seen, &leaving);
     let judged = |ids: &Ids| scale_down::judge(ids, staying, look, &generated, unchecked);
-    let (going, role) = (judged(&not_gone(seen, &leaving)), judged(&losing));
+    let (going, role) = (judged(&there), judged(&losing));
     let mut kept = Vec::new();
     let mut pools = asked;
     if let Verdict { kept_because: Some(why), .. } = &going {
-        let (changed, remarks) = pools.without_scale_down(why);
+        // Whoever went stays away, though others have to stay.
+        let (changed, remarks) = pools.without(&(&leaving - &there)).without_scale_down(why);
         (pools, kept) = (changed, remarks);
     }
     if let Verdict { kept_because: Some(why), .. } = &role {

@@ -167,3 +167,24 @@ fn restarts_that_are_asked_for_are_made_once() {
         }
     }
 }
+
+/// A broker went, and the operator died before that was on record. That another one has to stay does not bring it back, which
+/// the world would complain of.
+#[test]
+fn whoever_went_does_not_come_back_because_another_one_stays() {
+    for death in 0..12 {
+        let mut world = World::new(death as u64);
+        world.settle();
+        world.hold();
+        world.want("b", 1);
+        world.look(None);
+        world.pass(6);
+        world.look(Some(death));
+        world.machines();
+        world.machines();
+        world.put_on("kept-0", &[0, 3]);
+        world.want("c", 0);
+        world.look_often();
+        assert!(world.brokers().is_superset(&[0, 1, 3].into()), "at write {death}: {:?}", world.brokers());
+    }
+}
