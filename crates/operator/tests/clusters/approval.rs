@@ -7,25 +7,41 @@ use evenkeel_api::KafkaRebalance;
 use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_sim::cluster::NewTopic;
-use kube::ResourceExt;
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use tower::service_fn;
 
-use crate::play::{Play, REMOVE, mode, scaling};
+use crate::play::{ADD, Play, REMOVE, mode, operator, scaling};
 use crate::stage::patch;
 
-/// Takes the approval off the first rebalance that is made, before it has a proposal.
-async fn disapprove(play: &Play) -> String {
-    let rebalances = play.stage.api::<KafkaRebalance>();
-    loop {
-        let all = rebalances.list(&Default::default()).await.unwrap().items;
-        if let Some(made) = all.into_iter().find(|it| it.name_any().contains("-auto-rebalancing-")) {
-            assert!(made.state() != RebalanceState::Rebalancing, "too late");
-            approve(play, &made.name_any(), json!({"strimzi.io/rebalance-auto-approval": null})).await;
-            return made.name_any();
+/// A client for an operator whose rebalances somebody disapproves of as soon as they are made.
+fn disapproved(inner: Client) -> Client {
+    let service = service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move {
+            let is_new = request.method() == Method::POST && request.uri().path().ends_with("/kafkarebalances");
+            if !is_new {
+                return inner.send(request).await;
+            }
+            let (head, body) = request.into_parts();
+            let text = String::from_utf8(body.collect_bytes().await.unwrap().to_vec()).unwrap();
+            let text = text.replace("\"strimzi.io/rebalance-auto-approval\":\"true\"", "\"taken\":\"off\"");
+            inner.send(Request::from_parts(head, Body::from(text.into_bytes()))).await
         }
-        sleep(Duration::from_millis(5)).await;
-    }
+    });
+    Client::new(service, "default")
+}
+
+/// The operator is followed by one whose rebalances nobody approves.
+async fn disapprove(play: &mut Play) {
+    play.operator.abort();
+    let _ = (&mut play.operator).await;
+    let mut context = play.stage.context.clone();
+    context.client = disapproved(context.client);
+    play.operator = tokio::spawn(operator(context, play.machines.clone(), play.room.clone()));
 }
 
 async fn approve(play: &Play, name: &str, notes: Value) {
@@ -36,9 +52,9 @@ async fn approve(play: &Play, name: &str, notes: Value) {
 async fn a_drain_that_nobody_approves_says_so_and_goes_on_when_somebody_does() {
     let by_hand = json!({"strimzi.io/rebalance": "approve"});
     for approval in [by_hand, json!({"strimzi.io/rebalance-auto-approval": "true"})] {
-        let play = Play::placed(4, scaling(), &[0, 1, 2, 3]).await;
+        let mut play = Play::placed(4, scaling(), &[0, 1, 2, 3]).await;
+        disapprove(&mut play).await;
         play.scale(3).await;
-        assert_eq!(disapprove(&play).await, REMOVE);
         play.until("it is said", async |play| {
             play.warning("AutoRebalanceWaiting").await.is_some_and(|it| it.contains("rebalance-auto-approval"))
         })
@@ -59,18 +75,17 @@ async fn an_imbalance_that_nobody_approves_holds_up_nobody() {
         "autoRebalance": [mode("imbalance"), mode("add-brokers")],
         "config": {"anomaly.detection.goals": "ReplicaDistributionGoal"},
     });
-    let play = Play::with(3, engine).await;
+    let mut play = Play::with(3, engine).await;
+    disapprove(&mut play).await;
     let on_two = [&[0, 1][..]; 12];
     play.machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("drift", &on_two), false).unwrap());
-    let made = disapprove(&play).await;
     play.until("it is said", async |play| {
         play.warning("AutoRebalanceFailed").await.is_some_and(|it| it.contains("rebalance-auto-approval"))
     })
     .await;
-    play.until("it is over", async |play| {
-        play.rebalance(&made).await.is_none() && play.state().await == Some(AutoRebalanceState::Idle)
-    })
-    .await;
+    play.until("it is over", async |play| play.state().await == Some(AutoRebalanceState::Idle)).await;
     play.scale(4).await;
-    play.until("a new broker gets data", async |play| play.holders().contains(&3)).await;
+    play.until("a new broker's turn comes", async |play| play.rebalance(ADD).await.is_some()).await;
+    approve(&play, ADD, json!({"strimzi.io/rebalance-auto-approval": "true"})).await;
+    play.until("it gets data", async |play| play.holders().contains(&3)).await;
 }

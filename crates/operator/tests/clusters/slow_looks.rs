@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_kafka as kafka;
 use evenkeel_operator::seams::{BoxFuture, ClusterRef, Context, EngineService, Engines, Kafkas, Trust, Unreachable};
 use serde_json::json;
@@ -68,7 +69,10 @@ async fn check_drain(play: &Play) {
     play.scale(3).await;
     play.until("data moves", async |play| play.is_moving(REMOVE).await).await;
     play.until("the drained one goes", async |play| play.brokers().await.len() == 3).await;
-    play.until_settled().await;
+    play.until("nothing is under way any more", async |play| {
+        play.state().await == Some(AutoRebalanceState::Idle) && play.rebalance(REMOVE).await.is_none()
+    })
+    .await;
     assert_eq!(play.holders(), BTreeSet::from([0, 1, 2]));
     assert_eq!(play.warning("KubernetesClientException").await, None);
 }

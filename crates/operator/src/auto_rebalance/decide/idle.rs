@@ -15,14 +15,16 @@ use crate::auto_rebalance::{
     generated::{Generated, Recipe, StopReason, make, name_for},
     guards,
     observe::{Brake, Engine},
-    state::{Brokers, listed, state_of},
+    state::{Brokers, listed, mode_of, state_of},
 };
 
 /// How it is said that nobody evens out load while brokers go.
 pub(in crate::auto_rebalance) const HELD_BY_LEAVING: &str = "no rebalance on imbalance while brokers";
 
 pub(super) fn step(draft: &mut Draft<'_>) {
-    let next = draft.next(true);
+    // From brokers that come or go the way leads to Idle first; what was found before may be mended from there.
+    let is_scaling = mode_of(draft.recorded_state()).is_some_and(|mode| mode != AutoRebalanceMode::Imbalance);
+    let next = draft.next(!is_scaling);
     // Never a second one: whatever is still there goes first.
     let is_alone = draft.seen.generated.is_empty();
     draft.state = match next {

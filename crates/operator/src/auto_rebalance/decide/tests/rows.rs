@@ -178,6 +178,9 @@ fn from_idle_an_imbalance_comes_last() {
     check("20", &added, "RebalanceOnScaleUp A[4]; create add[4]; empty fixable");
     let found = check("21", &uneven, "RebalanceOnImbalance I; create imbalance-a1[]; empty fixable");
     assert_eq!(memory(&found, &uneven).imbalance.starts, [at(0)]);
+    for recorded in [ScaleDown, ScaleUp] {
+        check("21, from Idle only", &uneven.clone().recorded(recorded, &[]), "Idle");
+    }
     for fixable in ["", SOME] {
         let found = check("22", &calm().violated(fixable, "- a2:\n    - DiskCapacityGoal\n"), "Idle I");
         assert_eq!(warned(&found), ["UnfixableViolatedGoal"]);
