@@ -87,5 +87,11 @@ async fn an_imbalance_that_nobody_approves_holds_up_nobody() {
     play.scale(4).await;
     play.until("a new broker's turn comes", async |play| play.rebalance(ADD).await.is_some()).await;
     approve(&play, ADD, json!({"strimzi.io/rebalance-auto-approval": "true"})).await;
-    play.until("it gets data", async |play| play.holders().contains(&3)).await;
+    let is_on_it = |play: &Play| {
+        play.machines.world.look(|cluster| {
+            let records = (0..12).map(|number| cluster.registration("drift", number).unwrap());
+            records.flat_map(|record| &record.replicas).any(|id| id.0 == 3)
+        })
+    };
+    play.until("it gets data", async |play| is_on_it(play)).await;
 }
