@@ -135,8 +135,8 @@ pub struct Outcome {
     pub provision: Provision,
     /// No plan that brings the disks and the hard goals as far as this one copies less, in MB.
     pub least_megabytes: f64,
-    /// How many changes break a hard goal for a while, in whatever order they come; nearly always none. They are the last
-    /// between brokers, and the last between disks.
+    /// How many changes there are from the first on that breaks a hard goal for a while, in whatever order they come; nearly
+    /// always none. They are the last between brokers, and the last between disks.
     pub unsafe_changes: usize,
     /// Whether replicas had to leave where they were, offline or on brokers that are removed: then soft goals move
     /// nothing else, and once that is done a rebalance may get further.

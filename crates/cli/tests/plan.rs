@@ -343,6 +343,21 @@ fn the_cluster_after_a_plan_is_in_the_state_that_was_asked_for() {
     assert_eq!(balanced.lines().filter(|line| line.contains(" ALIVE ")).count(), 3);
 }
 
+/// What is still on a broker when the budget is spent is not lost: whoever asks on, budget by budget, empties it.
+#[test]
+fn a_broker_that_a_budget_leaves_with_data_is_not_dead_yet() {
+    let only_replicas = "p T 0 0 0 8,9000,12000,20000\np T 1 0 0 8,9000,12000,20000\n";
+    let snapshot = format!("evenkeel-snapshot v1 brokers=3 partitions=2\n{BROKERS}{only_replicas}");
+    let removal = ["--goals", "ReplicaCapacityGoal", "--remove-broker", "0", "--max-moves", "1"];
+    let once = after(&removal, &snapshot);
+    assert!(once.contains("broker 0 a h0 ALIVE"), "{once}");
+    let told = report(&removal, &once);
+    let (moved, lost) = (&told["summary"]["dataToMoveMB"], &told["summary"]["lost"]["partitions"]);
+    assert_eq!((moved, lost), (&20_000.0.into(), &0.into()), "{told}");
+    let twice = after(&removal, &once);
+    assert!(twice.contains("broker 0 a h0 DEAD"), "{twice}");
+}
+
 #[test]
 fn an_added_broker_need_not_be_named_twice() {
     let told = report(&["--mode", "add-brokers", "--add-broker", "100:c", "--goals", "RackAwareGoal"], &small());

@@ -41,7 +41,7 @@ pub(crate) struct Tidied {
     /// What a budget left out: MB between disks, and partitions, be it between brokers or disks; `None` if there are no goals
     /// inside brokers.
     pub(crate) undone: Option<Undone>,
-    /// How many changes at the end fill a disk beyond its capacity for a while, in whatever order they come.
+    /// How many changes there are from the first on that fills a disk beyond its capacity for a while, whatever the order.
     pub(crate) unsafe_changes: usize,
     /// Replicas that stay on their broker, on a disk that nobody knows.
     pub(crate) unplaced: u64,

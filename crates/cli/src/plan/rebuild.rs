@@ -1,6 +1,10 @@
 //! A cluster anew, with its partitions as they are and its brokers as somebody wants them.
 
-use evenkeel_balancer::cluster::{BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskState, Invalid, ReplicaSpec};
+use std::collections::BTreeSet;
+
+use evenkeel_balancer::cluster::{
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskState, Invalid, ReplicaSpec,
+};
 use evenkeel_balancer::options::Operation;
 
 /// The brokers as a builder takes them.
@@ -35,12 +39,21 @@ pub(super) fn on(brokers: Vec<BrokerSpec>, cluster: &Cluster) -> Result<Cluster,
 
 /// The cluster with the states that the operation puts brokers and disks in, so that whoever asks on from there need not
 /// say again what is to be removed, demoted or filled.
+///
+/// A broker that is removed is dead once nothing is on it or on its way to it. One that a budget, or the lack of a better
+/// place, leaves with data still serves them: called dead, they would count as lost.
 pub(super) fn in_the_states_asked_for(cluster: &Cluster, operation: &Operation) -> Result<Cluster, Invalid> {
     let mut brokers = brokers(cluster);
+    let holders: BTreeSet<BrokerId> = match operation {
+        Operation::RemoveBrokers(_) => holders(cluster),
+        _ => BTreeSet::new(),
+    };
     for broker in &mut brokers {
         match operation {
             Operation::AddBrokers(ids) if ids.contains(&broker.id) => broker.state = BrokerState::New,
-            Operation::RemoveBrokers(ids) if ids.contains(&broker.id) => broker.state = BrokerState::Dead,
+            Operation::RemoveBrokers(ids) if ids.contains(&broker.id) && !holders.contains(&broker.id) => {
+                broker.state = BrokerState::Dead;
+            }
             Operation::DemoteBrokers(ids) if ids.contains(&broker.id) => broker.state = BrokerState::Demoted,
             Operation::RemoveDisks(disks) => {
                 let id = broker.id;
@@ -57,9 +70,15 @@ pub(super) fn in_the_states_asked_for(cluster: &Cluster, operation: &Operation) 
     on(brokers, cluster)
 }
 
+/// The brokers on which there are replicas, or will be.
+fn holders(cluster: &Cluster) -> BTreeSet<BrokerId> {
+    let placed = cluster.partitions().flat_map(|partition| partition.replicas().map(|replica| replica.broker));
+    placed.chain(cluster.pending_moves().map(|pending| pending.to)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use evenkeel_balancer::cluster::{BrokerId, PendingMove};
+    use evenkeel_balancer::cluster::PendingMove;
 
     use super::super::testing;
     use super::*;
@@ -79,8 +98,28 @@ mod tests {
             [BrokerId(1), BrokerId(2)].map(|id| cluster.broker(id).unwrap().state)
         };
         assert_eq!(of_two(Operation::AddBrokers), [BrokerState::Alive, BrokerState::New]);
-        assert_eq!(of_two(Operation::RemoveBrokers), [BrokerState::Alive, BrokerState::Dead]);
         assert_eq!(of_two(Operation::DemoteBrokers), [BrokerState::Alive, BrokerState::Demoted]);
+    }
+
+    #[test]
+    fn a_removed_broker_is_dead_once_nothing_is_on_it_or_on_its_way_to_it() {
+        let cluster = testing::cluster();
+        let mut more = brokers(&cluster);
+        for id in [5, 6] {
+            more.push(BrokerSpec { id: BrokerId(id), host: format!("h{id}"), ..more[4].clone() });
+        }
+        let mut builder = ClusterBuilder::new();
+        more.into_iter().for_each(|broker| builder.broker(broker).unwrap());
+        for partition in cluster.partitions() {
+            let replicas: Vec<ReplicaSpec> = partition.replicas().collect();
+            builder.partition(partition.topic(), partition.number(), partition.leader(), &replicas).unwrap();
+        }
+        builder.pending(PendingMove { topic: "T0".to_owned(), partition: 0, to: BrokerId(6) });
+        let removed = Operation::RemoveBrokers([4, 5, 6].map(BrokerId).into());
+        let asked = in_the_states_asked_for(&builder.build().unwrap(), &removed).unwrap();
+        // Broker 4 holds replicas, 5 nothing, and 6 will.
+        let states = [4, 5, 6].map(|id| asked.broker(BrokerId(id)).unwrap().state);
+        assert_eq!(states, [BrokerState::Alive, BrokerState::Dead, BrokerState::Alive]);
     }
 
     #[test]
