@@ -12,11 +12,14 @@ use crate::{
         Brake, BrokersSeen, Cluster, Configured, Engine, Generated, Manual, Observation, imbalance::map_name,
         strangers, tracker::tracker_name,
     },
-    pod_set::decide::{has_ended, is_ready},
+    pod_set::decide::{has_ended, is_ready, ready_since},
 };
 
 /// How long a broker may be away before nobody waits for it any more.
 const STARTS_WITHIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// How much later than Kubernetes the engine may hear of a broker.
+const HEARD_OF_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Everything that it may depend on.
 pub(super) fn observe(
@@ -71,11 +74,18 @@ pub(super) fn observe(
     }
 }
 
-/// Brokers that are on their way, and until when they are waited for.
+/// Brokers that are on their way, and until when they are waited for: until they take too long, or until the engine has heard
+/// of them, too.
 fn starting(seen: &Seen, plan: &Plan) -> BTreeMap<i32, Timestamp> {
     let alive = seen.metadata.alive();
-    let absent = plan.model.brokers().filter(|node| !(seen.is_ready(&node.pod) && alive.contains(&node.id)));
-    let until = absent.filter_map(|node| Some((node.id, away_since(seen, node)?.checked_add(STARTS_WITHIN).ok()?)));
+    let until = plan.model.brokers().filter_map(|node| {
+        let ready = seen.pod(&node.pod).filter(|pod| is_ready(pod) && alive.contains(&node.id));
+        let until = match ready {
+            Some(pod) => ready_since(pod)?.checked_add(HEARD_OF_WITHIN),
+            None => away_since(seen, node)?.checked_add(STARTS_WITHIN),
+        };
+        Some((node.id, until.ok()?))
+    });
     until.filter(|(_, until)| *until > seen.now).collect()
 }
 
