@@ -15,7 +15,7 @@ use super::hear::Call;
 /// 1. add the [finalizer](Self::finalizer); 2. [forget](Self::forget) an approval; 3. write the
 ///    [ConfigMap](Self::config_map); 4. write the [status](Self::status); 5. forget any other command;
 ///    6. remove the finalizer; 7. publish the [events](Self::events); 8. take the [next](Self::next) step. If that
-///    [begins something](Self::begins_something) and nothing was written, the server is asked first whether the resource is
+///    begins something and nothing was written, the server is asked first whether the resource is
 ///    still the one that was decided about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
