@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 
 /// Name and port to real addresses. Clones are the same table.
@@ -17,7 +18,16 @@ pub struct AddressTable(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     known: watch::Sender<Known>,
-    reserved: Mutex<BTreeMap<(PodName, u16), u16>>,
+    reserved: Mutex<BTreeMap<(PodName, u16), Promised>>,
+}
+
+/// A port that was promised to a program of another process, and the socket that keeps others from it.
+#[derive(Debug)]
+struct Promised {
+    real: u16,
+    /// Bound and never listening: the system gives its port to no connection and to nobody who asks for any port, while
+    /// whoever asks for this very port, and may share it (`SO_REUSEADDR`, as servers do), can listen there.
+    _held: TcpSocket,
 }
 
 /// A pod or a Service by namespace and name.
@@ -77,25 +87,19 @@ impl AddressTable {
         }
     }
 
-    /// A free port of 127.0.0.1 for a pod's port, the same whenever it is asked for: also before the pod runs, which
-    /// programs need that must name their peers in their configuration. It is not held: somebody else may take it.
+    /// A port of 127.0.0.1 for a pod's port, the same whenever it is asked for: also before the pod runs, which programs
+    /// need that must name their peers in their configuration. It is held for them as long as this table lives: a broker
+    /// that restarts would not come back if a connection of somebody else had begun at its port meanwhile.
     pub fn reserve(&self, namespace: &str, hostname: &str, port: u16) -> io::Result<u16> {
         let mut reserved = self.0.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         let key = ((namespace.to_owned(), hostname.to_owned()), port);
-        if let Some(real) = reserved.get(&key) {
-            return Ok(*real);
+        if let Some(promised) = reserved.get(&key) {
+            return Ok(promised.real);
         }
-        // Ports just freed may be offered again: those promised to others are passed over.
-        let mut tried = Vec::new();
-        loop {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let real = listener.local_addr()?.port();
-            tried.push(listener);
-            if reserved.values().all(|other| *other != real) {
-                reserved.insert(key, real);
-                return Ok(real);
-            }
-        }
+        let promised = Promised::any()?;
+        let real = promised.real;
+        reserved.insert(key, promised);
+        Ok(real)
     }
 
     /// Whose `<hostname>.<subdomain>.<namespace>.svc` this is: namespace and host name.
@@ -128,6 +132,15 @@ impl AddressTable {
 
     fn change(&self, change: impl FnOnce(&mut Known)) {
         self.0.known.send_modify(change);
+    }
+}
+
+impl Promised {
+    fn any() -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        Ok(Self { real: socket.local_addr()?.port(), _held: socket })
     }
 }
 
@@ -171,6 +184,8 @@ impl<'a> Host<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     fn local(port: u16) -> SocketAddr {
@@ -228,5 +243,21 @@ mod tests {
         let named = AddressTable::pod_of("pod-0.brokers.ns.svc");
         assert_eq!(named, Some(("ns".into(), "pod-0".into())));
         assert_eq!(AddressTable::pod_of("service.ns.svc"), None);
+    }
+
+    /// As a JVM does it: `std` listens with `SO_REUSEADDR`, and so does Java.
+    #[test]
+    fn a_reserved_port_can_be_listened_at_again_and_again_and_nobody_gets_it_by_chance() {
+        let table = AddressTable::default();
+        let mine = table.reserve("ns", "pod-0", 9090).unwrap();
+        for _ in 0..2 {
+            assert!(TcpStream::connect(local(mine)).is_err(), "nobody listens there");
+            let server = TcpListener::bind(local(mine)).unwrap();
+            let _connected = TcpStream::connect(local(mine)).unwrap();
+            drop(server);
+        }
+        let somebody = TcpSocket::new_v4().unwrap();
+        let taken = somebody.bind(local(mine)).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse, "whoever does not share it does not get it");
     }
 }

@@ -12,19 +12,7 @@ use anyhow::{Context, Result};
 /// comes back.
 const LASTING: Range<u16> = 20_000..32_000;
 
-/// Ports that were free a moment ago, all different because all are held until all are known.
-pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let mut ports = [0; N];
-    let mut held = Vec::with_capacity(N);
-    for port in &mut ports {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port on loopback")?;
-        *port = listener.local_addr()?.port();
-        held.push(listener);
-    }
-    Ok(ports)
-}
-
-/// Ports for servers that stop and start again.
+/// Ports for servers, all different, also for those that stop and start again.
 ///
 /// The search begins anywhere, or two test processes would choose the same ones.
 pub(crate) fn lasting_ports<const N: usize>() -> Result<[u16; N]> {

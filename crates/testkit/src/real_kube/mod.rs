@@ -29,7 +29,7 @@ use kubeconfig::Credentials;
 
 use crate::{
     client,
-    ports::free_ports,
+    ports::lasting_ports,
     readiness,
     run_folder::RunFolder,
     server::{EarlyExit, Server},
@@ -174,7 +174,7 @@ impl ControlPlane {
 
     async fn try_start(kubetest: &Path) -> Result<Self> {
         let mut folder = RunFolder::new("control-plane")?;
-        let [etcd_port, peer_port, api_port] = free_ports()?;
+        let [etcd_port, peer_port, api_port] = lasting_ports()?;
         let url = format!("https://127.0.0.1:{api_port}");
         kubeconfig::write_all(folder.path(), &url)?;
         let servers = async {
