@@ -34,7 +34,8 @@ pub(crate) fn broker_ids() -> Value {
     ])
 }
 
-/// The rules of the list of brokers whose volumes are to be emptied.
+/// The rules of the list of brokers whose volumes are to be emptied. That none is listed twice is not among them: it is a
+/// map by broker id, which says so at no cost.
 pub(crate) fn brokers_with_volumes() -> Value {
     json!([
         rule("self.size() > 0", "list at least one broker with its volumes, or leave moveReplicasOffVolumes out",),

@@ -48,7 +48,9 @@ fn serve_both_versions(mut crd: CustomResourceDefinition) -> CustomResourceDefin
     crd.metadata.labels = Some([(labels::APP_PART_OF.to_owned(), PART_OF.to_owned())].into());
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
     for schema in crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut()) {
-        schema.open_api_v3_schema.iter_mut().for_each(unwrap_descriptions);
+        if let Some(schema) = &mut schema.open_api_v3_schema {
+            finish(schema);
+        }
     }
     let old: Vec<_> = crd
         .spec
@@ -60,18 +62,32 @@ fn serve_both_versions(mut crd: CustomResourceDefinition) -> CustomResourceDefin
     crd
 }
 
+/// What the derived schema lacks, here and in everything within.
+fn finish(schema: &mut JSONSchemaProps) {
+    unwrap_description(schema);
+    bound(schema);
+    schema.properties.iter_mut().flat_map(|properties| properties.values_mut()).for_each(finish);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        finish(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        finish(values);
+    }
+}
+
 /// Doc comments are wrapped for whoever reads the source. `kubectl explain` wraps for the terminal,
 /// and would keep our line ends in the middle of sentences.
-fn unwrap_descriptions(schema: &mut JSONSchemaProps) {
+fn unwrap_description(schema: &mut JSONSchemaProps) {
     if let Some(description) = &mut schema.description {
         let paragraphs: Vec<String> = description.split("\n\n").map(|text| text.replace('\n', " ")).collect();
         *description = paragraphs.join("\n\n");
     }
-    schema.properties.iter_mut().flat_map(|properties| properties.values_mut()).for_each(unwrap_descriptions);
-    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        unwrap_descriptions(items);
-    }
-    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        unwrap_descriptions(values);
+}
+
+/// The API server does not know the format `int32`, and would admit whatever fits into 64 bits.
+fn bound(schema: &mut JSONSchemaProps) {
+    if schema.format.as_deref() == Some("int32") {
+        schema.minimum.get_or_insert(f64::from(i32::MIN));
+        schema.maximum.get_or_insert(f64::from(i32::MAX));
     }
 }

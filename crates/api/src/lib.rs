@@ -11,6 +11,7 @@
 //! | [`mod@unknown_fields`] | names what a user wrote and no type of ours knows |
 //! | [`conditions`], [`reasons`] | status conditions: their order, their times, their reasons |
 //! | [`annotations`], [`labels`] | names in metadata, and what their values mean |
+//! | [`names`] | what can be the name of an object |
 //! | [`node_ids`] | lists of node ids such as `[0, 5, 10-20]` |
 //!
 //! Nothing here talks to a cluster, reads a clock or fails at run time for want of either.
@@ -25,8 +26,10 @@ pub mod conditions;
 pub mod crd;
 pub mod kafka;
 pub mod labels;
+pub mod names;
 pub mod node_ids;
 pub mod node_pool;
+mod numbers;
 pub mod pod_set;
 pub mod reasons;
 pub mod rebalance;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Condition, FreeForm, UnknownFields, schema,
+    Condition, FreeForm, UnknownFields, numbers, schema,
     storage::Storage,
     workload::{JvmOptions, Resources},
 };
@@ -41,6 +41,7 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct KafkaNodePoolSpec {
     /// How many nodes there should be. `kubectl scale` changes it.
+    #[serde(deserialize_with = "numbers::nearest")]
     #[schemars(range(min = 0))]
     pub replicas: i32,
 
@@ -93,7 +94,7 @@ pub struct KafkaNodePoolStatus {
     pub observed_generation: Option<i64>,
 
     /// Ids of the nodes. This is the memory of which id belongs to which pool.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "numbers::recorded_ids", skip_serializing_if = "Vec::is_empty")]
     pub node_ids: Vec<i32>,
 
     /// What the nodes do.
@@ -105,7 +106,7 @@ pub struct KafkaNodePoolStatus {
     pub cluster_id: Option<String>,
 
     /// How many nodes there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_nearest", skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
 
     /// Selector of the pool's pods, for autoscalers.

@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, FreeForm, schema};
+use crate::{Condition, FreeForm, numbers, schema};
 
 /// Which pods there should be.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -65,14 +65,14 @@ pub struct StrimziPodSetStatus {
     pub observed_generation: Option<i64>,
 
     /// Pods of the set, with those that are going.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "numbers::nearest")]
     pub pods: i32,
 
     /// Pods that are ready.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "numbers::nearest")]
     pub ready_pods: i32,
 
     /// Pods that are as the set describes them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "numbers::nearest")]
     pub current_pods: i32,
 }

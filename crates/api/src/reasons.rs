@@ -37,6 +37,8 @@ reasons! {
     NoSuchBroker,
     /// An annotation has a value that means nothing here and now.
     InvalidAnnotation,
+    /// An execution ended before it had done all of its work. What was moved stays moved.
+    ExecutionFailed,
     /// An execution was lost sight of: nobody can say how it ended.
     ExecutionOutcomeUnknown,
     /// The approved proposal no longer fits the cluster.

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Condition, FreeForm, UnknownFields, admission, conditions, kafka::TemplateRef, schema};
+use crate::{Condition, FreeForm, UnknownFields, admission, conditions, kafka::TemplateRef, numbers, schema};
 
 /// What to move, and how.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,8 @@ use crate::{Condition, FreeForm, UnknownFields, admission, conditions, kafka::Te
         json_path = ".status.conditions[*].type"
     )
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", remote = "Self")]
+#[schemars(rename = "KafkaRebalanceSpec")]
 pub struct KafkaRebalanceSpec {
     /// What is asked for: `full` evens out the whole cluster, `add-brokers` moves data to the
     /// brokers listed, `remove-brokers` moves all data off them, `remove-disks` moves all data off
@@ -51,7 +52,7 @@ pub struct KafkaRebalanceSpec {
     pub mode: RebalanceMode,
 
     /// Ids of the brokers, for `add-brokers` and `remove-brokers`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid_list", skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = admission::MAX_BROKER_IDS),
         extend("x-kubernetes-validations" = admission::broker_ids())
@@ -77,18 +78,18 @@ pub struct KafkaRebalanceSpec {
 
     /// How many replicas may move into and out of one broker at a time. 0 or left out: Cruise
     /// Control's own setting, 5.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub concurrent_partition_movements_per_broker: Option<i32>,
 
     /// How many replicas may move between the disks of one broker at a time. 0 or left out: Cruise
     /// Control's own setting, 2.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub concurrent_intra_broker_partition_movements: Option<i32>,
 
     /// How many leaderships may move at a time. 0 or left out: Cruise Control's own setting, 1000.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub concurrent_leader_movements: Option<i32>,
 
@@ -107,7 +108,11 @@ pub struct KafkaRebalanceSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = admission::MAX_BROKERS_WITH_VOLUMES),
-        extend("x-kubernetes-validations" = admission::brokers_with_volumes())
+        extend(
+            "x-kubernetes-list-type" = "map",
+            "x-kubernetes-list-map-keys" = ["brokerId"],
+            "x-kubernetes-validations" = admission::brokers_with_volumes()
+        )
     )]
     pub move_replicas_off_volumes: Option<Vec<BrokerVolumes>>,
 
@@ -120,6 +125,8 @@ pub struct KafkaRebalanceSpec {
     #[serde(flatten)]
     pub unknown: UnknownFields,
 }
+
+schema::may_be_left_out!(KafkaRebalanceSpec);
 
 /// What a rebalance is asked to do.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -161,7 +168,7 @@ pub struct BrokerVolumes {
     /// Id of the broker.
     // Required by our schema, not by Strimzi's: what is admitted there must not make the resource unreadable, and with it
     // every list that it is in.
-    #[serde(default = "nobody")]
+    #[serde(default = "nobody", deserialize_with = "numbers::valid")]
     #[schemars(!default)]
     pub broker_id: i32,
 
@@ -170,7 +177,7 @@ pub struct BrokerVolumes {
         length(max = admission::MAX_VOLUME_IDS),
         extend("x-kubernetes-validations" = admission::volume_ids())
     )]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "numbers::valid_list")]
     #[schemars(!default)]
     pub volume_ids: Vec<i32>,
 
@@ -181,7 +188,7 @@ pub struct BrokerVolumes {
 
 /// The id of a broker that is not named: no broker has it.
 fn nobody() -> i32 {
-    -1
+    numbers::NONE_SUCH
 }
 
 /// How far a rebalance has come.
@@ -217,6 +224,9 @@ pub struct KafkaRebalanceStatus {
 #[serde(rename_all = "camelCase")]
 pub struct RebalanceProgress {
     /// Name of the ConfigMap with the progress and the load of each broker.
+    // Required by our schema, not by Strimzi's.
+    #[serde(default)]
+    #[schemars(!default)]
     pub rebalance_progress_config_map: String,
 }
 

@@ -15,6 +15,36 @@ use serde_json::Value;
 /// in a Warning (see [`unknown_fields`](crate::unknown_fields())).
 pub type UnknownFields = BTreeMap<String, Value>;
 
+/// A spec that can be read where it is not there: our definitions require it, Strimzi's do not, and one resource that cannot
+/// be read makes every list that it is in unreadable. Serde asks a field that is missing whether it is optional; what it
+/// derives, with `remote = "Self"`, is for one that is there.
+macro_rules! may_be_left_out {
+    ($spec:ident) => {
+        impl ::serde::Serialize for $spec {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $spec::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $spec {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct There($spec);
+
+                impl<'de> ::serde::Deserialize<'de> for There {
+                    fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                        $spec::deserialize(deserializer).map(There)
+                    }
+                }
+
+                let there: Option<There> = ::serde::Deserialize::deserialize(deserializer)?;
+                Ok(there.map(|There(spec)| spec).unwrap_or_default())
+            }
+        }
+    };
+}
+
+pub(crate) use may_be_left_out;
+
 /// An object whose keys are the user's own business: Kafka settings, pod templates.
 pub type FreeForm = BTreeMap<String, Value>;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{UnknownFields, admission};
+use crate::{UnknownFields, admission, numbers};
 
 /// The disks of a Kafka node.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub struct Storage {
 pub struct Volume {
     /// The number of this disk. Brokers name its directory after it, and a rebalance in mode
     /// `remove-disks` asks for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid", skip_serializing_if = "Option::is_none")]
     pub id: Option<i32>,
 
     /// `persistent-claim` or `ephemeral`.

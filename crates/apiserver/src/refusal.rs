@@ -21,6 +21,8 @@ pub struct Refusal {
     pub message: String,
     /// What the refusal is about. Boxed because most refusals carry none or few of it.
     pub details: Option<Box<Details>>,
+    /// Texts for `Warning:` headers beside it.
+    pub warnings: Vec<String>,
 }
 
 /// The object and the fields that a refusal is about.
@@ -165,12 +167,21 @@ fn shown(value: &Value) -> String {
 impl Refusal {
     /// Any refusal without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+        Self { code, reason, message: message.into(), details: None, warnings: Vec::new() }
     }
 
     /// 400: the request itself makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
+    }
+
+    /// The same with warnings beside it, unless it has its own: those include all that came before them.
+    #[must_use]
+    pub fn beside(mut self, warnings: Vec<String>) -> Self {
+        if self.warnings.is_empty() {
+            self.warnings = warnings;
+        }
+        self
     }
 
     /// 404 for one object.
@@ -251,9 +262,10 @@ impl Refusal {
         Self::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// 500: a fault of ours.
+    /// 500: a fault of ours, or what the original takes for one of its own.
     pub fn internal(message: impl std::fmt::Display) -> Self {
-        Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
+        let cause = Cause { reason: String::new(), message: message.to_string(), field: String::new() };
+        Self::new(500, "InternalError", format!("Internal error occurred: {message}")).because(vec![cause])
     }
 
     /// Adds what the refusal is about.
@@ -304,9 +316,11 @@ impl Details {
         }
         if !self.causes.is_empty() {
             let causes = self.causes.iter().map(|c| {
-                let mut cause = json!({"reason": c.reason, "message": c.message});
-                if !c.field.is_empty() {
-                    cause["field"] = Value::String(c.field.clone());
+                let mut cause = json!({"message": c.message});
+                for (key, text) in [("reason", &c.reason), ("field", &c.field)] {
+                    if !text.is_empty() {
+                        cause[key] = Value::String(text.clone());
+                    }
                 }
                 cause
             });

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FreeForm, UnknownFields, schema,
+    FreeForm, UnknownFields, numbers, schema,
     storage::Storage,
     workload::{JvmOptions, Resources},
 };
@@ -23,7 +23,7 @@ pub struct KafkaClusterSpec {
 
     /// Number of brokers of a cluster without node pools. Such a cluster also gets three
     /// controllers. A cluster with node pools ignores it: each pool has its own `replicas`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_nearest", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
 
@@ -77,6 +77,7 @@ pub struct Listener {
     pub name: String,
 
     /// Port of the listener inside the pod, unique in the cluster.
+    #[serde(deserialize_with = "numbers::nearest")]
     #[schemars(range(min = 9092))]
     pub port: i32,
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FreeForm, UnknownFields, admission, schema,
+    FreeForm, UnknownFields, admission, numbers, schema,
     workload::{JvmOptions, Resources},
 };
 
@@ -163,7 +163,7 @@ pub struct BrokerCapacity {
 #[serde(rename_all = "camelCase")]
 pub struct BrokerCapacityOverride {
     /// Ids of the brokers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_valid_list", skip_serializing_if = "Option::is_none")]
     pub brokers: Option<Vec<i32>>,
 
     /// CPU cores, such as `1.500` or `1500m`.

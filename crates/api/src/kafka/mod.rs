@@ -18,7 +18,7 @@ pub use status::{
     NodePoolName,
 };
 
-use crate::UnknownFields;
+use crate::{UnknownFields, numbers, schema};
 
 /// What a Kafka cluster should be.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -59,7 +59,8 @@ use crate::UnknownFields;
         json_path = ".status.kafkaMetadataVersion"
     )
 )]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", remote = "Self")]
+#[schemars(rename = "KafkaSpec")]
 pub struct KafkaSpec {
     /// Kafka itself: version, listeners, settings.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,6 +89,8 @@ pub struct KafkaSpec {
     #[serde(flatten)]
     pub unknown: UnknownFields,
 }
+
+schema::may_be_left_out!(KafkaSpec);
 
 impl KafkaSpec {
     /// The configured entry of a mode. None: that mode is switched off.
@@ -126,12 +129,12 @@ pub struct CertificateAuthority {
     pub generate_secret_owner_reference: Option<bool>,
 
     /// For how many days a generated certificate is valid. Default: 365.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_nearest", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub validity_days: Option<i32>,
 
     /// How many days before it expires a generated certificate is renewed. Default: 30.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_nearest", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub renewal_days: Option<i32>,
 

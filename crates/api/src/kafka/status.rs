@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::AutoRebalanceMode;
-use crate::{Condition, FreeForm, schema};
+use crate::{Condition, FreeForm, numbers, schema};
 
 /// What a Kafka cluster is.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
@@ -91,7 +91,7 @@ pub struct AutoRebalanceModeStatus {
     pub mode: AutoRebalanceMode,
 
     /// The brokers that were added or are to be removed. Not there for `imbalance`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "numbers::recorded_ids", skip_serializing_if = "Vec::is_empty")]
     pub brokers: Vec<i32>,
 }
 
@@ -124,7 +124,7 @@ pub struct ListenerAddress {
     pub host: Option<String>,
 
     /// Port.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "numbers::optional_nearest", skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
 }
 
@@ -132,5 +132,8 @@ pub struct ListenerAddress {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 pub struct NodePoolName {
     /// Name of the KafkaNodePool.
+    // Required by our schema, not by Strimzi's.
+    #[serde(default)]
+    #[schemars(!default)]
     pub name: String,
 }

@@ -225,6 +225,24 @@ fn everything_is_explained_in_whole_sentences() {
 }
 
 #[test]
+fn every_number_is_bounded_by_what_reads_it() {
+    let mut numbers = 0;
+    for crd in crds() {
+        let kind = crd.spec.names.kind;
+        walk(&support::schema(&kind, "v1"), &kind, &mut |schema, path| {
+            if schema["type"] != "integer" || schema["format"] == "int64" {
+                return;
+            }
+            numbers += 1;
+            // The API server passes over the format.
+            assert_eq!(schema["maximum"], json!(2_147_483_647.0), "{path}");
+            assert!(schema["minimum"].as_f64() >= Some(-2_147_483_648.0), "{path}");
+        });
+    }
+    assert!(numbers > 15, "looked in the wrong place");
+}
+
+#[test]
 fn every_list_with_a_search_for_duplicates_is_bounded() {
     for crd in crds() {
         let kind = crd.spec.names.kind;

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use evenkeel_api::kafka::AutoRebalanceMode;
+use evenkeel_api::node_pool::ProcessRole;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations, labels, unknown_fields};
 use kube::{Resource, ResourceExt};
 use serde::{Serialize, de::DeserializeOwned};
@@ -105,6 +107,63 @@ fn a_broker_whose_disks_are_emptied_keeps_one() {
         }
     }
     assert!(emptied > 0, "an example empties disks");
+}
+
+/// Whoever goes on and takes the disk away would lose what is on it otherwise.
+#[test]
+fn a_disk_that_is_emptied_is_emptied_on_every_broker_of_its_pool() {
+    let pools = all::<KafkaNodePool>("KafkaNodePool");
+    for rebalance in all::<KafkaRebalance>("KafkaRebalance") {
+        let emptied: Vec<i32> =
+            rebalance.spec.move_replicas_off_volumes.iter().flatten().map(|broker| broker.broker_id).collect();
+        if emptied.is_empty() {
+            continue;
+        }
+        let cluster = rebalance.labels().get(labels::CLUSTER);
+        let of_cluster = pools.iter().filter(|pool| pool.labels().get(labels::CLUSTER) == cluster);
+        let with_disks =
+            of_cluster.filter(|pool| pool.spec.storage.volumes.as_ref().is_some_and(|disks| disks.len() > 1));
+        let brokers: i32 = with_disks.map(|pool| pool.spec.replicas).sum();
+        assert_eq!(emptied, (0..brokers).collect::<Vec<i32>>(), "{}", rebalance.name_any());
+    }
+}
+
+/// A pool with controllers is a fixed quorum.
+#[test]
+fn a_cluster_that_is_rebalanced_when_it_is_scaled_can_be_scaled() {
+    let pools = all::<KafkaNodePool>("KafkaNodePool");
+    let mut scaled = 0;
+    for kafka in all::<Kafka>("Kafka") {
+        let on_scaling = kafka.spec.auto_rebalances().iter().any(|it| it.mode != AutoRebalanceMode::Imbalance);
+        if on_scaling && kafka.spec.kafka.as_ref().is_some_and(|it| it.replicas.is_none()) {
+            let of_kafka = |it: &&KafkaNodePool| it.labels().get(labels::CLUSTER) == Some(&kafka.name_any());
+            let mut own = pools.iter().filter(of_kafka);
+            assert!(own.any(|it| !it.spec.roles.contains(&ProcessRole::Controller)), "{}", kafka.name_any());
+            scaled += 1;
+        }
+    }
+    assert!(scaled > 0, "an example is scaled");
+}
+
+/// Otherwise Cruise Control refuses it: "Missing hard goals".
+#[test]
+fn goals_that_are_named_are_all_hard_ones_or_the_check_is_skipped() {
+    const HARD: [&str; 6] = [
+        "RackAwareGoal",
+        "ReplicaCapacityGoal",
+        "DiskCapacityGoal",
+        "NetworkInboundCapacityGoal",
+        "NetworkOutboundCapacityGoal",
+        "CpuCapacityGoal",
+    ];
+    let mut named = 0;
+    for KafkaRebalance { metadata, spec, .. } in all("KafkaRebalance") {
+        let Some(goals) = &spec.goals else { continue };
+        let complete = HARD.iter().all(|hard| goals.iter().any(|goal| goal == hard));
+        assert!(complete || spec.skip_hard_goal_check == Some(true), "{:?}", metadata.name);
+        named += 1;
+    }
+    assert!(named > 0, "an example names goals");
 }
 
 #[test]

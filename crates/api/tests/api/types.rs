@@ -1,7 +1,7 @@
 //! What the types make of resources that people and operators have written.
 
 use evenkeel_api::{
-    Condition, Kafka, KafkaRebalance, Reason, StrimziPodSet, conditions,
+    Condition, Kafka, KafkaNodePool, KafkaRebalance, Reason, StrimziPodSet, conditions,
     kafka::{AutoRebalanceMode, AutoRebalanceState},
     rebalance::{RebalanceMode, RebalanceState},
     unknown_fields,
@@ -97,6 +97,58 @@ fn a_rebalance_without_a_mode_is_a_full_one() {
     let rebalance: KafkaRebalance =
         read("{apiVersion: kafka.strimzi.io/v1, kind: KafkaRebalance, metadata: {name: r}, spec: {}}");
     assert_eq!((rebalance.spec.mode, rebalance.state()), (RebalanceMode::Full, RebalanceState::New));
+}
+
+/// Others' definitions bound no number and require no spec. What they admit has to be readable: a list with one resource that
+/// is not cannot be read at all.
+#[test]
+fn whatever_any_definition_admits_can_be_read() {
+    let beyond = 3_000_000_000_i64;
+    let object = |kind: &str, spec: serde_json::Value, status: serde_json::Value| {
+        let metadata = json!({"name": "x"});
+        json!({"apiVersion": "kafka.strimzi.io/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status})
+    };
+    let entries = json!([{"brokerId": beyond, "volumeIds": [beyond]}, {}]);
+    let spec = json!({"brokers": [1, beyond, -beyond], "concurrentLeaderMovements": beyond,
+        "concurrentPartitionMovementsPerBroker": beyond, "concurrentIntraBrokerPartitionMovements": beyond});
+    let rebalance: KafkaRebalance =
+        serde_json::from_value(object("KafkaRebalance", spec, json!({"progress": {}, "conditions": [{}]}))).unwrap();
+    assert_eq!(rebalance.spec.brokers, Some(vec![1, -1, -1]), "what is no id is not taken for one");
+    assert_eq!(rebalance.spec.concurrent_leader_movements, Some(-1), "nor for a number to be passed on");
+    let disks: KafkaRebalance =
+        serde_json::from_value(object("KafkaRebalance", json!({"moveReplicasOffVolumes": entries}), json!(null)))
+            .unwrap();
+    let entries = disks.spec.move_replicas_off_volumes.unwrap();
+    assert_eq!((entries[0].broker_id, entries[0].volume_ids.as_slice(), entries[1].broker_id), (-1, &[-1][..], -1));
+
+    let storage = json!({"type": "jbod", "volumes": [{"id": beyond, "type": "ephemeral"}]});
+    let spec = json!({
+        "kafka": {"replicas": beyond, "storage": storage,
+            "listeners": [{"name": "a", "port": beyond, "type": "internal", "tls": false}]},
+        "cruiseControl": {"brokerCapacity": {"overrides": [{"brokers": [beyond]}]}},
+        "clusterCa": {"validityDays": beyond, "renewalDays": beyond},
+    });
+    let status = json!({
+        "listeners": [{"addresses": [{"host": "h", "port": beyond}]}], "kafkaNodePools": [{}],
+        "autoRebalance": {"modes": [{"mode": "add-brokers", "brokers": [3, beyond]}]},
+    });
+    let kafka: Kafka = serde_json::from_value(object("Kafka", spec, status)).unwrap();
+    let cluster = kafka.spec.kafka.unwrap();
+    assert_eq!(cluster.replicas, Some(i32::MAX), "too many are not few: none of the brokers there are goes for it");
+    assert_eq!(cluster.storage.unwrap().volumes.unwrap()[0].id, Some(-1));
+    assert_eq!(kafka.status.unwrap().auto_rebalance.unwrap().modes[0].brokers, [3]);
+
+    let spec = json!({"replicas": beyond, "roles": ["broker"], "storage": {"type": "ephemeral"}});
+    let status = json!({"replicas": beyond, "nodeIds": [0, beyond]});
+    let pool: KafkaNodePool = serde_json::from_value(object("KafkaNodePool", spec, status)).unwrap();
+    assert_eq!((pool.spec.replicas, pool.status.unwrap().node_ids), (i32::MAX, vec![0]));
+    let status = json!({"pods": beyond, "readyPods": beyond, "currentPods": beyond});
+    let set = object("StrimziPodSet", json!({"selector": {}, "pods": []}), status);
+    assert_eq!(serde_json::from_value::<StrimziPodSet>(set).unwrap().status.unwrap().pods, i32::MAX);
+
+    let bare = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "metadata": {"name": "x"}});
+    assert_eq!(serde_json::from_value::<Kafka>(bare.clone()).unwrap().spec, Default::default());
+    assert_eq!(serde_json::from_value::<KafkaRebalance>(bare).unwrap().spec, Default::default());
 }
 
 #[test]

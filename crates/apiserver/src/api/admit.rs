@@ -1,31 +1,32 @@
 //! What happens to an object on its way in, whichever verb brings it: does it say what it is, what of it is unknown,
 //! what is filled in, and is it valid.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::claims::Claims;
+use super::envelope::{Source, check_envelope, unreadable};
 use super::{Api, FieldValidation, Moment, Part, Target, WriteOptions, crds, scale};
 use crate::apply;
 use crate::names::{self, NameRule};
 use crate::object::Object;
-use crate::refusal::{Cause, Fault, FieldError, Refusal};
+use crate::refusal::{Cause, FieldError, MAX_FOUND, Refusal};
 use crate::resource::builtin::admission::Context;
-use crate::resource::{Origin, Resource, builtin, crd};
+use crate::resource::builtin::habits;
+use crate::resource::{Origin, Resource, builtin, coerce, crd};
 use crate::schema;
 use crate::store::Key;
 
 /// Fields that the server sets. What a client sends there for a new object does not count.
-const SERVER_FIELDS: [&str; 6] =
-    ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+const SERVER_FIELDS: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Of those, the ones that a client cannot even try to change later.
+/// Fields that a client cannot even try to change later.
 const SILENTLY_KEPT: [&str; 3] = ["creationTimestamp", "generation", "selfLink"];
 
-/// Of those, the ones that a client may leave out but not change.
+/// Fields of the server that a client may leave out but not change.
 const KEPT_IF_ABSENT: [&str; 3] = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
-
-/// Metadata that is not there when it is empty.
-const NOTHING_IF_EMPTY: [&str; 5] = ["labels", "annotations", "finalizers", "ownerReferences", "generateName"];
 
 /// An object on its way in, and what is said about it beside the answer.
 pub(super) struct Incoming<'a> {
@@ -40,24 +41,17 @@ pub(super) struct Incoming<'a> {
     source: Source,
 }
 
-/// How an object came to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
-    /// It was sent.
-    Body,
-    /// It is what a patch made of the stored one.
-    Patch,
-}
-
 impl<'a> Incoming<'a> {
     /// Reads the envelope: the object must be what the URL says it is.
     pub(super) fn new(target: &'a Target, mut object: Value, source: Source) -> Result<Self, Refusal> {
-        check_envelope(target, &mut object)?;
-        let types = match target.resource.origin {
-            Origin::Builtin => names::metadata_types(&object),
-            Origin::Custom => names::custom_metadata_types(&object),
-        };
-        types.map_err(|why| unreadable(target, source, &object, &why))?;
+        check_envelope(target, source, &mut object)?;
+        if source != Source::Apply {
+            let read = match target.resource.origin {
+                Origin::Builtin => builtin::decode::decode_check(&object),
+                Origin::Custom => coerce::check(&target.version().schema, &object),
+            };
+            read.map_err(|why| unreadable(target, source, &object, &why))?;
+        }
         let sent = object.namespace().to_owned();
         match &target.namespace {
             Some(namespace) if !sent.is_empty() && sent != *namespace => {
@@ -65,13 +59,12 @@ impl<'a> Incoming<'a> {
                     "the namespace of the provided object does not match the namespace sent on the request",
                 ));
             }
-            Some(_) => {}
-            None => {
+            None if object.metadata().is_some() => {
                 object.metadata_mut().remove("namespace");
             }
+            _ => {}
         }
-        let warnings = target.version().deprecation.clone().into_iter().collect();
-        Ok(Self { target, object, warnings, asked: None, clashes: Vec::new(), source })
+        Ok(Self { target, object, warnings: Vec::new(), asked: None, clashes: Vec::new(), source })
     }
 
     /// An object that this server put together itself.
@@ -90,28 +83,22 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Drops unknown fields and duplicates, and says so as loudly as the client asked for.
-    pub(super) fn drop_unknown(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
-        let schema = &self.target.version().schema;
-        if self.target.resource.origin == Origin::Builtin {
-            builtin::decode::decode_check(&self.object).map_err(|why| self.unreadable(&why))?;
-        }
+    /// Drops unknown fields, and says so as loudly as the client asked for; with it what was noticed already.
+    pub(super) fn drop_unknown(&mut self, noticed: Vec<String>, options: &WriteOptions) -> Result<(), Refusal> {
+        let resource = &self.target.resource;
         let mut pruned = self.object.clone();
-        let unknown = schema::prune::prune(schema, &mut pruned);
-        self.complain(duplicates, &unknown, options)?;
+        let mut unknown = schema::prune::prune(&self.target.version().schema, &mut pruned);
+        if is_crd(resource) {
+            unknown.extend(builtin::drop_unknown_of_definitions(&mut pruned));
+        }
+        let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+        self.complain(noticed.into_iter().chain(unknown).collect(), options)?;
         self.object = pruned;
         Ok(())
     }
 
-    /// Only says which fields stood twice. Server-side apply refuses unknown fields by itself.
-    pub(super) fn report_duplicates(&mut self, duplicates: &[String], options: &WriteOptions) -> Result<(), Refusal> {
-        self.complain(duplicates, &[], options)
-    }
-
-    fn complain(&mut self, duplicates: &[String], unknown: &[String], options: &WriteOptions) -> Result<(), Refusal> {
-        let duplicate = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-        let complaints: Vec<String> =
-            duplicate.chain(unknown.iter().map(|path| format!("unknown field {path:?}"))).collect();
+    /// Says what was noticed as loudly as the client asked for.
+    pub(super) fn complain(&mut self, complaints: Vec<String>, options: &WriteOptions) -> Result<(), Refusal> {
         if complaints.is_empty() {
             return Ok(());
         }
@@ -129,11 +116,13 @@ impl<'a> Incoming<'a> {
     /// Fills in what the schema and the kind itself prescribe.
     pub(super) fn fill_in(&mut self, old: Option<&Value>, api: &Api, moment: Moment) {
         self.settle_namespace();
-        let resource = &self.target.resource;
-        self.object
-            .metadata_mut()
-            .retain(|field, value| !(NOTHING_IF_EMPTY.contains(&field.as_str()) && is_empty(value)));
-        schema::defaults::apply(&self.target.version().schema, &mut self.object);
+        let (resource, schema) = (&self.target.resource, &self.target.version().schema);
+        match resource.origin {
+            Origin::Custom => coerce::canonical(schema, &mut self.object),
+            // Before the defaults, which take `null` for absent: as an item or an entry of a map it is an empty one.
+            Origin::Builtin => builtin::shape(&mut self.object),
+        }
+        schema::defaults::apply(schema, &mut self.object);
         if is_crd(resource) {
             crd::defaulted(&mut self.object);
             crds::settle(&mut self.object, &api.registry, &whole_seconds(moment));
@@ -149,6 +138,31 @@ impl<'a> Incoming<'a> {
             }
             Some(old) => builtin::admission::prepare_update(resource, &mut self.object, old, &ctx),
         }
+        self.drop_doubled_owners();
+    }
+
+    /// An owner that is listed twice is an owner, and the client is told to mend its ways.
+    fn drop_doubled_owners(&mut self) {
+        let owners = self.object.metadata_mut().get_mut("ownerReferences").and_then(Value::as_array_mut);
+        let (mut seen, mut doubled) = (BTreeSet::new(), Vec::new());
+        if let Some(owners) = owners {
+            owners.retain(|owner| {
+                let is_new = seen.insert(owner.to_string());
+                if !is_new {
+                    doubled.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+                }
+                is_new
+            });
+        }
+        if doubled.is_empty() {
+            return;
+        }
+        let found = if self.source == Source::Body { "" } else { " after mutating admission happens" };
+        self.warnings.push(format!(
+            ".metadata.ownerReferences contains duplicate entries{found}; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            doubled.join(", ")
+        ));
     }
 
     /// Everything that is wrong with it.
@@ -176,6 +190,26 @@ impl<'a> Incoming<'a> {
         Err(Refusal::invalid(&resource.group, &resource.kind, self.object.name(), &errors))
     }
 
+    /// What is said of a custom object that is valid: its new finalizers may clash with somebody else's.
+    pub(super) fn remark(&mut self, old: Option<&Value>) {
+        if self.target.resource.origin == Origin::Builtin {
+            return;
+        }
+        let before: BTreeSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
+        let added: BTreeSet<&str> = self.object.finalizers().into_iter().filter(|f| !before.contains(f)).collect();
+        let remarks = added.into_iter().flat_map(|finalizer| {
+            let plain = !finalizer.contains('/') && !names::STANDARD_FINALIZERS.contains(&finalizer);
+            let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+            let preferred = format!(
+                "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+            );
+            let complaints = names::qualified_name(finalizer).into_iter().chain(plain.then_some(preferred));
+            complaints.map(move |what| format!("metadata.finalizers: {finalizer:?}: {what}"))
+        });
+        let remarks: Vec<String> = remarks.take(MAX_FOUND).collect();
+        self.warnings.extend(remarks);
+    }
+
     /// Records who owns the fields that this write changed. Of a new object that is what was asked for, not what the
     /// server made of it.
     pub(super) fn track(&mut self, old: Option<&Value>, part: Part, options: &WriteOptions, moment: Moment) {
@@ -196,12 +230,19 @@ impl<'a> Incoming<'a> {
     pub(super) fn carry_over(&mut self, old: &Value, part: Part) {
         if part == Part::Status {
             let status = self.object.get("status").cloned();
-            let managed = self.object.metadata().and_then(|m| m.get("managedFields")).cloned();
-            let version = self.object.metadata().and_then(|m| m.get("resourceVersion")).cloned();
+            let mut metadata = self.object.metadata().cloned().unwrap_or_default();
+            if !habits::status_writes_metadata(&self.target.resource) {
+                let [managed, version] = ["managedFields", "resourceVersion"].map(|field| metadata.remove(field));
+                metadata = old.metadata().cloned().unwrap_or_default();
+                replace(Some(&mut metadata), "managedFields", managed);
+                replace(Some(&mut metadata), "resourceVersion", version);
+            }
+            for field in habits::kept_by_status_writes(&self.target.resource) {
+                replace(Some(&mut metadata), field, old.metadata().and_then(|m| m.get(*field)).cloned());
+            }
             self.object = old.clone();
+            replace(self.object.as_object_mut(), "metadata", Some(metadata.into()));
             replace(self.object.as_object_mut(), "status", status);
-            replace(Some(self.object.metadata_mut()), "managedFields", managed);
-            replace(Some(self.object.metadata_mut()), "resourceVersion", version);
         } else if self.target.version().status {
             replace(self.object.as_object_mut(), "status", old.get("status").cloned());
         }
@@ -223,13 +264,17 @@ impl<'a> Incoming<'a> {
 
     /// Makes it a new object: a name, an identity, a birthday.
     pub(super) fn be_born(&mut self, moment: Moment, is_taken: impl Fn(&str) -> bool) {
-        if self.target.version().status {
+        if self.target.version().status && !habits::is_born_with_status(&self.target.resource) {
             replace(self.object.as_object_mut(), "status", None);
         }
         let tracks = tracks_generation(&self.target.resource);
         let metadata = self.object.metadata_mut();
         for field in SERVER_FIELDS {
             metadata.remove(field);
+        }
+        // Where nobody counts, it stays what the client made of it.
+        if tracks {
+            metadata.insert("generation".into(), 1.into());
         }
         metadata.remove("resourceVersion");
         let base = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -239,10 +284,12 @@ impl<'a> Incoming<'a> {
         }
         metadata.insert("uid".into(), names::uid(moment.entropy).into());
         metadata.insert("creationTimestamp".into(), whole_seconds(moment).into());
-        if tracks {
-            metadata.insert("generation".into(), 1.into());
-        }
     }
+}
+
+/// Fields that stood twice in a body, as they are complained of.
+pub(super) fn doubled(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("duplicate field {path:?}")).collect()
 }
 
 /// What a write looks like to the record of field owners, apart from who writes and when.
@@ -257,7 +304,10 @@ impl Writer {
     pub(super) fn new(target: &Target, part: Part) -> Self {
         let api_version = target.api_version();
         // Where `status` is an ordinary field, whoever writes the object owns it.
-        let reset = if target.version().status { apply::reset_fields(part) } else { apply::FieldSet::default() };
+        let mut reset = if target.version().status { apply::reset_fields(part) } else { apply::FieldSet::default() };
+        if part == Part::Status {
+            habits::kept_by_status_writes(&target.resource).iter().for_each(|field| reset.add(&["metadata", field]));
+        }
         let blank = (target.resource.origin == Origin::Builtin).then(|| {
             let mut blank = json!({"apiVersion": api_version, "kind": target.resource.kind});
             builtin::shape(&mut blank);
@@ -302,16 +352,6 @@ pub(super) fn replace(map: Option<&mut Map<String, Value>>, key: &str, value: Op
     }
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
 pub(crate) fn is_crd(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
@@ -338,69 +378,11 @@ fn name_rule(resource: &Resource) -> NameRule {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => NameRule::Label,
         ("", "services") => NameRule::Label1035,
-        ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
+        ("rbac.authorization.k8s.io", _) | ("" | "events.k8s.io", "events") | ("policy", "poddisruptionbudgets") => {
+            NameRule::PathSegment
+        }
         _ => NameRule::Subdomain,
     }
-}
-
-fn unreadable(target: &Target, source: Source, object: &Value, why: &str) -> Refusal {
-    let kind = &target.resource.kind;
-    if source == Source::Patch {
-        let mut shown = object.clone();
-        shown.metadata_mut().remove("managedFields");
-        let shown = Value::String(shown.to_string());
-        return Refusal::invalid("", "", "", &[FieldError::with_value("patch", Fault::Invalid, &shown, why)]);
-    }
-    Refusal::bad_request(format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", target.version().name))
-}
-
-/// The object must be of the kind and version that the URL names. Built-in kinds may leave both out.
-fn check_envelope(target: &Target, object: &mut Value) -> Result<(), Refusal> {
-    let resource = &target.resource;
-    let expected = target.api_version();
-    let text = || object.to_string();
-    let missing = |what: &str| {
-        let text = text();
-        let why = format!("Object '{what}' is missing in '{text}' ({text})");
-        let message = format!("the object provided is unrecognized (must be of type {}): {why}", resource.kind);
-        Refusal::bad_request(message)
-    };
-    if !object.is_object() {
-        return Err(missing("Kind"));
-    }
-    let (kind, api_version) = (object.kind().to_owned(), object.api_version().to_owned());
-    if resource.origin == Origin::Custom {
-        if kind.is_empty() {
-            return Err(missing("Kind"));
-        }
-        if api_version.is_empty() {
-            return Err(missing("apiVersion"));
-        }
-    }
-    if !kind.is_empty() && kind != resource.kind {
-        return Err(match resource.origin {
-            Origin::Custom => {
-                let detail = format!("must be {}", resource.kind);
-                let error = FieldError::with_value("kind", Fault::Invalid, &kind.as_str().into(), detail);
-                Refusal::invalid(&resource.group, &kind, object.name(), &[error])
-            }
-            Origin::Builtin => Refusal::bad_request(format!(
-                "{kind} in version {:?} cannot be handled as a {}: no kind {kind:?} is accepted here",
-                target.version().name,
-                resource.kind
-            )),
-        });
-    }
-    if !api_version.is_empty() && api_version != expected {
-        return Err(Refusal::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
-    }
-    if let Value::Object(map) = object {
-        map.insert("apiVersion".into(), expected.into());
-        map.insert("kind".into(), resource.kind.as_str().into());
-    }
-    Ok(())
 }
 
 impl Api {

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::admit::{Incoming, Source, is_crd};
+use super::admit::{Incoming, doubled, is_crd};
+use super::envelope::Source;
 use super::{Api, Body, Moment, Part, Target, WriteOptions, Written};
 use crate::object::Object;
 use crate::refusal::Refusal;
@@ -19,8 +20,9 @@ impl Api {
         moment: Moment,
     ) -> Result<Written, Refusal> {
         let mut incoming = Incoming::new(target, body.value, Source::Body)?;
-        incoming.drop_unknown(&body.duplicates, options)?;
-        self.create_checked(incoming, options, moment)
+        incoming.drop_unknown(doubled(&body.duplicates), options)?;
+        let said = incoming.warnings.clone();
+        self.create_checked(incoming, options, moment).map_err(|refusal| refusal.beside(said))
     }
 
     /// An update may end here too: some kinds are created by it.
@@ -36,7 +38,8 @@ impl Api {
         }
         self.namespace_accepts(target, incoming.object.name())?;
         self.definition_accepts(target, incoming.object.name())?;
-        if !incoming.object.meta("resourceVersion").is_empty() {
+        // The original only minds when it comes to storing the object.
+        if !incoming.object.meta("resourceVersion").is_empty() && !options.dry_run {
             return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
         self.add_new(incoming, Ownership::Update, options, moment)
@@ -53,15 +56,21 @@ impl Api {
         let target = incoming.target;
         if builtin::is_question(&target.resource) {
             incoming.fill_in(None, self, moment);
+            let errors = builtin::validation::validate(&target.resource, &incoming.object, None);
+            if !errors.is_empty() {
+                // A question has no name, and the original forgets what kind it is of.
+                return Err(Refusal::invalid(&target.resource.group, "", "", &errors));
+            }
             return Ok(Written { object: incoming.object, created: true, warnings: incoming.warnings });
         }
         let key_of = |name: &str| Key::new(target.namespace.as_deref(), name);
         incoming.be_born(moment, |name| self.store.get(&target.storage_id(), &key_of(name)).is_some());
         incoming.fill_in(None, self, moment);
-        incoming.validate(None, Part::Main, self)?;
+        incoming.validate(None, Part::Main, self).map_err(|refusal| refusal.beside(incoming.warnings.clone()))?;
+        incoming.remark(None);
         let key = key_of(incoming.object.name());
         if let Some(there) = self.store.get(&target.storage_id(), &key) {
-            return Err(taken(&incoming, &there.parse()));
+            return Err(taken(&incoming, &there.parse()).beside(incoming.warnings));
         }
         if ownership == Ownership::Update {
             incoming.track(None, Part::Main, options, moment);

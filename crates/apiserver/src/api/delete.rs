@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::admit::{is_crd, is_namespace, whole_seconds};
 use super::update::may_go;
 use super::{Api, DeleteOptions, Deleted, INITIAL_NAMESPACES, Moment, Propagation, Target, crds};
+use crate::names::{FOREGROUND, ORPHAN};
 use crate::object::{Object, child_map};
 use crate::refusal::Refusal;
 use crate::resource::Resource;
@@ -13,9 +14,6 @@ use crate::store::Key;
 
 /// How many objects are deleted before others have their turn: a few milliseconds' worth.
 pub(crate) const DELETED_AT_ONCE: usize = 256;
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 
 impl Api {
     /// Deletes an object, or marks it for deletion while somebody still holds it.
@@ -27,21 +25,28 @@ impl Api {
         moment: Moment,
     ) -> Result<Deleted, Refusal> {
         let (key, stored) = self.find(target, name)?;
-        let object = stored.parse();
+        let mut object = stored.parse();
         check_preconditions(target, &object, options)?;
         if is_namespace(&target.resource) && INITIAL_NAMESPACES[..].contains(&name) && name != "kube-node-lease" {
             return Err(Refusal::forbidden("", "namespaces", name, "this namespace may not be deleted"));
         }
         let mut marked = mark(target, &object, options, moment);
         let goes = may_go(target, &marked);
-        let mut shown = if goes { object.clone() } else { marked.clone() };
+        // Only of pods the original writes down that they are deleted before they go.
+        let leaves_word = is_pod(target) && marked != object;
+        let mut shown = if goes && !leaves_word { object.clone() } else { marked.clone() };
         target.to_shown(&mut shown);
         if options.dry_run {
             return Ok(if goes { Deleted::Gone(shown) } else { Deleted::Pending(shown) });
         }
         if goes {
-            self.remove(target, &key, object.clone());
-            self.after_removal(target, &object, moment);
+            let last = if leaves_word { &mut marked } else { &mut object };
+            if leaves_word {
+                let stored = self.put(target, key.clone(), last)?;
+                shown = target.shown_as(&stored, last.clone());
+            }
+            self.remove(target, &key, last.clone());
+            self.after_removal(target, last, moment);
             return Ok(Deleted::Gone(shown));
         }
         if marked != object {
@@ -148,7 +153,9 @@ fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment
     }
     let is_earlier = if is_container { !object.is_terminating() } else { before.is_none_or(|before| grace < before) };
     if is_earlier {
-        let deadline = moment.now.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
+        // Grace counts from the first request, but nothing ends in the past.
+        let since = begun(object, before).unwrap_or(moment.now);
+        let deadline = since.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX).max(moment.now);
         let stamp = whole_seconds(Moment { now: deadline, ..moment });
         metadata.insert("deletionTimestamp".into(), stamp.into());
         if !is_container {
@@ -164,17 +171,33 @@ fn mark(target: &Target, object: &Value, options: &DeleteOptions, moment: Moment
     marked
 }
 
-/// Only pods that run somewhere get time to end; everything else goes at once.
+/// When the deletion of an object began that has that much time to end.
+fn begun(object: &Value, grace: Option<i64>) -> Option<Timestamp> {
+    let deadline: Timestamp = object.meta("deletionTimestamp").parse().ok()?;
+    deadline.checked_sub(SignedDuration::from_secs(grace?)).ok()
+}
+
+/// Only pods that run somewhere get time to end; everything else goes at once. What is given once is only ever cut
+/// short, and only by who says so.
 fn grace_seconds(target: &Target, object: &Value, options: &DeleteOptions) -> i64 {
-    let is_pod = target.resource.group.is_empty() && target.resource.plural == "pods";
+    // Less than nothing is taken for as little as possible, not for at once.
+    let sensible = |seconds: i64| if seconds < 0 { 1 } else { seconds };
+    if object.is_terminating() {
+        let before = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
+        return options.grace_seconds.map_or(before, |seconds| sensible(seconds).min(before));
+    }
     let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let runs = !text(&["spec", "nodeName"]).is_empty()
         && !matches!(text(&["status", "phase"]).as_str(), "Succeeded" | "Failed");
-    if !is_pod || !runs {
+    if !is_pod(target) || !runs {
         return 0;
     }
     let own = object.at(&["spec", "terminationGracePeriodSeconds"]).and_then(Value::as_i64);
-    options.grace_seconds.or(own).unwrap_or(30).max(0)
+    sensible(options.grace_seconds.or(own).unwrap_or(0))
+}
+
+fn is_pod(target: &Target) -> bool {
+    target.resource.group.is_empty() && target.resource.plural == "pods"
 }
 
 /// Finalizers after a delete: the garbage collector's two are added or taken away by policy; without one, what an

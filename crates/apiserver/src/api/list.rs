@@ -7,7 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{Api, Listed, Query, Target};
+use super::{Api, Listed, Query, Target, revision};
+use crate::decode;
 use crate::object::Object;
 use crate::refusal::{Cause, Fault, FieldError, Refusal};
 use crate::resource::Origin;
@@ -36,10 +37,8 @@ impl Api {
 impl Api {
     /// Whether what is known is not older than a version that a reader of one object has seen.
     pub fn is_as_new_as(&self, version: &str) -> Result<(), Refusal> {
-        let asked = match version {
-            "" => 0,
-            text => text.parse().map_err(|_| Refusal::new(500, "", not_a_version(text).to_string()))?,
-        };
+        let asked =
+            revision::parse(version).map_err(|why| Refusal::new(500, "", not_a_version(version, why).to_string()))?;
         if asked > self.revision() { Err(too_large(asked, self.revision())) } else { Ok(()) }
     }
 }
@@ -180,16 +179,14 @@ fn check_match(given: &str, matching: &str, paging: bool) -> Result<(), Refusal>
 }
 
 /// `resourceVersion` as a number; empty = 0 = any.
-pub(super) fn parse_revision(text: &str) -> Result<u64, Refusal> {
-    if text.is_empty() {
-        return Ok(0);
-    }
-    text.parse().map_err(|_| Refusal::bad_request(format!("invalid resource version: {}", not_a_version(text))))
+fn parse_revision(text: &str) -> Result<u64, Refusal> {
+    revision::parse(text)
+        .map_err(|why| Refusal::bad_request(format!("invalid resource version: {}", not_a_version(text, why))))
 }
 
-fn not_a_version(text: &str) -> FieldError {
-    let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-    FieldError::with_value("resourceVersion", Fault::Invalid, &Value::from(text), detail)
+/// What is said of a version that is none.
+pub(super) fn not_a_version(text: &str, why: String) -> FieldError {
+    FieldError::with_value("resourceVersion", Fault::Invalid, &Value::from(text), why)
 }
 
 fn too_large(asked: u64, current: u64) -> Refusal {
@@ -222,8 +219,8 @@ fn token(revision: u64, last: &Key) -> String {
 
 fn read_token(text: &str) -> Result<(Option<u64>, Key), Refusal> {
     let refuse = |why: &str| Refusal::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(&e.to_string()))?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|e| refuse(&e.to_string()))?;
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refuse("illegal base64 data"))?;
+    let value = decode::json(&bytes).map_err(|refusal| refuse(&refusal.message))?.value;
     if value["v"] != "meta.k8s.io/v1" {
         return Err(refuse("server does not recognize this encoded version"));
     }

@@ -9,11 +9,13 @@ mod claims;
 mod crds;
 mod create;
 mod delete;
+mod envelope;
 mod examinations;
 mod list;
 mod patch;
 mod read;
 mod request;
+mod revision;
 mod scale;
 #[cfg(test)]
 mod tests;

@@ -44,7 +44,7 @@ impl Target {
             return;
         }
         let (storage, asked) = (&self.resource.storage().schema, &self.version().schema);
-        if !Arc::ptr_eq(&stored.schema, storage) {
+        if !stored.is_by(storage) {
             schema::prune::prune(storage, object);
             schema::defaults::apply(storage, object);
         }
@@ -56,7 +56,7 @@ impl Target {
     /// Whether the object is shown just as it was written. Equal schemas of one resource are shared, so the pointers tell.
     fn reads_as_written(&self, stored: &Stored) -> bool {
         let (storage, asked) = (&self.resource.storage().schema, &self.version().schema);
-        self.resource.origin == Origin::Builtin || (Arc::ptr_eq(&stored.schema, storage) && Arc::ptr_eq(storage, asked))
+        self.resource.origin == Origin::Builtin || (stored.is_by(storage) && Arc::ptr_eq(storage, asked))
     }
 
     /// A stored object as text, in the version of the URL: the stored text with its kind and version in front.

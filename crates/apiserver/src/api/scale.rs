@@ -6,14 +6,32 @@ use super::{Part, Target};
 use crate::object::Object;
 use crate::patch::{as_go_prints, go_type};
 use crate::refusal::{Fault, FieldError, Refusal};
-use crate::resource::{ScalePaths, builtin};
+use crate::resource::{Origin, ScalePaths, builtin};
 
-/// The `autoscaling/v1` Scale of an object.
+/// What a Scale is read as: a built-in kind that is never stored, in the namespace of the object that it is of.
+pub(super) fn target(of: &Target) -> Target {
+    Target { resource: builtin::scale(), version: 0, namespace: of.namespace.clone() }
+}
+
+/// Stands for the replicas of a custom object that has none, in the scale that a patch changes.
+const NONE: i64 = i32::MIN as i64;
+
+/// The `autoscaling/v1` Scale of an object. A custom object without replicas has none.
 pub(super) fn read(target: &Target, object: &Value) -> Result<Value, Refusal> {
+    let scale = to_change(target, object)?;
+    if asked_for(&scale) == NONE {
+        let field = &paths(target)?.spec_replicas;
+        return Err(Refusal::internal(format!("the spec replicas field {field:?} does not exist")));
+    }
+    Ok(scale)
+}
+
+/// The same for a patch, which may give an object the replicas that it does not have yet.
+pub(super) fn to_change(target: &Target, object: &Value) -> Result<Value, Refusal> {
     let paths = paths(target)?;
-    let number = |path: &str| object.at(&steps(path)).and_then(Value::as_i64).unwrap_or(0);
+    let count = |path: &str| object.at(&steps(path)).and_then(Value::as_i64);
     let meta = |field: &str| object.metadata().and_then(|m| m.get(field)).cloned().unwrap_or_default();
-    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    let mut status = json!({"replicas": count(&paths.status_replicas).unwrap_or(0)});
     let selector = paths.label_selector.as_deref().and_then(|path| object.at(&steps(path)));
     if let Some(text) = selector.and_then(selector_text) {
         status["selector"] = text.into();
@@ -22,9 +40,14 @@ pub(super) fn read(target: &Target, object: &Value) -> Result<Value, Refusal> {
         "kind": "Scale", "apiVersion": "autoscaling/v1",
         "metadata": {"name": meta("name"), "uid": meta("uid"), "resourceVersion": meta("resourceVersion"),
             "creationTimestamp": meta("creationTimestamp")},
-        "spec": {"replicas": number(&paths.spec_replicas)},
+        "spec": {},
         "status": status,
     });
+    let none = if target.resource.origin == Origin::Custom { NONE } else { 0 };
+    let replicas = count(&paths.spec_replicas).unwrap_or(none);
+    if replicas != 0 {
+        scale["spec"]["replicas"] = replicas.into();
+    }
     if !object.namespace().is_empty() {
         scale["metadata"]["namespace"] = object.namespace().into();
     }
@@ -35,27 +58,31 @@ pub(super) fn read(target: &Target, object: &Value) -> Result<Value, Refusal> {
 pub(super) fn write(target: &Target, object: &Value, wanted: &Value) -> Result<Value, Refusal> {
     let paths = paths(target)?;
     let resource = &target.resource;
-    if wanted.kind() != "Scale" && !wanted.kind().is_empty() {
-        return Err(Refusal::bad_request(format!("expected a Scale, got a {}", wanted.kind())));
+    let replicas = asked_for(wanted);
+    if replicas == NONE && resource.origin == Origin::Custom {
+        let field = &paths.spec_replicas;
+        return Err(Refusal::bad_request(format!("the spec replicas field {field:?} cannot be empty")));
     }
-    super::update::check_name(wanted, object.name())?;
-    if !wanted.meta("resourceVersion").is_empty() {
-        super::update::check_version(target, object, wanted)?;
-    }
-    let replicas = match wanted.at(&["spec", "replicas"]) {
-        None | Some(Value::Null) => 0,
-        Some(value) => value.as_i64().filter(|n| i32::try_from(*n).is_ok()).ok_or_else(|| {
-            Refusal::bad_request(format!("spec.replicas of a Scale must be a 32-bit integer, got {value}"))
-        })?,
-    };
     if replicas < 0 {
-        let detail = "should be a non-negative integer";
-        let error = FieldError::with_value(&paths.spec_replicas, Fault::Invalid, &replicas.into(), detail);
-        return Err(Refusal::invalid(&resource.group, &resource.kind, object.name(), &[error]));
+        let error = |field: &str, why: &str| FieldError::with_value(field, Fault::Invalid, &replicas.into(), why);
+        return Err(match resource.origin {
+            Origin::Custom => {
+                let error = error(&paths.spec_replicas, "should be a non-negative integer");
+                Refusal::invalid(&resource.group, &resource.kind, object.name(), &[error])
+            }
+            Origin::Builtin => {
+                let error = error("spec.replicas", "must be greater than or equal to 0");
+                Refusal::invalid("autoscaling", "Scale", object.name(), &[error])
+            }
+        });
     }
     let mut scaled = object.clone();
     set(&mut scaled, &steps(&paths.spec_replicas), replicas.into());
     Ok(scaled)
+}
+
+fn asked_for(scale: &Value) -> i64 {
+    scale.at(&["spec", "replicas"]).and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Where an object has the replicas that its scale is about.

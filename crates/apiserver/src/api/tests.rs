@@ -244,6 +244,30 @@ fn a_definition_serves_its_resource_and_takes_its_instances_along() {
 }
 
 #[test]
+fn what_a_definition_was_is_not_kept_by_its_objects_and_their_history() {
+    let mut world = World::new();
+    let made = world.create("customresourcedefinitions", widgets());
+    let name = made.name().to_owned();
+    let mut schemas = Vec::new();
+    for n in 0..10 {
+        let fields = json!({format!("f{n}"): {"type": "string", "pattern": "^a+$"}});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
+        let mut versions = made["spec"]["versions"].clone();
+        versions[0]["schema"]["openAPIV3Schema"] = schema;
+        world.merge("customresourcedefinitions", &name, json!({"spec": {"versions": versions}}));
+        schemas.push(Arc::downgrade(&world.target("widgets").version().schema));
+        let kind = made["spec"]["names"]["kind"].clone();
+        let api_version = world.target("widgets").api_version();
+        let object = |name: String| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        world.create("widgets", object(format!("stays-{n}")));
+        world.create("widgets", object(format!("goes-{n}")));
+        world.delete("widgets", &format!("goes-{n}"));
+    }
+    let alive: Vec<usize> = (0..10).filter(|n| schemas[*n].upgrade().is_some()).collect();
+    assert_eq!(alive, [9], "only the one that is served");
+}
+
+#[test]
 fn a_dry_run_leaves_no_trace() {
     let mut world = World::new();
     let (target, now) = (world.target("configmaps"), world.moment());
@@ -292,4 +316,38 @@ fn one_write_deletes_some_instances_of_a_definition_and_others_go_on_from_there(
     assert_eq!(world.api.clear_instances("widgets.t.io", last.as_ref(), moment), None);
     assert!(world.api.registry().get(&id).is_none(), "the definition went with the last of them");
     assert_eq!(world.api.clear_instances("widgets.t.io", None, moment), None, "nothing is left to do");
+}
+
+#[test]
+fn a_pod_that_is_deleted_again_keeps_to_the_time_of_the_first_request() {
+    let mut world = World::new();
+    let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
+    world.create("pods", json!({"metadata": {"name": "a"}, "spec": spec}));
+    let target = world.target("pods");
+    let mut delete = |grace: Option<i64>, at: u64| {
+        let options = DeleteOptions { grace_seconds: grace, ..DeleteOptions::default() };
+        let Deleted::Pending(pod) = world.api.delete(&target, "a", &options, moment(at)).unwrap() else {
+            panic!("it has time left");
+        };
+        let end: Timestamp = pod.meta("deletionTimestamp").parse().unwrap();
+        let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap();
+        (end.as_second() - 1_700_000_000, grace)
+    };
+    assert_eq!(delete(Some(60), 100), (160, 60));
+    assert_eq!(delete(None, 110), (160, 60), "its own thirty seconds do not count any more");
+    assert_eq!(delete(Some(20), 110), (120, 20), "it counts from the first request");
+    assert_eq!(delete(Some(40), 110), (120, 20), "nobody gives more");
+    assert_eq!(delete(Some(-5), 110), (110, 1), "nothing ends in the past");
+}
+
+#[test]
+fn of_very_many_finalizers_not_all_are_remarked_upon() {
+    let mut world = World::new();
+    world.create("customresourcedefinitions", widgets());
+    let finalizers: Vec<String> = (0..20_000).map(|n| format!("f{n}")).collect();
+    let value = json!({"apiVersion": "t.io/v1", "kind": "Widget", "metadata": {"name": "a", "finalizers": finalizers}});
+    let (target, moment) = (world.target("widgets"), world.moment());
+    let written = world.api.create(&target, Body { value, duplicates: vec![] }, &options(), moment).unwrap();
+    assert_eq!(written.warnings.len(), crate::refusal::MAX_FOUND);
+    assert_eq!(written.object.finalizers().len(), 20_000);
 }

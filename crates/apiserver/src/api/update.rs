@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::admit::{Incoming, Source, is_crd, is_namespace, replace, tracks_generation};
+use super::admit::{Incoming, doubled, is_crd, is_namespace, replace, tracks_generation};
 use super::create::Ownership;
-use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, scale};
+use super::envelope::Source;
+use super::{Api, Body, Moment, Part, Target, WriteOptions, Written, revision, scale};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::resource::builtin::habits;
@@ -21,12 +22,28 @@ impl Api {
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
-        if part == Part::Scale {
-            return self.update_scale(target, name, &body.value, options, moment);
-        }
-        let mut incoming = Incoming::new(target, body.value, Source::Body)?;
+        let scale = scale::target(target);
+        let into = if part == Part::Scale { &scale } else { target };
+        let mut incoming = Incoming::new(into, body.value, Source::Body)?;
         check_name(&incoming.object, name)?;
-        incoming.drop_unknown(&body.duplicates, options)?;
+        incoming.drop_unknown(doubled(&body.duplicates), options)?;
+        let said = incoming.warnings.clone();
+        let updated = match part {
+            Part::Scale => self.scale_to(target, name, incoming, options, moment),
+            _ => self.update_checked(incoming, name, part, options, moment),
+        };
+        updated.map_err(|refusal| refusal.beside(said))
+    }
+
+    fn update_checked(
+        &mut self,
+        mut incoming: Incoming<'_>,
+        name: &str,
+        part: Part,
+        options: &WriteOptions,
+        moment: Moment,
+    ) -> Result<Written, Refusal> {
+        let target = incoming.target;
         let found = self.find(target, name);
         if found.is_err() && part == Part::Main && habits::is_created_by_update(&target.resource) {
             check_uid(target, &json!({"metadata": {"name": name}}), &incoming.object)?;
@@ -41,18 +58,23 @@ impl Api {
         self.change(incoming, &key, &old, part, Ownership::Update, options, moment)
     }
 
-    fn update_scale(
+    /// Gives an object the replicas that a Scale asks for.
+    pub(super) fn scale_to(
         &mut self,
         target: &Target,
         name: &str,
-        wanted: &Value,
+        wanted: Incoming<'_>,
         options: &WriteOptions,
         moment: Moment,
     ) -> Result<Written, Refusal> {
         let (key, stored) = self.find(target, name)?;
         let old = target.shown(&stored);
-        let object = scale::write(target, &old, wanted)?;
-        let incoming = Incoming::trusted(target, object);
+        check_uid(target, &old, &wanted.object)?;
+        if !wanted.object.meta("resourceVersion").is_empty() {
+            check_version(target, &old, &wanted.object)?;
+        }
+        let mut incoming = Incoming::trusted(target, scale::write(target, &old, &wanted.object)?);
+        incoming.warnings = wanted.warnings;
         let mut written = self.change(incoming, &key, &old, Part::Scale, Ownership::Update, options, moment)?;
         written.object = scale::read(target, &written.object)?;
         Ok(written)
@@ -78,7 +100,8 @@ impl Api {
             incoming.carry_over(old, part);
             incoming.fill_in(Some(old), self, moment);
         }
-        incoming.validate(Some(old), part, self)?;
+        incoming.validate(Some(old), part, self).map_err(|refusal| refusal.beside(incoming.warnings.clone()))?;
+        incoming.remark(Some(old));
         count_generation(target, old, &mut incoming.object, part);
         if ownership == Ownership::Update {
             incoming.track(Some(old), part, options, moment);
@@ -124,7 +147,9 @@ pub(super) fn may_go(target: &Target, object: &Value) -> bool {
 
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Refusal> {
     match object.name() {
-        "" => Err(Refusal::bad_request("name must be provided")),
+        "" => Err(Refusal::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
         given if given != name => Err(Refusal::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({name})"
         ))),
@@ -146,11 +171,12 @@ pub(super) fn check_uid(target: &Target, old: &Value, new: &Value) -> Result<(),
 /// Optimistic locking: who names a version must name the current one.
 pub(super) fn check_version(target: &Target, old: &Value, new: &Value) -> Result<(), Refusal> {
     let resource = &target.resource;
-    let (given, current) = (new.meta("resourceVersion"), old.meta("resourceVersion"));
-    if given == current {
+    let number = |object: &Value| revision::parse(object.meta("resourceVersion"));
+    let given = number(new).map_err(|why| Refusal::new(500, "", why))?;
+    if Ok(given) == number(old) {
         return Ok(());
     }
-    if !given.is_empty() && given != "0" {
+    if given != 0 {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         return Err(Refusal::conflict(&resource.group, &resource.plural, old.name(), why));
     }
@@ -166,7 +192,7 @@ pub(super) fn check_version(target: &Target, old: &Value, new: &Value) -> Result
     Err(Refusal::invalid(&resource.group, &resource.plural, old.name(), &[error]))
 }
 
-/// `generation` counts what the user wants, not what is reported or how the object is labelled.
+/// `generation` counts what the user wants, not what is reported; nor, of most kinds, how the object is labelled.
 fn count_generation(target: &Target, old: &Value, new: &mut Value, part: Part) {
     if !tracks_generation(&target.resource) || part == Part::Status {
         return;
@@ -176,7 +202,11 @@ fn count_generation(target: &Target, old: &Value, new: &mut Value, part: Part) {
         let fields = object.as_object().into_iter().flatten();
         fields.filter(|(key, _)| !ignored(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
     };
-    if wanted(old) != wanted(new) {
+    let counted = |object: &Value| {
+        let field = habits::counted_in_metadata(&target.resource)?;
+        object.at(&["metadata", field]).and_then(Value::as_object).filter(|map| !map.is_empty()).cloned()
+    };
+    if wanted(old) != wanted(new) || counted(old) != counted(new) {
         let before = old.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(0);
         new.metadata_mut().insert("generation".into(), (before + 1).into());
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::list::parse_revision;
-use super::{Api, Query, Target, WatchOptions};
+use super::list::not_a_version;
+use super::{Api, Query, Target, WatchOptions, revision};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Refusal};
 use crate::store::{Change, Forgotten, Key, Stored};
@@ -166,7 +166,8 @@ impl Api {
         check_streaming_list(query, options)?;
         let given = query.resource_version.as_deref().unwrap_or_default();
         // The original fails in its storage layer here, without a reason.
-        let asked = parse_revision(given).map_err(|refusal| Refusal::new(500, "", strip_head(&refusal.message)))?;
+        let asked =
+            revision::parse(given).map_err(|why| Refusal::new(500, "", not_a_version(given, why).to_string()))?;
         let marked = match options.send_initial {
             Some(true) => Some(true),
             Some(false) => None,
@@ -279,11 +280,6 @@ impl Watch {
     fn too_old(&self, forgotten: Forgotten) -> Refusal {
         Refusal::expired(format!("too old resource version: {} ({})", self.seen, forgotten.oldest))
     }
-}
-
-/// The list's text carries a prefix that the watch's does not.
-fn strip_head(message: &str) -> String {
-    message.strip_prefix("invalid resource version: ").unwrap_or(message).to_owned()
 }
 
 fn check_streaming_list(query: &Query, options: &WatchOptions) -> Result<(), Refusal> {

@@ -7,17 +7,30 @@ use serde_json::Value;
 
 use super::fields::MAX_DEPTH;
 use super::path::PathElement;
-use super::shape::{self, declared, item_name};
+use super::shape::{self, common, declared, item_name};
 use crate::object::Object;
+use crate::patch::as_go_prints;
 use crate::refusal::Findings;
 use crate::schema::{ListKind, Schema, Type};
+
+const UNDECLARED: &str = "field not declared in schema";
 
 /// Everything wrong with an applied configuration, as one message.
 pub(super) fn check(config: &Value, schema: &Schema) -> Result<(), String> {
     let mut faults = Faults::default();
     faults.visit(config, schema, false);
-    let more = if faults.found.has_more() { "\n  and more" } else { "" };
-    let found = match faults.found.told() {
+    untyped(config, faults.found.told(), faults.found.has_more())
+}
+
+/// Fields of a configuration that are known to nobody, by their paths.
+pub(super) fn undeclared(config: &Value, paths: &[String]) -> Result<(), String> {
+    let faults: Vec<String> = paths.iter().map(|path| format!(".{path}: {UNDECLARED}")).collect();
+    untyped(config, &faults, false)
+}
+
+fn untyped(config: &Value, faults: &[String], has_more: bool) -> Result<(), String> {
+    let more = if has_more { "\n  and more" } else { "" };
+    let found = match faults {
         [] => return Ok(()),
         [one] if more.is_empty() => one.clone(),
         many => format!("errors:\n  {}{more}", many.join("\n  ")),
@@ -26,7 +39,7 @@ pub(super) fn check(config: &Value, schema: &Schema) -> Result<(), String> {
 }
 
 /// `namespace/name; group/version, Kind=Kind`.
-fn identity(object: &Value) -> String {
+pub(super) fn identity(object: &Value) -> String {
     let api_version = object.api_version();
     let slash = if api_version.contains('/') { "" } else { "/" };
     format!("{}/{}; {slash}{api_version}, Kind={}", object.namespace(), object.name(), object.kind())
@@ -54,29 +67,34 @@ impl Faults {
             (Type::Object, Value::Object(map)) => {
                 for (name, value) in map {
                     self.path.push(PathElement::field(name));
-                    match declared(schema, name, self.path.len() - 1) {
+                    let depth = self.path.len() - 1;
+                    // The fields that every object has are known, whatever is preserved beside them.
+                    let free = free && common(schema, name, depth).is_none();
+                    match declared(schema, name, depth) {
                         Some(child) => self.visit(value, child.schema, free),
                         None if free => {}
-                        None => self.fault(|| "field not declared in schema".to_owned()),
+                        None => self.fault(|| UNDECLARED.to_owned()),
                     }
                     self.path.pop();
                 }
             }
             (Type::Array, Value::Array(list)) => self.visit_items(list, schema, free),
-            (Type::Object, other) => self.fault(|| format!("expected map, got &{{{}}}", shown(other))),
-            (Type::Array, other) => self.fault(|| format!("expected list, got &{{{}}}", shown(other))),
+            (Type::Object, other) => self.fault(|| format!("expected map, got &{{{}}}", as_go_prints(other))),
+            (Type::Array, other) => self.fault(|| format!("expected list, got &{{{}}}", as_go_prints(other))),
             (Type::Integer | Type::Number, other) if !other.is_number() => {
                 self.fault(|| format!("expected numeric (int or float), got {}", go_type(other)));
             }
             // Text with a format is not looked at here; validation does that.
             (Type::String, other) if !other.is_string() && schema.checks.format.is_none() => {
-                self.fault(|| format!("expected string, got &value.valueUnstructured{{Value:{}}}", shown(other)));
+                self.fault(|| {
+                    format!("expected string, got &value.valueUnstructured{{Value:{}}}", as_go_prints(other))
+                });
             }
             (Type::Boolean, other) if !other.is_boolean() => {
-                self.fault(|| format!("expected boolean, got &{{{}}}", shown(other)));
+                self.fault(|| format!("expected boolean, got &{{{}}}", as_go_prints(other)));
             }
             (Type::String | Type::IntOrString, other @ (Value::Object(_) | Value::Array(_))) => {
-                self.fault(|| format!("expected any scalar, got &{{{}}}", shown(other)));
+                self.fault(|| format!("expected any scalar, got &{{{}}}", as_go_prints(other)));
             }
             _ => {}
         }
@@ -110,20 +128,6 @@ impl Faults {
             path if path.is_empty() => what(),
             path => format!("{path}: {}", what()),
         });
-    }
-}
-
-/// A value as Go's `%v` shows it.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let pairs: Vec<_> = map.iter().map(|(key, value)| format!("{key}:{}", shown(value))).collect();
-            format!("map[{}]", pairs.join(" "))
-        }
-        other => other.to_string(),
     }
 }
 

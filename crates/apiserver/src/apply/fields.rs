@@ -44,10 +44,13 @@ impl FieldSet {
     /// The set of these paths of field names.
     pub fn of_fields(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
-        for path in paths {
-            set.insert(&path.iter().map(|name| PathElement::field(*name)).collect::<Path>());
-        }
+        paths.iter().for_each(|path| set.add(path));
         set
+    }
+
+    /// Adds a path of field names.
+    pub fn add(&mut self, path: &[&str]) {
+        self.insert(&path.iter().map(|name| PathElement::field(*name)).collect::<Path>());
     }
 
     /// Adds a path. The root of the object belongs to nobody, so the empty path adds nothing.

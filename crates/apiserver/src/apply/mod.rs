@@ -125,6 +125,21 @@ pub fn apply(
     Ok(object)
 }
 
+/// Refuses a configuration with fields that its schema cannot tell to be unknown, by their paths.
+pub fn refuse_undeclared(config: &Value, paths: &[String]) -> Result<(), ApplyError> {
+    check::undeclared(config, paths).map_err(ApplyError::Unreadable)
+}
+
+/// What is said of an object that came out of an apply and cannot be read.
+pub fn unreadable_result(object: &Value, why: &str) -> ApplyError {
+    let identity = check::identity(object);
+    let (_, kind) = identity.split_once("; ").unwrap_or_default();
+    ApplyError::Unreadable(format!(
+        "failed to convert new object ({identity}) to proper version: unable to convert unstructured object to {kind}: \
+         error decoding from json: {why}"
+    ))
+}
+
 /// Brings `metadata.managedFields` of `new` up to date after a create, replace or patch. `old` is the object before;
 /// it counts as not there if it has no uid.
 ///

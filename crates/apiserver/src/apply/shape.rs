@@ -48,8 +48,7 @@ pub(super) fn field<'s>(schema: &'s Schema, name: &str, depth: usize) -> Child<'
 
 /// The field of that name, if the schema has a place for it.
 pub(super) fn declared<'s>(schema: &'s Schema, name: &str, depth: usize) -> Option<Child<'s>> {
-    let whole_object = depth == 0 || schema.embedded_resource;
-    if let Some(common) = COMMON.get(name).filter(|_| whole_object) {
+    if let Some(common) = common(schema, name, depth) {
         return Some(Child { schema: common, named: true });
     }
     if let Some(property) = schema.properties.get(name) {
@@ -60,6 +59,12 @@ pub(super) fn declared<'s>(schema: &'s Schema, name: &str, depth: usize) -> Opti
     }
     let free = schema.preserve_unknown || schema.properties.is_empty();
     free.then_some(Child { schema: &DEDUCED, named: false })
+}
+
+/// The field of that name, if it is one that every object has.
+pub(super) fn common(schema: &Schema, name: &str, depth: usize) -> Option<&'static Schema> {
+    let whole_object = depth == 0 || schema.embedded_resource;
+    COMMON.get(name).filter(|_| whole_object)
 }
 
 /// The schema of a list's items.
@@ -138,11 +143,10 @@ fn metadata() -> Schema {
     let owner =
         |name| (name, if matches!(name, "controller" | "blockOwnerDeletion") { Type::Boolean } else { Type::String });
     let owner_fields = ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"].map(owner);
-    let owner = Schema {
-        properties: owner_fields.map(|(name, ty)| (name.to_owned(), Arc::new(of(ty)))).into(),
-        atomic_map: true,
-        ..of(Type::Object)
-    };
+    // An owner that is not named is for validation to refuse.
+    let default = |name| (name == "uid").then(|| Value::from(""));
+    let owner_field = |(name, ty)| (String::from(name), Arc::new(Schema { default: default(name), ..of(ty) }));
+    let owner = Schema { properties: owner_fields.map(owner_field).into(), atomic_map: true, ..of(Type::Object) };
     let list = |list, item| Schema { list, items: Some(Arc::new(item)), ..of(Type::Array) };
     let fields = [
         ("annotations", texts.clone()),

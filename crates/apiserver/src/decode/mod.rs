@@ -11,7 +11,6 @@ mod yaml;
 use serde_json::Value;
 
 use crate::api::Body;
-use crate::names::json_type;
 use crate::refusal::Refusal;
 
 /// How deep values may be nested: `{}` is one deep, `{"a":[]}` two.
@@ -38,13 +37,22 @@ pub fn yaml(bytes: &[u8]) -> Result<Body, Refusal> {
 
 /// Reads the JSON body of a create or update of an object of that kind.
 pub fn object(bytes: &[u8], kind: &str) -> Result<Body, Refusal> {
-    let read = reader::read(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"));
-    read.and_then(identified).map_err(|why| unrecognized(bytes, kind, &why))
+    read_object(bytes).map_err(|why| unrecognized(bytes, kind, &why))
 }
 
 /// Reads the YAML body of a create or update of an object of that kind.
 pub fn yaml_object(bytes: &[u8], kind: &str) -> Result<Body, Refusal> {
     read_yaml(bytes).and_then(identified).map_err(|why| unrecognized(bytes, kind, &why))
+}
+
+/// Reads the JSON body of a delete. The original refuses these options with the bare complaint.
+pub fn delete_options(bytes: &[u8]) -> Result<Body, Refusal> {
+    read_object(bytes).map_err(Refusal::bad_request)
+}
+
+/// Reads the YAML body of a delete.
+pub fn yaml_delete_options(bytes: &[u8]) -> Result<Body, Refusal> {
+    read_yaml(bytes).and_then(identified).map_err(Refusal::bad_request)
 }
 
 /// Reads the body of a JSON patch or a merge patch.
@@ -93,6 +101,18 @@ pub fn depth(value: &Value) -> (usize, usize) {
     (deepest, size)
 }
 
+/// What the original calls the type of a JSON value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// JSON is YAML, but a JSON reader is faster and keeps the numbers of JSON. What only looks like JSON goes on to the
 /// YAML reader, as flow style may do without quotes.
 fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
@@ -101,6 +121,11 @@ fn read_yaml(bytes: &[u8]) -> Result<Body, String> {
         Some(Ok(body)) => Ok(body),
         _ => yaml::read(bytes),
     }
+}
+
+fn read_object(bytes: &[u8]) -> Result<Body, String> {
+    let read = reader::read(bytes).map_err(|why| format!("couldn't get version/kind; json parse error: {why}"));
+    read.and_then(identified)
 }
 
 /// Before anything else the original looks for version and kind, so their types are complained about first. Nothing

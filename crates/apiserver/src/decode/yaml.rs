@@ -194,7 +194,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                 Value::String(text) => text,
                 Value::Bool(_) | Value::Number(_) => key.to_string(),
                 other => {
-                    let kind = crate::names::json_type(&other);
+                    let kind = super::json_type(&other);
                     return Err(A::Error::custom(format!("unsupported map key of type: {kind}")));
                 }
             };

@@ -59,6 +59,7 @@ pub(super) fn refused(refusal: &Refusal, accepted: Accepted) -> Response<Body> {
     if seconds > 0 {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
     }
+    warn(&mut response, refusal.warnings.iter().map(String::as_str));
     response
 }
 
@@ -106,7 +107,7 @@ pub(super) fn finish(response: &mut Response<Body>, audit_id: &str) {
 pub(super) fn audit_id(headers: &HeaderMap, number: u128) -> String {
     let given = headers.get(AUDIT_ID).and_then(|id| id.to_str().ok());
     match given {
-        Some(id) if !id.is_empty() && id.len() <= 64 => id.to_owned(),
+        Some(id) if !id.is_empty() => id.to_owned(),
         _ => {
             let hex = format!("{number:032x}");
             format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
@@ -154,5 +155,8 @@ mod tests {
         assert_eq!(audit_id(&headers, 1), "00000000-0000-0000-0000-000000000001");
         headers.insert(AUDIT_ID, HeaderValue::from_static("mine"));
         assert_eq!(audit_id(&headers, 1), "mine");
+        let long = "x".repeat(1000);
+        headers.insert(AUDIT_ID, HeaderValue::from_str(&long).expect("a header"));
+        assert_eq!(audit_id(&headers, 1), long, "however long it is");
     }
 }

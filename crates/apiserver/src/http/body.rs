@@ -63,6 +63,16 @@ pub(super) fn object(form: BodyForm, bytes: &[u8], kind: &str) -> Result<Body, R
     }
 }
 
+/// The options of a delete.
+pub(super) fn delete_options(form: BodyForm, bytes: &[u8]) -> Result<Value, Refusal> {
+    let body = match form {
+        BodyForm::Json => decode::delete_options(bytes),
+        BodyForm::Yaml => decode::yaml_delete_options(bytes),
+        BodyForm::Protobuf => protobuf::decode(bytes),
+    };
+    body.map(|body| body.value)
+}
+
 /// A patch, and the fields that stood twice in it.
 pub(super) fn patch(form: PatchForm, bytes: &[u8]) -> Result<(Patch, Vec<String>), Refusal> {
     let (body, wrap): (Body, fn(Value) -> Patch) = match form {

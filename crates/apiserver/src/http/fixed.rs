@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{self, header};
 use super::discovery;
-use super::negotiate::{Accepted, Discovery};
+use super::negotiate::{self, Accepted, Discovery};
 use super::openapi;
 use super::params::Params;
 use super::path::{GroupVersion, Route};
@@ -30,6 +30,12 @@ pub(super) struct Fixed<'a> {
 impl Fixed<'_> {
     /// Answers, or gives nothing when there is nothing behind the path.
     pub(super) fn answer(&self, route: &Route) -> Result<Option<Response<Body>>, Refusal> {
+        if matches!(
+            route,
+            Route::CoreVersions | Route::Groups | Route::Group(_) | Route::GroupVersion(_) | Route::Version
+        ) {
+            negotiate::reads_discovery(header(self.headers, ACCEPT))?;
+        }
         let document = match route {
             Route::Index => Some(self.index()),
             Route::Version => Some(version(self.shared.version())),
@@ -121,8 +127,7 @@ impl Fixed<'_> {
 
     fn openapi(&self, at: &GroupVersion) -> Option<Response<Body>> {
         let served = self.shared.read(|api| discovery::group_versions(api.registry()));
-        let (_, resources) = served.iter().find(|(known, _)| known == at)?;
-        let document = self.shared.documents.get(at, resources, self.shared.version().as_str());
+        let document = self.shared.documents.get(at, &served, self.shared.version().as_str())?;
         let asked = self.params.get("hash").filter(|hash| !hash.is_empty());
         if let Some(asked) = asked
             && asked != document.hash

@@ -122,7 +122,7 @@ mod tests {
     const NOW: i64 = 1000;
 
     fn shown(query: &str) -> Result<String, String> {
-        let params = Params::parse(Some(query)).map_err(|refusal| refusal.message)?;
+        let params = Params::parse(Some(query));
         let excerpt =
             Excerpt::read(&params, Timestamp::from_second(NOW).unwrap()).map_err(|refusal| refusal.message)?;
         let line = |(second, text): &(i64, &str)| LogLine {

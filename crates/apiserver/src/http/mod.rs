@@ -79,11 +79,11 @@ async fn answered(
     body: &mut Body,
 ) -> Result<Response<Body>, Refusal> {
     let Parts { method, headers, .. } = parts;
-    let params = &Params::parse(parts.uri.query())?;
+    let params = &Params::parse(parts.uri.query());
     match &Route::parse(parts.uri.path()) {
         Route::Resource(path) => objects::Request { shared, method, headers, params, path }.answer(body).await,
         Route::Unknown => Ok(answer::page_not_found()),
-        _ if method != Method::GET => Err(Refusal::method_not_allowed()),
+        route if method != Method::GET && !route.takes_any_method() => Err(Refusal::method_not_allowed()),
         route => {
             let found = fixed::Fixed { shared, headers, params, accepted: plain }.answer(route)?;
             Ok(found.unwrap_or_else(answer::page_not_found))
@@ -95,9 +95,9 @@ async fn answered(
 fn plainly(parts: &Parts) -> Accepted {
     let encoding =
         negotiate::answer(header(&parts.headers, ACCEPT)).map_or(Encoding::Json, |accepted| accepted.encoding);
-    let pretty = Params::parse(parts.uri.query()).ok().and_then(|params| params.get("pretty").map(ToOwned::to_owned));
+    let params = Params::parse(parts.uri.query());
     let agent = header(&parts.headers, USER_AGENT).unwrap_or_default();
-    Accepted { encoding, form: Form::Whole, pretty: answer::wants_pretty(pretty.as_deref(), agent) }
+    Accepted { encoding, form: Form::Whole, pretty: answer::wants_pretty(params.get("pretty"), agent) }
 }
 
 #[cfg(test)]

@@ -88,6 +88,14 @@ pub fn stream(accept: Option<&str>) -> Result<Form, Refusal> {
     }
 }
 
+/// Whether a client reads the documents of discovery at all, in any of their forms.
+pub fn reads_discovery(accept: Option<&str>) -> Result<(), Refusal> {
+    let Some(accept) = accept.filter(|header| !header.is_empty()) else { return Ok(()) };
+    let whole = |clause: &Clause<'_>| clause.accepted().is_some_and(|accepted| accepted.form == Form::Whole);
+    let reads = clauses(accept).iter().any(|clause| clause.discovery().is_some() || whole(clause));
+    if reads { Ok(()) } else { Err(Refusal::not_acceptable(ANSWERS)) }
+}
+
 /// Chooses the form of `/api` and `/apis`.
 pub fn discovery(accept: Option<&str>) -> Discovery {
     let clauses = clauses(accept.unwrap_or_default());

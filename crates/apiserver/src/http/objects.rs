@@ -16,7 +16,7 @@ use super::render::{Renderer, RowObject, recoded};
 use super::resolve::Resolved;
 use super::shared::Shared;
 use super::{body, pods, watching};
-use crate::api::{Api, DELETED_AT_ONCE, Deleted, Listed, Part, Target, Written, is_crd};
+use crate::api::{Api, DELETED_AT_ONCE, Deleted, Part, Target, Written, is_crd};
 use crate::object::Object;
 use crate::refusal::Refusal;
 use crate::resource::{Origin, builtin};
@@ -55,25 +55,43 @@ impl Request<'_> {
             return self.of_pod(part, incoming).await;
         }
         let Some(resolved) = self.shared.read(|api| Resolved::now(self.path, api)) else { return self.nothing_there() };
-        let Resolved { target, part, .. } = &resolved;
-        let verb = self.verb(target, *part)?;
+        let verb = self.verb(&resolved.target, resolved.part)?;
+        // Said of every answer, also of a refusal.
+        let mut warnings: Vec<String> = resolved.target.version().deprecation.iter().cloned().collect();
+        match self.carry_out(verb, &resolved, incoming, &mut warnings).await {
+            Ok(mut response) => {
+                answer::warn(&mut response, warnings.iter().map(String::as_str));
+                Ok(response)
+            }
+            Err(mut refusal) => {
+                warnings.append(&mut refusal.warnings);
+                Err(Refusal { warnings, ..refusal })
+            }
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        verb: Verb,
+        resolved: &Resolved,
+        incoming: &mut Body,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, Refusal> {
+        let Resolved { target, part, .. } = resolved;
         // Bodies are read before anything is locked.
         let bytes = match verb {
             Verb::Get | Verb::List => Bytes::new(),
             _ => body::read(incoming).await?,
         };
-        let mut warnings: Vec<String> = target.version().deprecation.iter().cloned().collect();
-        let mut response = match verb {
-            Verb::List => self.list(target)?,
-            Verb::Get => self.get(target, *part)?,
-            Verb::Create => self.create(&resolved, &bytes, &mut warnings).await?,
-            Verb::Update => self.update(&resolved, &bytes, &mut warnings).await?,
-            Verb::Patch => self.patch(&resolved, &bytes, &mut warnings).await?,
-            Verb::Delete => self.delete(&resolved, &bytes)?,
-            Verb::DeleteCollection => self.delete_collection(&resolved, &bytes)?,
-        };
-        answer::warn(&mut response, warnings.iter().map(String::as_str));
-        Ok(response)
+        match verb {
+            Verb::List => self.list(target),
+            Verb::Get => self.get(target, *part),
+            Verb::Create => self.create(resolved, &bytes, warnings).await,
+            Verb::Update => self.update(resolved, &bytes, warnings).await,
+            Verb::Patch => self.patch(resolved, &bytes, warnings).await,
+            Verb::Delete => self.delete(resolved, &bytes),
+            Verb::DeleteCollection => self.delete_collection(resolved, &bytes),
+        }
     }
 
     /// The original answers below its own group versions with a `Status`, and with a bare page elsewhere.
@@ -253,7 +271,7 @@ impl Request<'_> {
         }
         // Delete options are no object of the resource: they have every form, also for custom resources.
         let form = negotiate::body(header(self.headers, CONTENT_TYPE), false)?;
-        params::delete_options(self.params, Some(&body::object(form, bytes, "DeleteOptions")?.value))
+        params::delete_options(self.params, Some(&body::delete_options(form, bytes)?))
     }
 
     fn delete(&self, resolved: &Resolved, bytes: &[u8]) -> Result<Response<Body>, Refusal> {
@@ -314,8 +332,7 @@ impl Request<'_> {
                 .write(|api, moment| api.delete_each(&resolved.again(self.path, api)?, keys, &options, moment))?;
             keys.iter().filter(|_| definitions).for_each(|key| self.clear_instances(key.name()));
         }
-        let deleted = Listed { next: None, remaining: None, ..page.shown(&target) };
-        let list = renderer.list(&deleted, self.shared.now())?;
+        let list = renderer.list(&page.shown(&target), self.shared.now())?;
         Ok(answer::text(200, accepted.encoding, recoded(list, accepted)?))
     }
 }

@@ -37,31 +37,38 @@ pub(super) struct Document {
     pub(super) hash: String,
 }
 
+/// A group version and its resources.
+pub(super) type Served = (GroupVersion, Vec<Arc<Resource>>);
+
 impl Documents {
-    /// The document of one group version that consists of `resources`.
-    pub(super) fn get(&self, at: &GroupVersion, resources: &[Arc<Resource>], git_version: &str) -> Document {
+    /// The document of one group version, if it is among those that are served.
+    pub(super) fn get(&self, at: &GroupVersion, served: &[Served], git_version: &str) -> Option<Document> {
+        let (_, resources) = served.iter().find(|(known, _)| known == at)?;
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = made.get(at)
             && known.resources.len() == resources.len()
             && known.resources.iter().zip(resources).all(|(a, b)| Arc::ptr_eq(a, b))
         {
-            return known.document.clone();
+            return Some(known.document.clone());
         }
+        // Those whose definitions have gone are let go: nobody will ask for them again.
+        let still: BTreeSet<&GroupVersion> = served.iter().map(|(at, _)| at).collect();
+        made.retain(|at, _| still.contains(at));
         let text = Bytes::from(document(at, resources, git_version).to_string());
         let document = Document { hash: hash(&text), text };
-        made.insert(at.clone(), Made { resources: resources.to_vec(), document: document.clone() });
-        document
+        made.insert(at.clone(), Made { resources: resources.clone(), document: document.clone() });
+        Some(document)
     }
 
     /// `GET /openapi/v3`: where each document is. The hash in the address lets clients keep what has not changed.
-    pub(super) fn index(&self, served: &[(GroupVersion, Vec<Arc<Resource>>)], git_version: &str) -> Value {
+    pub(super) fn index(&self, served: &[Served], git_version: &str) -> Value {
         let paths: Map<String, Value> = served
             .iter()
-            .map(|(at, resources)| {
+            .filter_map(|(at, _)| {
                 let path = at.path();
-                let hash = self.get(at, resources, git_version).hash;
+                let hash = self.get(at, served, git_version)?.hash;
                 let address = format!("/openapi/v3{path}?hash={hash}");
-                (path.trim_start_matches('/').to_owned(), json!({"serverRelativeURL": address}))
+                Some((path.trim_start_matches('/').to_owned(), json!({"serverRelativeURL": address})))
             })
             .collect();
         json!({"paths": paths})
@@ -318,12 +325,29 @@ mod tests {
     fn a_document_is_made_again_only_for_a_replaced_resource() {
         let documents = Documents::default();
         let at = GroupVersion::new("example.io", "v1");
+        let get = |resource: &Arc<Resource>| {
+            let served = [(at.clone(), vec![Arc::clone(resource)])];
+            documents.get(&at, &served, "v1.35.0").expect("it is served")
+        };
         let resource = Arc::new(thing());
-        let first = documents.get(&at, &[Arc::clone(&resource)], "v1.35.0");
-        let again = documents.get(&at, &[Arc::clone(&resource)], "v1.35.0");
+        let (first, again) = (get(&resource), get(&resource));
         assert_eq!(first.text.as_ptr(), again.text.as_ptr(), "the same memory");
         let mut changed = thing();
         changed.kind = "Other".into();
-        assert_ne!(documents.get(&at, &[Arc::new(changed)], "v1.35.0").hash, first.hash);
+        assert_ne!(get(&Arc::new(changed)).hash, first.hash);
+    }
+
+    #[test]
+    fn documents_of_what_is_no_longer_served_are_forgotten() {
+        let documents = Documents::default();
+        let resource = Arc::new(thing());
+        let group = |n: usize| (GroupVersion::new(&format!("g{n}.io"), "v1"), vec![Arc::clone(&resource)]);
+        for n in 0..100 {
+            let served = [group(n), group(n + 1)];
+            assert!(documents.get(&served[0].0, &served, "v1.35.0").is_some());
+            assert!(documents.get(&group(n + 2).0, &served, "v1.35.0").is_none());
+            assert!(documents.0.lock().expect("a lock").len() <= served.len());
+        }
+        assert_eq!(Arc::strong_count(&resource), 1 + documents.0.lock().expect("a lock").len());
     }
 }

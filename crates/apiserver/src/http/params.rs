@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::path::percent_decoded;
+use super::path::percent_bytes;
 use crate::api::{DeleteOptions, FieldValidation, Propagation, Query, WatchOptions, WriteOptions};
 use crate::refusal::{Fault, FieldError, Refusal};
+use crate::resource::builtin::decode::check_delete_options;
+use crate::schema::gotext::is_printable;
 use crate::select::{FieldSelector, LabelSelector};
 
 /// Longest `fieldManager`, the original's limit.
@@ -15,15 +17,14 @@ const MANAGER_MAX: usize = 128;
 pub struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Reads a query string. Some clients start theirs with `&`, so empty pairs are skipped.
-    pub fn parse(query: Option<&str>) -> Result<Self, Refusal> {
-        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        let decoded = pairs.map(|pair| {
+    /// Reads a query string. Some clients start theirs with `&`, so empty pairs are skipped; so is what cannot be decoded.
+    pub fn parse(query: Option<&str>) -> Self {
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
+        let decoded = pairs.filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(key)?, decode(value)?))
         });
-        let pairs: Option<Vec<_>> = decoded.collect();
-        pairs.map(Self).ok_or_else(|| Refusal::bad_request("invalid URL escape in the query"))
+        Self(decoded.collect())
     }
 
     /// The first value of a parameter; an empty value counts as given.
@@ -63,9 +64,10 @@ impl Params {
     }
 }
 
-/// Query-string decoding: `+` is a space.
+/// Query-string decoding: `+` is a space, and bytes that are no text are replaced.
 fn decode(text: &str) -> Option<String> {
-    if text.contains('+') { percent_decoded(&text.replace('+', " ")) } else { percent_decoded(text) }
+    let bytes = if text.contains('+') { percent_bytes(&text.replace('+', " ")) } else { percent_bytes(text) };
+    bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What a list or watch asks for.
@@ -173,7 +175,7 @@ pub fn write_options(params: &Params, write: Write, user_agent: &str) -> Result<
 /// The product in a user agent, which is who wrote if nobody says otherwise.
 fn manager_of(user_agent: &str) -> String {
     let product = user_agent.split('/').next().unwrap_or_default();
-    let printable = product.chars().filter(|c| !c.is_control());
+    let printable = product.chars().filter(|c| is_printable(*c));
     let mut manager = String::new();
     for c in printable {
         if manager.len() + c.len_utf8() > MANAGER_MAX {
@@ -189,7 +191,7 @@ fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
         let why = format!("may not be more than {MANAGER_MAX} bytes");
         errors.push(FieldError::new("fieldManager", Fault::TooLong, why));
     }
-    for (position, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+    for (position, c) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
         let why = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
         errors.push(FieldError::with_value("fieldManager", Fault::Invalid, &json!(manager), why));
     }
@@ -208,17 +210,17 @@ pub fn delete_options(params: &Params, body: Option<&Value>) -> Result<DeleteOpt
         Some(body) => from_body(body)?,
         None => GivenDelete {
             dry_run: params.all("dryRun").into_iter().map(ToOwned::to_owned).collect(),
-            propagation: params.text("propagationPolicy"),
+            propagation: params.get("propagationPolicy").map(ToOwned::to_owned),
             orphan: params.flag("orphanDependents"),
             grace_seconds: params.number("gracePeriodSeconds")?,
-            ..GivenDelete::default()
+            uid: params.text("uid"),
+            resource_version: params.text("resourceVersion"),
         },
     };
     given.checked()
 }
 
 /// Delete options before they were checked.
-#[derive(Default)]
 struct GivenDelete {
     dry_run: Vec<String>,
     propagation: Option<String>,
@@ -233,6 +235,8 @@ fn from_body(body: &Value) -> Result<GivenDelete, Refusal> {
     if !body.is_object() || kind != "DeleteOptions" {
         return Err(Refusal::bad_request("decoded object cannot be converted to DeleteOptions"));
     }
+    // What cannot be read must not be passed over: a dry run would delete, and a precondition would not hold.
+    check_delete_options(body).map_err(Refusal::bad_request)?;
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(ToOwned::to_owned);
     let precondition = |key: &str| text(body.get("preconditions").and_then(|p| p.get(key)));
     Ok(GivenDelete {
@@ -298,7 +302,7 @@ mod tests {
     use super::*;
 
     fn params(query: &str) -> Params {
-        Params::parse(Some(query)).expect("a readable query")
+        Params::parse(Some(query))
     }
 
     #[test]
@@ -306,7 +310,11 @@ mod tests {
         let params = params("&labelSelector=a%3Db%2Cc+in+(d)&watch&limit=");
         assert_eq!(params.get("labelSelector"), Some("a=b,c in (d)"));
         assert_eq!(params.flag("watch"), Some(true), "a key without a value is true");
-        assert!(Params::parse(Some("a=%g1")).is_err());
+        let odd = self::params("a=%g1&limit=5;c=6&d=%ff&e=1");
+        assert_eq!(
+            (odd.get("a"), odd.get("limit"), odd.get("d"), odd.get("e")),
+            (None, None, Some("\u{fffd}"), Some("1"))
+        );
     }
 
     #[test]
@@ -365,6 +373,7 @@ mod tests {
         assert_eq!(manager("kubectl/v1.33.0 (linux/amd64) kubernetes/abc"), "kubectl");
         assert_eq!(manager(""), "unknown");
         assert_eq!(manager(&"ü".repeat(100)).len(), MANAGER_MAX);
+        assert_eq!(manager("a\u{200b}b\u{a0}c d/1"), "abc d", "what cannot be seen is left out");
     }
 
     #[test]
@@ -376,6 +385,12 @@ mod tests {
         let options =
             delete_options(&params("orphanDependents=true&gracePeriodSeconds=3"), None).expect("good options");
         assert_eq!((options.propagation, options.grace_seconds), (Some(Propagation::Orphan), Some(3)));
+        let options = delete_options(&params("uid=u&resourceVersion=5"), None).expect("good options");
+        assert_eq!((options.uid.as_deref(), options.resource_version.as_deref()), (Some("u"), Some("5")));
+        let options = delete_options(&params("uid=&resourceVersion="), None).expect("good options");
+        assert_eq!((options.uid, options.resource_version), (None, None), "nothing is no precondition");
+        let options = delete_options(&params("uid=u&resourceVersion=5"), Some(&json!({}))).expect("good options");
+        assert_eq!((options.uid, options.resource_version), (None, None), "of the query nothing counts beside a body");
     }
 
     #[test]
@@ -385,5 +400,6 @@ mod tests {
         let unknown = delete_options(&params("propagationPolicy=Sideways"), None).expect_err("no such policy");
         assert!(unknown.message.contains("Unsupported value: \"Sideways\""), "{unknown}");
         assert!(delete_options(&params(""), Some(&json!({"kind": "Pod"}))).is_err());
+        assert!(delete_options(&params("propagationPolicy="), None).is_err());
     }
 }

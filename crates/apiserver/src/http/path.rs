@@ -56,14 +56,30 @@ pub struct ResourcePath {
 }
 
 impl Route {
+    /// Whether it matters by which method the path is asked: these documents answer to every one of them.
+    pub fn takes_any_method(&self) -> bool {
+        matches!(
+            self,
+            Self::Index | Self::Health(_) | Self::Groups | Self::Group(_) | Self::OpenApiIndex | Self::OpenApi(_)
+        )
+    }
+
     /// Reads a path as it stands in the request line.
     pub fn parse(path: &str) -> Self {
+        match Self::at(path) {
+            // Elsewhere a slash at the end says nothing.
+            Self::Health(_) | Self::OpenApi(_) if path.ends_with('/') => Self::Unknown,
+            route => route,
+        }
+    }
+
+    fn at(path: &str) -> Self {
         let Some(segments) = segments(path) else { return Self::Unknown };
         let parts: Vec<&str> = segments.iter().map(String::as_str).collect();
         match parts.as_slice() {
             [] => Self::Index,
             ["version"] => Self::Version,
-            [check @ ("healthz" | "livez" | "readyz")] | [check @ ("healthz" | "livez" | "readyz"), _] => {
+            [check @ ("healthz" | "livez" | "readyz")] | [check @ ("healthz" | "livez" | "readyz"), "ping"] => {
                 Self::Health((*check).to_owned())
             }
             ["api"] => Self::CoreVersions,
@@ -141,10 +157,12 @@ fn segments(path: &str) -> Option<Vec<String>> {
 }
 
 /// Undoes percent encoding. `None` when the escape is broken or the bytes are no UTF-8.
-pub(crate) fn percent_decoded(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_owned());
-    }
+fn percent_decoded(text: &str) -> Option<String> {
+    String::from_utf8(percent_bytes(text)?).ok()
+}
+
+/// The bytes behind percent encoding. `None` when an escape is broken.
+pub(super) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
@@ -156,7 +174,7 @@ pub(crate) fn percent_decoded(text: &str) -> Option<String> {
             decoded.push(byte);
         }
     }
-    String::from_utf8(decoded).ok()
+    Some(decoded)
 }
 
 #[cfg(test)]
@@ -212,6 +230,9 @@ mod tests {
         assert_eq!(Route::parse("/openapi/v3/apis/apps/v1"), Route::OpenApi(GroupVersion::new("apps", "v1")));
         assert_eq!(Route::parse("/openapi/v2"), Route::OpenApiV2);
         assert_eq!(Route::parse("/livez/ping"), Route::Health("livez".into()));
+        for nothing in ["/livez/nope", "/readyz/", "/openapi/v3/apis/apps/v1/"] {
+            assert_eq!(Route::parse(nothing), Route::Unknown, "{nothing}");
+        }
     }
 
     #[test]

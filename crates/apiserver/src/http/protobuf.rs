@@ -19,7 +19,7 @@ use wire::{Kind, Message, Presence, Shape};
 const MAGIC: &[u8] = b"k8s\0";
 /// What to send instead of a kind that is not understood here.
 const ACCEPTED: &str = "application/json, application/yaml";
-/// Deeper than any message of the table goes. Messages do not recurse, so this is a fence, not a limit that is met.
+/// Deeper than any message goes that is read: a fence, not a limit that is met.
 const DEEPEST: usize = 24;
 
 /// Reads a body of the media type `application/vnd.kubernetes.protobuf`, which may be JSON in an envelope.
@@ -239,6 +239,8 @@ fn read_one(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<Value, Refusal> 
         Kind::Quantity => quantity(as_bytes(wire)?)?,
         Kind::IntOrString => int_or_string(as_bytes(wire)?)?,
         Kind::Raw => raw(as_bytes(wire)?)?,
+        // Only in definitions, which are not read this way.
+        Kind::Float | Kind::SchemaOrList | Kind::SchemaOrBool | Kind::SchemaOrStrings => Value::Null,
         Kind::Message(name) => {
             let mut map = Map::new();
             if let Some(message) = wire::find(name) {

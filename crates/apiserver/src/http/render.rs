@@ -56,6 +56,8 @@ pub(super) struct Renderer {
     kind: String,
     list_kind: String,
     api_version: String,
+    /// Lists of custom objects always say where they go on, if only that they do not.
+    tells_the_end: bool,
 }
 
 /// Where columns and cells come from.
@@ -123,6 +125,7 @@ impl Renderer {
             kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
             api_version: resource.api_version(&version.name),
+            tells_the_end: resource.origin == Origin::Custom,
         }
     }
 
@@ -148,7 +151,10 @@ impl Renderer {
 
     /// A page of objects, as JSON text. Whole objects are copied as they are kept, not parsed.
     pub(super) fn list(&self, listed: &Listed, now: Timestamp) -> Result<Bytes, Refusal> {
-        let metadata = list_metadata(listed);
+        let mut metadata = list_metadata(listed);
+        if self.tells_the_end && self.form == Form::Whole && listed.next.is_none() {
+            metadata["continue"] = "".into();
+        }
         match self.form {
             Form::Whole => Ok(joined(&self.list_kind, &self.api_version, &metadata, &listed.items)),
             Form::Partial(_) => Err(Refusal::new(

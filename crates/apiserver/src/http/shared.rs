@@ -144,9 +144,11 @@ impl Shared {
         }
     }
 
-    /// Rings whenever the resource has changed. There are at most as many bells as resources were ever served.
+    /// Rings whenever the resource has changed. There are at most as many bells as resources that somebody watches, and
+    /// the one that was asked for last.
     pub(super) fn bell(&self, id: &ResourceId) -> watch::Receiver<()> {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.retain(|known, bell| known == id || !bell.is_closed());
         bells.entry(id.clone()).or_insert_with(|| watch::Sender::new(())).subscribe()
     }
 
@@ -238,6 +240,18 @@ mod tests {
         drop(busy);
         assert_eq!(waiting.await.expect("an answer"), 201);
         assert_eq!(get(&shared, "/apis/t.io/v1/namespaces/default/widgets").await.0, 200);
+    }
+
+    #[test]
+    fn nobody_keeps_a_bell_that_nobody_hears() {
+        let shared = server();
+        let heard = shared.bell(&ResourceId::new("kept.io", "widgets"));
+        for n in 0..100 {
+            shared.bell(&ResourceId::new(&format!("g{n}.io"), "widgets"));
+        }
+        assert_eq!(shared.bells.lock().expect("the bells").len(), 2);
+        shared.ring(&BTreeSet::from([ResourceId::new("kept.io", "widgets")]));
+        assert!(heard.has_changed().expect("a bell"));
     }
 
     #[test]

@@ -6,15 +6,20 @@ use serde_json::{Map, Value};
 
 use super::{NameRule, label_value, qualified_name};
 use crate::object::Object;
-use crate::refusal::{Fault, FieldError};
+use crate::refusal::{Fault, FieldError, Findings};
 
 /// All keys and values of the annotations together, in bytes.
 const ANNOTATIONS_SIZE: usize = 256 << 10;
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+
+/// The garbage collector's finalizer for owners whose dependants stay.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The garbage collector's finalizer for owners that go after their dependants.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+/// Finalizers that need no domain: Kubernetes' own.
+pub(crate) const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
 
 /// Everything that is wrong with `metadata`. With `old` it is checked as a change of that object, without as a new
-/// one, whose name is already generated. Expects [`super::metadata_types`] to have passed: fields of the wrong type
+/// one, whose name is already generated. Expects it to have been read: fields of the wrong type
 /// count as absent.
 ///
 /// As in the original, the name is checked only when the object is new: later it cannot change. A missing
@@ -33,14 +38,16 @@ pub fn validate_metadata(object: &Value, namespaced: bool, rule: NameRule, old: 
 
 /// Built-in kinds want more of a finalizer than custom resources: a domain, or one of the standard names.
 pub fn validate_builtin_finalizers(object: &Value) -> Vec<FieldError> {
+    let mut errors = Findings::default();
     let named = object.finalizers().into_iter().enumerate();
-    let unknown = named.filter(|(_, name)| !name.contains('/') && !["kubernetes", ORPHAN, FOREGROUND].contains(name));
-    unknown
-        .map(|(n, name)| {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            invalid(format!("metadata.finalizers[{n}]"), name.into(), detail)
-        })
-        .collect()
+    for (n, name) in named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name)) {
+        if errors.is_full() {
+            break;
+        }
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.tell(|| invalid(format!("metadata.finalizers[{n}]"), name.into(), detail));
+    }
+    errors.into_told()
 }
 
 fn birth(object: &Value, namespaced: bool, rule: NameRule) -> Vec<FieldError> {
@@ -104,24 +111,30 @@ fn change(object: &Value, old: &Value) -> Vec<FieldError> {
 }
 
 fn labels(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = Findings::default();
     for (key, value) in texts(object, "labels") {
+        if errors.is_full() {
+            break;
+        }
         let complaints = qualified_name(key).into_iter();
         errors.extend(complaints.map(|complaint| invalid("metadata.labels", key.into(), complaint)));
         let complaints = label_value(value).into_iter();
         errors.extend(complaints.map(|complaint| invalid("metadata.labels", value.into(), complaint)));
     }
-    errors
+    errors.into_told()
 }
 
 fn annotations(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let mut size = 0;
-    for (key, value) in texts(object, "annotations") {
-        size += key.len() + value.len();
+    let mut errors = Findings::default();
+    for (key, _) in texts(object, "annotations") {
+        if errors.is_full() {
+            break;
+        }
         let complaints = qualified_name(&key.to_lowercase()).into_iter();
         errors.extend(complaints.map(|complaint| invalid("metadata.annotations", key.into(), complaint)));
     }
+    let mut errors = errors.into_told();
+    let size: usize = texts(object, "annotations").map(|(key, value)| key.len() + value.len()).sum();
     if size > ANNOTATIONS_SIZE {
         let detail = format!("may not be more than {ANNOTATIONS_SIZE} bytes");
         errors.push(FieldError::new("metadata.annotations", Fault::TooLong, detail));
@@ -131,46 +144,53 @@ fn annotations(object: &Value) -> Vec<FieldError> {
 
 fn owners(object: &Value) -> Vec<FieldError> {
     let field = "metadata.ownerReferences";
-    let mut errors = Vec::new();
+    // A complaint about two controllers shows all owners: of many such complaints few are told.
+    let mut errors = Findings::default();
     let mut controller: Option<String> = None;
     let owners: &[Value] =
         object.metadata().and_then(|m| m.get("ownerReferences")).and_then(Value::as_array).map_or(&[], Vec::as_slice);
     for owner in owners {
+        if errors.is_full() {
+            break;
+        }
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
-        let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
+        let group_version = text("apiVersion");
+        let no_version =
+            group_version.ends_with('/') || group_version.is_empty() || group_version.matches('/').count() > 1;
         for (key, missing, detail) in [
-            ("apiVersion", version.is_empty(), "version must not be empty"),
+            ("apiVersion", no_version, "version must not be empty"),
             ("kind", text("kind").is_empty(), "must not be empty"),
             ("name", text("name").is_empty(), "must not be empty"),
             ("uid", text("uid").is_empty(), "must not be empty"),
         ] {
             if missing {
-                errors.push(invalid(format!("{field}.{key}"), text(key).into(), detail));
+                errors.tell(|| invalid(format!("{field}.{key}"), text(key).into(), detail));
             }
         }
         if (text("apiVersion"), text("kind")) == ("v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError { value: shown_owner(owner), ..invalid(field, Value::Null, detail) });
+            errors.tell(|| FieldError { value: shown_owner(owner), ..invalid(field, Value::Null, detail) });
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
             let name = format!("{}/{}", text("kind"), text("name"));
             if let Some(first) = &controller {
-                let detail = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and \
-                     {name}"
-                );
-                let all: Vec<String> = owners.iter().map(shown_owner).collect();
-                errors
-                    .push(FieldError { value: format!("[{}]", all.join(",")), ..invalid(field, Value::Null, detail) });
+                errors.tell(|| {
+                    let detail = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} \
+                         and {name}"
+                    );
+                    let all: Vec<String> = owners.iter().map(shown_owner).collect();
+                    FieldError { value: format!("[{}]", all.join(",")), ..invalid(field, Value::Null, detail) }
+                });
             } else {
                 controller = Some(name);
             }
         }
     }
-    errors
+    errors.into_told()
 }
 
-/// An owner as messages show it: the fields in the order of their declaration.
+/// An owner as the original's messages show it: its fields in the order of its structure.
 fn shown_owner(owner: &Value) -> String {
     let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let given = fields.iter().filter_map(|key| Some(format!("{key:?}:{}", owner.get(key)?)));
@@ -179,16 +199,19 @@ fn shown_owner(owner: &Value) -> String {
 
 fn finalizers(object: &Value) -> Vec<FieldError> {
     let names = object.finalizers();
-    let mut errors = Vec::new();
+    let mut errors = Findings::default();
     for name in &names {
+        if errors.is_full() {
+            break;
+        }
         let complaints = qualified_name(name).into_iter();
         errors.extend(complaints.map(|complaint| invalid("metadata.finalizers", (*name).into(), complaint)));
     }
     if names.contains(&ORPHAN) && names.contains(&FOREGROUND) {
         let detail = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        errors.push(invalid("metadata.finalizers", names.into(), detail));
+        errors.tell(|| invalid("metadata.finalizers", names.into(), detail));
     }
-    errors
+    errors.into_told()
 }
 
 fn invalid(field: impl Into<String>, value: Value, detail: impl Into<String>) -> FieldError {
@@ -210,6 +233,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::refusal::MAX_FOUND;
 
     fn complaints(metadata: Value) -> Vec<String> {
         let object = json!({"metadata": metadata});
@@ -259,6 +283,33 @@ mod tests {
                 r#"metadata.ownerReferences: Invalid value: [{"apiVersion":"v1","kind":"A","name":"a","uid":"1","controller":true},{"apiVersion":"v1","kind":"B","name":"b","uid":"1","controller":true}]: Only one reference can have Controller set to true. Found "true" in references for A/a and B/b"#
             ]
         );
+    }
+
+    #[test]
+    fn of_many_owners_that_contradict_each_other_not_all_is_told() {
+        let owner =
+            |n: usize| json!({"apiVersion": "v1", "kind": "K", "name": "n", "uid": n.to_string(), "controller": true});
+        let owners: Vec<Value> = (0..20_000).map(owner).collect();
+        let told: usize =
+            complaints(json!({"name": "a", "namespace": "b", "ownerReferences": owners})).iter().map(String::len).sum();
+        assert!((1..8 << 20).contains(&told), "{told} bytes");
+    }
+
+    #[test]
+    fn of_much_that_is_wrong_not_all_is_told() {
+        let count = 100_000;
+        let keys: Map<String, Value> = (0..count).map(|n| (format!("/{n}"), Value::from("a b"))).collect();
+        for (field, wrong) in [
+            ("finalizers", json!(vec![""; count])),
+            ("labels", keys.clone().into()),
+            ("annotations", keys.into()),
+            ("ownerReferences", json!(vec![json!({"kind": "x".repeat(100), "controller": true}); count])),
+        ] {
+            let object = json!({"metadata": {"name": "a", "namespace": "b", field: wrong}});
+            let mut told = validate_metadata(&object, true, NameRule::Subdomain, None);
+            told.extend(validate_builtin_finalizers(&object));
+            assert!((1..=2 * MAX_FOUND + 1).contains(&told.len()), "{} of {field}", told.len());
+        }
     }
 
     #[test]

@@ -3,11 +3,9 @@
 //! The complaints are the original's, because people search for them and tools show them.
 
 mod metadata;
-mod types;
 
+pub(crate) use metadata::{FOREGROUND, ORPHAN, STANDARD_FINALIZERS};
 pub use metadata::{validate_builtin_finalizers, validate_metadata};
-pub(crate) use types::json_type;
-pub use types::{custom_metadata_types, metadata_types};
 
 const LABEL_FORM: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_FORM: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";

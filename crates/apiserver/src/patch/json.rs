@@ -4,8 +4,7 @@
 use serde_json::Value;
 
 use super::not_applicable;
-use crate::decode::{MAX_DEPTH, depth};
-use crate::names::json_type;
+use crate::decode::{MAX_DEPTH, depth, json_type};
 use crate::refusal::Refusal;
 
 /// How many operations one patch may have.

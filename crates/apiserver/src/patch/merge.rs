@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::names::json_type;
+use crate::decode::json_type;
 use crate::refusal::Refusal;
 
 /// `target` with `patch` merged into it.

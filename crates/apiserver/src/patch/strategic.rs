@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use self::order::{Identity, arranged};
 pub(crate) use self::order::{as_go_prints, go_type};
 use super::not_applicable;
-use crate::names::json_type;
+use crate::decode::json_type;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
 

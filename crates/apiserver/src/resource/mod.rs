@@ -4,6 +4,7 @@
 //! except where the original treats them differently.
 
 pub mod builtin;
+pub(crate) mod coerce;
 pub mod crd;
 
 use std::collections::BTreeMap;

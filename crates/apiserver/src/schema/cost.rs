@@ -1,8 +1,8 @@
 //! Whether the CEL rules of a CRD make sense, and whether they can be afforded on the largest object that fits a
 //! request. This is what keeps hostile rules out: once admitted, a rule runs on every write.
 
-use crate::refusal::{Fault, FieldError, MAX_FOUND};
-use crate::schema::cel::{Estimate, Kind};
+use crate::refusal::{Fault, FieldError, Findings};
+use crate::schema::cel::{Estimate, Expression, Kind};
 use crate::schema::rules::CompiledRule;
 use crate::schema::{ListKind, Rule, Schema, Type, fieldpath};
 
@@ -22,17 +22,17 @@ pub(crate) fn violations(schema: &Schema, path: &str) -> Vec<FieldError> {
         expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
         for (path, _) in expensive.into_iter().take(MOST_BLAMED) {
             let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-            errors.push(FieldError::new(path, Fault::Forbidden, detail));
+            errors.tell(|| FieldError::new(path, Fault::Forbidden, detail));
         }
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        errors.push(FieldError::new(path, Fault::Forbidden, too_costly(what, total, SCHEMA_LIMIT)));
+        errors.tell(|| FieldError::new(path, Fault::Forbidden, too_costly(what, total, SCHEMA_LIMIT)));
     }
-    errors
+    errors.into_told()
 }
 
 #[derive(Default)]
 struct Admission {
-    errors: Vec<FieldError>,
+    errors: Findings<FieldError>,
     total: u64,
     /// Expressions that are worth blaming, with their cost.
     expensive: Vec<(String, u64)>,
@@ -42,7 +42,7 @@ impl Admission {
     /// `times`: how often the node can occur in an object, where every list and map around it is bounded.
     /// `uncorrelated`: the nearest list around it whose items have no past.
     fn node(&mut self, schema: &Schema, path: &str, times: Option<u64>, uncorrelated: Option<&str>) {
-        if self.errors.len() >= MAX_FOUND {
+        if self.errors.is_full() {
             return;
         }
         let below = |max: Option<u64>| times.zip(max).map(|(times, max)| times.saturating_mul(max));
@@ -62,7 +62,7 @@ impl Admission {
             if !schema.rules.is_empty() && schema.ty == Type::Any {
                 let detail = "internal error: failed to retrieve type information for x-kubernetes-validations";
                 let at = format!("{path}.x-kubernetes-validations");
-                self.errors.push(FieldError::new(at, Fault::Internal, detail));
+                self.errors.tell(|| FieldError::new(at, Fault::Internal, detail));
             }
             return;
         };
@@ -75,7 +75,7 @@ impl Admission {
             {
                 let at = format!("{at}.fieldPath");
                 let value = field.as_str().into();
-                self.errors.push(FieldError::with_value(at, Fault::Invalid, &value, "must be a valid path"));
+                self.errors.tell(|| FieldError::with_value(at, Fault::Invalid, &value, "must be a valid path"));
             }
             self.rule(rule, compiled, node, &at, times, uncorrelated);
         }
@@ -90,55 +90,53 @@ impl Admission {
         times: u64,
         uncorrelated: Option<&str>,
     ) {
-        let estimate =
-            |expression: &crate::schema::cel::Expression| expression.estimate(&node.scope, rule.optional_old_self);
+        let estimate = |expression: &Expression| expression.estimate(&node.scope, rule.optional_old_self);
         let at_rule = format!("{at}.rule");
-        let expression = match &compiled.expression {
-            Ok(expression) => expression,
-            Err(why) => return self.refuse(at_rule, rule, format!("compilation failed: {why}")),
+        let Some(expression) = &compiled.expression else {
+            return self.refuse(at_rule, rule, || format!("compilation failed: {}", why(&rule.rule)));
         };
         let found = estimate(expression);
-        match problem(&found, Kind::Bool) {
-            Some(Problem::Types(why)) => return self.refuse(at_rule, rule, format!("compilation failed: {why}")),
-            Some(Problem::Result) => {
-                return self.refuse(at_rule, rule, "cel expression must evaluate to a bool".into());
-            }
-            None => {}
+        if let Some(problem) = problem(&found, Kind::Bool) {
+            return self.refuse(at_rule, rule, || match problem {
+                Problem::Types => format!("compilation failed: {}", found.errors),
+                Problem::Result => "cel expression must evaluate to a bool".into(),
+            });
         }
         self.charge(at_rule.clone(), "estimated rule cost", found.cost.saturating_mul(times));
         let at_message = format!("{at}.messageExpression");
-        match compiled.message.as_ref().map(|message| message.as_ref().map(estimate)) {
-            Some(Err(why)) => {
-                self.refuse(at_message, rule, format!("messageExpression compilation failed: {why}"));
+        match (&rule.message_expression, &compiled.message) {
+            (Some(source), Some(None)) => {
+                self.refuse(at_message, rule, || format!("messageExpression compilation failed: {}", why(source)));
             }
-            Some(Ok(found)) => match problem(&found, Kind::String) {
-                Some(Problem::Types(why)) => {
-                    self.refuse(at_message, rule, format!("messageExpression compilation failed: {why}"));
+            (_, Some(Some(message))) => {
+                let found = estimate(message);
+                match problem(&found, Kind::String) {
+                    Some(problem) => self.refuse(at_message, rule, || match problem {
+                        Problem::Types => format!("messageExpression compilation failed: {}", found.errors),
+                        Problem::Result => "messageExpression must evaluate to a string".into(),
+                    }),
+                    None => self.charge(at_message, "estimated messageExpression cost", found.cost),
                 }
-                Some(Problem::Result) => {
-                    self.refuse(at_message, rule, "messageExpression must evaluate to a string".into());
-                }
-                None => self.charge(at_message, "estimated messageExpression cost", found.cost),
-            },
-            None => {}
+            }
+            _ => {}
         }
         if expression.uses_old {
             if let Some(list) = uncorrelated {
                 let detail =
                     format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
                 let value = rule.rule.as_str().into();
-                self.errors.push(FieldError::with_value(at_rule, Fault::Invalid, &value, detail));
+                self.errors.tell(|| FieldError::with_value(at_rule, Fault::Invalid, &value, detail));
             }
         } else if rule.optional_old_self {
             let detail = "may not be set if oldSelf is not used in rule";
             let at = format!("{at}.optionalOldSelf");
-            self.errors.push(FieldError::with_value(at, Fault::Invalid, &true.into(), detail));
+            self.errors.tell(|| FieldError::with_value(at, Fault::Invalid, &true.into(), detail));
         }
     }
 
     fn charge(&mut self, at: String, what: &str, cost: u64) {
         if cost > EXPRESSION_LIMIT {
-            self.errors.push(FieldError::new(&at, Fault::Forbidden, too_costly(what, cost, EXPRESSION_LIMIT)));
+            self.errors.tell(|| FieldError::new(&at, Fault::Forbidden, too_costly(what, cost, EXPRESSION_LIMIT)));
         }
         self.total = self.total.saturating_add(cost);
         if cost >= SCHEMA_LIMIT / 100 {
@@ -146,21 +144,24 @@ impl Admission {
         }
     }
 
-    fn refuse(&mut self, at: String, rule: &Rule, detail: String) {
-        let mut error = FieldError::new(at, Fault::Invalid, detail);
-        error.value = shown(rule);
-        self.errors.push(error);
+    fn refuse(&mut self, at: String, rule: &Rule, detail: impl FnOnce() -> String) {
+        self.errors.tell(|| FieldError { value: shown(rule), ..FieldError::new(at, Fault::Invalid, detail()) });
     }
 }
 
+/// Why an expression does not parse.
+fn why(source: &str) -> String {
+    Expression::parse(source).err().unwrap_or_default()
+}
+
 enum Problem {
-    Types(String),
+    Types,
     Result,
 }
 
 fn problem(estimate: &Estimate, wanted: Kind) -> Option<Problem> {
     if !estimate.errors.is_empty() {
-        return Some(Problem::Types(estimate.errors.join("\n")));
+        return Some(Problem::Types);
     }
     (estimate.kind != wanted && estimate.kind != Kind::Dyn).then_some(Problem::Result)
 }

@@ -1,6 +1,6 @@
 //! Filling in what a schema says stands where nothing was written.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::schema::Schema;
 
@@ -48,16 +48,12 @@ impl Filling {
     fn fill(&mut self, schema: &Schema, value: &mut Value) {
         match value {
             Value::Object(map) => {
-                for (name, property) in &schema.properties {
-                    let Some(default) = &property.default else { continue };
-                    match map.get_mut(name) {
-                        Some(value) => self.replace_null(property, value),
-                        None => {
-                            if let Some(default) = self.copy(default, name) {
-                                map.insert(name.clone(), default);
-                            }
-                        }
-                    }
+                match &schema.compiled.defaulted {
+                    _ if self.room == 0 => {}
+                    // Only those that have one: there may be many others, and many objects that have none of them.
+                    Some(names) => names.iter().for_each(|name| self.fill_field(schema, name, map)),
+                    // Schemas that were not parsed from a CRD come without compiled parts.
+                    None => schema.properties.keys().for_each(|name| self.fill_field(schema, name, map)),
                 }
                 for (name, value) in map.iter_mut() {
                     if let Some(schema) = child(schema, name) {
@@ -78,6 +74,15 @@ impl Filling {
         }
     }
 
+    fn fill_field(&mut self, schema: &Schema, name: &String, map: &mut Map<String, Value>) {
+        if let Some(default) = schema.properties.get(name).and_then(|property| property.default.as_ref())
+            && !map.contains_key(name)
+            && let Some(default) = self.copy(default, name)
+        {
+            map.insert(name.clone(), default);
+        }
+    }
+
     fn replace_null(&mut self, schema: &Schema, value: &mut Value) {
         if let Some(default) = schema.default.as_ref().filter(|_| value.is_null() && !schema.nullable)
             && let Some(default) = self.copy(default, "")
@@ -86,19 +91,37 @@ impl Filling {
         }
     }
 
+    /// A copy, if there is room for it. Where there is none there is none for any other: what has been filled in by then
+    /// is more than can be stored, and to go on weighing would take as long as there are items.
     fn copy(&mut self, default: &Value, name: &str) -> Option<Value> {
-        self.room = self.room.checked_sub(name.len() + weight(default))?;
-        Some(default.clone())
+        match self.take(name.len()).and_then(|()| self.weigh(default)) {
+            Some(()) => Some(default.clone()),
+            None => {
+                self.room = 0;
+                None
+            }
+        }
     }
-}
 
-/// About how many bytes a value is as text, and never more than it is.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => 2 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(map) => 2 + map.iter().map(|(name, value)| name.len() + weight(value)).sum::<usize>(),
+    /// Takes the room that a value needs as text, or a little less.
+    fn weigh(&mut self, value: &Value) -> Option<()> {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.take(1),
+            Value::String(text) => self.take(text.len() + 2),
+            Value::Array(items) => {
+                self.take(2)?;
+                items.iter().try_for_each(|item| self.weigh(item))
+            }
+            Value::Object(map) => {
+                self.take(2)?;
+                map.iter().try_for_each(|(name, value)| self.take(name.len()).and_then(|()| self.weigh(value)))
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.room = self.room.checked_sub(bytes)?;
+        Some(())
     }
 }
 
@@ -160,5 +183,18 @@ mod tests {
         apply(&schema, &mut object);
         let filled = object["spec"].as_array().unwrap().iter().filter(|item| item["a"].is_string()).count();
         assert_eq!(filled, 2, "more than can be stored, and not much more");
+    }
+
+    #[test]
+    fn where_there_is_no_room_left_nothing_is_weighed_any_more() {
+        let item = json!({"type": "object", "properties": {
+            "a": {"type": "array", "items": {"type": "integer"}, "default": vec![0; 700_000]}, "b": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "array", "items": item}}});
+        let schema = Schema::parse(&schema, "s").expect("valid");
+        let mut object = json!({"spec": vec![json!({}); 1000]});
+        let mut filling = Filling { room: MAX_FILLED };
+        filling.fill(&schema, &mut object);
+        let filled = object["spec"].as_array().unwrap().iter().filter(|item| item["a"].is_array()).count();
+        assert_eq!((filled, filling.room), (4, 0), "the fifth does not fit, and nobody looks at the sixth");
     }
 }

@@ -1,8 +1,11 @@
 //! Resources inside of resources: they must say what they are.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::names::{NameRule, validate_metadata};
+use crate::object::Object;
 use crate::refusal::{Fault, FieldError, Findings};
+use crate::resource::builtin::decode::check_metadata;
 use crate::schema::Schema;
 use crate::schema::path::Path;
 
@@ -44,14 +47,42 @@ fn identity(resource: &Value, path: &Path<'_>, errors: &mut Findings<FieldError>
                 } else if name == "apiVersion" && text.matches('/').count() > 1 {
                     let why = format!("unexpected GroupVersion string: {text}");
                     errors.tell(|| FieldError::with_value(at(), Fault::Invalid, &shown, why));
+                } else if name == "kind" {
+                    let complaints = NameRule::Label1035.complaints(&text.to_lowercase());
+                    if !complaints.is_empty() {
+                        let why = format!("may have mixed case, but should otherwise match: {}", complaints.join(","));
+                        errors.tell(|| FieldError::with_value(at(), Fault::Invalid, &shown, why));
+                    }
                 }
             }
             Some(other) => errors.tell(|| FieldError::with_value(at(), Fault::Invalid, other, "must be a string")),
         }
     }
-    if let Some(metadata) = resource.get("metadata").filter(|m| !m.is_object() && !m.is_null()) {
-        let at = || path.field("metadata").bracketed();
-        errors.tell(|| FieldError::with_value(at(), Fault::Invalid, metadata, "must be an object"));
+    match resource.get("metadata") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(metadata)) => {
+            // A body with such metadata was refused when it was read; what was applied is only looked at here.
+            let given = Value::Object(metadata.clone());
+            if let Err(why) = check_metadata(&given) {
+                let at = || path.field("metadata").bracketed();
+                errors.tell(|| FieldError::with_value(at(), Fault::Invalid, &given, why));
+                return;
+            }
+            let mut metadata = metadata.clone();
+            // It need not have a name, only a good one.
+            metadata.entry("name").or_insert_with(|| "fakename".into());
+            let object = json!({ "metadata": metadata });
+            let namespaced = !object.namespace().is_empty();
+            let found = validate_metadata(&object, namespaced, NameRule::PathSegment, None);
+            for error in found {
+                let field = path.field(&error.field).bracketed();
+                errors.tell(|| FieldError { field, ..error });
+            }
+        }
+        Some(metadata) => {
+            let at = || path.field("metadata").bracketed();
+            errors.tell(|| FieldError::with_value(at(), Fault::Invalid, metadata, "must be an object"));
+        }
     }
 }
 
@@ -75,6 +106,19 @@ mod tests {
         assert_eq!(
             texts,
             ["t.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c", "t.kind: Required value"]
+        );
+        let mut errors = Findings::default();
+        let pod = json!({"t": {"apiVersion": "v1", "kind": "Po_d", "metadata": {"labels": {"a b": "c"}}}});
+        check(&schema, &pod, &Path::root(""), &mut errors);
+        let fields: Vec<&str> = errors.told().iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["t.kind", "t.metadata.labels"]);
+        let mut errors = Findings::default();
+        let pod = json!({"t": {"apiVersion": "v1", "kind": "Pod", "metadata": {"generation": 1.5}}});
+        check(&schema, &pod, &Path::root(""), &mut errors);
+        assert_eq!(
+            errors.told()[0].to_string(),
+            "t.metadata: Invalid value: {\"generation\":1.5}: json: cannot unmarshal number 1.5 into Go struct field \
+             ObjectMeta.generation of type int64"
         );
     }
 }

@@ -35,6 +35,15 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
+/// Whether a character can be seen, as the original's language understands it: of spaces only the plain one.
+pub(crate) fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return c == ' ' || c.is_ascii_graphic();
+    }
+    // What cannot be seen is escaped; at the beginning of a text also what has to stand on something.
+    ['x', c].iter().collect::<String>().escape_debug().nth(1) == Some(c)
+}
+
 /// `supported values: "a", "b"`.
 pub(crate) fn supported<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     let listed: Vec<String> = values.into_iter().map(quoted).collect();
@@ -44,6 +53,16 @@ pub(crate) fn supported<'a>(values: impl IntoIterator<Item = &'a str>) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_not_printable() {
+        for c in ['a', ' ', '"', '\'', '\\', 'ü', '日', '\u{301}', '€', '\u{1f600}'] {
+            assert!(is_printable(c), "{c:?}");
+        }
+        for c in ['\n', '\u{7f}', '\u{a0}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{e000}', '\u{378}'] {
+            assert!(!is_printable(c), "{c:?}");
+        }
+    }
 
     #[test]
     fn floats_are_written_as_go_writes_them() {

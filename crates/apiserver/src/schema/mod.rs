@@ -9,8 +9,8 @@
 //! | an object is decoded | [`prune::prune`], then [`defaults::apply`] |
 //! | an object is written | [`validate::validate`]: types and bounds, list keys, then the CEL rules |
 //!
-//! Everything here is a pure function, and bounded: schemas and rules are of limited depth, and what a rule may cost on
-//! a given object is known before it runs.
+//! Everything here is a pure function, and bounded: schemas and rules are of limited depth, what a rule may cost on a
+//! given object is known before it runs, and so are the steps that all of a schema takes on it.
 
 mod cel;
 mod convention;
@@ -21,10 +21,10 @@ pub mod defaults;
 mod embedded;
 mod fieldpath;
 mod formats;
-mod gotext;
+pub(crate) mod gotext;
 mod lists;
 mod parse;
-mod path;
+pub(crate) mod path;
 mod pattern;
 pub mod prune;
 mod raw;
@@ -32,6 +32,8 @@ mod rules;
 mod structural;
 pub mod validate;
 
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -84,7 +86,9 @@ pub struct Schema {
 #[derive(Clone, Default)]
 pub(crate) struct Compiled {
     /// `checks.pattern`, ready to match.
-    pub(crate) pattern: Option<Arc<regex::Regex>>,
+    pub(crate) pattern: Option<Arc<pattern::Pattern>>,
+    /// Those of `properties` that have a default.
+    pub(crate) defaulted: Option<Vec<String>>,
     /// The rules of this node, ready to run.
     pub(crate) rules: Option<Arc<rules::NodeRules>>,
     /// Whether this node or one below it has rules; where not, evaluation does not even look.

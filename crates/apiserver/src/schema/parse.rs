@@ -3,23 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::refusal::FieldError;
+use crate::schema::pattern::Pattern;
 use crate::schema::raw::{Additional, Raw};
 use crate::schema::{
-    Checks, Compiled, ListKind, PatchStrategy, Rule, Schema, Type, convention, cost, default_checks, pattern, raw,
-    rules, structural,
+    Checks, Compiled, ListKind, PatchStrategy, Rule, Schema, Type, convention, cost, default_checks, raw, rules,
+    structural,
 };
 
 impl Schema {
-    /// Reads a CRD's schema, with everything wrong about it: shape, structural rules, Kubernetes conventions, defaults,
+    /// Reads a CRD's schema, with everything wrong about it: bounds, structural rules, Kubernetes conventions, defaults,
     /// and CEL rules that do not compile or could cost too much. `path` is where the schema stands
     /// (`spec.versions[0].schema.openAPIV3Schema`); the errors' paths start with it.
     pub fn parse(value: &Value, path: &str) -> Result<Schema, Vec<FieldError>> {
-        let misshapen = raw::misshapen(value, path);
-        let Some(raw) = value.as_object().map(Raw).filter(|_| misshapen.is_empty()) else { return Err(misshapen) };
-
+        let nothing = Map::new();
+        let raw = Raw(value.as_object().unwrap_or(&nothing));
+        let out_of_bounds = raw::out_of_bounds(raw, path);
+        if !out_of_bounds.is_empty() {
+            return Err(out_of_bounds);
+        }
         let mut errors = structural::violations(raw, path);
         let mut schema = build(raw);
         if errors.is_empty() {
@@ -47,8 +51,10 @@ fn build(raw: Raw<'_>) -> Schema {
         Some(Additional::Allowed(allowed)) => (None, !allowed),
         None => (None, false),
     };
+    let defaulted = properties.iter().filter(|(_, property)| property.default.is_some());
+    let defaulted = defaulted.map(|(name, _)| name.clone()).collect();
     let checks = checks(raw);
-    let pattern = checks.pattern.as_deref().and_then(|source| pattern::compile(source).ok()).map(Arc::new);
+    let pattern = checks.pattern.as_deref().and_then(Pattern::new).map(Arc::new);
     Schema {
         ty: type_of(raw),
         nullable: raw.flag("nullable"),
@@ -64,7 +70,7 @@ fn build(raw: Raw<'_>) -> Schema {
         checks,
         rules: rules_of(raw),
         closed,
-        compiled: Compiled { pattern, ..Compiled::default() },
+        compiled: Compiled { pattern, defaulted: Some(defaulted), ..Compiled::default() },
     }
 }
 

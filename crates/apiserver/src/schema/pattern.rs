@@ -9,7 +9,7 @@ use regex::{Error, Regex, RegexBuilder};
 use serde_json::Value;
 
 /// Compiled programs larger than this are refused: a pattern such as `(a{1000}){1000}` is a way to eat memory.
-const SIZE_LIMIT: usize = 1 << 20;
+pub(crate) const SIZE_LIMIT: usize = 1 << 20;
 
 /// What a pattern is taken to need: the first of these that its program fits in.
 const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SIZE_LIMIT];
@@ -19,6 +19,40 @@ const TOTAL_LIMIT: usize = 64 << 20;
 
 /// How much a pattern that is in use may remember of the texts it has seen.
 const MEMORY_LIMIT: usize = 256 << 10;
+
+/// A pattern, ready to match, and how large it is.
+pub(crate) struct Pattern {
+    regex: Regex,
+    size: usize,
+}
+
+impl Pattern {
+    /// `None` if it cannot be read.
+    pub(crate) fn new(source: &str) -> Option<Self> {
+        Some(Self { regex: compile(source).ok()?, size: size(source) })
+    }
+
+    /// Whether a text matches somewhere.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// What it takes to find that out.
+    pub(crate) fn steps(&self, text: &str) -> u64 {
+        matching(self.size, text.len() as u64)
+    }
+}
+
+/// What it takes to compile a pattern of that size, in steps such as looking at a value.
+pub(crate) fn compiling(size: usize) -> u64 {
+    size as u64 / 32
+}
+
+/// What it may take to match a text of that length with a pattern of that size. Mostly it is far less; but when there are
+/// more states than can be remembered, all those that are possible are visited for every character.
+pub(crate) fn matching(size: usize, length: u64) -> u64 {
+    length.saturating_mul(size as u64 / 2048).saturating_add(1)
+}
 
 /// Compiles a pattern; the error is for people, and the original's own wherever it is about the syntax.
 pub(crate) fn compile(source: &str) -> Result<Regex, String> {
@@ -53,7 +87,7 @@ pub(crate) fn are_affordable(value: &Value) -> bool {
 }
 
 /// The least of [`SIZES`] that will do. One that cannot be read needs next to nothing, and is refused elsewhere.
-fn size(source: &str) -> usize {
+pub(crate) fn size(source: &str) -> usize {
     let Ok(text) = syntax::translated(source) else { return SIZES[0] };
     let fits = |limit: &usize| {
         let built = RegexBuilder::new(&text).size_limit(*limit).build();

@@ -1,4 +1,5 @@
-//! Reading a CRD's schema as it was written, field by field, without believing that any field has the right type.
+//! Reading a CRD's schema as it was written, field by field. A field of the wrong type reads as absent: whoever decodes
+//! definitions refuses it.
 
 use serde_json::{Map, Value};
 
@@ -98,71 +99,22 @@ pub(crate) enum Additional<'a> {
     Allowed(bool),
 }
 
-/// The JSON type that a keyword's value must have.
-#[derive(Clone, Copy)]
-enum Shape {
-    Text,
-    Flag,
-    Number,
-    Count,
-    Texts,
-    Values,
-    Schema,
-    SchemaList,
-    SchemaMap,
-    SchemaOrFlag,
-    SchemaOrList,
-    Rules,
-}
+/// What holds schemas in a schema.
+const SINGLE: [&str; 4] = ["items", "not", "additionalProperties", "additionalItems"];
+const LISTS: [&str; 4] = ["items", "allOf", "anyOf", "oneOf"];
+const MAPS: [&str; 3] = ["properties", "patternProperties", "definitions"];
 
-fn shape_of(key: &str) -> Option<Shape> {
-    Some(match key {
-        "type"
-        | "format"
-        | "pattern"
-        | "title"
-        | "description"
-        | "id"
-        | "$schema"
-        | "$ref"
-        | "x-kubernetes-list-type"
-        | "x-kubernetes-map-type" => Shape::Text,
-        "nullable"
-        | "uniqueItems"
-        | "exclusiveMinimum"
-        | "exclusiveMaximum"
-        | "x-kubernetes-int-or-string"
-        | "x-kubernetes-embedded-resource"
-        | "x-kubernetes-preserve-unknown-fields" => Shape::Flag,
-        "minimum" | "maximum" | "multipleOf" => Shape::Number,
-        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => Shape::Count,
-        "required" | "x-kubernetes-list-map-keys" => Shape::Texts,
-        "enum" => Shape::Values,
-        "not" => Shape::Schema,
-        "allOf" | "anyOf" | "oneOf" => Shape::SchemaList,
-        "properties" | "patternProperties" | "definitions" => Shape::SchemaMap,
-        "additionalProperties" | "additionalItems" => Shape::SchemaOrFlag,
-        "items" => Shape::SchemaOrList,
-        "x-kubernetes-validations" => Shape::Rules,
-        _ => return None,
-    })
-}
-
-/// Everything in a schema that is of the wrong JSON type or nested too deeply. Later steps rely on there being nothing.
-pub(crate) fn misshapen(value: &Value, path: &str) -> Vec<FieldError> {
+/// Where a schema is nested too deeply, or lies too far down. Later steps rely on there being no such place.
+pub(crate) fn out_of_bounds(schema: Raw<'_>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    check_node(value, path, 0, &mut errors);
+    check_node(schema, path, 0, &mut errors);
     errors
 }
 
-fn check_node(value: &Value, path: &str, depth: usize, errors: &mut Vec<FieldError>) {
+fn check_node(schema: Raw<'_>, path: &str, depth: usize, errors: &mut Vec<FieldError>) {
     if errors.len() >= MAX_FOUND {
         return;
     }
-    let Value::Object(map) = value else {
-        errors.push(wrong(path, value, "a schema object"));
-        return;
-    };
     if depth > MAX_DEPTH {
         let detail = format!("must not be nested deeper than {MAX_DEPTH} levels");
         errors.push(FieldError::new(path, Fault::Forbidden, detail));
@@ -173,74 +125,17 @@ fn check_node(value: &Value, path: &str, depth: usize, errors: &mut Vec<FieldErr
         errors.push(FieldError::new(path, Fault::Forbidden, detail));
         return;
     }
-    for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
-        if let Some(shape) = shape_of(key) {
-            check_shape(shape, value, &format!("{path}.{key}"), depth, errors);
+    for key in SINGLE {
+        if let Some(node) = schema.schema(key) {
+            check_node(node, &format!("{path}.{key}"), depth + 1, errors);
         }
     }
-}
-
-fn check_shape(shape: Shape, value: &Value, path: &str, depth: usize, errors: &mut Vec<FieldError>) {
-    match (shape, value) {
-        (Shape::Text, Value::String(_)) | (Shape::Flag, Value::Bool(_)) | (Shape::Number, Value::Number(_)) => {}
-        (Shape::Values, Value::Array(_)) | (Shape::SchemaOrFlag, Value::Bool(_)) => {}
-        (Shape::Count, Value::Number(number)) if number.is_i64() => {}
-        (Shape::Texts, Value::Array(list)) if list.iter().all(Value::is_string) => {}
-        (Shape::SchemaList | Shape::SchemaOrList, Value::Array(list)) => {
-            for (index, node) in list.iter().enumerate() {
-                check_node(node, &format!("{path}[{index}]"), depth + 1, errors);
-            }
-        }
-        (Shape::SchemaMap, Value::Object(map)) => {
-            for (name, node) in map {
-                check_node(node, &format!("{path}[{name}]"), depth + 1, errors);
-            }
-        }
-        (Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrList, Value::Object(_)) => {
-            check_node(value, path, depth + 1, errors);
-        }
-        (Shape::Rules, Value::Array(rules)) => {
-            for (index, rule) in rules.iter().enumerate() {
-                check_rule(rule, &format!("{path}[{index}]"), errors);
-            }
-        }
-        (shape, value) => errors.push(wrong(path, value, expected(shape))),
+    for key in LISTS {
+        schema.list(key).for_each(|(n, node)| check_node(node, &format!("{path}.{key}[{n}]"), depth + 1, errors));
     }
-}
-
-fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Value::Object(fields) = rule else {
-        errors.push(wrong(path, rule, "an object"));
-        return;
-    };
-    for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let fits = match key.as_str() {
-            "optionalOldSelf" => value.is_boolean(),
-            "rule" | "message" | "messageExpression" | "reason" | "fieldPath" => value.is_string(),
-            _ => true,
-        };
-        if !fits {
-            errors.push(wrong(&format!("{path}.{key}"), value, "of another type"));
-        }
+    for key in MAPS {
+        schema
+            .schemas(key)
+            .for_each(|(name, node)| check_node(node, &format!("{path}.{key}[{name}]"), depth + 1, errors));
     }
-}
-
-fn expected(shape: Shape) -> &'static str {
-    match shape {
-        Shape::Text => "a string",
-        Shape::Flag => "a boolean",
-        Shape::Number => "a number",
-        Shape::Count => "an integer",
-        Shape::Texts => "a list of strings",
-        Shape::Values | Shape::Rules => "a list",
-        Shape::Schema => "a schema",
-        Shape::SchemaList => "a list of schemas",
-        Shape::SchemaMap => "a map of schemas",
-        Shape::SchemaOrFlag => "a schema or a boolean",
-        Shape::SchemaOrList => "a schema",
-    }
-}
-
-fn wrong(path: &str, value: &Value, expected: &str) -> FieldError {
-    FieldError::with_value(path, Fault::TypeInvalid, value, format!("must be {expected}"))
 }

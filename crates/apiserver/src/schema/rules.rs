@@ -7,12 +7,17 @@ use kube_cel::cel::objects::Value as Cel;
 use serde_json::Value;
 
 use crate::refusal::{Fault, FieldError, Findings};
-use crate::schema::cel::{self, Decl, Expression, values};
+use crate::schema::cel::{self, Decl, Estimate, Expression, Items, values};
 use crate::schema::path::Path;
+use crate::schema::validate::type_names;
 use crate::schema::{Rule, Schema, Type, correlate, fieldpath};
 
-/// What all rules together may cost on one object, in steps of the interpreter: about half a second.
-const BUDGET: u64 = 10_000_000;
+/// What all rules together may cost on one object, in steps of the interpreter: about a second. Its steps are smaller than
+/// the original's, which affords the longest lists of our own definitions with half as many.
+const BUDGET: u64 = 20_000_000;
+
+/// What one rule may cost on one value, in steps of the original.
+const CALL_LIMIT: u64 = 1_000_000;
 
 /// Rules that can never cost more than this are not measured before they run; measuring would cost more.
 const CHEAP: u64 = 500;
@@ -29,9 +34,9 @@ pub(crate) struct NodeRules {
 
 /// One rule, ready to run.
 pub(crate) struct CompiledRule {
-    /// What does not parse is refused when the CRD is admitted.
-    pub(crate) expression: Result<Expression, String>,
-    pub(crate) message: Option<Result<Expression, String>>,
+    /// `None`: it does not parse, and is refused when the CRD is admitted. Why is worded there, if it is told at all.
+    pub(crate) expression: Option<Expression>,
+    pub(crate) message: Option<Option<Expression>>,
     /// `fieldPath` as errors write it.
     field_path: String,
     /// The most that running the rule can cost, whatever the object.
@@ -57,12 +62,12 @@ pub(crate) fn compile(schema: &mut Schema, is_resource: bool) {
 }
 
 fn compile_rule(schema: &Schema, scope: &Arc<Decl>, rule: &Rule) -> CompiledRule {
-    let expression = Expression::parse(&rule.rule);
-    let worst = expression.as_ref().map_or(0, |e| e.running_cost(scope, rule.optional_old_self));
+    let expression = Expression::parse(&rule.rule).ok();
+    let worst = expression.as_ref().map_or(0, |e| e.running_cost(scope, rule.optional_old_self, BUDGET).cost);
     let path = rule.field_path.as_deref().and_then(|path| fieldpath::resolve_path(schema, path, true).ok());
     CompiledRule {
         expression,
-        message: rule.message_expression.as_deref().map(Expression::parse),
+        message: rule.message_expression.as_deref().map(|message| Expression::parse(message).ok()),
         field_path: path.map(|(_, written)| written).unwrap_or_default(),
         worst,
     }
@@ -159,6 +164,50 @@ impl Run {
         Ok(())
     }
 
+    /// Pays for something before it is done.
+    fn pay(&mut self, cost: u64, schema: &Schema, path: &Path<'_>) -> Result<(), Exhausted> {
+        if let Some(rest) = self.budget.checked_sub(cost) {
+            self.budget = rest;
+            return Ok(());
+        }
+        let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
+        let ty = Value::from(type_name(schema.ty));
+        self.errors.tell(|| FieldError::with_value(path.bracketed(), Fault::Invalid, &ty, detail));
+        Err(Exhausted)
+    }
+
+    /// Pays for a rule before it runs, by the sizes of what it runs on, and for finding out how much that is.
+    fn pay_measured(
+        &mut self,
+        schema: &Schema,
+        rule: &Rule,
+        expression: &Expression,
+        sizes: &Arc<Decl>,
+        read: &Read<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), Exhausted> {
+        let Estimate { cost, effort, .. } = expression.running_cost(sizes, rule.optional_old_self, self.budget);
+        // Once for what it costs here, once for what it costs the original.
+        self.pay(effort.saturating_mul(2), schema, path)?;
+        let steps = |sizes: &Arc<Decl>| expression.estimate(sizes, rule.optional_old_self).cost;
+        if steps(sizes) > CALL_LIMIT {
+            // The original counts its steps while it takes them, and stops at a limit. One long item among many makes no
+            // difference to that, so it is the mean item that counts here.
+            self.pay(read.size.saturating_add(effort), schema, path)?;
+            if steps(&read.measured(Items::Mean)) > CALL_LIMIT {
+                let detail = format!(
+                    "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to \
+                     call cost exceeds limit for rule: {}",
+                    shown(rule)
+                );
+                let ty = Value::from(type_name(schema.ty));
+                self.errors.tell(|| FieldError::with_value(path.bracketed(), Fault::Invalid, &ty, detail));
+                return Err(Exhausted);
+            }
+        }
+        self.pay(cost, schema, path)
+    }
+
     fn rules(
         &mut self,
         schema: &Schema,
@@ -172,29 +221,24 @@ impl Run {
         if self.errors.is_full() {
             return Err(Exhausted);
         }
+        // Rules of a value and of what is around it all have it read for themselves: once as values, once for its sizes.
+        let read = Read { scope: &node.scope, value, old, size: nodes(value) + old.map_or(0, nodes) };
+        self.pay(read.size.saturating_mul(2), schema, path)?;
         // Made for the first rule that needs them.
         let (mut scope, mut measured) = (None, None);
         let current = values::convert(schema, is_resource, value);
         let previous = old.map(|old| values::convert(schema, is_resource, old));
         for (rule, compiled) in schema.rules.iter().zip(&node.rules) {
-            let Ok(expression) = &compiled.expression else { continue };
+            let Some(expression) = &compiled.expression else { continue };
             if expression.uses_old && old.is_none() && !rule.optional_old_self {
                 continue;
             }
-            let cost = if compiled.worst <= CHEAP {
-                compiled.worst
+            if compiled.worst > CHEAP {
+                let sizes = measured.get_or_insert_with(|| read.measured(Items::Largest));
+                self.pay_measured(schema, rule, expression, sizes, &read, path)?;
             } else {
-                let measured = measured.get_or_insert_with(|| measure(&node.scope, schema, value, old));
-                expression.running_cost(measured, rule.optional_old_self)
-            };
-            let Some(rest) = self.budget.checked_sub(cost) else {
-                let detail =
-                    "validation failed due to running out of cost budget, no further validation rules will be run";
-                let shown = Value::from(type_name(schema));
-                self.errors.tell(|| FieldError::with_value(path.bracketed(), Fault::Invalid, &shown, detail));
-                return Err(Exhausted);
-            };
-            self.budget = rest;
+                self.pay(compiled.worst, schema, path)?;
+            }
             let scope = match &scope {
                 Some((optional, scope)) if *optional == rule.optional_old_self => scope,
                 _ => {
@@ -210,9 +254,10 @@ impl Run {
                     continue;
                 }
             }
-            let message = compiled.message.as_ref().and_then(|message| message.as_ref().ok()).and_then(|message| {
-                let measured = measured.get_or_insert_with(|| measure(&node.scope, schema, value, old));
-                self.budget = self.budget.checked_sub(message.running_cost(measured, rule.optional_old_self))?;
+            let message = compiled.message.as_ref().and_then(Option::as_ref).and_then(|message| {
+                let sizes = measured.get_or_insert_with(|| read.measured(Items::Largest));
+                let Estimate { cost, effort, .. } = message.running_cost(sizes, rule.optional_old_self, self.budget);
+                self.budget = self.budget.checked_sub(cost.saturating_add(effort))?;
                 computed_message(message, scope)
             });
             if expression.uses_old || !forgiving.is_some_and(Forgiving::forgives) {
@@ -223,29 +268,48 @@ impl Run {
     }
 }
 
-fn measure(scope: &Decl, schema: &Schema, value: &Value, old: Option<&Value>) -> Arc<Decl> {
-    let now = scope.measured(Some(schema), value);
-    match old {
-        Some(old) => now.larger(&scope.measured(Some(schema), old)),
-        None => now,
+/// What the rules of one value read.
+struct Read<'a> {
+    scope: &'a Arc<Decl>,
+    value: &'a Value,
+    old: Option<&'a Value>,
+    /// How many values that are.
+    size: u64,
+}
+
+impl Read<'_> {
+    fn measured(&self, items: Items) -> Arc<Decl> {
+        let now = self.scope.measured(self.value, items);
+        match self.old {
+            Some(old) => now.larger(&self.scope.measured(old, items)),
+            None => now,
+        }
     }
 }
 
-fn type_name(schema: &Schema) -> &'static str {
-    match schema.ty {
-        Type::Object => "object",
-        Type::Array => "array",
-        Type::String => "string",
-        Type::Integer => "integer",
-        Type::Number => "number",
-        Type::Boolean => "boolean",
-        Type::Any | Type::IntOrString => "",
-    }
+/// How many values there are in one, itself among them.
+fn nodes(value: &Value) -> u64 {
+    let within: u64 = match value {
+        Value::Array(items) => items.iter().map(nodes).sum(),
+        Value::Object(map) => map.values().map(nodes).sum(),
+        _ => 0,
+    };
+    within + 1
+}
+
+/// The one type of what is told; what may be of several has none.
+fn type_name(ty: Type) -> &'static str {
+    if ty == Type::IntOrString { "" } else { type_names(ty) }
+}
+
+/// What is said of a rule that came to no result.
+fn shown(rule: &Rule) -> &str {
+    rule.message.as_deref().unwrap_or(&rule.rule).trim()
 }
 
 /// The rule could not be decided.
 fn broken(schema: &Schema, rule: &Rule, why: &str, path: &Path<'_>) -> FieldError {
-    let shown = rule.message.as_deref().unwrap_or(&rule.rule).trim();
+    let shown = shown(rule);
     let detail = if why.starts_with("no such overload") {
         format!(
             "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
@@ -253,7 +317,7 @@ fn broken(schema: &Schema, rule: &Rule, why: &str, path: &Path<'_>) -> FieldErro
     } else {
         format!("{why} evaluating rule: {shown}")
     };
-    FieldError::with_value(path.bracketed(), Fault::Invalid, &type_name(schema).into(), detail)
+    FieldError::with_value(path.bracketed(), Fault::Invalid, &type_name(schema.ty).into(), detail)
 }
 
 /// What a `messageExpression` says; `None` where it says nothing that can be shown.

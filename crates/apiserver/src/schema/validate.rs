@@ -3,12 +3,10 @@
 mod junctors;
 mod outcome;
 
-use std::cell::Cell;
-
 use serde_json::Value;
 
 use self::junctors::check_junctors;
-use self::outcome::{Failed, Outcome};
+use self::outcome::{Failed, Outcome, Spent};
 use crate::refusal::{Fault, FieldError, Findings};
 use crate::schema::path::Path;
 use crate::schema::{Checks, Schema, Type, correlate, embedded, formats, gotext, lists, pattern, rules};
@@ -50,10 +48,14 @@ fn blocks_rules(fault: Fault) -> bool {
 
 /// Types and bounds only, of a value that stands at `prefix`.
 pub(crate) fn structure(schema: &Schema, value: &Value, old: Option<&Value>, prefix: &str) -> Vec<FieldError> {
-    let spent = Cell::new(0);
+    let spent = Spent::default();
     let outcome = check(schema, Given { value, old, path: &Path::root(prefix), spent: &spent });
     let mut errors: Vec<FieldError> = outcome.faults.into_told().into_iter().map(|fault| fault.error).collect();
-    if outcome.failed && errors.is_empty() {
+    if spent.is_exhausted() {
+        let detail = "checking it against its schema takes too many steps, not all of it was checked";
+        // First, or it might not be among those that are told.
+        errors.insert(0, FieldError::new(prefix, Fault::Invalid, detail));
+    } else if outcome.failed && errors.is_empty() {
         // All the text went into faults that were forgiven.
         errors.push(FieldError::new(prefix, Fault::Invalid, "too much is wrong to say what"));
     }
@@ -67,8 +69,8 @@ struct Given<'a, 't> {
     /// What it was, if it was anything.
     old: Option<&'a Value>,
     path: &'a Path<'a>,
-    /// How much has been said already.
-    spent: &'t Cell<usize>,
+    /// How much has been said and done already.
+    spent: &'t Spent,
 }
 
 /// Checks a value, and forgives everything if it is what it was.
@@ -83,6 +85,9 @@ fn check<'t>(schema: &Schema, given: Given<'_, 't>) -> Outcome<'t> {
 fn check_all<'t>(schema: &Schema, given: Given<'_, 't>) -> Outcome<'t> {
     let Given { value, old, path, spent } = given;
     let mut outcome = Outcome::new(spent);
+    if !spent.takes(1) {
+        return outcome;
+    }
     let checks = &schema.checks;
     let format = checks.format.as_deref().filter(|format| formats::is_known(format));
     if schema.ty != Type::Any || format.is_some() {
@@ -125,7 +130,8 @@ fn inferred(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn type_names(ty: Type) -> &'static str {
+/// What a type is called; some values may be of several.
+pub(crate) fn type_names(ty: Type) -> &'static str {
     match ty {
         Type::Any => "",
         Type::Object => "object",
@@ -175,7 +181,12 @@ fn check_type(schema: &Schema, format: Option<&str>, value: &Value, path: &Path<
 
 fn check_enum(allowed: &[Value], value: &Value, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     let same = |a: &Value| a == value || a.as_f64().zip(value.as_f64()).is_some_and(|(a, b)| a == b);
-    if allowed.iter().any(same) {
+    let parts = match value {
+        Value::Array(items) => items.len(),
+        Value::Object(map) => map.len(),
+        _ => 0,
+    };
+    if !outcome.spent.takes(allowed.len().saturating_mul(parts + 1) as u64) || allowed.iter().any(same) {
         return;
     }
     outcome.push(|| {
@@ -207,7 +218,7 @@ fn check_text(schema: &Schema, text: &str, path: &Path<'_>, outcome: &mut Outcom
     }
     let Some(source) = checks.pattern.as_deref().filter(|source| !source.is_empty()) else { return };
     let matches = match &schema.compiled.pattern {
-        Some(pattern) => pattern.is_match(text),
+        Some(pattern) => !outcome.spent.takes(pattern.steps(text)) || pattern.is_match(text),
         // Schemas that were not parsed from a CRD come without compiled parts.
         None => pattern::compile(source).is_ok_and(|pattern| pattern.is_match(text)),
     };
@@ -285,6 +296,10 @@ fn check_multiple(
 
 fn check_items(schema: &Schema, items: &[Value], old: Option<&Value>, path: &Path<'_>, outcome: &mut Outcome<'_>) {
     if let Some(item_schema) = &schema.items {
+        // The old items are looked through for each schema that knows something about items.
+        if !outcome.spent.takes(old.and_then(Value::as_array).map_or(0, Vec::len) as u64) {
+            return;
+        }
         let old_items = correlate::OldItems::new(schema, old);
         for (index, item) in items.iter().enumerate() {
             let (old, path) = (old_items.get(item), &path.index(index));
@@ -330,6 +345,9 @@ fn check_fields(
                 Failed { text, error }
             });
         }
+    }
+    if !outcome.spent.takes(checks.required.len() as u64) {
+        return;
     }
     for name in checks.required.iter().filter(|name| !map.contains_key(*name)) {
         let path = path.field(name);

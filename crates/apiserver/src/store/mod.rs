@@ -12,9 +12,9 @@ mod past;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -27,6 +27,9 @@ use crate::schema::Schema;
 
 /// The largest object that is kept: what etcd takes in one request, so nothing grows here that could not live there.
 const MAX_OBJECT_BYTES: usize = 3 << 19;
+
+/// How many resources that are gone are remembered, with the last of their history.
+const MAX_ENDED: usize = 16;
 
 /// An object was larger than the store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +45,21 @@ pub struct Stored {
     /// Its labels, because selectors are asked far more often than objects are parsed.
     pub labels: BTreeMap<String, String>,
     /// The schema it was pruned and completed by when it was written. Who reads it by another one has to do that again:
-    /// definitions change, and versions differ.
-    pub schema: Arc<Schema>,
+    /// definitions change, and versions differ. It is only compared by where it is, so nothing of it is kept alive: a
+    /// definition that changes often would otherwise leave all that it ever was with its objects and their history.
+    pub schema: Weak<Schema>,
 }
 
 impl Stored {
     /// The object as a tree.
     pub fn parse(&self) -> Value {
         serde_json::from_slice(&self.text).expect("the store holds only what it serialised itself")
+    }
+
+    /// Whether it was written by that very schema. Equal ones of one resource are shared, so the place tells; and while
+    /// somebody remembers it, nothing else is put there.
+    pub fn is_by(&self, schema: &Arc<Schema>) -> bool {
+        std::ptr::eq(self.schema.as_ptr(), Arc::as_ptr(schema))
     }
 }
 
@@ -97,6 +107,8 @@ impl Key {
 pub struct Store {
     revision: u64,
     tables: BTreeMap<ResourceId, Table>,
+    /// Resources that are gone and whose tables are still there, the oldest first.
+    ended: VecDeque<ResourceId>,
 }
 
 #[derive(Debug, Default)]
@@ -108,7 +120,7 @@ struct Table {
 impl Default for Store {
     fn default() -> Self {
         // Revision 0 means "any" to clients, so no object may carry it.
-        Self { revision: 1, tables: BTreeMap::new() }
+        Self { revision: 1, tables: BTreeMap::new(), ended: VecDeque::new() }
     }
 }
 
@@ -183,16 +195,23 @@ impl Store {
     /// Begins the history of a resource: what happened before it existed cannot be asked for.
     pub fn begin(&mut self, id: &ResourceId) {
         let revision = self.revision;
+        self.ended.retain(|ended| ended != id);
         self.tables
             .entry(id.clone())
             .or_insert_with(|| Table { history: History::beginning(revision), ..Table::default() });
     }
 
     /// After a resource is gone for good: lets go of most of its history. What is left lets those who still watch see
-    /// its end.
+    /// its end; of the resources that went before many others nothing is left.
     pub fn end(&mut self, id: &ResourceId) {
-        if let Some(table) = self.tables.get_mut(id) {
-            table.history.shorten();
+        let Some(table) = self.tables.get_mut(id) else { return };
+        table.history.shorten();
+        self.ended.retain(|ended| ended != id);
+        self.ended.push_back(id.clone());
+        if self.ended.len() > MAX_ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.tables.remove(&oldest);
         }
     }
 
@@ -200,7 +219,7 @@ impl Store {
         self.revision += 1;
         object.metadata_mut().insert("resourceVersion".into(), self.revision.to_string().into());
         let (text, labels) = (text_of(object), object.labels());
-        Arc::new(Stored { text, revision: self.revision, labels, schema: schema.clone() })
+        Arc::new(Stored { text, revision: self.revision, labels, schema: Arc::downgrade(schema) })
     }
 }
 

@@ -102,3 +102,41 @@ fn history_does_not_keep_what_objects_were_before_they_shrank() {
     let kept: usize = earlier.map(|before| before.text.len()).sum();
     assert!((1 << 20..64 << 20).contains(&kept), "{kept} bytes kept");
 }
+
+#[test]
+fn an_object_keeps_no_schema_alive() {
+    let mut store = Store::default();
+    let (mut object, key) = (json!({"metadata": {"name": "x"}}), Key::new(None, "x"));
+    let [first, second] = [Arc::new(Schema::default()), Arc::new(Schema::default())];
+    store.put(&id(), key.clone(), &mut object, &first).unwrap();
+    let stored = store.put(&id(), key.clone(), &mut object, &second).unwrap();
+    store.remove(&id(), &key, object, &second);
+    assert!(stored.is_by(&second) && !stored.is_by(&first));
+    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
+    drop((first, second));
+    assert!(!stored.is_by(&Arc::default()), "whatever is made later is another");
+}
+
+#[test]
+fn of_resources_that_are_gone_only_the_last_are_remembered() {
+    let mut store = Store::default();
+    let resource = |n: usize| ResourceId::new(&format!("g{n}.io"), "widgets");
+    for n in 0..100 {
+        let (mut object, key) = (json!({"metadata": {"name": "x"}}), Key::new(None, "x"));
+        store.begin(&resource(n));
+        store.put(&resource(n), key.clone(), &mut object, &Arc::default()).unwrap();
+        store.remove(&resource(n), &key, object, &Arc::default());
+        store.end(&resource(n));
+    }
+    assert_eq!(store.tables.len(), MAX_ENDED);
+    assert_eq!(store.changes_since(&resource(99), store.revision() - 1).unwrap().count(), 1, "its end can be seen");
+    // One that comes back is none of them, and goes as the last again.
+    store.begin(&resource(90));
+    (100..200).for_each(|n| {
+        store.begin(&resource(n));
+        store.end(&resource(n));
+    });
+    assert!(store.tables.contains_key(&resource(90)) && store.tables.len() == MAX_ENDED + 1);
+    store.begin(&resource(0));
+    assert!(store.changes_since(&resource(0), 1).is_err(), "what was before cannot be asked for");
+}

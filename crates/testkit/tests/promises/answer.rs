@@ -107,3 +107,9 @@ pub(crate) fn names(list: &Value) -> Vec<&str> {
 pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().expect("a resourceVersion").to_owned()
 }
+
+/// The same as a number: as texts, `100` would come before `99`.
+#[track_caller]
+pub(crate) fn revision(object: &Value) -> u64 {
+    version(object).parse().expect("versions are numbers here")
+}

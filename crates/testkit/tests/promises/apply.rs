@@ -174,6 +174,10 @@ async fn apply_must_name_its_object(world: World) {
     let unnamed = json!({"apiVersion": "v1", "kind": "ConfigMap"});
     let answer = world.apply("alice", &one(&world), unnamed).await.refused(400, "BadRequest");
     answer.says("the name of the object (a based on URL) was undeterminable: name must be provided");
+    // What is there has a name.
+    world.map("a", json!({})).await;
+    let unnamed = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
+    assert_eq!(world.apply("alice", &one(&world), unnamed).await.code(200).ok()["data"], json!({"k": "v"}));
 }
 
 async fn apply_must_not_bring_managed_fields(world: World) {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::widgets::{anything, definition};
-use crate::world::{APPLY, MERGE, World, with_query};
+use crate::world::{APPLY, JSON, MERGE, World, with_query};
 
 promises!(
     a_malformed_body_is_a_bad_request,
@@ -22,6 +22,10 @@ promises!(
     unknown_verbs_are_not_allowed,
     garbage_in_the_query_is_refused_or_passed_over,
     a_wrong_type_in_metadata_is_a_bad_request,
+    nothing_is_stored_as_null_where_text_belongs,
+    times_are_read_strictly_and_told_in_utc,
+    bytes_are_stored_in_one_form,
+    a_version_that_is_no_number_is_never_stale,
     numbers_keep_their_value,
 );
 
@@ -192,6 +196,9 @@ async fn garbage_in_the_query_is_refused_or_passed_over(world: World) {
     world.get(&with_query(&world.maps(), "limit=")).await.refused(400, "BadRequest");
     world.get(&with_query(&world.maps(), "timeoutSeconds=soon")).await.refused(400, "BadRequest");
     world.get(&with_query(&world.maps(), "nonsense=1&&=")).await.code(200);
+    world.get(&with_query(&world.maps(), "a=%zz&b=%ff&limit=1;c")).await.code(200);
+    let answer = world.get(&with_query(&world.maps(), "resourceVersion=%2B5")).await.refused(400, "BadRequest");
+    answer.mentions("strconv.ParseUint: parsing \"+5\": invalid syntax");
     world.get(&format!("{}?&limit=1", world.maps())).await.code(200);
 }
 
@@ -215,4 +222,79 @@ async fn numbers_keep_their_value(world: World) {
         json!({"large": 9_007_199_254_740_993_i64, "small": -9_223_372_036_854_775_808_i64, "half": 0.5, "zero": 0});
     let made = world.post(&widgets.path(), widgets.widget("a", numbers.clone())).await.ok();
     assert_eq!(made["spec"], numbers);
+}
+
+async fn nothing_is_stored_as_null_where_text_belongs(world: World) {
+    let widgets = world.install(definition(anything())).await;
+    let mut widget = widgets.widget("a", json!({}));
+    widget["metadata"]["labels"] = json!({"l": null});
+    widget["metadata"]["annotations"] = json!({"a": null});
+    let made = world.post(&widgets.path(), widget).await.code(201).ok();
+    assert_eq!((&made["metadata"]["labels"], &made["metadata"]["annotations"]), (&json!({"l": ""}), &json!({"a": ""})));
+    let applied = json!({"apiVersion": widgets.widget("a", json!({}))["apiVersion"], "kind": "Widget",
+        "metadata": {"name": "b", "labels": {"l": null}}});
+    let made = world.apply("alice", &widgets.one("b"), applied).await.code(201).ok();
+    assert_eq!(made["metadata"]["labels"], json!({"l": ""}));
+
+    let map = json!({"metadata": {"name": "a", "labels": {"l": null}}, "data": {"k": null}});
+    let made = world.post(&world.maps(), map).await.code(201).ok();
+    assert_eq!((&made["metadata"]["labels"], &made["data"]), (&json!({"l": ""}), &json!({"k": ""})));
+    let map = json!({"metadata": {"name": "b", "finalizers": [null]}});
+    world.post(&world.maps(), map).await.refused(422, "Invalid").mentions("metadata.finalizers");
+    let patch = json!([{"op": "add", "path": "/data/x", "value": null}]);
+    let patched = world.patch(JSON, &format!("{}/a", world.maps()), patch).await.code(200).ok();
+    assert_eq!(patched["data"], json!({"k": "", "x": ""}));
+    let map = json!({"metadata": {"name": "c"}, "binaryData": {"b": null}});
+    assert_eq!(world.post(&world.maps(), map).await.code(201).ok()["binaryData"], json!({"b": ""}));
+    let secret = json!({"metadata": {"name": "a"}, "data": {"d": null}, "stringData": {"s": null}});
+    let made = world.post(&world.core("secrets"), secret).await.code(201).ok();
+    assert_eq!(made["data"], json!({"d": "", "s": ""}));
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}], "selector": {"s": null}}});
+    let made = world.post(&world.core("services"), service).await.code(201).ok();
+    assert_eq!(made["spec"]["selector"], json!({"s": ""}));
+    let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": null}}});
+    let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [container], "nodeSelector": {"n": null},
+        "automountServiceAccountToken": false}});
+    let spec = world.post(&world.core("pods"), pod).await.code(201).ok()["spec"].take();
+    assert_eq!(spec["nodeSelector"], json!({"n": ""}));
+    assert_eq!(spec["containers"][0]["resources"], json!({"limits": {"cpu": "0"}, "requests": {"cpu": "0"}}));
+}
+
+async fn times_are_read_strictly_and_told_in_utc(world: World) {
+    let leases = world.of_group("coordination.k8s.io/v1", "leases");
+    let lease = |name: &str, time: &str| json!({"metadata": {"name": name}, "spec": {"renewTime": time}});
+    for (time, why) in [
+        ("2026-01-01T00:00:00Z", "cannot parse \"Z\" as \".000000\""),
+        ("2026-01-01T00:00:00.5Z", "cannot parse \".5Z\" as \".000000\""),
+        ("2026-01-01T00:00:00.1234567Z", "cannot parse \"7Z\" as \"Z07:00\""),
+    ] {
+        let answer = world.post(&leases, lease("a", time)).await.refused(400, "BadRequest");
+        answer.mentions(&format!("parsing time {time:?} as \"2006-01-02T15:04:05.000000Z07:00\": {why}"));
+    }
+    let answer = world.post(&leases, lease("a", "2026-01-01T25:00:00.123456Z")).await.refused(400, "BadRequest");
+    answer.mentions("parsing time \"2026-01-01T25:00:00.123456Z\": hour out of range");
+    let made = world.post(&leases, lease("a", "2026-01-01T00:00:00.123456+02:00")).await.code(201).ok();
+    assert_eq!(made["spec"]["renewTime"], "2025-12-31T22:00:00.123456Z");
+    let event = json!({"metadata": {"name": "a"}, "involvedObject": {"namespace": world.namespace},
+        "firstTimestamp": "2026-01-01T00:00:00.9+02:00"});
+    let made = world.post(&world.core("events"), event).await.code(201).ok();
+    assert_eq!(made["firstTimestamp"], "2025-12-31T22:00:00Z");
+}
+
+async fn bytes_are_stored_in_one_form(world: World) {
+    let map = json!({"metadata": {"name": "a"}, "binaryData": {"loose": "YR==", "broken": "YWFh\nYQ=="}});
+    let made = world.post(&world.maps(), map).await.code(201).ok();
+    assert_eq!(made["binaryData"], json!({"loose": "YQ==", "broken": "YWFhYQ=="}));
+}
+
+async fn a_version_that_is_no_number_is_never_stale(world: World) {
+    let widgets = world.install(definition(anything())).await;
+    let mut widget = world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    widget["metadata"]["resourceVersion"] = json!("abc");
+    for answer in [
+        world.put(&widgets.one("a"), &widget).await,
+        world.patch(MERGE, &widgets.one("a"), json!({"metadata": {"resourceVersion": "abc"}})).await,
+    ] {
+        assert_eq!((answer.code, answer.message()), (500, "strconv.ParseUint: parsing \"abc\": invalid syntax"));
+    }
 }

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 
-use crate::answer::version;
+use crate::answer::{revision, version};
 use crate::widgets::{anything, definition};
 use crate::world::{World, unique, with_query};
 
 promises!(
     a_created_object_gets_uid_time_and_version,
     what_the_client_says_about_system_fields_is_ignored_on_create,
+    generation_is_the_clients_where_nobody_counts,
     a_second_object_of_that_name_already_exists,
     a_missing_object_is_not_found_by_any_verb,
     a_generated_name_extends_its_prefix,
@@ -38,7 +39,7 @@ async fn a_created_object_gets_uid_time_and_version(world: World) {
     let meta = &created["metadata"];
     assert_eq!(meta["namespace"], world.namespace.as_str());
     assert_eq!(meta["uid"].as_str().unwrap().len(), 36);
-    assert!(version(&created).parse::<u64>().unwrap() > 0);
+    assert!(revision(&created) > 0);
     let time = meta["creationTimestamp"].as_str().unwrap();
     assert!(time.len() == 20 && time.ends_with('Z'), "whole seconds in UTC, not {time}");
     assert!(meta.get("generation").is_none(), "config maps have no generation");
@@ -65,6 +66,18 @@ async fn what_the_client_says_about_system_fields_is_ignored_on_create(world: Wo
     // The original lets this one slip through as an error without a reason.
     let answer = world.post(&widgets.path(), widget).await.code(500);
     answer.says("resourceVersion should not be set on objects to be created");
+}
+
+async fn generation_is_the_clients_where_nobody_counts(world: World) {
+    let map = |name: &str, generation: i64| json!({"metadata": {"name": name, "generation": generation}});
+    let answer = world.post(&world.maps(), map("a", -1)).await.refused(422, "Invalid");
+    answer.causes(&[("FieldValueInvalid", "metadata.generation")]).mentions("must be greater than or equal to 0");
+    assert_eq!(world.post(&world.maps(), map("a", 5)).await.code(201).ok()["metadata"]["generation"], 5);
+    assert!(world.post(&world.maps(), map("b", 0)).await.code(201).ok()["metadata"].get("generation").is_none());
+    let widgets = world.install(definition(anything())).await;
+    let mut widget = widgets.widget("a", json!({}));
+    widget["metadata"]["generation"] = json!(-1);
+    assert_eq!(world.post(&widgets.path(), widget).await.code(201).ok()["metadata"]["generation"], 1);
 }
 
 async fn a_second_object_of_that_name_already_exists(world: World) {
@@ -246,7 +259,7 @@ async fn a_reader_of_one_object_may_ask_for_what_is_not_older(world: World) {
     assert_eq!(world.get(&asked(&version(&widget))).await.ok(), widget);
     // Anything that is known will do, which in the original may be nothing yet.
     world.until(&asked("0"), |answer| answer.body == widget).await;
-    let future = version(&widget).parse::<u64>().unwrap() + 1_000_000;
+    let future = revision(&widget) + 1_000_000;
     for path in [asked(&future.to_string()), with_query(&widgets.one("b"), &format!("resourceVersion={future}"))] {
         let answer = world.get(&path).await.refused(504, "Timeout").mentions("Too large resource version");
         assert_eq!(answer.body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");

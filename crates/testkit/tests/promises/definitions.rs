@@ -10,6 +10,8 @@ promises!(
     a_status_that_came_along_is_dropped,
     an_unsound_definition_is_refused_with_causes,
     an_unstructural_schema_is_refused,
+    a_schema_of_the_wrong_types_is_a_bad_request,
+    fields_that_a_schema_cannot_have_are_told,
     a_definition_name_is_plural_and_group,
     exactly_one_version_is_stored,
     clashing_names_are_not_accepted,
@@ -21,6 +23,8 @@ promises!(
     versions_share_their_objects,
     a_version_that_is_not_served_is_not_found,
     a_deprecated_version_warns,
+    a_refusal_in_a_deprecated_version_warns_too,
+    a_kind_of_a_name_that_kubernetes_has_is_an_ordinary_kind,
     a_stored_version_cannot_be_dropped,
     a_changed_schema_is_in_force_soon,
     columns_and_scale_paths_are_checked,
@@ -290,6 +294,46 @@ async fn a_deprecated_version_warns(world: World) {
     assert_eq!(world.get(&widgets.path_in("v1beta2")).await.warnings(), ["move on"]);
 }
 
+async fn a_refusal_in_a_deprecated_version_warns_too(world: World) {
+    let mut definition = definition(properties(json!({"n": {"type": "integer"}})));
+    definition["spec"]["versions"][0]["deprecated"] = json!(true);
+    definition["spec"]["versions"][0]["deprecationWarning"] = json!("move on");
+    let widgets = world.install(definition).await;
+    world.post(&widgets.path(), widgets.widget("a", json!({}))).await.code(201);
+    let one = widgets.one("a");
+    for (answer, code) in [
+        (world.get(&widgets.one("b")).await, 404),
+        (world.delete(&widgets.one("b"), json!(null)).await, 404),
+        (world.post(&widgets.path(), widgets.widget("a", json!({}))).await, 409),
+        (world.post(&widgets.path(), json!({"kind": "Widget"})).await, 400),
+        (world.patch(MERGE, &widgets.one("b"), json!({})).await, 404),
+        (world.patch(MERGE, &one, json!({"spec": {"n": "x"}})).await, 422),
+        (world.patch("application/unknown", &one, json!({})).await, 415),
+        (world.apply("m", &one, json!({"kind": "Gadget"})).await, 400),
+    ] {
+        assert_eq!((answer.code, answer.warnings()), (code, vec!["move on".to_owned()]), "{}", answer.request);
+    }
+    // What is noticed on the way to a refusal is said beside it.
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"});
+    let twice = json!({"metadata": {"ownerReferences": [owner, owner]}, "spec": {"n": "x"}});
+    let warnings = world.patch(MERGE, &one, twice).await.refused(422, "Invalid").warnings();
+    assert!(warnings.len() == 2 && warnings[1].contains("duplicate UID(s) observed: u"), "{warnings:?}");
+}
+
+async fn a_kind_of_a_name_that_kubernetes_has_is_an_ordinary_kind(world: World) {
+    let mut definition = definition(anything());
+    let group = definition["spec"]["group"].as_str().unwrap_or_default().to_owned();
+    definition["metadata"]["name"] = json!(format!("events.{group}"));
+    definition["spec"]["names"] = json!({"plural": "events", "kind": "Event"});
+    world.post(DEFINITIONS, definition).await.code(201);
+    let events = world.of_group(&format!("{group}/v1"), "events");
+    world.until(&events, |answer| answer.code == 200).await;
+    let event = |name: &str| json!({"apiVersion": format!("{group}/v1"), "kind": "Event", "metadata": {"name": name}});
+    let answer = world.post(&events, event("A_b")).await.refused(422, "Invalid");
+    answer.causes(&[("FieldValueInvalid", "metadata.name")]).mentions("a lowercase RFC 1123 subdomain");
+    world.post(&events, event("a-b")).await.code(201);
+}
+
 async fn a_stored_version_cannot_be_dropped(world: World) {
     let widgets = world.install(two_versions()).await;
     let patch = json!([
@@ -330,4 +374,41 @@ async fn columns_and_scale_paths_are_checked(world: World) {
     let mut bad_field = definition(anything());
     bad_field["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.nope"}]);
     world.post(DEFINITIONS, bad_field).await.refused(422, "Invalid").mentions("selectableFields[0].jsonPath");
+}
+
+async fn a_schema_of_the_wrong_types_is_a_bad_request(world: World) {
+    let at = "JSONSchemaProps.spec.versions.schema.openAPIV3Schema.properties.properties";
+    for (schema, why) in [
+        (json!(5), format!("json: cannot unmarshal number into Go struct field {at} of type v1.JSONSchemaProps")),
+        (json!({"type": 5}), format!("json: cannot unmarshal number into Go struct field {at}.type of type string")),
+        (
+            json!({"type": "array", "items": {"type": "string", "maxLength": 1.5}}),
+            format!("json: cannot unmarshal number 1.5 into Go struct field {at}.items.maxLength of type int64"),
+        ),
+        (
+            json!({"type": "integer", "minimum": "1"}),
+            format!("json: cannot unmarshal string into Go struct field {at}.minimum of type float64"),
+        ),
+        (json!({"type": "object", "additionalProperties": 5}), "boolean or JSON schema expected".to_owned()),
+    ] {
+        let answer = world.post(DEFINITIONS, definition(properties(json!({"a": schema})))).await;
+        let head = "CustomResourceDefinition in version \"v1\" cannot be handled as a CustomResourceDefinition";
+        answer.refused(400, "BadRequest").says(&format!("{head}: {why}"));
+    }
+}
+
+async fn fields_that_a_schema_cannot_have_are_told(world: World) {
+    let misspelt = json!({"a": {"type": "string", "maxLenght": 5, "default": "x"}});
+    let unknown = "unknown field \"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.a.maxLenght\"";
+    let strict = format!("{DEFINITIONS}?fieldValidation=Strict");
+    let answer = world.post(&strict, definition(properties(misspelt.clone()))).await.refused(400, "BadRequest");
+    answer.mentions(&format!("strict decoding error: {unknown}"));
+    let answer = world.post(DEFINITIONS, definition(properties(misspelt.clone()))).await.code(201);
+    assert_eq!(answer.warnings(), [unknown]);
+    let schema = &answer.body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    assert_eq!(schema["properties"]["a"], json!({"type": "string", "default": "x"}));
+    let applied = definition(properties(misspelt));
+    let path = format!("{DEFINITIONS}/{}", applied["metadata"]["name"].as_str().unwrap());
+    let answer = world.apply("alice", &path, applied).await.code(500);
+    answer.mentions("failed to create typed patch object").mentions("a.maxLenght: field not declared in schema");
 }

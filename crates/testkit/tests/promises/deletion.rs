@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::{names, version};
+use crate::answer::{names, revision, version};
 use crate::widgets::{Widgets, anything, definition};
 use crate::world::{JSON, MERGE, World, with_query};
 
@@ -11,14 +11,20 @@ promises!(
     the_mark_of_deletion_is_set_once_and_stays,
     no_finalizer_is_added_after_the_mark,
     a_finalizer_must_be_a_qualified_name,
+    a_finalizer_without_a_domain_is_remarked_upon,
     an_object_with_a_mark_can_still_be_changed,
     a_delete_may_demand_a_uid,
     a_delete_may_demand_a_version,
+    a_delete_may_demand_them_in_the_query,
     options_come_in_the_body_or_in_the_query,
     wrong_options_are_refused,
+    options_that_cannot_be_read_delete_nothing,
     a_pod_goes_at_once_when_no_kubelet_runs_it,
+    a_pod_that_runs_has_its_grace_and_never_less_than_none,
+    a_pod_that_is_deleted_again_never_gets_more_time,
     a_collection_is_deleted_by_selector,
     a_collection_answers_with_what_it_deleted,
+    a_collection_is_deleted_page_by_page_if_asked_for,
     deleting_a_collection_leaves_held_objects_marked,
     a_claim_that_no_pod_uses_goes_when_it_is_deleted,
     a_volume_that_no_claim_uses_goes_when_it_is_deleted,
@@ -48,7 +54,7 @@ async fn a_finalizer_holds_an_object_until_it_is_removed(world: World) {
     world.patch(JSON, &widgets.one("a"), remove).await.code(200);
     let last = watch.next().await;
     assert_eq!(last["type"], "DELETED");
-    assert!(version(&last["object"]) > version(&marked), "a deletion has a version of its own");
+    assert!(revision(&last["object"]) > revision(&marked), "a deletion has a version of its own");
     world.get(&widgets.one("a")).await.refused(404, "NotFound");
 }
 
@@ -113,6 +119,31 @@ async fn a_delete_may_demand_a_version(world: World) {
     world.delete(&one, json!({"preconditions": {"resourceVersion": now}})).await.code(200);
 }
 
+async fn a_delete_may_demand_them_in_the_query(world: World) {
+    let map = world.map("a", json!({})).await;
+    let one = |query: &str| with_query(&format!("{}/a", world.maps()), query);
+    let uid = map["metadata"]["uid"].as_str().unwrap();
+    let is = format!("does not match the UID in record ({uid}). The object might have been deleted and then recreated");
+    let answer = world.delete(&one("uid=other"), json!(null)).await.refused(409, "Conflict");
+    answer.says(&format!("Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (other) {is}"));
+    world.delete(&one("resourceVersion=1"), json!(null)).await.refused(409, "Conflict").mentions("ResourceVersion");
+    world.delete(&one(&format!("uid={uid}&resourceVersion=1")), json!(null)).await.refused(409, "Conflict");
+    let namespace = format!("/api/v1/namespaces/{}?uid=other", world.namespace);
+    world.delete(&namespace, json!(null)).await.refused(409, "Conflict").mentions("UID in precondition: other");
+    // Of a collection each object must fulfil them.
+    let all = |query: &str| with_query(&world.maps(), &format!("fieldSelector=metadata.name=a&{query}"));
+    world.delete(&all("uid=other"), json!(null)).await.refused(409, "Conflict").mentions("(other)");
+    world.delete(&all("resourceVersion=1"), json!(null)).await.refused(409, "Conflict").mentions("ResourceVersion");
+    assert_eq!(world.get(&one("")).await.code(200).ok(), map);
+    // What is empty demands nothing, and neither does the query beside a body.
+    world.delete(&one("uid=&resourceVersion="), json!({"dryRun": ["All"]})).await.code(200);
+    world.delete(&one("uid=other&dryRun=All"), json!({"dryRun": ["All"]})).await.code(200);
+    world.delete(&one(&format!("uid={uid}&resourceVersion={}", version(&map))), json!(null)).await.code(200);
+    world.get(&one("")).await.refused(404, "NotFound");
+    world.map("a", json!({})).await;
+    world.delete(&one("uid=&resourceVersion="), json!(null)).await.code(200);
+}
+
 async fn options_come_in_the_body_or_in_the_query(world: World) {
     for name in ["a", "b", "c"] {
         let held = json!({"metadata": {"name": name}});
@@ -140,13 +171,79 @@ async fn wrong_options_are_refused(world: World) {
     answer.mentions("orphanDependents and deletionPropagation cannot be both set");
     world.delete(&one, json!({"kind": "Pod", "apiVersion": "v1"})).await.refused(400, "BadRequest");
     world.delete(&one, json!({"dryRun": ["Some"]})).await.refused(422, "Invalid").mentions("dryRun");
+    world.delete(&with_query(&one, "propagationPolicy="), json!(null)).await.refused(422, "Invalid");
+}
+
+async fn options_that_cannot_be_read_delete_nothing(world: World) {
+    let map = world.map("a", json!({})).await;
+    let one = format!("{}/a", world.maps());
+    let field = |given: &str, field: &str| format!("json: cannot unmarshal {given} into Go struct field {field}");
+    for (options, why) in [
+        (json!({"dryRun": "All"}), field("string", "DeleteOptions.dryRun of type []string")),
+        (json!({"dryRun": [5]}), field("number", "DeleteOptions.dryRun of type string")),
+        (json!({"preconditions": {"uid": 5}}), field("number", "Preconditions.preconditions.uid of type types.UID")),
+        (json!({"preconditions": "x"}), field("string", "DeleteOptions.preconditions of type v1.Preconditions")),
+        (json!({"orphanDependents": "no"}), field("string", "DeleteOptions.orphanDependents of type bool")),
+        (json!({"gracePeriodSeconds": "5"}), field("string", "DeleteOptions.gracePeriodSeconds of type int64")),
+    ] {
+        world.delete(&one, options.clone()).await.refused(400, "BadRequest").says(&why);
+        world.delete(&world.maps(), options).await.refused(400, "BadRequest").says(&why);
+    }
+    assert_eq!(world.get(&one).await.code(200).ok(), map);
 }
 
 async fn a_pod_goes_at_once_when_no_kubelet_runs_it(world: World) {
     let spec = json!({"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false});
+    let made = world.post(&world.core("pods"), json!({"metadata": {"name": "a"}, "spec": spec})).await.ok();
+    let mut watch = world.watch(&world.core("pods"), &format!("resourceVersion={}", version(&made))).await;
+    let one = format!("{}/a", world.core("pods"));
+    let gone = world.delete(&one, json!(null)).await.code(200).ok();
+    // The last that is seen of it says that it was deleted.
+    let meta = &gone["metadata"];
+    assert_eq!((&meta["deletionGracePeriodSeconds"], &meta["generation"]), (&json!(0), &json!(2)), "{meta}");
+    assert!(meta["deletionTimestamp"].is_string());
+    world.gone(&one).await;
+    assert_eq!(watch.step().await, ("MODIFIED".into(), "a".into()));
+    let last = watch.next().await;
+    assert_eq!((&last["type"], &last["object"]["metadata"]["generation"]), (&json!("DELETED"), &json!(2)));
+}
+
+async fn a_pod_that_runs_has_its_grace_and_never_less_than_none(world: World) {
+    let spec = json!({"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false,
+        "nodeName": "nowhere", "terminationGracePeriodSeconds": 7});
+    for (name, asked, granted) in [("a", json!(null), 7), ("b", json!(3), 3), ("c", json!(-5), 1)] {
+        world.post(&world.core("pods"), json!({"metadata": {"name": name}, "spec": spec})).await.ok();
+        let one = format!("{}/{name}", world.core("pods"));
+        let marked = world.delete(&one, json!({"gracePeriodSeconds": asked})).await.code(200).ok();
+        assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], granted);
+        let now = world.delete(&one, json!({"gracePeriodSeconds": 0})).await.code(200).ok();
+        assert_eq!(now["metadata"]["deletionGracePeriodSeconds"], 0);
+        world.gone(&one).await;
+    }
+}
+
+async fn a_pod_that_is_deleted_again_never_gets_more_time(world: World) {
+    let spec = json!({"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false,
+        "nodeName": "nowhere"});
     world.post(&world.core("pods"), json!({"metadata": {"name": "a"}, "spec": spec})).await.ok();
     let one = format!("{}/a", world.core("pods"));
-    world.delete(&one, json!(null)).await.code(200);
+    let mark = |pod: &Value| {
+        let time: jiff::Timestamp = pod["metadata"]["deletionTimestamp"].as_str().unwrap_or_default().parse().unwrap();
+        (time.as_second(), pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap())
+    };
+    let (first, grace) = mark(&world.delete(&one, json!({"gracePeriodSeconds": 6000})).await.code(200).ok());
+    assert_eq!(grace, 6000);
+    // Who says nothing leaves the time that was given, not the pod's own.
+    let again = world.delete(&one, json!(null)).await.code(200).ok();
+    assert_eq!(mark(&again), (first, 6000));
+    world.patch(MERGE, &format!("{one}/status"), json!({"status": {"phase": "Failed"}})).await.code(200);
+    for (asked, granted) in [(json!(null), 6000), (json!(7000), 6000), (json!(2000), 2000), (json!(3000), 2000)] {
+        let again = world.delete(&one, json!({"gracePeriodSeconds": asked})).await.code(200).ok();
+        // It counts from the first request.
+        assert_eq!(mark(&again), (first - 6000 + granted, granted), "{asked}");
+    }
+    let last = world.delete(&one, json!({"gracePeriodSeconds": 0})).await.code(200).ok();
+    assert!(mark(&last).0 >= first - 6000, "nothing ends before it began");
     world.gone(&one).await;
 }
 
@@ -219,4 +316,30 @@ async fn a_volume_that_no_claim_uses_goes_when_it_is_deleted(world: World) {
     let path = format!("/api/v1/persistentvolumes/{name}");
     world.delete(&path, json!(null)).await.code(200);
     world.until(&path, |answer| answer.code == 404).await;
+}
+
+async fn a_collection_is_deleted_page_by_page_if_asked_for(world: World) {
+    for name in ["a", "b", "c"] {
+        world.map(name, json!({"mine": "yes"})).await;
+    }
+    let widgets = world.install(definition(anything())).await;
+    for name in ["a", "b", "c"] {
+        world.post(&widgets.path(), widgets.widget(name, json!({}))).await.ok();
+    }
+    let gone = world.delete(&with_query(&widgets.path(), "limit=2"), json!(null)).await.code(200).ok();
+    assert_eq!((names(&gone), &gone["metadata"]["remainingItemCount"]), (vec!["a", "b"], &json!(1)));
+    assert_eq!(names(&world.get(&widgets.path()).await.ok()), ["c"]);
+    let left = world.get(&with_query(&world.maps(), "labelSelector=mine=yes")).await.ok();
+    assert_eq!(names(&left).len(), 3);
+}
+
+async fn a_finalizer_without_a_domain_is_remarked_upon(world: World) {
+    let widgets = world.install(definition(anything())).await;
+    let mut widget = widgets.widget("a", json!({}));
+    widget["metadata"]["finalizers"] = json!(["plain", HOLD]);
+    let made = world.post(&widgets.path(), widget).await.code(201);
+    let remark = "metadata.finalizers: \"plain\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers";
+    assert_eq!(made.warnings(), [remark]);
+    let patch = json!({"metadata": {"labels": {"l": "1"}}});
+    assert_eq!(world.patch(MERGE, &widgets.one("a"), patch).await.code(200).warnings(), [""; 0], "said once");
 }

@@ -1,5 +1,6 @@
 //! How clients learn what there is: discovery in both forms, OpenAPI, version and health.
 
+use http::Method;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
@@ -17,6 +18,7 @@ promises!(
     openapi_describes_builtin_kinds,
     the_version_is_told,
     health_is_told,
+    an_audit_id_comes_back_as_it_was_sent,
 );
 
 async fn the_core_group_is_discovered(world: World) {
@@ -207,10 +209,23 @@ async fn the_version_is_told(world: World) {
 async fn health_is_told(world: World) {
     for path in ["/healthz", "/livez", "/readyz"] {
         assert_eq!(world.get(path).await.code(200).text, "ok", "{path}");
+        assert_eq!(world.get(&format!("{path}/ping")).await.code(200).text, "ok", "{path}");
+        world.send(Method::HEAD, path, &[], Vec::new()).await.code(200);
+        world.get(&format!("{path}/nonsense")).await.code(404);
     }
 }
 
 fn resource<'a>(list: &'a Value, name: &str) -> &'a Value {
     let all = list["resources"].as_array().unwrap();
     all.iter().find(|resource| resource["name"] == name).unwrap_or_else(|| panic!("{name} in {list}"))
+}
+
+async fn an_audit_id_comes_back_as_it_was_sent(world: World) {
+    for id in ["mine".to_owned(), "x".repeat(200)] {
+        let answer = world.send(Method::GET, "/version", &[("audit-id", &id)], Vec::new()).await.code(200);
+        assert_eq!(answer.header("audit-id"), id);
+    }
+    let [first, second] = [world.get("/version").await, world.get("/version").await];
+    assert_eq!(first.header("audit-id").len(), 36);
+    assert_ne!(first.header("audit-id"), second.header("audit-id"));
 }

@@ -7,9 +7,15 @@ use crate::world::{MERGE, World, with_query};
 
 promises!(
     rules_call_what_there_is_and_nothing_else,
+    operators_and_functions_take_what_fits,
+    of_many_complaints_about_a_rule_a_hundred_are_told,
     lists_are_turned_cut_and_sorted,
     values_are_written_as_text,
     what_is_written_out_is_of_one_type,
+    what_is_compared_and_added_is_of_one_type,
+    functions_mind_what_is_in_a_list,
+    maps_have_keys_of_any_one_type,
+    what_is_a_number_or_a_text_is_read_as_text,
     what_an_optional_holds_is_mapped,
     an_old_value_that_may_be_absent_is_an_optional,
     formats_of_text_are_found_by_their_names,
@@ -103,6 +109,78 @@ async fn what_is_written_out_is_of_one_type(world: World) {
     hold(&world, json!({"n": 7, "any": "a"}), &rules).await;
 }
 
+async fn what_is_compared_and_added_is_of_one_type(world: World) {
+    for (rule, types) in [
+        ("self.list == ['a']", "'_==_' applied to '(list(int), list(string))'"),
+        ("self.list != ['a']", "'_!=_' applied to '(list(int), list(string))'"),
+        ("[1, 2] + ['a'] == [1]", "'_+_' applied to '(list(int), list(string))'"),
+        ("self.map == {'a': 1}", "'_==_' applied to '(map(string, string), map(string, int))'"),
+        ("self.map == {1: 'a'}", "'_==_' applied to '(map(string, string), map(int, string))'"),
+        ("self.map == 1", "'_==_' applied to '(map(string, string), int)'"),
+        ("matches(self.n, 'a')", "'matches' applied to '(int, string)'"),
+        ("matches('a', self.n)", "'matches' applied to '(string, int)'"),
+    ] {
+        refused(&world, rule, &[&format!("found no matching overload for {types}")]).await;
+    }
+    refused(&world, "self == {'s': 'b'}", &["found no matching overload for '_==_'"]).await;
+    refused(&world, "duration(5) == duration('5s')", &["invalid duration argument"]).await;
+    let rules = [
+        "self.list == [1] && self.list != [] && self.list + [2] == [1, 2] && [] + self.list == [1]",
+        "self.map == {'a': 'b'} && self.map != {}",
+        "matches(self.s, 'x') && timestamp(5) < timestamp('2020-01-01T00:00:00Z')",
+    ];
+    hold(&world, json!({"s": "x", "list": [1], "map": {"a": "b"}}), &rules).await;
+}
+
+async fn functions_mind_what_is_in_a_list(world: World) {
+    for rule in [
+        "['a'].sum() == 'a'",
+        "[true].sum() == true",
+        "self.list.flatten() == [1]",
+        "[self.list].max() == self.list",
+        "[self.list].isSorted()",
+        "self.list.join(',') == 'a'",
+        "self.list.indexOf('a') == 1",
+        "sets.contains(self.list, ['a'])",
+    ] {
+        refused(&world, rule, &["found no matching overload"]).await;
+    }
+    let rules = ["[1.5, 2.0].sum() > 3.0 && [duration('1s')].sum() == duration('1s')", "sets.contains(self.list, [1])"];
+    hold(&world, json!({"list": [1]}), &rules).await;
+}
+
+async fn maps_have_keys_of_any_one_type(world: World) {
+    let no_overload = "found no matching overload";
+    for (rule, why) in [
+        ("1 in {'a': 1}", no_overload),
+        ("'a' in {1: 1}", no_overload),
+        ("self.n in {1.0: true}", no_overload),
+        ("{1: 'a'}['x'] == 'a'", no_overload),
+        ("{1: 2}.all(k, k.startsWith('a'))", no_overload),
+        ("{1: 'a', 'b': 'c'}[self.n] == 'a'", "expected type 'int' but found 'string'"),
+        ("[{1: 'a'}, {'x': 'a'}].size() == 2", "expected type 'map(int, string)' but found 'map(string, string)'"),
+    ] {
+        refused(&world, rule, &[why]).await;
+    }
+    let rules = [
+        "self.n in {1: true, 2: false} && !(self.n in {2: true}) && !(self.n in {})",
+        "{1: 'a', 2: 'b'}[self.n] == 'a' && {true: 'a'}[self.n == 1] == 'a'",
+        "{1: 2}.all(k, k > 0) && {1u: 2}.all(k, k > 0u) && {}.all(k, k > 0)",
+        "{1: 'a'}[?self.n].orValue('x') == 'a' && {1: 'a'} != {1: 'b'}",
+        "self.list.map(x, {x: 1}).all(y, 1 in y)",
+    ];
+    hold(&world, json!({"n": 1, "list": [1]}), &rules).await;
+}
+
+async fn what_is_a_number_or_a_text_is_read_as_text(world: World) {
+    let rules = [
+        "string(self.any).matches('^[0-9]+%?$') && string(self.any).size() < 5",
+        "!isQuantity(string(self.any)) && string(self.any).split('%').size() == 2",
+        "int(string(self.any).replace('%', '')) <= 100",
+    ];
+    hold(&world, json!({"any": "50%"}), &rules).await;
+}
+
 async fn what_an_optional_holds_is_mapped(world: World) {
     let rules = [
         "self.?s.optMap(s, s == 'x').orValue(false)",
@@ -174,4 +252,28 @@ async fn a_rule_that_fails_says_why(world: World) {
     let expected: Vec<String> =
         rules.iter().map(|(rule, why)| format!("Invalid value: \"object\": {why} evaluating rule: {rule}")).collect();
     assert_eq!(said, expected);
+}
+
+async fn operators_and_functions_take_what_fits(world: World) {
+    for (rule, applied) in [
+        ("self == 1", "'_==_' applied to"),
+        ("-true == true", "'-_' applied to '(bool)'"),
+        ("self.n in self.s", "'@in' applied to '(int, string)'"),
+        ("self.s in self.list", "'@in' applied to '(string, list(int))'"),
+        ("self.s[0] == 'a'", "'_[_]' applied to '(string, int)'"),
+        ("self.list['a'] == 1", "'_[_]' applied to '(list(int), string)'"),
+        ("self.s.startsWith(5)", "'startsWith' applied to 'string.(int)'"),
+        ("isQuantity(self.n)", "'isQuantity' applied to '(int)'"),
+        ("duration(self.list) > duration('1h')", "'duration' applied to '(list(int))'"),
+        ("int(self.list) > 0", "'int' applied to '(list(int))'"),
+        ("size(self.n) > 0", "'size' applied to '(int)'"),
+    ] {
+        refused(&world, rule, &["found no matching overload for", applied]).await;
+    }
+    refused(&world, "self.list.existsOne(x, x == 1)", &["undeclared reference to 'existsOne'"]).await;
+}
+
+async fn of_many_complaints_about_a_rule_a_hundred_are_told(world: World) {
+    let rule = vec!["nope"; 120].join(" || ");
+    refused(&world, &rule, &["undeclared reference to 'nope'", "20 more errors were truncated"]).await;
 }

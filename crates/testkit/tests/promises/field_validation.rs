@@ -14,6 +14,7 @@ promises!(
     ignore_says_nothing,
     warn_is_the_default,
     patches_are_validated_too,
+    warnings_come_with_a_refusal_too,
     an_unknown_level_is_refused,
 );
 
@@ -93,4 +94,15 @@ async fn an_unknown_level_is_refused(world: World) {
         "CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"Sometimes\": \
          supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
     );
+}
+
+async fn warnings_come_with_a_refusal_too(world: World) {
+    let widgets = world.install(definition(properties(json!({"n": {"type": "integer"}})))).await;
+    let answer = world.post(&widgets.path(), widgets.widget("a", json!({"n": "x", "nope": 1}))).await;
+    assert_eq!(answer.refused(422, "Invalid").warnings(), ["unknown field \"spec.nope\""]);
+    world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    let answer = world.patch(MERGE, &widgets.one("a"), json!({"spec": {"n": "x", "nope": 1}})).await;
+    assert_eq!(answer.refused(422, "Invalid").warnings(), ["unknown field \"spec.nope\""]);
+    let answer = world.post(&world.maps(), json!({"metadata": {"name": "A"}, "nope": 1})).await;
+    assert_eq!(answer.refused(422, "Invalid").warnings(), ["unknown field \"nope\""]);
 }

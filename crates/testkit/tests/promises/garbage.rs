@@ -19,6 +19,7 @@ promises_of_controllers!(
     custom_objects_own_and_are_owned,
     an_owner_reference_must_be_complete,
     only_one_owner_may_be_the_controller,
+    an_owner_that_is_listed_twice_is_one_owner,
 );
 
 /// A reference to an owner.
@@ -180,4 +181,14 @@ async fn only_one_owner_may_be_the_controller(world: World) {
     let body = json!({"metadata": {"name": "a", "ownerReferences": references}});
     let answer = world.post(&world.maps(), body).await.refused(422, "Invalid");
     answer.mentions("Only one reference can have Controller set to true");
+}
+
+async fn an_owner_that_is_listed_twice_is_one_owner(world: World) {
+    let parent = world.map("parent", json!({})).await;
+    let mut reference = owner(&parent);
+    reference["controller"] = json!(true);
+    let body = json!({"metadata": {"name": "child", "ownerReferences": [reference, reference]}});
+    let made = world.post(&world.maps(), body).await.code(201);
+    assert!(made.warnings().iter().any(|text| text.contains("contains duplicate entries")), "{:?}", made.warnings());
+    assert_eq!(made.ok()["metadata"]["ownerReferences"], json!([reference]));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::{names, version};
+use crate::answer::{names, revision, version};
 use crate::widgets::{Widgets, anything, definition};
 use crate::world::{World, unique, with_query};
 
@@ -34,7 +34,7 @@ async fn a_list_has_kind_version_and_items(world: World) {
     let widgets = widgets(&world, 1).await;
     let list = world.get(&widgets.path()).await.code(200).ok();
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("WidgetList"), &json!(format!("{}/v1", widgets.group))));
-    assert!(version(&list).parse::<u64>().unwrap() > 0);
+    assert!(revision(&list) > 0);
     // Items of custom kinds say what they are; items of built-in kinds leave it out.
     assert_eq!(list["items"][0]["kind"], "Widget");
     world.map("a", json!({})).await;
@@ -139,7 +139,7 @@ async fn an_exact_version_shows_the_past(world: World) {
 
 async fn a_version_from_the_future_is_refused(world: World) {
     let widgets = widgets(&world, 1).await;
-    let future = version(&world.get(&widgets.path()).await.ok()).parse::<u64>().unwrap() + 1_000_000;
+    let future = revision(&world.get(&widgets.path()).await.ok()) + 1_000_000;
     for query in
         [format!("resourceVersion={future}"), format!("resourceVersion={future}&resourceVersionMatch=NotOlderThan")]
     {

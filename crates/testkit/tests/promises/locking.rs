@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::answer::version;
+use crate::answer::{revision, version};
 use crate::widgets::{Widgets, anything, definition};
 use crate::world::{JSON, MERGE, World};
 
@@ -15,7 +15,8 @@ promises!(
     of_concurrent_updates_one_wins,
     the_generation_counts_changes_of_the_spec_only,
     the_generation_grows_when_deletion_is_asked_for,
-    a_deployment_counts_generations_like_a_custom_object,
+    a_deployment_counts_changes_of_annotations_too,
+    an_endpoint_slice_counts_changes_of_labels_too,
     a_write_that_changes_nothing_keeps_the_version,
     a_write_that_changes_nothing_is_not_seen_by_watchers,
     every_write_takes_a_larger_version,
@@ -127,15 +128,54 @@ async fn the_generation_grows_when_deletion_is_asked_for(world: World) {
     assert_eq!(again["metadata"]["generation"], 2);
 }
 
-async fn a_deployment_counts_generations_like_a_custom_object(world: World) {
+async fn a_deployment_counts_changes_of_annotations_too(world: World) {
     let path = world.of_group("apps/v1", "deployments");
     let pod = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let deployment =
         json!({"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": pod}});
     assert_eq!(world.post(&path, deployment).await.ok()["metadata"]["generation"], 1);
     let one = format!("{path}/a");
-    for (patch, expected) in [(json!({"metadata": {"labels": {"l": "1"}}}), 1), (json!({"spec": {"replicas": 3}}), 2)] {
-        assert_eq!(world.patch(MERGE, &one, patch).await.ok()["metadata"]["generation"], expected);
+    generations(
+        &world,
+        &one,
+        &[
+            (json!({"metadata": {"labels": {"l": "1"}}}), 1),
+            (json!({"spec": {"replicas": 3}}), 2),
+            (json!({"metadata": {"annotations": {"a": "1"}}}), 3),
+            (json!({"metadata": {"annotations": {"a": "1"}}}), 3),
+            (json!({"metadata": {"annotations": {"a": null}}}), 4),
+            (json!({"metadata": {"annotations": {}}}), 4),
+        ],
+    )
+    .await;
+    let status = json!({"metadata": {"annotations": {"b": "1"}}});
+    let patched = world.patch(MERGE, &format!("{one}/status"), status).await.ok();
+    assert_eq!(patched["metadata"]["generation"], 4, "but not if they come with a status");
+}
+
+async fn an_endpoint_slice_counts_changes_of_labels_too(world: World) {
+    let path = world.of_group("discovery.k8s.io/v1", "endpointslices");
+    let slice = json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": [], "ports": []});
+    assert_eq!(world.post(&path, slice).await.ok()["metadata"]["generation"], 1);
+    let one = format!("{path}/a");
+    generations(
+        &world,
+        &one,
+        &[
+            (json!({"metadata": {"annotations": {"a": "1"}}}), 1),
+            (json!({"metadata": {"labels": {"l": "1"}}}), 2),
+            (json!({"metadata": {"labels": {"l": "1"}}}), 2),
+            (json!({"endpoints": [{"addresses": ["10.0.0.1"]}]}), 3),
+        ],
+    )
+    .await;
+}
+
+/// What the generation is after each of these patches.
+async fn generations(world: &World, one: &str, patches: &[(Value, u64)]) {
+    for (patch, expected) in patches {
+        let patched = world.patch(MERGE, one, patch.clone()).await.ok();
+        assert_eq!(patched["metadata"]["generation"], *expected, "after {patch}");
     }
 }
 
@@ -169,13 +209,12 @@ async fn a_write_that_changes_nothing_is_not_seen_by_watchers(world: World) {
 
 async fn every_write_takes_a_larger_version(world: World) {
     let (widgets, made) = widget(&world).await;
-    let number = |object: &Value| version(object).parse::<u64>().unwrap();
-    let mut last = number(&made);
+    let mut last = revision(&made);
     for x in 2..6 {
-        let map = number(&world.map(&format!("m{x}"), json!({})).await);
-        let widget = number(&world.patch(MERGE, &widgets.one("a"), json!({"spec": {"x": x}})).await.ok());
+        let map = revision(&world.map(&format!("m{x}"), json!({})).await);
+        let widget = revision(&world.patch(MERGE, &widgets.one("a"), json!({"spec": {"x": x}})).await.ok());
         assert!(last < map && map < widget, "one order over all kinds: {last}, {map}, {widget}");
         last = widget;
     }
-    assert!(number(&world.get(&widgets.path()).await.ok()) >= last);
+    assert!(revision(&world.get(&widgets.path()).await.ok()) >= last);
 }

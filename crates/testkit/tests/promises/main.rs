@@ -40,6 +40,7 @@ mod world;
 mod apply;
 mod apply_lists;
 mod bad_input;
+mod builtin_status;
 mod builtins;
 mod crud;
 mod definitions;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::widgets::{anything, definition};
-use crate::world::{MERGE, World};
+use crate::world::{JSON, MERGE, STRATEGIC, World};
 
 promises_of_controllers!(
     a_namespace_is_born_active_with_its_name_as_a_label,
@@ -11,6 +11,7 @@ promises_of_controllers!(
     nothing_new_enters_a_namespace_that_terminates,
     a_namespace_waits_for_finalizers_of_its_content_and_says_so,
     a_namespace_name_is_a_dns_label,
+    only_finalize_lets_a_namespace_go,
 );
 
 fn path(world: &World) -> String {
@@ -90,4 +91,33 @@ async fn a_namespace_name_is_a_dns_label(world: World) {
         let answer = answer.refused(422, "Invalid").about("", "Namespace", name);
         answer.mentions("metadata.name: Invalid value");
     }
+}
+
+async fn only_finalize_lets_a_namespace_go(world: World) {
+    let (one, held) = (path(&world), json!({"finalizers": ["kubernetes"]}));
+    let name = &world.namespace;
+    for without in
+        [json!({"metadata": {"name": name}}), json!({"metadata": {"name": name}, "spec": {"finalizers": []}})]
+    {
+        assert_eq!(world.put(&one, &without).await.code(200).ok()["spec"], held, "{without}");
+    }
+    for (kind, patch) in [
+        (MERGE, json!({"spec": null})),
+        (MERGE, json!({"spec": {"finalizers": ["example.com/other"]}})),
+        (STRATEGIC, json!({"spec": {"finalizers": null}})),
+        (JSON, json!([{"op": "remove", "path": "/spec/finalizers"}])),
+    ] {
+        assert_eq!(world.patch(kind, &one, patch.clone()).await.code(200).ok()["spec"], held, "{patch}");
+    }
+    let config = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}});
+    assert_eq!(world.force("somebody", &one, config).await.code(200).ok()["spec"], held);
+    // Nor does one go that waits for what is in it.
+    let map = json!({"metadata": {"name": "a", "finalizers": ["example.com/hold"]}});
+    world.post(&world.maps(), map).await.ok();
+    world.delete(&one, json!(null)).await.code(200);
+    assert_eq!(world.patch(MERGE, &one, json!({"spec": null})).await.code(200).ok()["spec"], held);
+    world.get(&one).await.code(200);
+    world.patch(MERGE, &format!("{}/a", world.maps()), json!({"metadata": {"finalizers": null}})).await.code(200);
+    world.gone(&one).await;
+    assert_eq!(world.get(&world.maps()).await.ok()["items"], json!([]));
 }

@@ -11,6 +11,7 @@ promises!(
     what_the_server_decides_is_nobodys,
     a_manager_has_one_entry_per_operation_and_subresource,
     the_manager_of_an_update_comes_from_the_user_agent,
+    a_manager_is_named_in_characters_that_can_be_seen,
     an_update_takes_fields_from_appliers,
     the_time_moves_only_with_the_fields,
     an_owner_without_fields_is_forgotten,
@@ -128,6 +129,19 @@ async fn the_manager_of_an_update_comes_from_the_user_agent(world: World) {
     let body = map(json!({"k": "1"})).to_string().into_bytes();
     let made = world.send(http::Method::POST, &world.maps(), &headers, body).await.ok();
     assert_eq!(entries(&made)[0]["manager"], "tool");
+}
+
+async fn a_manager_is_named_in_characters_that_can_be_seen(world: World) {
+    let named = |manager: &str| with_query(&world.maps(), &format!("fieldManager={manager}"));
+    for (manager, character, position) in
+        [("a%C2%A0b", "U+00A0", 1), ("%E2%80%8Bb", "U+200B", 0), ("ab%0A", "U+000A", 2), ("a%CD%B8", "U+0378", 1)]
+    {
+        let answer = world.post(&named(manager), map(json!({}))).await.refused(422, "Invalid");
+        let answer = answer.causes(&[("FieldValueInvalid", "fieldManager")]);
+        answer.mentions(&format!("invalid character {character} (at position {position})"));
+    }
+    let made = world.post(&named("%C3%BC%CC%81%20b"), map(json!({"k": "1"}))).await.code(201).ok();
+    assert_eq!(entries(&made)[0]["manager"], "ü\u{301} b");
 }
 
 async fn an_update_takes_fields_from_appliers(world: World) {

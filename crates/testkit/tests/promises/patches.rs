@@ -17,6 +17,8 @@ promises!(
     a_malformed_merge_patch_is_a_bad_request,
     a_patch_cannot_rename_or_move_an_object,
     a_patch_cannot_change_what_the_system_sets,
+    a_patch_cannot_make_something_else_of_an_object,
+    odd_fields_of_operations_are_told,
     strategic_merge_is_not_for_custom_objects,
     an_unknown_patch_type_is_refused,
     a_patch_is_validated_like_an_update,
@@ -185,4 +187,42 @@ async fn a_patch_is_validated_like_an_update(world: World) {
     answer.refused(422, "Invalid").causes(&[("FieldValueInvalid", "metadata.labels")]);
     let answer = world.patch(MERGE, &one, json!({"data": {"k": 5}})).await;
     assert!(matches!(answer.code, 400 | 422), "{}", answer.text);
+}
+
+async fn a_patch_cannot_make_something_else_of_an_object(world: World) {
+    let map = world.map("a", json!({})).await;
+    let one = format!("{}/a", world.maps());
+    for patch in [json!({"kind": "Secret"}), json!({"apiVersion": "v2"})] {
+        let answer = world.patch(MERGE, &one, patch.clone()).await.refused(422, "Invalid");
+        answer.causes(&[("FieldValueInvalid", "patch")]);
+        // This kind of patch is read into what the object is.
+        assert_eq!(world.patch(STRATEGIC, &one, patch).await.code(200).ok(), map);
+    }
+    let widgets = widget(&world, json!({})).await;
+    let before = world.get(&widgets.one("a")).await.ok();
+    for (patch, field) in [
+        (json!({"kind": "Gadget"}), "kind"),
+        (json!({"apiVersion": "v2"}), "apiVersion"),
+        (json!({"kind": null}), "patch"),
+    ] {
+        let answer = world.patch(MERGE, &widgets.one("a"), patch).await.refused(422, "Invalid");
+        answer.causes(&[("FieldValueInvalid", field)]);
+    }
+    for patch in [json!({"kind": "Gadget"}), json!({"apiVersion": "v2"})] {
+        let shown = world.patch(MERGE, &format!("{}/status", widgets.one("a")), patch).await.code(200).ok();
+        for field in ["apiVersion", "kind", "spec", "status"] {
+            assert_eq!(shown.get(field), before.get(field), "of a status nothing else is taken over");
+        }
+    }
+}
+
+async fn odd_fields_of_operations_are_told(world: World) {
+    let widgets = widget(&world, json!({"x": 1})).await;
+    let patch = json!([{"op": "replace", "path": "/spec/x", "value": 2, "valu": 3}]);
+    let strict = format!("{}?fieldValidation=Strict", widgets.one("a"));
+    let answer = world.patch(JSON, &strict, patch.clone()).await.refused(422, "Invalid");
+    answer.mentions("strict decoding error: json patch unknown field \"[0].valu\"");
+    let answer = world.patch(JSON, &widgets.one("a"), patch).await.code(200);
+    assert_eq!(answer.warnings(), ["json patch unknown field \"[0].valu\""]);
+    assert_eq!(answer.ok()["spec"]["x"], 2);
 }

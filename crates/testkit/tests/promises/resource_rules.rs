@@ -249,12 +249,16 @@ fn every_rule_is_tried() {
 async fn what_depends_on_the_rest_is_left_to_the_controllers(world: World) {
     let kinds = install(&world).await;
     let every_mode = json!([{"mode": "add-brokers"}, {"mode": "remove-brokers"}, {"mode": "imbalance"}]);
+    let ids = |count: i32| (0..count).collect::<Vec<_>>();
+    // The longest lists there may be: their rules must not cost more than the server spends on one object.
+    let all_volumes: Value = ids(500).iter().map(|id| json!({"brokerId": id, "volumeIds": ids(64)})).collect();
     for (kind, spec) in [
         ("KafkaRebalance", json!({"mode": "add-brokers"})),
         ("KafkaRebalance", json!({"mode": "remove-disks", "brokers": []})),
         ("KafkaRebalance", json!({"rebalanceDisk": true, "goals": ["RackAwareGoal"]})),
         ("KafkaRebalance", json!({"brokers": [0, 3, 2_147_483_647]})),
-        ("KafkaRebalance", json!({"brokers": (0..500).collect::<Vec<_>>()})),
+        ("KafkaRebalance", json!({"brokers": ids(500)})),
+        ("KafkaRebalance", volumes(all_volumes)),
         ("KafkaRebalance", json!({"replicationThrottle": 0, "concurrentPartitionMovementsPerBroker": 0})),
         ("KafkaRebalance", volumes(json!([{"brokerId": 0, "volumeIds": [0, 1]}, {"brokerId": 1, "volumeIds": [0]}]))),
         ("Kafka", auto_rebalance(every_mode)),
@@ -263,7 +267,9 @@ async fn what_depends_on_the_rest_is_left_to_the_controllers(world: World) {
         ("Kafka", json!({"kafka": {"resources": {"limits": {"cpu": "1500m"}}}})),
         ("Kafka", capacity("10000KiB/s")),
         ("Kafka", capacity("10B/s")),
+        ("Kafka", in_kafka(jbod(&ids(128)))),
         ("KafkaNodePool", pool(jbod(&[0, 1, 7]))),
+        ("KafkaNodePool", pool(jbod(&ids(128)))),
         ("KafkaNodePool", pool(json!({"type": "jbod", "volumes": [{"type": "ephemeral"}, {"type": "ephemeral"}]}))),
         ("KafkaNodePool", pool(json!({"type": "ephemeral"}))),
     ] {

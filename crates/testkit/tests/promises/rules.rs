@@ -22,6 +22,9 @@ promises!(
     a_definition_with_a_rule_that_reads_nonsense_is_refused,
     a_definition_with_a_rule_of_the_wrong_type_is_refused,
     a_definition_with_a_rule_that_costs_too_much_is_refused,
+    lists_that_a_rule_makes_and_compares_count,
+    a_rule_that_costs_too_much_on_an_object_refuses_it,
+    one_long_item_does_not_make_a_rule_cost_too_much,
     status_has_rules_of_its_own,
 );
 
@@ -261,6 +264,34 @@ async fn a_definition_with_a_rule_that_costs_too_much_is_refused(world: World) {
     answer.mentions("estimated rule cost exceeds budget");
 }
 
+async fn lists_that_a_rule_makes_and_compares_count(world: World) {
+    let numbers = |most: Value| {
+        let mut list = json!({"type": "array", "items": {"type": "integer"}});
+        if !most.is_null() {
+            list["maxItems"] = most;
+        }
+        list
+    };
+    for (rule_of_all, admitted) in [
+        ("lists.range(1000000000).size() > 0", false),
+        ("lists.range(self.any.size()).size() > 0", false),
+        ("lists.range(10).size() == 10", true),
+        ("self.any.sort().size() >= 0", false),
+        ("self.any.distinct().size() >= 0", false),
+        ("self.few.sort() == self.few.distinct().reverse().slice(0, 1) || true", true),
+        ("sets.contains(self.any, self.any)", false),
+        ("sets.equivalent(self.few, self.few)", true),
+    ] {
+        let mut schema = properties(json!({"any": numbers(json!(null)), "few": numbers(json!(10))}));
+        schema["x-kubernetes-validations"] = json!([rule(rule_of_all, json!({}))]);
+        let answer = world.post(&format!("{DEFINITIONS}?dryRun=All"), definition(schema)).await;
+        match admitted {
+            true => drop(answer.code(201)),
+            false => drop(answer.refused(422, "Invalid").mentions("estimated rule cost exceeds budget")),
+        }
+    }
+}
+
 async fn status_has_rules_of_its_own(world: World) {
     let mut definition = definition(properties(json!({})));
     let root = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
@@ -272,4 +303,26 @@ async fn status_has_rules_of_its_own(world: World) {
     let path = format!("{}/status", widgets.one("a"));
     world.patch(MERGE, &path, json!({"status": {"phase": "Bad"}})).await.refused(422, "Invalid");
     world.patch(MERGE, &path, json!({"status": {"phase": "Good"}})).await.code(200);
+}
+
+async fn a_rule_that_costs_too_much_on_an_object_refuses_it(world: World) {
+    let rule = "self.all(x, self.all(y, x != y + 5000))";
+    let list = json!({"type": "array", "maxItems": 1000, "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}]});
+    let widgets = world.install(definition(properties(json!({"list": list})))).await;
+    let long = |length: i32| widgets.widget("a", json!({"list": (0..length).collect::<Vec<_>>()}));
+    let answer = world.post(&widgets.path(), long(1000)).await.refused(422, "Invalid");
+    let answer = answer.causes(&[("FieldValueInvalid", "spec.list")]);
+    answer
+        .mentions(&format!("no further validation rules will be run due to call cost exceeds limit for rule: {rule}"));
+    world.post(&widgets.path(), long(200)).await.code(201);
+}
+
+async fn one_long_item_does_not_make_a_rule_cost_too_much(world: World) {
+    let rule = "self.all(x, x.matches('^[a-z]*[a-z0-9.]$'))";
+    let list = json!({"type": "array", "maxItems": 900, "items": {"type": "string", "maxLength": 4000},
+        "x-kubernetes-validations": [{"rule": rule}]});
+    let widgets = world.install(definition(properties(json!({"list": list})))).await;
+    let mut items = vec!["a".to_owned(); 899];
+    items.push("b".repeat(4000));
+    world.post(&widgets.path(), widgets.widget("a", json!({"list": items}))).await.code(201);
 }

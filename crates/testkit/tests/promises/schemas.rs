@@ -12,6 +12,7 @@ promises!(
     unknown_fields_are_pruned,
     unknown_fields_are_kept_where_the_schema_says_so,
     an_embedded_object_keeps_its_metadata,
+    the_metadata_of_an_embedded_object_is_read,
     metadata_is_pruned_and_coerced_too,
     values_are_validated_with_the_originals_words,
     every_wrong_field_is_a_cause,
@@ -104,6 +105,27 @@ async fn an_embedded_object_keeps_its_metadata(world: World) {
     answer
         .refused(422, "Invalid")
         .causes(&[("FieldValueRequired", "spec.template.apiVersion"), ("FieldValueRequired", "spec.template.kind")]);
+}
+
+async fn the_metadata_of_an_embedded_object_is_read(world: World) {
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let list = json!({"type": "array", "items": embedded});
+    let widgets = world.install(definition(properties(json!({"things": list})))).await;
+    let thing = |metadata: Value| json!({"things": [{"apiVersion": "v1", "kind": "Thing", "metadata": metadata}]});
+    let made = world.post(&widgets.path(), widgets.widget("a", thing(json!(null)))).await.code(201).ok();
+    assert_eq!(made["spec"], thing(json!({})));
+    let applied = world.apply("m", &widgets.one("b"), widgets.widget("b", thing(json!(null)))).await.code(201).ok();
+    assert_eq!(applied["spec"], thing(json!({})));
+    let wrong = json!({"generation": 1.5});
+    let why = "json: cannot unmarshal number 1.5 into Go struct field ObjectMeta.generation of type int64";
+    let answer = world.post(&widgets.path(), widgets.widget("c", thing(wrong.clone()))).await;
+    answer.refused(400, "BadRequest").mentions(&format!("spec.things[0].metadata: Invalid value: {wrong}: {why}"));
+    let answer = world.apply("m", &widgets.one("c"), widgets.widget("c", thing(wrong))).await.refused(422, "Invalid");
+    answer.causes(&[("FieldValueInvalid", "spec.things[0].metadata")]).mentions(why);
+    let answer = world.apply("m", &widgets.one("c"), widgets.widget("c", thing(json!({"nope": 1})))).await.code(500);
+    answer.mentions(".spec.things[0].metadata.nope: field not declared in schema");
+    world.get(&widgets.one("c")).await.code(404);
 }
 
 async fn metadata_is_pruned_and_coerced_too(world: World) {

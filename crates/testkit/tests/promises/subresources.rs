@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::widgets::{anything, definition, scalable};
 use crate::world::{JSON, MERGE, World};
 
@@ -17,6 +18,8 @@ promises!(
     a_scale_update_may_be_stale_too,
     scale_of_a_missing_object_is_not_found,
     a_negative_scale_is_invalid,
+    a_scale_is_read_like_any_object,
+    an_object_without_replicas_has_no_scale_until_it_is_given_some,
     an_object_must_be_readable_as_a_scale,
     a_deployment_is_scaled_the_same_way,
     a_scale_is_applied_to_the_replicas,
@@ -251,10 +254,87 @@ async fn a_kind_without_subresources_does_not_serve_them(world: World) {
 }
 
 /// A deployment `a`; its path.
-async fn deployment(world: &World) -> String {
+pub(crate) async fn deployment(world: &World) -> String {
     let path = world.of_group("apps/v1", "deployments");
     let pod = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": pod});
     world.post(&path, json!({"metadata": {"name": "a"}, "spec": spec})).await.ok();
     format!("{path}/a")
+}
+
+/// What a Scale says of itself, changed in one place.
+fn scale_with(path: &str, value: Value) -> Value {
+    let mut scale = scale(2);
+    *scale.pointer_mut(path).unwrap_or_else(|| panic!("a scale has {path}")) = value;
+    scale
+}
+
+async fn a_scale_is_read_like_any_object(world: World) {
+    let widgets = world.install(scalable()).await;
+    world.post(&widgets.path(), widgets.widget("a", json!({"replicas": 1}))).await.ok();
+    let (widget, deployment) = (widgets.one("a"), deployment(&world).await);
+    let before = [world.get(&widget).await.ok(), world.get(&deployment).await.ok()];
+    let mut unknown = scale(2);
+    unknown["spec"]["nope"] = json!(1);
+    for (one, says_why) in [(&widget, false), (&deployment, true)] {
+        let path = format!("{one}/scale");
+        let strict = format!("{path}?fieldValidation=Strict");
+        let head = "Scale in version \"v1\" cannot be handled as a Scale: ";
+        // Of custom resources the original has forgotten by then what it was reading.
+        let said = |answer: Answer, why: &str| if says_why { answer.says(&format!("{head}{why}")) } else { answer };
+        let types = "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32";
+        let wrong = scale_with("/spec/replicas", json!("x"));
+        said(world.put(&path, &wrong).await.refused(400, "BadRequest"), types);
+        said(
+            world.put(&strict, &unknown).await.refused(400, "BadRequest"),
+            "strict decoding error: unknown field \"spec.nope\"",
+        );
+        for other in [scale_with("/kind", json!("Deployment")), scale_with("/apiVersion", json!("v1"))] {
+            world.put(&path, &other).await.refused(400, "BadRequest");
+        }
+        let mut unnamed = scale(2);
+        unnamed["metadata"] = json!({});
+        let answer = world.put(&path, &unnamed).await.refused(400, "BadRequest");
+        answer.says("the name of the object (a based on URL) was undeterminable: name must be provided");
+        let elsewhere = scale_with("/metadata", json!({"name": "a", "namespace": "elsewhere"}));
+        world.put(&path, &elsewhere).await.refused(400, "BadRequest").mentions("does not match the namespace sent");
+        let another = scale_with("/metadata", json!({"name": "a", "uid": "another"}));
+        world.put(&path, &another).await.refused(409, "Conflict").mentions("UID in precondition: another");
+        let unreadable = scale_with("/metadata", json!({"name": "a", "resourceVersion": "abc"}));
+        let answer = world.put(&path, &unreadable).await.code(500);
+        answer.says("strconv.ParseUint: parsing \"abc\": invalid syntax");
+
+        let answer = world.patch(MERGE, &path, json!({"spec": {"replicas": "x"}})).await.refused(422, "Invalid");
+        answer.causes(&[("FieldValueInvalid", "patch")]).mentions(types);
+        let answer = world.patch(MERGE, &strict, json!({"spec": {"nope": 1}})).await.refused(422, "Invalid");
+        answer.causes(&[("FieldValueInvalid", "patch")]).mentions("strict decoding error: unknown field \"spec.nope\"");
+    }
+    let after = [world.get(&widget).await.ok(), world.get(&deployment).await.ok()];
+    assert_eq!(after, before);
+    for one in [&widget, &deployment] {
+        let warned = world.put(&format!("{one}/scale"), &unknown).await.code(200);
+        assert_eq!(warned.warnings(), ["unknown field \"spec.nope\""]);
+        assert_eq!(world.get(one).await.ok()["spec"]["replicas"], 2);
+    }
+    let answer = world.put(&format!("{deployment}/scale"), &scale(-1)).await.refused(422, "Invalid");
+    answer.says(
+        "Scale.autoscaling \"a\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+    );
+}
+
+async fn an_object_without_replicas_has_no_scale_until_it_is_given_some(world: World) {
+    let widgets = world.install(scalable()).await;
+    world.post(&widgets.path(), widgets.widget("a", json!({}))).await.ok();
+    let path = format!("{}/scale", widgets.one("a"));
+    let missing = "the spec replicas field \".spec.replicas\"";
+    let answer = world.get(&path).await.refused(500, "InternalError");
+    answer.says(&format!("Internal error occurred: {missing} does not exist"));
+    let answer = world.patch(MERGE, &path, json!({"metadata": {"name": "a"}})).await.refused(400, "BadRequest");
+    answer.says(&format!("{missing} cannot be empty"));
+    let scaled = world.patch(JSON, &path, json!([{"op": "add", "path": "/spec/replicas", "value": 3}])).await.ok();
+    assert_eq!(scaled["spec"], json!({"replicas": 3}));
+    let none = json!([{"op": "remove", "path": "/spec/replicas"}]);
+    let scaled = world.patch(JSON, &path, none).await.code(200).ok();
+    assert_eq!((&scaled["spec"], &scaled["status"]), (&json!({}), &json!({"replicas": 0})));
+    assert_eq!(world.get(&path).await.ok()["spec"], json!({}));
 }

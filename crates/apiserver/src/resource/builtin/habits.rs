@@ -21,3 +21,32 @@ pub fn is_shown_when_deleted(resource: &Resource) -> bool {
         ["persistentvolumeclaims", "persistentvolumes", "pods", "serviceaccounts", "services", "storageclasses"];
     resource.origin == Origin::Builtin && SHOWN.contains(&resource.plural.as_str())
 }
+
+/// A write to `status` also writes the metadata. That of custom resources does not.
+pub fn status_writes_metadata(resource: &Resource) -> bool {
+    resource.origin == Origin::Builtin
+}
+
+/// Metadata that a write to `status` leaves alone all the same.
+pub fn kept_by_status_writes(resource: &Resource) -> &'static [&'static str] {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apps", "deployments") => &["labels"],
+        // Old kubelets sent them back spoilt, and whatever belonged to their pods was lost.
+        ("", "pods") => &["ownerReferences"],
+        _ => &[],
+    }
+}
+
+/// A new object may bring its status along: a kubelet reports with the node that it makes.
+pub fn is_born_with_status(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == "nodes"
+}
+
+/// Metadata that counts as what the user wants: it is copied to others.
+pub fn counted_in_metadata(resource: &Resource) -> Option<&'static str> {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("apps", "deployments") => Some("annotations"),
+        ("discovery.k8s.io", "endpointslices") => Some("labels"),
+        _ => None,
+    }
+}

@@ -5,6 +5,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRulesReview};
+use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
@@ -72,6 +73,17 @@ const PLAIN: Kind = Kind {
 };
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// What `/scale` speaks.
+pub(crate) const SCALE: Kind = Kind {
+    group: "autoscaling",
+    plural: "scales",
+    kind: "Scale",
+    definition: "io.k8s.api.autoscaling.v1.Scale",
+    verbs: &[],
+    describe: |g| drop(g.subschema_for::<Scale>()),
+    ..PLAIN
+};
 
 /// All built-in kinds.
 pub(crate) const KINDS: &[Kind] = &[

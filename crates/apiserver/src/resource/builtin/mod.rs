@@ -10,17 +10,20 @@ mod quantity;
 mod schemas;
 mod selectors;
 mod shape;
+mod time;
+mod unknown;
 pub mod validation;
 pub(crate) mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{Origin, Resource, ScalePaths, Version};
 use kinds::{KINDS, Kind};
 pub use quantity::parse as parse_quantity;
 pub use schemas::openapi_definitions;
 pub use selectors::selector_text;
-pub use shape::shape;
+pub use shape::{shape, shape_metadata};
+pub use unknown::drop_unknown_of_definitions;
 
 /// All built-in resources.
 pub fn resources() -> Vec<Resource> {
@@ -45,6 +48,12 @@ pub fn is_question(resource: &Resource) -> bool {
 pub fn definition_name(resource: &Resource) -> Option<&'static str> {
     let kind = kinds::find(&resource.group, &resource.plural)?;
     (resource.origin == Origin::Builtin).then_some(kind.definition)
+}
+
+/// What `/scale` speaks: a kind that is read and shown, and never stored.
+pub fn scale() -> Arc<Resource> {
+    static SCALE: LazyLock<Arc<Resource>> = LazyLock::new(|| Arc::new(resource(&kinds::SCALE)));
+    SCALE.clone()
 }
 
 fn resource(kind: &Kind) -> Resource {

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::kinds::KINDS;
+use super::kinds::{KINDS, Kind, SCALE};
 use super::overlay;
 use crate::schema::{Checks, ListKind, PatchStrategy, Schema, Type};
 
@@ -31,7 +31,7 @@ const FREE_FORM: &[&str] = &[
 static DEFINITIONS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(definitions);
 static SCHEMAS: LazyLock<BTreeMap<&'static str, Arc<Schema>>> = LazyLock::new(|| {
     let mut reading = Reading { definitions: &DEFINITIONS, done: BTreeMap::new(), open: Vec::new() };
-    KINDS.iter().map(|kind| (kind.definition, reading.definition(kind.definition))).collect()
+    described().map(|kind| (kind.definition, reading.definition(kind.definition))).collect()
 });
 
 /// `components.schemas` of the built-in kinds for OpenAPI v3: kinds, lists of them, and all they refer to.
@@ -49,11 +49,16 @@ pub(crate) fn schema(definition: &str) -> Arc<Schema> {
     SCHEMAS.get(definition).cloned().unwrap_or_default()
 }
 
+/// All kinds that have a schema: those that are served, and the one that they are scaled by.
+fn described() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().chain([&SCALE])
+}
+
 fn definitions() -> BTreeMap<String, Value> {
     let mut settings = SchemaSettings::openapi3();
     settings.transforms.clear();
     let mut generator = settings.into_generator();
-    for kind in KINDS {
+    for kind in described() {
         (kind.describe)(&mut generator);
     }
     let _ = generator.subschema_for::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta>();
@@ -61,7 +66,7 @@ fn definitions() -> BTreeMap<String, Value> {
     for (name, definition) in &mut all {
         decorate(name, definition);
     }
-    for kind in KINDS {
+    for kind in described() {
         if let Some(definition) = all.get_mut(kind.definition) {
             // k8s-openapi cannot build an object without metadata, the API takes one without.
             drop_required(definition, "metadata");
@@ -242,6 +247,19 @@ impl Reading<'_> {
     }
 }
 
+/// An item without its key has the key that a fresh structure has: it is for validation to say that this is none.
+fn give_keys_their_zero(item: &mut Schema, keys: &[String]) {
+    for key in keys {
+        let Some(property) = item.properties.get_mut(key).map(Arc::make_mut) else { continue };
+        let zero = match property.ty {
+            Type::String => Value::from(""),
+            Type::Integer => Value::from(0),
+            _ => continue,
+        };
+        property.default.get_or_insert(zero);
+    }
+}
+
 fn merge_extensions(schema: &mut Schema, value: &Value) {
     let text = |extension: &str| value.get(extension).and_then(Value::as_str);
     match text("x-kubernetes-list-type") {
@@ -252,6 +270,9 @@ fn merge_extensions(schema: &mut Schema, value: &Value) {
             schema.list = ListKind::Map(keys);
         }
         _ => {}
+    }
+    if let (ListKind::Map(keys), Some(items)) = (&schema.list, &mut schema.items) {
+        give_keys_their_zero(Arc::make_mut(items), keys);
     }
     match text("x-kubernetes-map-type") {
         Some("atomic") => schema.atomic_map = true,

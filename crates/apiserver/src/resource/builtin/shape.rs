@@ -7,7 +7,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{quantity, wire};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{decode, quantity, time, wire};
 use crate::object::Object;
 use wire::{Kind, Message, Presence, Shape};
 
@@ -15,6 +18,13 @@ use wire::{Kind, Message, Presence, Shape};
 pub fn shape(object: &mut Value) {
     let Some(message) = wire::of_kind(object.api_version(), object.kind()) else { return };
     if let Value::Object(map) = object {
+        shape_message(message, map);
+    }
+}
+
+/// The same for the metadata of an object of any kind.
+pub fn shape_metadata(metadata: &mut Value) {
+    if let (Some(message), Value::Object(map)) = (wire::find(decode::METADATA), metadata) {
         shape_message(message, map);
     }
 }
@@ -49,10 +59,19 @@ fn shape_message(message: &Message, map: &mut Map<String, Value>) {
 fn shape_value(shape: Shape, value: &mut Value) {
     match (shape, value) {
         (Shape::One(kind), value) => shape_one(kind, value),
-        (Shape::List(kind), Value::Array(items)) => items.iter_mut().for_each(|item| shape_one(kind, item)),
-        (Shape::Map(kind), Value::Object(map)) => map.values_mut().for_each(|item| shape_one(kind, item)),
+        (Shape::List(kind), Value::Array(items)) => items.iter_mut().for_each(|item| shape_entry(kind, item)),
+        (Shape::Map(kind), Value::Object(map)) => map.values_mut().for_each(|item| shape_entry(kind, item)),
         _ => {}
     }
+}
+
+/// An item or entry cannot be absent: where nothing is given, it is zero.
+fn shape_entry(kind: Kind, value: &mut Value) {
+    if value.is_null() {
+        // Missing bytes are none, but an entry of a map that has none is an empty text.
+        *value = if kind == Kind::Bytes { json!("") } else { zero(Shape::One(kind)) };
+    }
+    shape_one(kind, value);
 }
 
 fn shape_one(kind: Kind, value: &mut Value) {
@@ -62,9 +81,34 @@ fn shape_one(kind: Kind, value: &mut Value) {
                 shape_message(message, map);
             }
         }
+        Kind::SchemaOrList | Kind::SchemaOrBool | Kind::SchemaOrStrings => match (kind, &mut *value) {
+            (_, Value::Object(_)) => shape_one(Kind::Message(wire::SCHEMA), value),
+            (Kind::SchemaOrList, Value::Array(items)) => {
+                items.iter_mut().for_each(|item| shape_entry(Kind::Message(wire::SCHEMA), item));
+            }
+            (Kind::SchemaOrBool, Value::Bool(_)) | (Kind::SchemaOrStrings, Value::Array(_)) => {}
+            // Read as nothing.
+            (_, other) => *other = Value::Null,
+        },
+        Kind::Bytes => {
+            // Only line breaks and the last four letters can be written in more than one way.
+            let loose = value.as_str().filter(|text| {
+                let end = text.len().saturating_sub(4);
+                text.contains(['\r', '\n']) || STANDARD.decode(&text.as_bytes()[end..]).is_err()
+            });
+            if let Some(Ok(bytes)) = loose.map(decode::bytes) {
+                *value = Value::String(STANDARD.encode(bytes));
+            }
+        }
         Kind::Quantity => {
             if let Some(canonical) = quantity::canonical(value) {
                 *value = Value::String(canonical);
+            }
+        }
+        Kind::Time | Kind::MicroTime => {
+            let layout = if kind == Kind::Time { time::SECONDS } else { time::MICROSECONDS };
+            if let Some(canonical) = value.as_str().and_then(|text| time::canonical(text, layout)) {
+                *value = canonical;
             }
         }
         _ => {}
@@ -93,7 +137,9 @@ fn zero(shape: Shape) -> Value {
             Kind::Bool => json!(false),
             Kind::Int32 | Kind::Int64 | Kind::IntOrString => json!(0),
             Kind::Quantity => json!("0"),
+            Kind::Float => json!(0),
             Kind::Bytes | Kind::Time | Kind::MicroTime | Kind::Raw => Value::Null,
+            Kind::SchemaOrList | Kind::SchemaOrBool | Kind::SchemaOrStrings => Value::Null,
             Kind::Message(name) => {
                 let mut map = Map::new();
                 if let Some(message) = wire::find(name) {
@@ -108,6 +154,51 @@ fn zero(shape: Shape) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_that_are_null_are_zero_and_bytes_are_on_one_line() {
+        let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": null},
+            "binaryData": {"b": "YWFh\r\nYQ==", "c": null, "d": "YR==", "e": ""}, "metadata": {"labels": {"l": null}, "finalizers": [null], "ownerReferences": [null]}});
+        shape(&mut map);
+        let bytes = json!({"b": "YWFhYQ==", "c": "", "d": "YQ==", "e": ""});
+        assert_eq!((&map["data"], &map["binaryData"]), (&json!({"a": ""}), &bytes));
+        let owner = json!({"apiVersion": "", "kind": "", "name": "", "uid": ""});
+        let metadata = json!({"labels": {"l": ""}, "finalizers": [""], "ownerReferences": [owner]});
+        assert_eq!(map["metadata"], metadata);
+        let mut alone = json!({"labels": {"l": null}, "annotations": {}, "name": "a", "creationTimestamp": null});
+        shape_metadata(&mut alone);
+        assert_eq!(alone, json!({"labels": {"l": ""}, "name": "a"}));
+    }
+
+    #[test]
+    fn times_are_told_in_utc_and_amounts_that_are_null_are_none() {
+        let mut lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {},
+            "spec": {"renewTime": "2026-01-01T00:00:00.123456+02:00", "acquireTime": null}});
+        shape(&mut lease);
+        assert_eq!(lease["spec"], json!({"renewTime": "2025-12-31T22:00:00.123456Z"}));
+        let mut event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {}, "involvedObject": {},
+            "firstTimestamp": "2026-01-01T00:00:00.9+02:00", "lastTimestamp": "0001-01-01T00:00:00Z"});
+        shape(&mut event);
+        assert_eq!(
+            (&event["firstTimestamp"], event["lastTimestamp"].is_null()),
+            (&json!("2025-12-31T22:00:00Z"), true)
+        );
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"nodeSelector": {"a": null},
+            "containers": [{"name": "a", "resources": {"limits": {"cpu": null}}}]}});
+        shape(&mut pod);
+        assert_eq!(pod["spec"]["containers"][0]["resources"], json!({"limits": {"cpu": "0"}}));
+        assert_eq!(pod["spec"]["nodeSelector"], json!({"a": ""}));
+    }
+
+    #[test]
+    fn schemas_of_definitions_have_a_canonical_form_too() {
+        let mut definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {
+            "versions": [{"schema": {"openAPIV3Schema": {"type": null, "nullable": false, "minimum": 0, "properties": {
+                "a": null, "b": {"items": "x", "default": false}, "c": {"items": {"description": ""}}}}}}]}});
+        shape(&mut definition);
+        let schema = json!({"minimum": 0, "properties": {"a": {}, "b": {"default": false}, "c": {"items": {}}}});
+        assert_eq!(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"], schema);
+    }
 
     #[test]
     fn what_is_empty_goes_and_what_is_always_written_comes() {

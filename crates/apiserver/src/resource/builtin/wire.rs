@@ -10,6 +10,8 @@
 //! A field is its protobuf number, its JSON name and its type; `[T]` is a list, `{T}` a map with text keys, `'T` text of
 //! a named type. The mark before the type says when the field is written: `?` unless it is zero, `*` whenever it was given, no mark always.
 //! `^T` embeds the fields of another message, which is a message of its own in protobuf only.
+//!
+//! Only the schema of a definition contains itself: whoever walks along messages is bounded by the depth of the object.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -81,14 +83,25 @@ pub(crate) enum Kind {
     Quantity,
     /// Number or text.
     IntOrString,
+    /// Number with a fraction.
+    Float,
     /// JSON text.
     Raw,
+    /// One schema of a definition, or a list of them.
+    SchemaOrList,
+    /// A schema of a definition, or whether there may be anything.
+    SchemaOrBool,
+    /// A schema of a definition, or a list of texts.
+    SchemaOrStrings,
     /// Another message of the table.
     Message(&'static str),
 }
 
 static TABLE: LazyLock<BTreeMap<&'static str, Message>> =
     LazyLock::new(|| include_str!("wire.txt").lines().filter_map(message).map(|m| (m.name, m)).collect());
+
+/// The message that the schemas in definitions are.
+pub(crate) const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
 /// The message of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Message> {
@@ -105,7 +118,7 @@ pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Message>
 
 fn message(line: &'static str) -> Option<Message> {
     let (name, fields) = line.split_once(" = ")?;
-    let fields = fields.split(", ").map(field).collect::<Option<Vec<_>>>()?;
+    let fields = fields.split(", ").filter(|field| !field.is_empty()).map(field).collect::<Option<Vec<_>>>()?;
     Some(Message { name, fields })
 }
 
@@ -143,7 +156,11 @@ fn kind(ty: &'static str) -> Option<Kind> {
         "microtime" => Kind::MicroTime,
         "quantity" => Kind::Quantity,
         "intstr" => Kind::IntOrString,
+        "float" => Kind::Float,
         "raw" | "fields" => Kind::Raw,
+        "schemaOrList" => Kind::SchemaOrList,
+        "schemaOrBool" => Kind::SchemaOrBool,
+        "schemaOrStrings" => Kind::SchemaOrStrings,
         named if named.starts_with('\'') => Kind::String(&named[1..]),
         message if message.contains('.') => Kind::Message(message),
         _ => return None,

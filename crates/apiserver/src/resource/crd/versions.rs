@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{Examined, flag, name_of, names, schema_of, version_list};
 use crate::object::Object;
 use crate::refusal::{Fault, FieldError};
+use crate::schema::gotext::is_printable;
 use crate::schema::{Type, resolve_path};
 
 const MAX_SELECTABLE: usize = 8;
@@ -180,7 +181,7 @@ fn deprecation(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if warning.is_empty() {
             why.push("must not be an empty string".into());
         }
-        if let Some((index, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+        if let Some((index, _)) = warning.char_indices().find(|(_, c)| !is_printable(*c)) {
             why.push(format!(
                 "must only contain printable UTF-8 characters; non-printable character found at index {index}"
             ));

@@ -19,10 +19,46 @@ fn matching(text: u64, pattern: u64) -> u64 {
     scaled(text.saturating_add(1), WALK).saturating_mul(scaled(pattern, PATTERN))
 }
 
-/// Cost and, where it is known, size of the result of a call.
-pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Option<Range>) {
+/// What it costs to call something and to make a list.
+const LIST: u64 = 11;
+
+/// Cost and, where it is known, size of the result of a call. `number` tells arguments that are written out as numbers.
+pub(super) fn of(
+    name: &str,
+    target: Option<&Facts>,
+    args: &[Facts],
+    number: impl Fn(usize) -> Option<u64>,
+) -> (u64, Option<Range>) {
     let target_size = target.map(|facts| facts.size);
     let arg_size = |index: usize| args.get(index).map_or(Range::UNKNOWN, |facts| facts.size);
+    let list_of =
+        |size: u64, factor: f64| (scaled(size, factor).saturating_add(LIST), Some(Range { min: 0, max: size }));
+    let list = target.filter(|facts| matches!(facts.ty.kind, Kind::List | Kind::Dyn)).map(|facts| facts.size.max);
+    match (name, list) {
+        ("lists.range", _) => return list_of(number(0).unwrap_or(u64::MAX), 1.0),
+        ("reverse", Some(size)) => return list_of(size, 1.0),
+        // Every item is compared with every other, and so many the original expects to come out.
+        ("distinct", Some(size)) => return list_of(size.saturating_mul(size), 2.0),
+        ("sort", Some(size)) => {
+            let text = target.and_then(|facts| facts.ty.element()).is_some_and(|item| is_text(item.kind));
+            return list_of(size.saturating_mul(size), if text { 2.0 + WALK } else { 2.0 });
+        }
+        ("slice", Some(size)) => {
+            let (from, to) = (number(0).unwrap_or(0), number(1).unwrap_or(size));
+            return list_of(to.saturating_sub(from), 1.0);
+        }
+        ("flatten", Some(size)) => {
+            let depth = if args.is_empty() { 1 } else { number(0).unwrap_or(u64::MAX) };
+            let (cost, _) = list_of(size, depth as f64);
+            return (cost, Some(Range { min: 0, max: size }));
+        }
+        ("sets.contains" | "sets.intersects" | "sets.equivalent", _) => {
+            let pairs = arg_size(0).max.saturating_mul(arg_size(1).max);
+            let factor = if name == "sets.equivalent" { 2.0 } else { 1.0 };
+            return (scaled(pairs, factor).saturating_add(1), None);
+        }
+        _ => {}
+    }
     match name {
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => match target {
             Some(facts) => (search_cost(facts), None),
@@ -43,7 +79,7 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
         },
         "join" => match target {
             Some(facts) => {
-                let items = facts.ty.element.as_ref().map_or(0, |element| element.max);
+                let items = facts.ty.element().map_or(0, |element| element.max);
                 let separator = args.first().map_or(0, |facts| facts.size.max);
                 let max = facts
                     .size
@@ -72,7 +108,8 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
             let size = arg_size(0);
             (scaled(size.max, WALK), Some(Range { min: size.min, max: size.max.saturating_mul(4) }))
         }
-        "string" if args.first().is_some_and(|facts| facts.ty.kind == Kind::Bytes) => {
+        // What may be bytes may be as long as they are.
+        "string" if args.first().is_some_and(|facts| matches!(facts.ty.kind, Kind::Bytes | Kind::Dyn)) => {
             let size = arg_size(0);
             (scaled(size.max, WALK), Some(Range { min: size.min / 4, max: size.max }))
         }
@@ -97,12 +134,15 @@ pub(super) fn of(name: &str, target: Option<&Facts>, args: &[Facts]) -> (u64, Op
     }
 }
 
+fn is_text(kind: Kind) -> bool {
+    matches!(kind, Kind::String | Kind::Bytes)
+}
+
 /// One look at every item, and at every character of items that are text.
 fn search_cost(facts: &Facts) -> u64 {
-    match &facts.ty.element {
+    match facts.ty.element() {
         Some(element) => {
-            let text = matches!(element.kind, Kind::String | Kind::Bytes);
-            let each = if text { scaled(element.max, WALK).saturating_add(1) } else { 1 };
+            let each = if is_text(element.kind) { scaled(element.max, WALK).saturating_add(1) } else { 1 };
             facts.size.max.saturating_mul(each)
         }
         None => scaled(facts.size.max, WALK),

@@ -1,14 +1,16 @@
 //! One walk over an expression that tells its type and its worst cost.
 
+mod checks;
+mod operations;
+
 use std::sync::Arc;
 
-use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
-use super::cost_of_calls::{self, scaled};
+use super::cost_of_calls;
 use super::decl::{Decl, Kind};
 use super::facts::{Facts, Range, declared, literal_facts, made, resized, sized, sum, var};
-use super::operands::{arithmetic, comparable, compare_cost, equality_cost, fits_beside, ordered};
-use super::{locate, signatures};
+use super::{Complaints, Expression, locate, signatures};
 use crate::schema::pattern;
 
 /// What is known about a whole expression.
@@ -17,48 +19,95 @@ pub(crate) struct Estimate {
     pub(crate) kind: Kind,
     /// Worst cost.
     pub(crate) cost: u64,
+    /// How many steps it took to find that out.
+    pub(crate) effort: u64,
     /// What the original's compiler would say against it.
-    pub(crate) errors: Vec<String>,
+    pub(crate) errors: Complaints,
 }
 
 impl Estimate {
-    pub(super) fn of(source: &str, tree: &IdedExpr, scope: &Arc<Decl>, old_is_optional: bool, copies: bool) -> Self {
-        let old = if old_is_optional { Decl::containing(Kind::Optional, scope.clone(), 1) } else { scope.clone() };
-        let vars = vec![var("self", scope.clone()), var("oldSelf", old)];
-        let mut walk = Walk { source, vars, copies, formats: 0, errors: Vec::new() };
-        let facts = walk.visit(tree);
-        Self { kind: facts.ty.kind, cost: facts.cost, errors: walk.errors }
+    /// Types, and what the original takes the cost to be.
+    pub(super) fn of(expression: &Expression, scope: &Arc<Decl>, old_is_optional: bool) -> Self {
+        let mut walk = Walk::new(expression, scope, old_is_optional);
+        if let Some(offset) = expression.unknown_macro {
+            walk.error(|_| offset, &format!("undeclared reference to '{UNKNOWN_MACRO}' (in container '')"));
+        }
+        walk.finish(expression)
     }
+
+    /// What it costs us to run it. After more steps than there is `room` for nobody looks any further: then it costs
+    /// more than anybody has.
+    pub(super) fn of_running(expression: &Expression, scope: &Arc<Decl>, old_is_optional: bool, room: u64) -> Self {
+        Walk { running: true, room, ..Walk::new(expression, scope, old_is_optional) }.finish(expression)
+    }
+}
+
+/// What it takes to read the rules of a time zone.
+const ZONE: u64 = 256;
+
+/// A macro that the parser expands though the original has none of that name.
+const UNKNOWN_MACRO: &str = "existsOne";
+
+/// Where that macro is called, if it is.
+pub(super) fn unknown_macro(source: &str) -> Option<usize> {
+    Some(locate::of_call(source, UNKNOWN_MACRO)).filter(|offset| *offset > 0)
 }
 
 struct Walk<'a> {
     source: &'a str,
     vars: Vec<(String, Facts)>,
-    /// Count what our interpreter copies where the original's only points: running costs instead of admission costs.
-    copies: bool,
+    /// Count what our interpreter does where the original's does nothing, such as copying: running costs instead of
+    /// admission costs.
+    running: bool,
+    /// How large the largest pattern is once it is compiled.
+    pattern: usize,
+    /// How many steps the walk may take.
+    room: u64,
+    /// How many it has taken.
+    effort: u64,
     /// How many formats are around what is looked at: in those, lists may hold anything.
     formats: usize,
-    errors: Vec<String>,
+    errors: Complaints,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(expression: &'a Expression, scope: &Arc<Decl>, old_is_optional: bool) -> Self {
+        let old = if old_is_optional { Decl::containing(Kind::Optional, scope.clone(), 1) } else { scope.clone() };
+        let vars = vec![var("self", scope.clone()), var("oldSelf", old)];
+        let (source, pattern) = (expression.source.as_str(), expression.pattern);
+        let errors = Complaints::default();
+        Self { source, vars, running: false, pattern, room: u64::MAX, effort: 0, formats: 0, errors }
+    }
+
+    fn finish(mut self, expression: &Expression) -> Estimate {
+        let facts = self.visit(&expression.tree);
+        let cost = if self.effort > self.room { u64::MAX } else { facts.cost };
+        Estimate { kind: facts.ty.kind, cost, effort: self.effort, errors: self.errors }
+    }
+
     fn visit(&mut self, node: &IdedExpr) -> Facts {
+        self.effort = self.effort.saturating_add(1);
+        if self.effort > self.room {
+            return made(Kind::Dyn, Some(Range::ONE), u64::MAX);
+        }
         match &node.expr {
-            Expr::Literal(literal) => literal_facts(literal),
+            Expr::Literal(literal) => {
+                let facts = literal_facts(literal);
+                // The original has it at hand, our interpreter makes it anew.
+                Facts { cost: self.copied(&facts), ..facts }
+            }
             Expr::Ident(name) => self.name(name),
             Expr::Select(select) => {
                 let operand = self.visit(&select.operand);
-                let told = self.errors.len();
-                let field = self.field(&operand, &select.field);
                 if select.test {
                     // A macro's errors are told at the macro.
-                    if self.errors.len() > told {
-                        self.errors.truncate(told);
+                    if selected(&operand, &select.field).is_err() {
                         let message = format!("undefined field '{}'", select.field);
-                        self.error(locate::of_call(self.source, "has"), &message);
+                        self.error(|source| locate::of_call(source, "has"), &message);
                     }
                     return made(Kind::Bool, None, operand.cost.saturating_add(1));
                 }
+                let field = self.field(&operand, &select.field);
                 let selects = matches!(operand.ty.kind, Kind::Map | Kind::Object);
                 let cost = operand.cost.saturating_add(u64::from(selects));
                 let copied = self.copied(&field);
@@ -73,8 +122,8 @@ impl Walk<'_> {
                 for (index, node) in list.elements.iter().enumerate() {
                     let item = self.visit(node);
                     cost = cost.saturating_add(item.cost);
-                    let ty = match (list.optional_indices.contains(&index), &item.ty.element) {
-                        (true, Some(inner)) => inner.clone(),
+                    let ty = match (list.optional_indices.contains(&index), item.ty.element()) {
+                        (true, Some(inner)) => inner,
                         _ => sized(&item),
                     };
                     element = Some(self.joined(element, node, ty));
@@ -90,8 +139,8 @@ impl Walk<'_> {
                         let (key, value) = (self.visit(&entry.key), self.visit(&entry.value));
                         cost = cost.saturating_add(key.cost).saturating_add(value.cost);
                         keys = Some(self.joined(keys, &entry.key, key.ty.clone()));
-                        let ty = match (entry.optional, &value.ty.element) {
-                            (true, Some(inner)) => inner.clone(),
+                        let ty = match (entry.optional, value.ty.element()) {
+                            (true, Some(inner)) => inner,
                             _ => sized(&value),
                         };
                         values = Some(self.joined(values, &entry.value, ty));
@@ -99,27 +148,47 @@ impl Walk<'_> {
                 }
                 let size = Range::exactly(map.entries.len());
                 let element = values.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
-                Facts { ty: Decl::containing(Kind::Map, element, size.max), size, cost }
+                let key = keys.map_or(Kind::Dyn, |key: Arc<Decl>| key.kind);
+                Facts { ty: Decl::map(key, element, size.max), size, cost }
             }
             Expr::Comprehension(loops) => self.comprehension(loops),
             Expr::Struct(message) => {
                 // Nothing in Kubernetes can be made this way, and the interpreter cannot either.
-                self.error(0, &format!("undeclared reference to '{}' (in container '')", message.type_name));
+                self.error(|_| 0, &format!("undeclared reference to '{}' (in container '')", message.type_name));
                 made(Kind::Dyn, None, 40)
             }
             Expr::Unspecified => {
-                self.error(0, "empty expression");
+                self.error(|_| 0, "empty expression");
                 made(Kind::Dyn, None, 0)
             }
         }
     }
 
-    fn error(&mut self, offset: usize, message: &str) {
-        self.errors.push(locate::located(self.source, offset, message));
+    /// Where it stands is only looked for if it is told.
+    fn error(&mut self, at: impl FnOnce(&str) -> usize, message: &str) {
+        let source = self.source;
+        self.errors.add(|| locate::located(source, at(source), message));
     }
 
-    fn copied(&self, facts: &Facts) -> u64 {
-        if self.copies { facts.ty.deep_size() } else { 0 }
+    fn copied(&mut self, facts: &Facts) -> u64 {
+        self.deep_size(&facts.ty)
+    }
+
+    /// How many values our interpreter touches when it copies one or compares it; the original's only points at it.
+    fn deep_size(&mut self, ty: &Decl) -> u64 {
+        if !self.running {
+            return 0;
+        }
+        self.effort = self.effort.saturating_add(ty.parts());
+        ty.deep_size()
+    }
+
+    /// The larger of two types in every part.
+    fn larger(&mut self, a: &Arc<Decl>, b: &Arc<Decl>) -> Arc<Decl> {
+        if self.room < u64::MAX {
+            self.effort = self.effort.saturating_add(a.parts()).saturating_add(b.parts());
+        }
+        if Arc::ptr_eq(a, b) || self.effort > self.room { a.clone() } else { a.larger(b) }
     }
 
     fn name(&mut self, name: &str) -> Facts {
@@ -128,37 +197,17 @@ impl Walk<'_> {
         }
         if !signatures::TYPE_NAMES.contains(&name) {
             let message = format!("undeclared reference to '{name}' (in container '')");
-            self.error(locate::of_name(self.source, name), &message);
+            self.error(|source| locate::of_name(source, name), &message);
         }
         made(Kind::Dyn, Some(Range::ONE), 1)
     }
 
     /// A field of a value, by name.
     fn field(&mut self, operand: &Facts, name: &str) -> Facts {
-        match operand.ty.kind {
-            Kind::Object => match operand.ty.fields.get(name) {
-                Some(field) => declared(field.clone(), 0),
-                None => {
-                    self.error(locate::of_field(self.source, name), &format!("undefined field '{name}'"));
-                    made(Kind::Dyn, None, 0)
-                }
-            },
-            Kind::Map => operand.ty.element.clone().map_or_else(|| made(Kind::Dyn, None, 0), |e| declared(e, 0)),
-            Kind::Optional => match operand.ty.element.clone() {
-                Some(inner) => {
-                    let field = self.field(&declared(inner, 0), name);
-                    declared(Decl::containing(Kind::Optional, field.ty, 1), 0)
-                }
-                None => made(Kind::Dyn, None, 0),
-            },
-            Kind::Dyn => made(Kind::Dyn, None, 0),
-            _ => {
-                let ty = signatures::written(&operand.ty);
-                let message = format!("type '{ty}' does not support field selection");
-                self.error(locate::of_field(self.source, name), &message);
-                made(Kind::Dyn, None, 0)
-            }
-        }
+        selected(operand, name).unwrap_or_else(|message| {
+            self.error(|source| locate::of_field(source, name), &message);
+            made(Kind::Dyn, None, 0)
+        })
     }
 
     fn call(&mut self, call: &CallExpr) -> Facts {
@@ -183,198 +232,70 @@ impl Walk<'_> {
         }
         let Some(yields) = signatures::of(name) else {
             let message = format!("undeclared reference to '{name}' (in container '')");
-            self.error(locate::of_call(self.source, &call.func_name), &message);
+            self.error(|source| locate::of_call(source, &call.func_name), &message);
             return made(Kind::Dyn, None, arguments);
         };
         self.must_be_called_on(name, target.as_ref(), &args);
         let ty = signatures::result(yields, target.as_ref().map(|f| &f.ty), args.first().map(|f| &f.ty));
-        let (cost, size) = cost_of_calls::of(name, target.as_ref(), &args);
-        let copied: u64 = target.iter().chain(&args).map(|facts| self.copied(facts)).fold(0, u64::saturating_add);
-        let cost = cost.saturating_add(arguments).saturating_add(copied);
+        let number = |index: usize| match call.args.get(index).map(|arg| &arg.expr) {
+            Some(Expr::Literal(LiteralValue::Int(number))) => u64::try_from(*number.inner()).ok(),
+            _ => None,
+        };
+        let (cost, size) = cost_of_calls::of(name, target.as_ref(), &args, number);
+        let more = self.running_cost(name, cost, target.as_ref(), &args);
+        let size = match target.as_ref().filter(|_| self.running && name == "flatten") {
+            Some(lists) => Some(Range { min: 0, max: self.deep_size(&lists.ty) }),
+            None => size,
+        };
+        let cost = cost.saturating_add(arguments).saturating_add(more);
         match (size, yields) {
             (Some(size), _) => Facts { ty: resized(&ty, size), size, cost },
             (None, signatures::Yields::Target | signatures::Yields::Item) => declared(ty, cost),
-            (None, _) if ty.element.is_some() => declared(ty, cost),
+            (None, _) if ty.element().is_some() => declared(ty, cost),
             (None, _) => made(ty.kind, None, cost),
         }
     }
 
-    /// Operators, which the parser turns into calls with odd names.
-    fn operator(&mut self, name: &str, call: &CallExpr, args: &[Facts]) -> Option<Facts> {
-        let cost = sum(args);
-        Some(match (name, args) {
-            (operators::LOGICAL_AND | operators::LOGICAL_OR, [_, _]) => {
-                for (arg, facts) in call.args.iter().zip(args) {
-                    self.must_be_bool(arg, facts);
-                }
-                made(Kind::Bool, None, cost)
-            }
-            (operators::LOGICAL_NOT, [a]) => {
-                self.must_match(name, args, matches!(a.ty.kind, Kind::Bool | Kind::Dyn));
-                made(Kind::Bool, None, cost.saturating_add(1))
-            }
-            (operators::NOT_STRICTLY_FALSE, [_]) => made(Kind::Bool, None, cost.saturating_add(1)),
-            (operators::CONDITIONAL, [condition, yes, no]) => {
-                self.must_be_bool(&call.args[0], condition);
-                let same = yes.ty.kind == no.ty.kind;
-                let loose = |facts: &Facts| matches!(facts.ty.kind, Kind::Dyn | Kind::Null);
-                self.must_match(name, args, same || loose(yes) || loose(no));
-                let ty = if same { yes.ty.larger(&no.ty) } else { Decl::of_kind(Kind::Dyn) };
-                let cost = condition.cost.saturating_add(yes.cost.max(no.cost));
-                Facts { ty, size: yes.size.union(no.size), cost }
-            }
-            (operators::EQUALS | operators::NOT_EQUALS, [a, b]) => {
-                self.must_match(name, args, comparable(a, b));
-                let extra = if name == operators::EQUALS { equality_cost(a, b) } else { compare_cost(a, b) };
-                made(Kind::Bool, None, cost.saturating_add(extra))
-            }
-            (operators::LESS | operators::LESS_EQUALS | operators::GREATER | operators::GREATER_EQUALS, [a, b]) => {
-                self.must_match(name, args, ordered(a, b));
-                let text = |facts: &Facts| matches!(facts.ty.kind, Kind::String | Kind::Bytes | Kind::Dyn);
-                let extra = if text(a) && text(b) { compare_cost(a, b) } else { 1 };
-                made(Kind::Bool, None, cost.saturating_add(extra))
-            }
-            (operators::ADD, [a, b]) => self.add(a, b, args),
-            (operators::SUBSTRACT | operators::MULTIPLY | operators::DIVIDE | operators::MODULO, [a, b]) => {
-                let kind = arithmetic(name, a.ty.kind, b.ty.kind);
-                self.must_match(name, args, kind.is_some());
-                made(kind.unwrap_or(Kind::Dyn), None, cost.saturating_add(1))
-            }
-            (operators::NEGATE, [a]) => made(a.ty.kind, None, cost.saturating_add(1)),
-            (operators::IN, [_, list]) => {
-                let walks = matches!(list.ty.kind, Kind::List | Kind::Dyn);
-                made(Kind::Bool, None, cost.saturating_add(if walks { list.size.max } else { 1 }))
-            }
-            (operators::INDEX, [on, _]) => {
-                let (item, in_optional) = indexed(on);
-                let cost = cost.saturating_add(1).saturating_add(self.copied(&item));
-                let facts = if in_optional { optional(item) } else { item };
-                Facts { cost, ..facts }
-            }
-            (operators::OPT_INDEX, [on, _]) => {
-                let field = match &call.args[1].expr {
-                    Expr::Literal(LiteralValue::String(name)) => self.field(on, name.inner()),
-                    _ => indexed(on).0,
-                };
-                let cost = cost.saturating_add(1).saturating_add(self.copied(&field));
-                let facts = if field.ty.kind == Kind::Optional { declared(field.ty, 0) } else { optional(field) };
-                Facts { cost, ..facts }
-            }
-            _ => return None,
-        })
-    }
-
-    fn add(&mut self, a: &Facts, b: &Facts, args: &[Facts]) -> Facts {
-        let cost = a.cost.saturating_add(b.cost);
-        let size = Range { min: a.size.min.saturating_add(b.size.min), max: a.size.max.saturating_add(b.size.max) };
-        let kind = match (a.ty.kind, b.ty.kind) {
-            (Kind::Dyn, other) | (other, Kind::Dyn) => Some(other),
-            (a, b) if a == b && matches!(a, Kind::String | Kind::Bytes | Kind::List) => Some(a),
-            (a, b) => arithmetic(operators::ADD, a, b),
-        };
-        self.must_match(operators::ADD, args, kind.is_some());
-        match kind.unwrap_or(Kind::Dyn) {
-            Kind::List => {
-                let ty = resized(&a.ty.larger(&b.ty), size);
-                let copied = if self.copies { ty.deep_size() } else { 0 };
-                Facts { ty, size, cost: cost.saturating_add(1).saturating_add(copied) }
-            }
-            kind @ (Kind::String | Kind::Bytes | Kind::Dyn) => {
-                made(kind, Some(size), cost.saturating_add(scaled(size.max, 0.1)))
-            }
-            kind => made(kind, None, cost.saturating_add(1)),
+    /// What a call costs our interpreter beyond what it costs the original's.
+    fn running_cost(&mut self, name: &str, cost: u64, target: Option<&Facts>, args: &[Facts]) -> u64 {
+        if !self.running {
+            return 0;
         }
-    }
-
-    /// A text that can never be read as what it is given for is found when the rule is admitted.
-    fn must_be_readable(&mut self, node: &IdedExpr, call: &CallExpr) {
-        let name = call.func_name.as_str();
-        let Some(Expr::Literal(LiteralValue::String(text))) = call.args.first().map(|argument| &argument.expr) else {
-            return;
-        };
-        let unreadable = match (name, &call.target) {
-            // When it runs it has been admitted.
-            _ if self.copies => false,
-            ("matches", Some(_)) => pattern::compile(text.inner()).is_err(),
-            ("duration" | "timestamp", None) => super::run_alone(node).is_err(),
-            _ => false,
-        };
-        if unreadable {
-            let offset = locate::of_call(self.source, name) + 1;
-            self.error(offset, &format!("invalid {name} argument"));
-        }
-    }
-
-    /// The type of what is listed so far and of one more of it. What is written out must be of one type.
-    fn joined(&mut self, before: Option<Arc<Decl>>, node: &IdedExpr, now: Arc<Decl>) -> Arc<Decl> {
-        match before {
-            None => now,
-            Some(before) if before.kind == Kind::Dyn || now.kind == Kind::Dyn => Decl::of_kind(Kind::Dyn),
-            Some(before) if fits_beside(&before, &now) => before.larger(&now),
-            Some(before) => {
-                if self.formats == 0 {
-                    self.expected(&signatures::written(&before), node, &now);
-                }
-                Decl::of_kind(Kind::Dyn)
+        let copied = target.into_iter().chain(args).map(|facts| self.copied(facts)).fold(0, u64::saturating_add);
+        let more = match name {
+            "matches" | "find" | "findAll" => {
+                let text = target.or(args.first()).map_or(0, |facts| facts.size.max);
+                // It is compiled anew each time.
+                pattern::compiling(self.pattern).saturating_add(pattern::matching(self.pattern, text))
             }
-        }
-    }
-
-    fn expected(&mut self, wanted: &str, node: &IdedExpr, found: &Decl) {
-        // When it runs it has been admitted.
-        if self.copies {
-            return;
-        }
-        let offset = match &node.expr {
-            Expr::Select(select) => locate::of_field(self.source, &select.field),
-            Expr::Ident(name) => locate::of_name(self.source, name),
-            Expr::Call(call) => locate::of_call(self.source, &call.func_name),
-            Expr::Literal(LiteralValue::String(text)) => locate::of_text(self.source, text.inner()),
+            // A zone is read anew each time.
+            _ if name.starts_with("get") && !args.is_empty() => ZONE,
+            // The original takes any two items to be compared at a glance.
+            "sets.contains" | "sets.intersects" | "sets.equivalent" | "distinct" | "indexOf" | "lastIndexOf" => {
+                let element = target.or(args.first()).and_then(|facts| facts.ty.element());
+                let each = element.map_or(1, |element| self.deep_size(&element));
+                cost.saturating_mul(each.saturating_sub(1))
+            }
             _ => 0,
         };
-        let message = format!("expected type '{wanted}' but found '{}'", signatures::written(found));
-        self.error(offset, &message);
-    }
-
-    fn must_be_bool(&mut self, node: &IdedExpr, facts: &Facts) {
-        if !matches!(facts.ty.kind, Kind::Bool | Kind::Dyn) {
-            self.expected("bool", node, &facts.ty);
-        }
-    }
-
-    fn must_be_called_on(&mut self, name: &str, target: Option<&Facts>, args: &[Facts]) {
-        let Some(target) = target.filter(|facts| facts.ty.kind != Kind::Dyn) else { return };
-        if signatures::called_on(name).is_some_and(|kinds| !kinds.contains(&target.ty.kind)) {
-            let types: Vec<String> = args.iter().map(|facts| signatures::written(&facts.ty)).collect();
-            let applied = format!("{}.({})", signatures::written(&target.ty), types.join(", "));
-            let message = format!("found no matching overload for '{name}' applied to '{applied}'");
-            self.error(locate::of_call(self.source, name), &message);
-        }
-    }
-
-    fn must_match(&mut self, operator: &str, args: &[Facts], matches: bool) {
-        if !matches {
-            let types: Vec<String> = args.iter().map(|facts| signatures::written(&facts.ty)).collect();
-            let types = types.join(", ");
-            let message = format!("found no matching overload for '{operator}' applied to '({types})'");
-            self.error(locate::of_operator(self.source, operator), &message);
-        }
+        copied.saturating_add(more)
     }
 
     fn comprehension(&mut self, loops: &ComprehensionExpr) -> Facts {
         let range = self.visit(&loops.iter_range);
         let init = self.visit(&loops.accu_init);
-        let item = match (range.ty.kind, &range.ty.element) {
+        let item = match (range.ty.kind, range.ty.element()) {
             // Iterating over a map gives its keys.
-            (Kind::Map, _) => made(Kind::String, Some(Range { min: 0, max: 0 }), 0),
-            (Kind::List, Some(element)) => declared(element.clone(), 0),
+            (Kind::Map, _) if range.ty.key == Kind::String => made(Kind::String, Some(Range { min: 0, max: 0 }), 0),
+            (Kind::Map, _) => made(range.ty.key, None, 0),
+            (Kind::List, Some(element)) => declared(element, 0),
             (Kind::List | Kind::Dyn, _) => made(Kind::Dyn, None, 0),
             _ => {
                 let ty = signatures::written(&range.ty);
                 let message = format!(
                     "expression of type '{ty}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                self.error(0, &message);
+                self.error(|_| 0, &message);
                 made(Kind::Dyn, None, 0)
             }
         };
@@ -389,9 +310,7 @@ impl Walk<'_> {
         self.vars.pop();
         self.vars.pop();
         let after = if collects { resized(&step.ty, range.size) } else { init.ty.clone() };
-        if self.copies {
-            per_item = per_item.saturating_add(after.deep_size().saturating_mul(2));
-        }
+        per_item = per_item.saturating_add(self.deep_size(&after).saturating_mul(2));
         self.vars.push((loops.accu_var.clone(), declared(after, 1)));
         let result = self.visit(&loops.result);
         self.vars.pop();
@@ -408,11 +327,29 @@ impl Walk<'_> {
     }
 }
 
+/// A field of a value, or why there can be none of that name.
+fn selected(operand: &Facts, name: &str) -> Result<Facts, String> {
+    let (ty, anything) = (&operand.ty, || made(Kind::Dyn, None, 0));
+    match (ty.kind, ty.element()) {
+        (Kind::Object, _) => match ty.field(name) {
+            Some(field) => Ok(declared(field, 0)),
+            None => Err(format!("undefined field '{name}'")),
+        },
+        (Kind::Map, element) => Ok(element.map_or_else(anything, |element| declared(element, 0))),
+        (Kind::Optional, Some(inner)) => {
+            let field = selected(&declared(inner, 0), name)?;
+            Ok(declared(Decl::containing(Kind::Optional, field.ty, 1), 0))
+        }
+        (Kind::Optional, None) | (Kind::Dyn, _) => Ok(anything()),
+        _ => Err(format!("type '{}' does not support field selection", signatures::written(ty))),
+    }
+}
+
 /// An item of a list or a map, and whether that was in an optional: then so is the item.
 fn indexed(on: &Facts) -> (Facts, bool) {
     let in_optional = on.ty.kind == Kind::Optional;
-    let holder = if in_optional { on.ty.element.as_ref() } else { Some(&on.ty) };
-    let item = holder.and_then(|holder| holder.element.clone());
+    let holder = if in_optional { on.ty.element() } else { Some(on.ty.clone()) };
+    let item = holder.and_then(|holder| holder.element());
     (item.map_or_else(|| made(Kind::Dyn, None, 0), |item| declared(item, 0)), in_optional)
 }
 
@@ -427,7 +364,7 @@ mod tests {
 
     use super::*;
     use crate::schema::Schema;
-    use crate::schema::cel::{Expression, scope, values};
+    use crate::schema::cel::{scope, values};
 
     #[test]
     fn an_item_of_what_is_in_an_optional_is_in_one_too() {
@@ -447,7 +384,7 @@ mod tests {
         ] {
             let parsed = Expression::parse(rule).expect("an expression");
             let estimate = parsed.estimate(&scope_of_rules, false);
-            assert_eq!(estimate.errors, Vec::<String>::new(), "{rule}");
+            assert_eq!(estimate.errors.to_string(), "", "{rule}");
             assert!(estimate.kind == Kind::Bool, "{rule}");
             assert_eq!(parsed.run(&scope(value.clone(), None, false)), Ok(Value::Bool(true)), "{rule}");
         }

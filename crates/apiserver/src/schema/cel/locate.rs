@@ -1,9 +1,15 @@
 //! Where in an expression something stands. The parser keeps no places in its tree, so names and operators are looked
 //! up in the text again: exact where they occur once, and else the first place.
 
+/// Longer lines are not shown beside an error.
+const LONGEST_LINE: usize = 16_384;
+
 /// An error with the line it is about and a mark under the place, as the original draws it. `column` counts from 1.
 pub(super) fn located_at(source: &str, line: usize, column: usize, message: &str) -> String {
     let text = source.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    if text.len() > LONGEST_LINE {
+        return format!("ERROR: <input>:{line}:{column}: {message}");
+    }
     let dots = ".".repeat(column.saturating_sub(1).min(text.chars().count()));
     format!("ERROR: <input>:{line}:{column}: {message}\n | {text}\n | {dots}^")
 }

@@ -12,16 +12,18 @@ mod signatures;
 mod texts;
 pub(crate) mod values;
 
-pub(crate) use decl::{Decl, Kind};
+pub(crate) use decl::{Decl, Items, Kind};
 pub(crate) use estimate::Estimate;
 
 use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, operators};
+use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel::objects::{OptionalValue, Value};
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, ResolveResult};
+
+use crate::schema::pattern;
 
 /// Expressions longer than this are refused, as by the original.
 const MAX_CHARS: usize = 100_000;
@@ -29,12 +31,44 @@ const MAX_CHARS: usize = 100_000;
 /// How deep an expression may nest. Parsing, checking and running it all recurse, and must fit a small stack.
 const MAX_NESTING: usize = 120;
 
+/// What is wrong with an expression. Each complaint shows the line that it is about, so not all of many are told.
+#[derive(Default)]
+pub(crate) struct Complaints {
+    told: Vec<String>,
+    more: usize,
+}
+
+impl Complaints {
+    /// As many as the original tells.
+    const MOST: usize = 100;
+
+    /// Adds one, which is worded only if it is told.
+    fn add(&mut self, word: impl FnOnce() -> String) {
+        if self.told.len() < Self::MOST { self.told.push(word()) } else { self.more += 1 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+}
+
+impl std::fmt::Display for Complaints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told.join("\n"))?;
+        if self.more > 0 { write!(f, "\n{} more errors were truncated", self.more) } else { Ok(()) }
+    }
+}
+
 /// A parsed expression.
 pub(crate) struct Expression {
     source: String,
     tree: IdedExpr,
+    /// Where it calls a macro that only the parser knows.
+    unknown_macro: Option<usize>,
     /// It speaks of `oldSelf`.
     pub(crate) uses_old: bool,
+    /// How large its largest pattern is once it is compiled.
+    pattern: usize,
 }
 
 impl Expression {
@@ -50,25 +84,28 @@ impl Expression {
             return Err(format!("ERROR: <input>:-1:0: expression recursion limit exceeded: {MAX_NESTING}"));
         }
         let mut tree = Parser::default().enable_optional_syntax(true).parse(source).map_err(|errors| {
-            let texts = errors.errors.iter().map(|error| {
+            let mut complaints = Complaints::default();
+            for error in &errors.errors {
                 let (line, column) = (error.pos.0.max(1) as usize, error.pos.1.max(0) as usize);
-                locate::located_at(source, line, column, &error.msg)
-            });
-            texts.collect::<Vec<_>>().join("\n")
+                complaints.add(|| locate::located_at(source, line, column, &error.msg));
+            }
+            complaints.to_string()
         })?;
-        let mut uses_old = false;
-        prepare(&mut tree, &mut uses_old);
-        Ok(Self { source: source.to_owned(), tree, uses_old })
+        let mut found = Found::default();
+        prepare(&mut tree, &mut found);
+        let (unknown_macro, Found { uses_old, pattern }) = (estimate::unknown_macro(source), found);
+        Ok(Self { source: source.to_owned(), tree, unknown_macro, uses_old, pattern })
     }
 
     /// Types and worst cost, with `self` and `oldSelf` of the given type.
     pub(crate) fn estimate(&self, scope: &Arc<Decl>, old_is_optional: bool) -> Estimate {
-        Estimate::of(&self.source, &self.tree, scope, old_is_optional, false)
+        Estimate::of(self, scope, old_is_optional)
     }
 
-    /// Worst cost for us, on values that are measured.
-    pub(crate) fn running_cost(&self, scope: &Arc<Decl>, old_is_optional: bool) -> u64 {
-        Estimate::of(&self.source, &self.tree, scope, old_is_optional, true).cost
+    /// Worst cost for us, on values that are measured. It is found in about as many steps as there is `room` for: what
+    /// takes more costs more than anybody has.
+    pub(crate) fn running_cost(&self, scope: &Arc<Decl>, old_is_optional: bool, room: u64) -> Estimate {
+        Estimate::of_running(self, scope, old_is_optional, room)
     }
 
     /// Runs the expression. The caller has made sure that it is affordable.
@@ -125,17 +162,40 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Readies a tree for the interpreter, and looks for `oldSelf` on the way. Answers how many macros stand in a row in it.
-fn prepare(node: &mut IdedExpr, uses_old: &mut bool) -> usize {
+/// What is found in a tree.
+#[derive(Default)]
+struct Found {
+    uses_old: bool,
+    pattern: usize,
+}
+
+/// How large the pattern of a call is once it is compiled. One that is no literal may be as large as any.
+fn pattern_of(call: &CallExpr) -> usize {
+    let position = match call.func_name.as_str() {
+        "matches" if call.target.is_none() => 1,
+        "matches" | "find" | "findAll" => 0,
+        _ => return 0,
+    };
+    match call.args.get(position).map(|arg| &arg.expr) {
+        Some(Expr::Literal(LiteralValue::String(source))) => pattern::size(source.inner()),
+        _ => pattern::SIZE_LIMIT,
+    }
+}
+
+/// Readies a tree for the interpreter, and looks around in it on the way. Answers how many macros stand in a row in it.
+fn prepare(node: &mut IdedExpr, found: &mut Found) -> usize {
+    if let Expr::Call(call) = &node.expr {
+        found.pattern = found.pattern.max(pattern_of(call));
+    }
     let mut most = |nodes: &mut dyn Iterator<Item = &mut IdedExpr>| {
-        nodes.map(|node| prepare(node, uses_old)).max().unwrap_or_default()
+        nodes.map(|node| prepare(node, found)).max().unwrap_or_default()
     };
     match &mut node.expr {
         Expr::Ident(name) => {
-            *uses_old |= name == "oldSelf";
+            found.uses_old |= name == "oldSelf";
             0
         }
-        Expr::Select(select) => prepare(&mut select.operand, uses_old),
+        Expr::Select(select) => prepare(&mut select.operand, found),
         Expr::Call(call) => {
             // The interpreter's `a.?b` fails on an absent field instead of yielding none; its `a[?'b']` does right.
             if call.func_name == operators::OPT_SELECT {

@@ -124,10 +124,32 @@ pub(super) fn called_on(name: &str) -> Option<&'static [Kind]> {
     })
 }
 
+/// What the first argument of a function can be, where that is a matter of few types.
+pub(super) fn takes(name: &str, is_method: bool) -> Option<&'static [Kind]> {
+    use Kind::{Bool, Bytes, Double, Duration, Int, List, Map, String, Timestamp, Uint};
+    Some(match (name, is_method) {
+        ("startsWith" | "endsWith" | "contains" | "find" | "findAll" | "split" | "replace", true) => &[String],
+        ("matches", _) => &[String],
+        (
+            "quantity" | "isQuantity" | "url" | "isURL" | "ip" | "isIP" | "ip.isCanonical" | "cidr" | "isCIDR"
+            | "semver" | "isSemver" | "strings.quote",
+            false,
+        ) => &[String],
+        ("size", false) => &[String, Bytes, List, Map],
+        ("int", false) => &[Int, Uint, Double, String, Timestamp, Duration],
+        ("uint" | "double", false) => &[Int, Uint, Double, String],
+        ("bool", false) => &[Bool, String],
+        ("bytes", false) => &[Bytes, String],
+        ("duration", false) => &[Duration, String, Int],
+        ("timestamp", false) => &[Timestamp, String, Int],
+        _ => return None,
+    })
+}
+
 /// The type that a call yields.
 pub(super) fn result(yields: Yields, target: Option<&Arc<Decl>>, argument: Option<&Arc<Decl>>) -> Arc<Decl> {
     let on = target.or(argument);
-    let inside = || on.and_then(|decl| decl.element.clone()).unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
+    let inside = || on.and_then(|decl| decl.element()).unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
     match yields {
         Yields::Kind(kind) => Decl::of_kind(kind),
         Yields::List(kind) => {
@@ -146,7 +168,7 @@ pub(super) fn result(yields: Yields, target: Option<&Arc<Decl>>, argument: Optio
 
 /// A type as the original's messages write it.
 pub(super) fn written(decl: &Decl) -> String {
-    let inside = || decl.element.as_ref().map_or_else(|| "dyn".into(), |element| written(element));
+    let inside = || decl.element().map_or_else(|| "dyn".into(), |element| written(&element));
     match decl.kind {
         Kind::Dyn => "dyn".into(),
         Kind::Null => "null".into(),
@@ -159,7 +181,7 @@ pub(super) fn written(decl: &Decl) -> String {
         Kind::Timestamp => "timestamp".into(),
         Kind::Duration => "duration".into(),
         Kind::List => format!("list({})", inside()),
-        Kind::Map => format!("map(string, {})", inside()),
+        Kind::Map => format!("map({}, {})", written(&Decl::of_kind(decl.key)), inside()),
         Kind::Object => "object".into(),
         Kind::Optional => format!("optional_type({})", inside()),
         Kind::Opaque(name) => name.into(),

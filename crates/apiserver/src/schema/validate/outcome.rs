@@ -12,6 +12,30 @@ use crate::schema::path::Path;
 /// that is not told: each names the whole path to it.
 const MAX_TEXT: usize = 16 << 20;
 
+/// How many steps are taken to check one object: about a second's worth. Every value is looked at by every schema that
+/// says something about it, so that a large definition and a large object together could keep the server for hours.
+const MAX_STEPS: u64 = 20_000_000;
+
+/// How much was said and done about one object.
+#[derive(Default)]
+pub(super) struct Spent {
+    text: Cell<usize>,
+    steps: Cell<u64>,
+}
+
+impl Spent {
+    /// Takes so many steps, or says that they would be too many.
+    pub(super) fn takes(&self, steps: u64) -> bool {
+        self.steps.set(self.steps.get().saturating_add(steps));
+        !self.is_exhausted()
+    }
+
+    /// Whether something was left out.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.steps.get() > MAX_STEPS
+    }
+}
+
 /// What checking one value gave.
 pub(super) struct Outcome<'t> {
     /// There are faults, told or not.
@@ -19,8 +43,8 @@ pub(super) struct Outcome<'t> {
     pub(super) faults: Findings<Failed>,
     /// How many checks applied. Of several failed alternatives, the one with the most is explained.
     pub(super) applied: usize,
-    /// The text made so far, here and elsewhere.
-    pub(super) spent: &'t Cell<usize>,
+    /// What was said and done so far, here and elsewhere.
+    pub(super) spent: &'t Spent,
 }
 
 /// A fault.
@@ -45,7 +69,7 @@ impl Told for Failed {
 
 impl<'t> Outcome<'t> {
     /// Nothing was looked at yet.
-    pub(super) fn new(spent: &'t Cell<usize>) -> Self {
+    pub(super) fn new(spent: &'t Spent) -> Self {
         Self { failed: false, faults: Findings::default(), applied: 0, spent }
     }
 
@@ -63,10 +87,10 @@ impl<'t> Outcome<'t> {
     /// A fault, which is put into words only if there is room to tell it.
     pub(super) fn push(&mut self, make: impl FnOnce() -> Failed) {
         self.failed = true;
-        if self.spent.get() > MAX_TEXT {
+        let spent = &self.spent.text;
+        if spent.get() > MAX_TEXT {
             return;
         }
-        let spent = self.spent;
         self.faults.tell_once(|| {
             let fault = make();
             spent.set(spent.get() + fault.length());

@@ -91,6 +91,7 @@ pub fn prepare_update(resource: &Resource, object: &mut Value, old: &Value, ctx:
     }
     complete(resource, object);
     match resource.kind.as_str() {
+        "Namespace" => keep_finalizers(object, old),
         "Pod" => pods::tolerate_absent_nodes(child(object, "spec")),
         "Service" => services::allocate(object, Some(old), ctx.cluster_ips, ctx.node_ports),
         _ => {}
@@ -182,6 +183,15 @@ fn label_namespace(namespace: &mut Value) {
         if let Value::Object(labels) = metadata {
             labels.insert("kubernetes.io/metadata.name".into(), Value::String(name));
         }
+    }
+}
+
+/// What holds a namespace until it is empty is changed by `/finalize` only: whoever leaves it out means something else.
+fn keep_finalizers(namespace: &mut Value, old: &Value) {
+    let spec = child_map(namespace, "spec");
+    match old.at(&["spec", "finalizers"]) {
+        Some(finalizers) => drop(spec.insert("finalizers".into(), finalizers.clone())),
+        None => drop(spec.remove("finalizers")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Roles, bindings and network policies.
+//! Roles, bindings, questions about them, and network policies.
 
 use std::net::IpAddr;
 
@@ -8,6 +8,24 @@ use super::{Errors, PORT_RANGE, entries, items, names, text};
 use crate::refusal::{Fault, FieldError};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// A question whether somebody may do something, which has to be one thing.
+pub(super) fn review(errors: &mut Errors, review: &Value) {
+    let spec = review.get("spec").unwrap_or(&Value::Null);
+    match (spec.get("resourceAttributes"), spec.get("nonResourceAttributes")) {
+        (None, None) => errors.invalid(
+            "spec.resourceAttributes",
+            &Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        ),
+        (Some(_), Some(other)) => errors.invalid(
+            "spec.nonResourceAttributes",
+            other,
+            "cannot be specified in combination with resourceAttributes",
+        ),
+        _ => {}
+    }
+}
 
 pub(super) fn role(errors: &mut Errors, role: &Value, namespaced: bool) {
     let is_empty = |rule: &Value, field: &str| items(rule.get(field)).next().is_none();

@@ -42,6 +42,7 @@ pub fn validate(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec
         "StorageClass" => storage::class(&mut errors, object, old),
         "Role" | "ClusterRole" => access::role(&mut errors, object, resource.namespaced),
         "RoleBinding" | "ClusterRoleBinding" => access::binding(&mut errors, object, old, resource.namespaced),
+        "SelfSubjectAccessReview" => access::review(&mut errors, object),
         "NetworkPolicy" => access::network_policy(&mut errors, object),
         "Lease" => lease(&mut errors, object),
         "Event" => event(&mut errors, object, &resource.group),
@@ -102,6 +103,14 @@ fn event(errors: &mut Errors, event: &Value, group: &str) {
     }
     for why in names::qualified(controller) {
         errors.invalid(reporter, &json!(controller), &why);
+    }
+    if let Some(series) = event.get("series").filter(|_| !core) {
+        if series.get("count").and_then(Value::as_i64).unwrap_or(0) < 2 {
+            errors.invalid("series.count", &json!(""), "should be at least 2");
+        }
+        if series.get("lastObservedTime").is_none_or(Value::is_null) {
+            errors.required("series.lastObservedTime", "");
+        }
     }
     for field in ["reportingInstance", "action", "reason"] {
         match text(event, field).len() {
