@@ -111,11 +111,13 @@ impl Violations {
                 true
             }
             Err(Refused::Infeasible(infeasible)) => {
-                let advice = &infeasible.provision.recommendation;
-                let before = Some(&self.provision).filter(|it| it.status == ProvisionStatus::UnderProvisioned);
-                let texts = before.map(|it| it.recommendation.as_str()).into_iter().chain([advice.as_str()]);
-                let recommendation = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
-                self.provision = Provision { status: ProvisionStatus::UnderProvisioned, recommendation };
+                let advice = &infeasible.provision;
+                let is_under = |it: &&Provision| it.status == ProvisionStatus::UnderProvisioned;
+                let told: Vec<&Provision> = [&self.provision, advice].into_iter().filter(is_under).collect();
+                let texts = told.iter().map(|it| it.recommendation.as_str()).filter(|text| !text.is_empty());
+                let recommendation = texts.collect::<Vec<_>>().join(" ");
+                let status = told.first().map_or_else(ProvisionStatus::default, |it| it.status);
+                self.provision = Provision { status, recommendation };
                 self.unfixable.push(infeasible.goal);
                 self.reasons.push(infeasible.to_string());
                 false

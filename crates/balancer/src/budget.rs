@@ -167,7 +167,7 @@ mod tests {
         let (from, to) = (BrokerId(from), BrokerId(to));
         let part = cluster.find(topic, number).unwrap();
         let cause = Cause::Goal { goal: Goal::ReplicaDistribution, gain: 1.0 };
-        let reasons = vec![Reason { cause, from, to, exchange: false }];
+        let reasons = vec![Reason { cause, from, to, exchange: false, levels: None }];
         Change { new_replicas: vec![to], moves: vec![(from, to)], new_leader: to, reasons, ..unmoved(cluster, part) }
     }
 
@@ -211,7 +211,7 @@ mod tests {
             new_replicas: vec![BrokerId(3), BrokerId(2)],
             new_leader: BrokerId(3),
             moves: vec![(BrokerId(0), BrokerId(3)), (BrokerId(1), BrokerId(2))],
-            reasons: vec![Reason { cause, from: BrokerId(0), to: BrokerId(3), exchange: false }],
+            reasons: vec![Reason { cause, from: BrokerId(0), to: BrokerId(3), exchange: false, levels: None }],
             megabytes: 200.0,
             ..unmoved(&cluster, cluster.find("v", 0).unwrap())
         };

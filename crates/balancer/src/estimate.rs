@@ -82,7 +82,7 @@ impl Outcome {
             disks: pace
                 .disk_bandwidth
                 .filter(|bandwidth| *bandwidth > 0.0)
-                .map(|bandwidth| busiest_disks(&self.plan) * KILOBYTES / bandwidth / 60.0),
+                .map(|bandwidth| busiest_disks(cluster, &self.plan) * KILOBYTES / bandwidth / 60.0),
         }
     }
 
@@ -170,13 +170,15 @@ fn source(cluster: &Cluster, change: &Change, found: &[ReplicaSpec]) -> Option<B
 }
 
 /// MB that the broker with most to copy between its own disks has.
-fn busiest_disks(plan: &Plan) -> f64 {
+fn busiest_disks(cluster: &Cluster, plan: &Plan) -> f64 {
     let mut megabytes: BTreeMap<BrokerId, f64> = BTreeMap::new();
     for change in &plan.changes {
         // A replica that comes from another broker names its disk too, but comes over the network.
-        let within = || change.disks.iter().filter(|disk| !disk.from.is_empty());
-        for disk in within() {
-            *megabytes.entry(disk.broker).or_default() += change.disk_megabytes / within().count() as f64;
+        for disk in change.disks.iter().filter(|disk| !disk.from.is_empty()) {
+            let found = cluster.find_partition(&change.topic, change.partition);
+            let copied = found.and_then(|found| found.replicas().find(|replica| replica.broker == disk.broker));
+            let size = copied.map_or(0.0, |replica| f64::from(replica.load.disk));
+            *megabytes.entry(disk.broker).or_default() += size;
         }
     }
     megabytes.into_values().fold(0.0, f64::max)
@@ -388,6 +390,24 @@ mod tests {
         // 60 MB on each of two brokers: 61,440 KB at 1,024 KB/s are 60 s.
         let known = Pace { disk_bandwidth: Some(1024.0), ..Pace::default() };
         close(outcome.estimate(&cluster, &known).disks.unwrap(), 1.0);
+    }
+
+    /// 30 MB on one broker and 90 MB on the other: the other decides, and not the mean of the two.
+    #[test]
+    fn between_disks_each_broker_copies_what_it_has() {
+        let mut builder = ClusterBuilder::new();
+        let replicas = [(0, 30.0), (1, 90.0)].map(|(id, disk)| {
+            let (rack, host, state) = (format!("r{id}"), format!("h{id}"), BrokerState::Alive);
+            let spec = BrokerSpec { id: BrokerId(id), rack, host, state, capacity: CAPACITY, disks: Vec::new() };
+            builder.broker(spec).unwrap();
+            let load = Load { disk, ..Load::default() };
+            ReplicaSpec { broker: BrokerId(id), disk: None, load, offline: false }
+        });
+        builder.partition("t", 0, 0, &replicas).unwrap();
+        let disk = |id: i32| DiskChange { broker: BrokerId(id), from: "/d1".into(), to: "/d2".into() };
+        let unmoved = change(0, (&[0, 1], &[0, 1], 0.0));
+        let changes = vec![Change { disks: vec![disk(0), disk(1)], disk_megabytes: 120.0, ..unmoved }];
+        close(busiest_disks(&builder.build().unwrap(), &Plan { changes, undone: Undone::default() }), 90.0);
     }
 
     #[test]

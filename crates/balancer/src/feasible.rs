@@ -80,6 +80,7 @@ impl Feasibility<'_> {
     }
 
     fn infeasible(&self, goal: Goal, (what, advice): Failure) -> Infeasible {
+        let advice = advice.map(|advice| if self.rules.only_new() { advice.beside_new_ones() } else { advice });
         let mut reason = format!("[{goal}] {what}");
         if let Some(advice) = &advice {
             reason.push_str(&format!(" {advice}"));

@@ -32,12 +32,20 @@ pub enum Goal {
 
 /// A goal name nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no goal `{name}`; did you mean `{nearest}`?")]
+#[error("there is no goal `{name}`; {}", meant(*.nearest))]
 pub struct UnknownGoal {
     /// As given.
     pub name: String,
-    /// The goal whose name is nearest.
-    pub nearest: Goal,
+    /// The goal that was likeliest meant, if one comes near.
+    pub nearest: Option<Goal>,
+}
+
+/// The goal that comes near, or all of them: a guess that shares nothing with what was typed helps nobody.
+fn meant(nearest: Option<Goal>) -> String {
+    match nearest {
+        Some(goal) => format!("did you mean `{goal}`?"),
+        None => format!("there are {}", Goal::ALL.map(Goal::name).join(", ")),
+    }
 }
 
 impl Goal {
@@ -119,8 +127,10 @@ impl Goal {
         let simple = name.trim().rsplit('.').next().unwrap_or_default();
         let found = Goal::ALL.into_iter().find(|goal| goal.name().eq_ignore_ascii_case(simple));
         found.ok_or_else(|| {
-            // The list is never empty, so there is always a nearest one.
-            let nearest = nearest(simple, Goal::ALL, Goal::name).unwrap_or(Goal::RackAware);
+            // That it is called a goal says nothing of which.
+            let typed = simple.to_ascii_lowercase();
+            let typed = typed.strip_suffix("goal").unwrap_or(&typed);
+            let nearest = nearest(typed, Goal::ALL, |goal| goal.name().trim_end_matches("Goal"));
             UnknownGoal { name: name.trim().to_owned(), nearest }
         })
     }
@@ -182,14 +192,23 @@ impl fmt::Display for Goal {
     }
 }
 
-/// That of `all` which was likeliest meant by `asked`, going by their names.
+/// That of `all` which was likeliest meant by `asked`, going by their names; none if none comes near.
 pub fn nearest<T: Copy>(asked: &str, all: impl IntoIterator<Item = T>, name: impl Fn(T) -> &'static str) -> Option<T> {
     let asked = asked.to_ascii_lowercase();
+    let name = |one: T| name(one).to_ascii_lowercase();
     // Left-out words are likelier than wrong ones: first whose name has all that was typed, then whose is nearest.
-    all.into_iter().min_by_key(|one| {
-        let name = name(*one).to_ascii_lowercase();
+    let likeliest = all.into_iter().min_by_key(|one| {
+        let name = name(*one);
         (asked.len() - in_common(&asked, &name), distance(&asked, &name))
-    })
+    });
+    likeliest.filter(|one| is_near(&asked, &name(*one)))
+}
+
+/// Whether at least half of what was typed, taken by two letters, is in the name.
+fn is_near(typed: &str, name: &str) -> bool {
+    let pairs = typed.as_bytes().windows(2);
+    let shared = pairs.clone().filter(|pair| name.as_bytes().windows(2).any(|other| other == *pair)).count();
+    shared > 0 && 2 * shared >= pairs.len()
 }
 
 /// How many letters must be typed, dropped or changed to get from one word to the other.
@@ -238,10 +257,22 @@ mod tests {
 
     #[test]
     fn a_misspelt_goal_names_the_nearest() {
-        let unknown = Goal::from_name("DiskUsageDistributonGoal").unwrap_err();
-        assert_eq!(unknown.nearest, Goal::DiskUsageDistribution);
-        assert_eq!(Goal::from_name("RackAwar").unwrap_err().nearest, Goal::RackAware);
-        assert_eq!(Goal::from_name("RakcAwareGoal").unwrap_err().nearest, Goal::RackAware);
+        let nearest = |typed: &str| Goal::from_name(typed).unwrap_err().nearest;
+        assert_eq!(nearest("DiskUsageDistributonGoal"), Some(Goal::DiskUsageDistribution));
+        assert_eq!(nearest("RackAwar"), Some(Goal::RackAware));
+        assert_eq!(nearest("RakcAwareGoal"), Some(Goal::RackAware));
+    }
+
+    /// Whoever asks, be it a command or a configuration, is told all of them instead of one at random.
+    #[test]
+    fn a_name_that_comes_near_no_goal_gets_no_guess() {
+        for typed in ["", "x", "goal", "foo", "FooGoal", "BananaGoal", "BrokerSetAwareGoal", "ü"] {
+            let unknown = Goal::from_name(typed).unwrap_err();
+            assert_eq!(unknown.nearest, None, "{typed}");
+            let words = format!("there is no goal `{typed}`; there are RackAwareGoal, RackAwareDistributionGoal, ");
+            assert!(unknown.to_string().starts_with(&words), "{unknown}");
+            assert!(Goal::ALL.iter().all(|goal| unknown.to_string().contains(goal.name())), "{unknown}");
+        }
     }
 
     #[test]
@@ -256,7 +287,7 @@ mod tests {
             ("TopicReplicaGoal", Goal::TopicReplicaDistribution),
             ("PreferredLeaderGoal", Goal::PreferredLeaderElection),
         ] {
-            assert_eq!(Goal::from_name(typed).unwrap_err().nearest, meant, "{typed}");
+            assert_eq!(Goal::from_name(typed).unwrap_err().nearest, Some(meant), "{typed}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! brokers that could have been of use but for a rule.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::aims::{Aim, Aims};
 use crate::cluster::{Part, Seat, Slot};
@@ -35,6 +36,9 @@ pub enum Rule {
     Moving,
     /// The partition's other replicas do not serve.
     Offline,
+    /// Replicas that another one of their partition made room for, which weighs differently: a list of brokers could not
+    /// tell which of the two it means. The next plan may use that room.
+    UnlikeReplicas,
     /// None: of all that the search tried nothing helps. Replicas may be too few or too large, or what would help takes
     /// more steps at once than are tried.
     NothingHelps,
@@ -54,6 +58,7 @@ impl Rule {
             Rule::OnlyImmigrants => "onlyImmigrants",
             Rule::Moving => "moving",
             Rule::Offline => "offline",
+            Rule::UnlikeReplicas => "unlikeReplicas",
             Rule::NothingHelps => "nothingHelps",
         }
     }
@@ -102,6 +107,15 @@ impl Tally<'_, '_> {
         self.count(self.rules.bar_to_lead(self.state, slot));
     }
 
+    /// Replicas that could go from one broker to another if it were not for an unlike one that was there before.
+    fn unlike(&mut self, parts: Range<Part>, helps: impl Fn(Seat, Seat) -> bool) {
+        let (state, rules) = (self.state, self.rules);
+        for slot in parts.flat_map(|part| state.cluster.slots(part)) {
+            let could_go = rules.closed_until_then(state, slot).any(|to| helps(state.seat(slot), to));
+            self.count(could_go.then_some(Rule::UnlikeReplicas));
+        }
+    }
+
     /// Whoever has too much could give to those who have not, and whoever has too little get from those who do not.
     fn band(&mut self, aims: &Aims, gauge: Gauge, band: usize) {
         let state = self.state;
@@ -122,6 +136,8 @@ impl Tally<'_, '_> {
             takers.iter().flat_map(|seat| state.held(*seat)).for_each(|slot| self.leads(*slot));
         }
         if gauge != Gauge::LeaderIn {
+            let parts = 0..state.cluster.partition_count() as Part;
+            self.unlike(parts, |from, to| standing(from).0 || standing(to).0);
             givers.iter().flat_map(|seat| state.held(*seat)).for_each(|slot| self.moves(*slot));
             takers.iter().for_each(|seat| self.count(self.rules.bar_to_gain(*seat)));
         }
@@ -143,6 +159,8 @@ impl Tally<'_, '_> {
                 .iter()
                 .filter(|(_, count)| *count <= high)
                 .for_each(|(seat, _)| self.count(self.rules.bar_to_gain(*seat)));
+            let is_missing = |seat: Seat| missing.iter().any(|(other, _)| *other == seat);
+            self.unlike(state.cluster.topic_parts(topic), |from, to| is_missing(from) || is_missing(to));
             let only_over = missing.iter().all(|(_, count)| *count > high);
             for slot in state.cluster.topic_parts(topic).flat_map(|part| state.cluster.slots(part)) {
                 let gives = !only_over || missing.iter().any(|(seat, _)| *seat == state.seat(slot));
@@ -150,6 +168,56 @@ impl Tally<'_, '_> {
                     self.moves(slot);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{BrokerId, BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec};
+    use crate::goal::Goal;
+    use crate::options::Request;
+    use crate::settings::Settings;
+    use crate::state::Action;
+
+    /// What keeps disks unevenly used once the first of two replicas of these sizes, on brokers 0 and 1, went to broker 2.
+    fn kept(sizes: [f32; 2], request: &Request) -> Vec<(Rule, u64)> {
+        let mut builder = ClusterBuilder::new();
+        for id in 0..3 {
+            let (rack, host, state) = (format!("r{id}"), format!("h{id}"), BrokerState::Alive);
+            let (capacity, disks) = ([1_000.0; 4], Vec::new());
+            builder.broker(BrokerSpec { id: BrokerId(id), rack, host, state, capacity, disks }).unwrap();
+        }
+        let replica = |id: usize| {
+            let load = Load { disk: sizes[id], ..Load::default() };
+            ReplicaSpec { broker: BrokerId(id as i32), disk: None, load, offline: false }
+        };
+        builder.partition("t", 0, 0, &[replica(0), replica(1)]).unwrap();
+        let cluster = builder.build().unwrap();
+        let rules = Rules::compile(&cluster, request).unwrap();
+        let mut state = State::found(&cluster);
+        let aims = Aims::compile(&state, &[Goal::DiskUsageDistribution], &Settings::default(), &rules);
+        state.apply(Action::Move { slot: 0, to: 2 });
+        held_back(&state, &aims, &rules, 0)
+    }
+
+    #[test]
+    fn a_replica_does_not_take_the_place_of_an_unlike_one_until_the_next_plan() {
+        // The one of 300 MB could go to broker 0, which has nothing; but 10 MB of the partition were there.
+        assert_eq!(kept([10.0, 300.0], &Request::default()), [(Rule::UnlikeReplicas, 1)]);
+        // Where both are of one size nobody could tell the difference.
+        assert_eq!(kept([300.0, 300.0], &Request::default()), [(Rule::NothingHelps, 1)]);
+    }
+
+    #[test]
+    fn what_the_next_plan_may_not_do_either_is_not_put_down_to_unlike_replicas() {
+        let excluded = Request { excluded_for_replica_moves: [BrokerId(0)].into(), ..Request::default() };
+        let others = Request { destinations: [BrokerId(2)].into(), ..Request::default() };
+        let immigrants = Request { only_immigrants: true, ..Request::default() };
+        for request in [excluded, others, immigrants] {
+            let named = kept([10.0, 300.0], &request);
+            assert!(named.iter().all(|(rule, _)| *rule != Rule::UnlikeReplicas), "{named:?} for {request:?}");
         }
     }
 }

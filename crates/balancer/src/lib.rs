@@ -5,6 +5,7 @@
 
 pub mod after;
 pub mod anomaly;
+pub mod argument;
 pub mod cluster;
 pub mod estimate;
 pub mod goal;

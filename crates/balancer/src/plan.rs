@@ -90,6 +90,10 @@ pub struct Reason {
     pub to: BrokerId,
     /// Whether it was chosen together with another partition of the plan, in exchange.
     pub exchange: bool,
+    /// What the two brokers carried of what the goal compares when this was chosen, after other changes of the plan: of a
+    /// resource in its own unit, replicas, leaders, or replicas of the topic. Not known where a goal compares nothing, or
+    /// where the search took a longer way.
+    pub levels: Option<(f64, f64)>,
 }
 
 /// What asks for a change.
@@ -268,7 +272,8 @@ mod tests {
         }
         assert_ne!(known, name(&[&other, &one]));
         assert_ne!(known, name(&[&one]));
-        let reason = Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false };
+        let reason =
+            Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false, levels: None };
         assert_eq!(known, name(&[&Change { reasons: vec![reason], ..one }, &other]), "why is not what");
     }
 

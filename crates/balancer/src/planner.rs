@@ -11,7 +11,7 @@ use crate::goal::Goal;
 use crate::held::{Rule, held_back};
 use crate::improve::Search;
 use crate::intra::{self, DiskLoad, Filling};
-use crate::options::{Operation, Request};
+use crate::options::{Budget, Operation, Request};
 use crate::order;
 use crate::plan::{Change, Plan, Undone, changes};
 use crate::provision::{Provision, provision};
@@ -159,7 +159,7 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let served = request.goals_in_force();
-    plan_in_order(state, request, &served, settings).or_else(|refused| {
+    let planned = plan_in_order(state, request, &served, settings).or_else(|refused| {
         let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = served.iter().copied().partition(|goal| goal.is_hard());
         usual.sort_unstable();
         usual.extend(soft);
@@ -172,7 +172,25 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
         // Made anew, which is rarely needed, rather than kept by all.
         let state = State::for_goals(cluster, &usual, settings);
         plan_in_order(state, request, &usual, settings).map_err(|_| refused)
+    });
+    planned.map_err(|refused| match refused {
+        Refused::Infeasible(infeasible) if old_brokers_would_do(cluster, request, settings) => {
+            Refused::Infeasible(Infeasible { provision: Provision::default(), ..infeasible })
+        }
+        other => other,
     })
+}
+
+/// Whether hard goals could be satisfied if old brokers got anything while there are new ones: then the cluster is not too
+/// small, it is the rule that is in the way.
+fn old_brokers_would_do(cluster: &Cluster, request: &Request, settings: &Settings) -> bool {
+    let Some(rules) = Rules::compile(cluster, request).ok().filter(Rules::only_new) else { return false };
+    let able = cluster.brokers().iter().zip(&rules.counted).filter(|(_, counted)| **counted);
+    let destinations = able.map(|(broker, _)| broker.id).collect();
+    let goals: Vec<Goal> = request.goals_in_force().into_iter().filter(|goal| goal.is_hard()).collect();
+    let lifted = Request { destinations, goals: goals.clone(), budget: Budget::default(), ..request.clone() };
+    let state = State::for_goals(cluster, &goals, settings);
+    !goals.is_empty() && plan_in_order(state, &lifted, &goals, settings).is_ok()
 }
 
 /// Serves the goals in this order, which may be another one than that in which they are listed.
@@ -301,13 +319,17 @@ fn judged(search: &Search<'_, '_>, before: &[f64], undone: Undone) -> Vec<Verdic
 }
 
 fn loads(state: &State<'_>) -> Vec<BrokerLoad> {
-    let load = |(broker, levels): (&crate::cluster::Broker, &crate::gauges::Levels)| BrokerLoad {
-        broker: broker.id,
-        resources: Resource::ALL.map(|resource| levels[Gauge::of(resource) as usize]),
-        replicas: levels[Gauge::Replicas as usize] as u64,
-        leaders: levels[Gauge::Leaders as usize] as u64,
-        potential_out: levels[Gauge::PotentialOut as usize],
-        leader_in: levels[Gauge::LeaderIn as usize],
+    let load = |(broker, levels): (&crate::cluster::Broker, &crate::gauges::Levels)| {
+        // What left is taken away from sums again, and what is left of nothing may be a little less.
+        let level = |gauge: Gauge| levels[gauge as usize].max(0.0);
+        BrokerLoad {
+            broker: broker.id,
+            resources: Resource::ALL.map(|resource| level(Gauge::of(resource))),
+            replicas: level(Gauge::Replicas) as u64,
+            leaders: level(Gauge::Leaders) as u64,
+            potential_out: level(Gauge::PotentialOut),
+            leader_in: level(Gauge::LeaderIn),
+        }
     };
     state.cluster.brokers().iter().zip(state.all_levels()).map(load).collect()
 }

@@ -93,13 +93,28 @@ pub(crate) enum Thing {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Advice {
     Add(Thing),
+    /// While brokers are being added, which are no help: others.
+    AddMore(Thing),
     Remove(Thing),
+}
+
+impl Advice {
+    /// The same for whoever is adding brokers already.
+    pub(crate) fn beside_new_ones(self) -> Advice {
+        use Thing::{Brokers, BrokersFor, BrokersLike, BrokersOutside};
+        match self {
+            Advice::Add(thing @ (Brokers(_) | BrokersLike(..) | BrokersFor(..) | BrokersOutside(..))) => {
+                Advice::AddMore(thing)
+            }
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, thing, side) = match self {
-            Advice::Add(thing) => ("Add", thing, "to"),
+            Advice::Add(thing) | Advice::AddMore(thing) => ("Add", thing, "to"),
             Advice::Remove(thing) => ("Remove", thing, "from"),
         };
         write!(f, "{verb} at least ")?;
@@ -121,7 +136,9 @@ impl fmt::Display for Advice {
                 write!(f, "{minimum} {topics} has {n} partition{}", s(n))?;
             }
         }
-        f.write_str(".")
+        // Or it would read as if those did not count that are being added.
+        let beside = if matches!(self, Advice::AddMore(_)) { ", besides those that are new" } else { "" };
+        write!(f, "{beside}.")
     }
 }
 
@@ -287,6 +304,11 @@ mod tests {
             (Advice::Add(Thing::Brokers(1)), "Add at least 1 broker."),
             (Advice::Remove(cpu), "Remove at least 4 brokers with the same cpu capacity (1600.00) as broker-1."),
             (Advice::Add(Thing::BrokersFor(1, Resource::Disk)), "Add at least 1 broker for disk."),
+            (
+                Advice::Add(Thing::BrokersFor(1, Resource::Disk)).beside_new_ones(),
+                "Add at least 1 broker for disk, besides those that are new.",
+            ),
+            (Advice::Add(Thing::Racks(1)).beside_new_ones(), "Add at least 1 rack with brokers."),
             (Advice::Add(Thing::BrokersOutside(1, racks)), "Add at least 1 broker to a rack other than [a, b]."),
             (Advice::Remove(Thing::Racks(2)), "Remove at least 2 racks with brokers."),
             (Advice::Add(Thing::Disks(1, 12.5)), "Add at least 1 disk with a total capacity of 12.50."),

@@ -110,9 +110,12 @@ impl<'s> Reasons<'s> {
 
     fn add(&self, found: &mut Vec<(Order, Reason)>, held: &Held, ends: Option<(Seat, Seat)>) {
         let Some((from, to)) = ends else { return };
+        let step = &self.steps[held.step as usize];
+        // Of a longer way it is one step, between others.
+        let levels = step.levels.filter(|_| (step.from, step.to) == (from, to));
         let id = |seat: Seat| self.cluster.brokers()[usize::from(seat)].id;
         let (from, to) = (id(from), id(to));
-        let (place, cause) = match self.steps[held.step as usize].why {
+        let (place, cause) = match step.why {
             Why::Goal { goal, gain } => (goal + 1, Cause::Goal { goal: self.aims.goals[goal], gain }),
             Why::MustLeave => match self.operation {
                 Operation::RemoveBrokers(ids) if ids.contains(&from) => (0, Cause::Removed),
@@ -129,9 +132,10 @@ impl<'s> Reasons<'s> {
                     *gain += more;
                 }
                 known.exchange |= exchange;
+                known.levels = known.levels.or(levels);
             }
             (Some(_), _) => {}
-            (None, cause) => found.push(((place, held.step), Reason { cause, from, to, exchange })),
+            (None, cause) => found.push(((place, held.step), Reason { cause, from, to, exchange, levels })),
         }
     }
 }
@@ -209,7 +213,7 @@ mod tests {
         for (why, action) in steps {
             let effect = state.effect(*action);
             state.apply(*action);
-            taken.push(Step { why: *why, action: *action, from: effect.from, to: effect.to });
+            taken.push(Step { why: *why, action: *action, from: effect.from, to: effect.to, levels: None });
         }
         changes(&state, &aims, &request.operation, &taken).into_iter().map(|(_, change)| change).collect()
     }

@@ -277,6 +277,18 @@ impl Rules {
         !state.cluster.slots(part).any(bars) && !awaits_one()
     }
 
+    /// The brokers that may get the replica once the plan is carried out, but not in the plan itself: another one of the
+    /// partition left them that weighs differently.
+    pub(crate) fn closed_until_then<'s>(&'s self, state: &'s State<'s>, slot: Slot) -> impl Iterator<Item = Seat> + 's {
+        let (cluster, part, leads) = (state.cluster, state.cluster.part_of(slot), state.leads(slot));
+        let load = cluster.slot_load(slot);
+        // While a cluster is healed, or only immigrants move, it would have to stay then.
+        let may_go = !self.healing && !self.only_immigrants && !self.is_fixed(state, part);
+        let others = cluster.slots(part).filter(move |other| may_go && cluster.slot_load(*other) != load);
+        let left = others.map(|other| state.home(other));
+        left.filter(move |seat| !state.holds(*seat, part) && self.is_open(*seat, leads))
+    }
+
     /// Whether the broker may get replicas that were not on it, leading or not, whatever they are.
     fn is_open(&self, seat: Seat, leads: bool) -> bool {
         let at = usize::from(seat);

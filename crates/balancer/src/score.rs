@@ -6,17 +6,22 @@ use crate::goal::Goal;
 use crate::planner::{Status, Verdict};
 use crate::settings::Settings;
 
+/// A goal that weighs so many times as much as the next is all that counts; more would add up to no number at all.
+const MOST_WEIGHT: f64 = 1e6;
+
 /// The score of a cluster on which the `violated` ones among `goals`, most important first, are not
 /// satisfied.
 pub fn balancedness(goals: &[Goal], settings: &Settings, violated: impl Fn(Goal) -> bool) -> f64 {
+    let [by_priority, by_strictness] =
+        [settings.priority_weight, settings.strictness_weight].map(|weight| weight.min(MOST_WEIGHT));
     let (mut whole, mut lost, mut priority) = (0.0, 0.0, 1.0);
     for goal in goals.iter().rev() {
-        let weight = if goal.is_hard() { priority * settings.strictness_weight } else { priority };
+        let weight = if goal.is_hard() { priority * by_strictness } else { priority };
         whole += weight;
         if violated(*goal) {
             lost += weight;
         }
-        priority *= settings.priority_weight;
+        priority *= by_priority;
     }
     // All of it lost is exactly nothing left, whatever the rounding.
     if whole > 0.0 { 100.0 * (whole - lost) / whole } else { 100.0 }
@@ -54,6 +59,16 @@ mod tests {
         assert!((score(&[Goal::DiskUsageDistribution]) - 100.0 * 2.915 / 3.915).abs() < 1e-9);
         assert_eq!(score(&THREE), 0.0);
         assert_eq!(balancedness(&[], &Settings::default(), |_| true), 100.0);
+    }
+
+    #[test]
+    fn weights_beyond_all_measure_still_make_a_score() {
+        for (priority_weight, strictness_weight) in [(f64::MAX, 1.5), (1.1, f64::MAX), (f64::MAX, f64::MAX)] {
+            let settings = Settings { priority_weight, strictness_weight, ..Settings::default() };
+            let score = |violated: Goal| balancedness(&Goal::ALL, &settings, |goal| goal == violated);
+            let (first, last) = (score(Goal::RackAware), score(Goal::LeaderBytesInDistribution));
+            assert!((0.0..100.0).contains(&first) && first < last && last <= 100.0, "{first} {last}");
+        }
     }
 
     #[test]

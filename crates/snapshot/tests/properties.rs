@@ -74,7 +74,13 @@ fn build(mut brokers: Vec<BrokerSpec>, partitions: Vec<Drawn>, unknown: Vec<Reso
             let nw_out = if position == leader || number % 3 == 0 { load.nw_out } else { 0.0 };
             ReplicaSpec { broker: broker.id, disk, load: Load { nw_out, ..load }, offline }
         };
-        let replicas: Vec<ReplicaSpec> = drawn.into_iter().enumerate().map(replica).collect();
+        let mut replicas: Vec<ReplicaSpec> = drawn.into_iter().enumerate().map(replica).collect();
+        // In some, followers are what follows from their leader, but for a rounding.
+        if number % 4 < 2 {
+            let rounded = builder.following(replicas[leader].load);
+            let others = replicas.iter_mut().enumerate().filter(|(position, _)| *position != leader);
+            others.for_each(|(_, other)| other.load = Load { cpu: rounded.cpu.next_up(), ..rounded });
+        }
         // Every second one is told in parts.
         if number % 2 == 0 {
             let Load { cpu, nw_out, .. } = replicas[leader].load;

@@ -107,12 +107,14 @@ fn each_complaint_names_the_line_and_the_reason() {
         replaced("broker 1 b h1", "broker 1 b h0"),
         replaced("ALIVE 100", "ALIVE 0"),
         replaced("ALIVE 100", "ALIVE NaN"),
+        replaced("ALIVE 100", "ALIVE 1e-200"),
         replaced("ALIVE 100", "AWAKE 100"),
         replaced("BAD_DISKS 100.5 300", "BAD_DISKS 100.5"),
         replaced("broker 0", "broker -1"),
         replaced("disk 0 /d2", "disk 9 /d2"),
         replaced("/d2", "/d%201"),
         replaced("DEAD 150", "DEAD 0"),
+        replaced("DEAD 150", "DEAD 1e-200"),
         replaced("h2 h2", "h2 h%2"),
         replaced("p T1 0", "q T1 0"),
         replaced("p T1 0 0,1", "p T1 0 0,7"),
@@ -167,12 +169,14 @@ fn each_complaint_names_the_line_and_the_reason() {
         x:6: host `h0` is in rack `a` and in rack `b`
         x:3: broker 0: cpu capacity is 0, it must be a positive number
         x:3: broker 0: cpu capacity is NaN, it must be a positive number
+        x:3: broker 0: cpu capacity is 1e-200, it must be at least 0.000001
         x:3: the state is `AWAKE`, it must be ALIVE, NEW, DEAD, DEMOTED or BAD_DISKS
         x:7: broker has 7 fields, it needs 8
         x:3: a broker's id is `-1`, it must be a whole number from 0 to 2147483647
         x:5: broker 9 is not listed above
         x:5: broker 0: disk `/d 1` is listed twice
         x:5: broker 0: disk `/d2` needs a positive capacity
+        x:5: broker 0: disk `/d2` needs a capacity of at least 0.000001
         x:7: the host is `h%2`, it must be a name without spaces, with %XX for bytes that cannot stand there
         x:8: `q` is no kind of record; there are unknown, broker, disk, p and move
         x:8: T1-0: broker 7 is not listed

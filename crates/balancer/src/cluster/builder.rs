@@ -1,9 +1,9 @@
 //! From records in any order to a canonical [`Cluster`], refusing what cannot be.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::invalid::Invalid;
+use super::split::{split, split_by_traffic};
 use super::types::SlotLoad;
 use super::{
     Broker, BrokerId, BrokerSpec, BrokerState, Cluster, CpuWeights, DiskSpec, DiskState, LeadLoad, Load, NO_DISK, Part,
@@ -70,6 +70,14 @@ struct Row {
     lead: LeadLoad,
 }
 
+/// The least that a broker or a disk can carry, if that is meant in earnest: a byte. What brokers carry is compared with what
+/// they can, and squared; with numbers much further apart that would be beyond all numbers.
+const LEAST_CAPACITY: f64 = 1e-6;
+
+/// Capacities beyond it are as good as it: no load comes near, and the sum of all of them is still a number. People write
+/// the largest number there is where there is no limit.
+const MOST_CAPACITY: f64 = 1e18;
+
 /// The load without what nobody measured: such numbers mean nothing, so that no difference between them may either.
 fn measured(load: Load, unknown: Resources) -> Load {
     let known = |resource: Resource| if unknown.contains(resource) { 0.0 } else { load.of(resource) };
@@ -79,24 +87,6 @@ fn measured(load: Load, unknown: Resources) -> Load {
         nw_out: known(Resource::NwOut),
         disk: known(Resource::Disk),
     }
-}
-
-/// The CPU that a leader would use as a follower, and what goes with leadership. The sum of both is again what was
-/// measured, to the last bit: a cluster that is written down and read again must be the same one.
-pub(super) fn split(load: Load, weights: CpuWeights, unknown: Resources) -> (f32, LeadLoad) {
-    // Where nobody knows what comes in, CPU is split as if nothing else caused it: followers do use some.
-    let traffic = if unknown.contains(Resource::NwIn) { Load { nw_in: 1.0, nw_out: 0.0, ..load } } else { load };
-    let following = weights.follower_cpu(traffic);
-    let leading = load.cpu - following;
-    // The difference was rounded by at most half a unit in the last place, so the sum is either
-    // right or lies exactly between two numbers; then the least nudge of the smaller part decides.
-    let sum = following + leading;
-    let following = match sum.partial_cmp(&load.cpu) {
-        Some(Ordering::Greater) => following.next_down(),
-        Some(Ordering::Less) => following.next_up(),
-        _ => following,
-    };
-    (following, LeadLoad { cpu: leading, nw_out: load.nw_out })
 }
 
 impl ClusterBuilder {
@@ -122,13 +112,13 @@ impl ClusterBuilder {
     /// leader would carry if it followed, to the last bit, so that the two can stand for each other.
     pub fn following(&self, leader: Load) -> Load {
         let leader = measured(leader, self.unknown);
-        let (cpu, _) = split(leader, self.weights, self.unknown);
+        let (cpu, _) = split_by_traffic(leader, self.weights, self.unknown);
         Load { cpu, nw_out: 0.0, ..leader }
     }
 
     /// Adds a broker. All brokers come before the first partition. Replicas name its disks by their places in `spec`;
     /// the cluster has them by name.
-    pub fn broker(&mut self, spec: BrokerSpec) -> Result<(), Invalid> {
+    pub fn broker(&mut self, mut spec: BrokerSpec) -> Result<(), Invalid> {
         assert!(self.ids.is_empty(), "all brokers come before the first partition");
         for resource in Resource::ALL {
             let value = spec.capacity[resource as usize];
@@ -137,10 +127,15 @@ impl ClusterBuilder {
             if !(unknown || value.is_finite() && value > 0.0) {
                 return Err(Invalid::Capacity { broker: spec.id, resource, value });
             }
+            if !(unknown || value >= LEAST_CAPACITY) {
+                return Err(Invalid::TinyCapacity { broker: spec.id, resource, value });
+            }
         }
         for (index, disk) in spec.disks.iter().enumerate() {
             let problem = if !(disk.capacity.is_finite() && disk.capacity > 0.0) {
                 "needs a positive capacity"
+            } else if disk.capacity < LEAST_CAPACITY {
+                "needs a capacity of at least 0.000001"
             } else if spec.disks[..index].iter().any(|other| other.name == disk.name) {
                 "is listed twice"
             } else {
@@ -151,6 +146,8 @@ impl ClusterBuilder {
         if spec.disks.len() >= usize::from(NO_DISK) || self.brokers.len() >= usize::from(Seat::MAX) {
             return Err(Invalid::TooManyBrokers);
         }
+        let capacities = spec.disks.iter_mut().map(|disk| &mut disk.capacity).chain(&mut spec.capacity);
+        capacities.for_each(|capacity| *capacity = capacity.min(MOST_CAPACITY));
         let id = spec.id;
         match self.brokers.insert(id, spec) {
             None => Ok(()),
@@ -159,7 +156,8 @@ impl ClusterBuilder {
     }
 
     /// Adds a partition: its replicas in list order, and which of them leads. What of the leader's load goes with
-    /// leadership is reckoned from its traffic: all that goes out, and a part of the CPU.
+    /// leadership is reckoned from its traffic: all that goes out, and a part of the CPU. Followers that use as much CPU as
+    /// is left, but for a rounding, are believed.
     pub fn partition(
         &mut self,
         topic: &str,
@@ -169,8 +167,10 @@ impl ClusterBuilder {
     ) -> Result<(), Invalid> {
         let weights = self.weights;
         let unknown = self.unknown;
+        let others = || replicas.iter().enumerate().filter(|(position, _)| *position != leader);
         self.add(topic, number, leader, replicas, |load| {
-            let (cpu, lead) = split(load, weights, unknown);
+            let followers = others().map(|(_, follower)| measured(follower.load, unknown));
+            let (cpu, lead) = split(load, followers, weights, unknown);
             (Load { cpu, nw_out: 0.0, ..load }, lead)
         })
     }
@@ -465,15 +465,11 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn followers_use_some_cpu_though_nobody_knows_what_comes_in() {
-        let leading = |load: Load, unknown: Resources| split(load, CpuWeights::default(), unknown).1.cpu;
-        let load = Load { cpu: 7.0, nw_in: 0.0, nw_out: 10.0, disk: 1.0 };
-        // Nothing comes in: all of it is the leader's. Not known: 0.15 of 0.7 is what followers use.
-        assert_eq!(leading(load, Resources::NONE), 7.0);
-        assert_eq!(leading(load, Resources::NONE.with(Resource::NwIn)), 5.5);
-    }
+    use crate::fixture::{Small, planned};
+    use crate::goal::Goal;
+    use crate::options::Request;
+    use crate::planner::Status;
+    use crate::settings::Settings;
 
     /// Otherwise a difference between numbers that mean nothing would keep replicas from each other's places.
     #[test]
@@ -492,6 +488,23 @@ mod tests {
         assert_eq!(cluster.slot_load(0), SlotLoad { cpu: 0.0, nw_in: 3.0, nw_out: 0.0, disk: 0.0 });
         assert_eq!(cluster.slot_load(1), cluster.slot_load(0));
         assert_eq!(cluster.lead_load(0), LeadLoad::default());
+    }
+
+    /// The sum of them would be no number, and every broker would count as too full.
+    #[test]
+    fn brokers_without_limit_share_alike() {
+        let changes = |capacity: f64| {
+            let mut small = Small::in_racks("");
+            for id in 0..3 {
+                small.broker(id, 'a', &format!("host{id}"), BrokerState::Alive, [capacity; Resource::COUNT]);
+            }
+            (0..6).for_each(|number| small.partition("t", number, &[0], 10.0));
+            let request = Request::rebalance(&[Goal::DiskUsageDistribution]);
+            let outcome = planned(&small.cluster(), &request, &Settings::default()).unwrap();
+            (outcome.verdicts[0].status, outcome.plan.changes.len())
+        };
+        assert_eq!(changes(f64::MAX), (Status::Fixed, 4));
+        assert_eq!(changes(f64::MAX), changes(1e6));
     }
 
     /// Otherwise a rounding would make replicas of a partition differ, and fewer moves would be possible.

@@ -31,6 +31,19 @@ pub enum Invalid {
         /// As given.
         value: f64,
     },
+    /// A capacity that nobody can mean, and that would be lost in rounding beside others.
+    #[error(
+        "broker {broker}: {resource} capacity is {value:e}, it must be at least 0.000001",
+        resource = resource.name()
+    )]
+    TinyCapacity {
+        /// Whose.
+        broker: BrokerId,
+        /// Of what.
+        resource: Resource,
+        /// As given.
+        value: f64,
+    },
     /// A disk without room, or two of one name.
     #[error("broker {broker}: disk `{disk}` {problem}")]
     Disk {

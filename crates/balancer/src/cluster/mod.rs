@@ -10,6 +10,7 @@
 
 mod builder;
 mod invalid;
+mod split;
 mod types;
 
 pub use builder::{ClusterBuilder, PendingMove};
@@ -271,10 +272,13 @@ impl<'c> PartitionView<'c> {
 
     /// Whether the leader's load, told as one, would be split into the same two parts again.
     pub fn splits_as_usual(self) -> bool {
-        let slot = self.cluster.slot_load(self.cluster.slots(self.part).start + self.leader() as Slot);
-        let lead = self.leading();
-        builder::split(slot.whole(lead, true), CpuWeights::default(), self.cluster.unknown) == (slot.cpu, lead)
-            && slot.nw_out == 0.0
+        let slots = self.cluster.slots(self.part);
+        let leader = slots.start + self.leader() as Slot;
+        let (slot, lead) = (self.cluster.slot_load(leader), self.leading());
+        let others = slots.filter(|other| *other != leader);
+        let followers = others.map(|other| self.cluster.slot_load(other).whole(LeadLoad::default(), false));
+        let split = split::split(slot.whole(lead, true), followers, CpuWeights::default(), self.cluster.unknown);
+        split == (slot.cpu, lead) && slot.nw_out == 0.0
     }
 
     fn told(self, leads: impl Fn(usize) -> bool) -> impl ExactSizeIterator<Item = ReplicaSpec> {

@@ -226,8 +226,30 @@ fn only_a_new_broker_could_part_rack_mates_and_it_is_in_their_rack() {
     small.partition("t", 0, &[1, 2], 10.0);
     let refused = refusal(&small.cluster(), &Request::rebalance(&[Goal::RackAware]), &Settings::default());
     let words = "[RackAwareGoal] Partition t-0 is not rack-aware. Leader (1) and follower brokers ([2]). Add at least 1 \
-                 broker to a rack other than [b]. || Tips: [1] While there are new brokers, replicas move to these only.";
+                 broker to a rack other than [b], besides those that are new. || Tips: [1] While there are new brokers, \
+                 replicas move to these only.";
     assert!(refused.to_string().starts_with(words), "{refused}");
+    // Broker 0 would do, so nothing is too small.
+    assert_eq!(refused.provision, Provision::default());
+}
+
+/// One broker was added; who reads "add one" takes that one for it.
+#[test]
+fn an_addition_that_does_not_help_asks_for_more_than_is_added() {
+    let refused = |added: &[i32]| {
+        let mut small = Small::in_racks("abc");
+        let operation = Operation::AddBrokers(added.iter().copied().map(BrokerId).collect());
+        let new = added.iter().copied();
+        new.for_each(|id| small.broker(id, 'd', &format!("host{id}"), BrokerState::Alive, [1000.0; Resource::COUNT]));
+        (0..2).for_each(|number| small.partition("t", number, &[0, 1, 2], 500.0));
+        let request = Request { operation, goals: vec![Goal::DiskCapacity], ..Request::default() };
+        planned(&small.cluster(), &request, &Settings::default())
+    };
+    let Err(Refused::Infeasible(refused_with_one)) = refused(&[7]) else { panic!("one is not enough") };
+    let words = "[DiskCapacityGoal] Add at least 1 broker for disk, besides those that are new.";
+    assert_eq!(refused_with_one.provision.recommendation, words);
+    assert_eq!(refused_with_one.provision.status, ProvisionStatus::UnderProvisioned);
+    assert!(refused(&[7, 8, 9]).is_ok(), "that many help");
 }
 
 #[test]

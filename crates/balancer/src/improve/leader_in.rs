@@ -50,7 +50,7 @@ impl Search<'_, '_> {
             if self.age == before.age {
                 break;
             }
-            if self.renew() && self.miss(goal) > 1e9 + before.miss - NOISE {
+            if self.renew() && self.miss(goal) > before.miss - NOISE {
                 self.return_to(before);
                 break;
             }
@@ -63,7 +63,7 @@ impl Search<'_, '_> {
     fn keep_leader_in(&mut self, measured: usize, work: impl Fn(&mut Self)) {
         let before = self.moment(measured);
         work(self);
-        if self.renew() && self.miss(measured) > 1e9 + before.miss + NOISE {
+        if self.renew() && self.miss(measured) > before.miss + NOISE {
             self.return_to(before);
             self.keeps_leader_in = true;
             work(self);

@@ -43,6 +43,8 @@ pub(crate) struct Step {
     pub(crate) action: Action,
     pub(crate) from: Seat,
     pub(crate) to: Seat,
+    /// What the two brokers carried before it of what its goal compares, if it compares brokers.
+    pub(crate) levels: Option<(f64, f64)>,
 }
 
 /// What an action was taken for.
@@ -225,14 +227,32 @@ impl<'c, 'r> Search<'c, 'r> {
     /// Takes the action without asking, between the two brokers that are returned.
     fn take(&mut self, why: Why, action: Action) -> (Seat, Seat) {
         let effect = self.state.effect(action);
+        let levels = self.compared(why, action, &effect);
         self.state.apply(action);
         self.age += 1;
         for seat in [effect.from, effect.to] {
             self.eases[usize::from(seat)] = Ease::of(&self.aims, &self.state, seat);
         }
         let (from, to) = (effect.from, effect.to);
-        self.steps.push(Step { why, action, from, to });
+        self.steps.push(Step { why, action, from, to, levels });
         (from, to)
+    }
+
+    /// What the two brokers carry of what the goal compares that the action is taken for.
+    fn compared(&self, why: Why, action: Action, effect: &Effect) -> Option<(f64, f64)> {
+        let Why::Goal { goal, .. } = why else { return None };
+        match (self.aims.aims[goal], action) {
+            (Aim::Band { gauge, .. }, _) => {
+                let level = |seat: Seat| self.state.levels(seat)[gauge as usize];
+                Some((level(effect.from), level(effect.to)))
+            }
+            (Aim::TopicReplicas, Action::Move { slot, .. }) => {
+                let topic = self.state.cluster.topic_of(self.state.cluster.part_of(slot));
+                let count = |seat: Seat| f64::from(self.state.topics().of(topic, seat));
+                Some((count(effect.from), count(effect.to)))
+            }
+            _ => None,
+        }
     }
 
     /// Moves the replica for `goal` to the broker that it strains least among `seats`.

@@ -318,13 +318,15 @@ impl Desk<'_, '_> {
             return Ok(());
         }
         let goal = Goal::IntraBrokerDiskCapacity;
-        let advice = Advice::Add(Thing::Disks(1, (total - allowed) / threshold));
-        let reason = format!(
-            "[{goal}] Insufficient disk capacity at broker {} (Utilization {total:.2}, Allowed Capacity {allowed:.2}). \
-             {advice}",
+        let mut reason = format!(
+            "[{goal}] Insufficient disk capacity at broker {} (Utilization {total:.2}, Allowed Capacity {allowed:.2}).",
             broker.id
         );
-        Err(Infeasible { goal, reason, tips: Vec::new(), provision: Provision::under(goal, Some(&advice)) })
+        // Where nothing of a disk may be used no disk helps, however large.
+        let missing = Some((total - allowed) / threshold).filter(|missing| missing.is_finite());
+        let advice = missing.map(|missing| Advice::Add(Thing::Disks(1, missing)));
+        advice.iter().for_each(|advice| reason.push_str(&format!(" {advice}")));
+        Err(Infeasible { goal, reason, tips: Vec::new(), provision: Provision::under(goal, advice.as_ref()) })
     }
 
     /// Whether it fits as it lies now.

@@ -81,7 +81,7 @@ pub(super) fn add_to(state: &State<'_>, moves: &[DiskMove], changes: &mut Vec<Ch
             let known = |reason: &Reason| reason.goal() == Some(goal) && reason.to == broker.id;
             if !change.reasons.iter().any(known) {
                 let cause = Cause::Goal { goal, gain: moved.gain };
-                change.reasons.push(Reason { cause, from: broker.id, to: broker.id, exchange });
+                change.reasons.push(Reason { cause, from: broker.id, to: broker.id, exchange, levels: None });
             }
         }
     }

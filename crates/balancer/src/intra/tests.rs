@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use expect_test::{Expect, expect};
 
 use crate::cluster::{
-    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec,
+    BrokerId, BrokerSpec, BrokerState, Cluster, ClusterBuilder, DiskSpec, DiskState, Load, ReplicaSpec, Resource,
 };
 use crate::fixture::planned;
 use crate::goal::Goal;
@@ -218,6 +218,16 @@ fn a_broker_that_is_full_altogether_is_refused_with_numbers() {
         &disks(),
         expect![[r#"
         [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 170.00, Allowed Capacity 160.00). Add at least 1 disk with a total capacity of 12.50.
+    "#]],
+    );
+    let mut nothing = Settings::default();
+    nothing.capacity_thresholds[Resource::Disk as usize] = 0.0;
+    check_with(
+        &cluster(&["a/100: 90 | b/100: 80"]),
+        &disks(),
+        &nothing,
+        expect![[r#"
+        [IntraBrokerDiskCapacityGoal] Insufficient disk capacity at broker 0 (Utilization 170.00, Allowed Capacity 0.00).
     "#]],
     );
 }

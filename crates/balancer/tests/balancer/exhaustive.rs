@@ -21,7 +21,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::check::{inspected, stays};
 use crate::picture::{Partition, Picture};
-use crate::random::{Case, any_case};
+use crate::random::{Case, any_case, cases};
 
 /// Whether the placement keeps to the goal, by its definition. Racks that take nothing do not count among those to
 /// spread over.
@@ -122,7 +122,7 @@ fn refuses_rightly(case: &Case) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_024, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1_024))]
 
     #[test]
     fn racks_that_cannot_be_kept_apart_cannot_be_by_any_placement(case in any_case(), even in any::<bool>()) {

@@ -12,7 +12,12 @@ use crate::check::{inspected, told};
 use crate::picture::Picture;
 
 /// Plans by the goals, with capacities of 100, 300000, 200000 and 300000 and the usual split of CPU.
-fn check(picture: &str, goals: &[Goal], settings: &Settings, expected: Expect) {
+fn check(picture: &str, goals: &[Goal], expected: Expect) {
+    check_with(picture, goals, &Settings::default(), expected);
+}
+
+/// The same with other thresholds.
+fn check_with(picture: &str, goals: &[Goal], settings: &Settings, expected: Expect) {
     expected.assert_eq(&verdict(picture, goals, settings));
 }
 
@@ -20,6 +25,9 @@ fn verdict(picture: &str, goals: &[Goal], settings: &Settings) -> String {
     let picture = Picture { weights: CpuWeights::default(), ..Picture::parse(picture) };
     told(&picture, &Request::rebalance(goals), settings)
 }
+
+const CAPACITIES: [Goal; 4] =
+    [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity];
 
 const SMALL: &str = "rack 0: b0[T1-0* T1-1 T2-1* T2-2*] b1[T1-1* T2-0* T2-2]
                      rack 1: b2[T1-0 T2-0 T2-1]
@@ -71,11 +79,9 @@ const UNBALANCED3: &str = "rack 0: b0[T1-0* T2-0*] b1[T1-0 T2-0]
 fn the_small_cluster_by_each_hard_goal() {
     // T1-1 and T2-2 have both replicas in rack 0; the loads are far below every threshold, except
     // CPU: b0 has 20 + 4.5 + 25 + 20 = 69.5 of 70.
-    let settings = Settings::default();
     check(
         SMALL,
         &[Goal::RackAware],
-        &settings,
         expect![[r#"
         T1-1: b1 -> b2: leader b1 -> b2
         T2-2: b0 -> b2: leader b0 -> b2
@@ -85,14 +91,13 @@ fn the_small_cluster_by_each_hard_goal() {
     check(
         SMALL,
         &[Goal::CpuCapacity],
-        &settings,
         expect![[r#"
         nothing to do
     "#]],
     );
     // Ten replicas do not fit on three brokers that hold three each.
     let at_most_three = Settings { max_replicas_per_broker: 3, ..Settings::default() };
-    check(
+    check_with(
         SMALL,
         &[Goal::ReplicaCapacity],
         &at_most_three,
@@ -100,7 +105,7 @@ fn the_small_cluster_by_each_hard_goal() {
         infeasible: ReplicaCapacityGoal
     "#]],
     );
-    check(
+    check_with(
         SMALL,
         &Goal::DEFAULT,
         &at_most_three,
@@ -117,7 +122,6 @@ fn the_small_cluster_by_the_default_goals() {
     check(
         SMALL,
         &Goal::DEFAULT,
-        &Settings::default(),
         expect![[r#"
         T1-1: b0 -> b2: leader b1 -> b2
         T2-1: leader b0 -> b2
@@ -140,7 +144,6 @@ fn the_medium_cluster() {
     check(
         MEDIUM,
         &[Goal::RackAware],
-        &Settings::default(),
         expect![[r#"
         A0: b0 -> b2
         RackAwareGoal fixed
@@ -149,7 +152,6 @@ fn the_medium_cluster() {
     check(
         MEDIUM,
         &[Goal::ReplicaDistribution],
-        &Settings::default(),
         expect![[r#"
         nothing to do
     "#]],
@@ -158,7 +160,6 @@ fn the_medium_cluster() {
     check(
         MEDIUM,
         &Goal::DEFAULT,
-        &Settings::default(),
         expect![[r#"
         A0: b1 -> b2: leader b1 -> b2
         RackAwareGoal fixed
@@ -175,48 +176,14 @@ fn the_medium_cluster() {
 #[test]
 fn the_unbalanced_cluster() {
     // Each replica is half of a broker; both on one is all of it, one on each of two is below every threshold.
-    let settings = Settings::default();
-    check(
-        UNBALANCED,
-        &[Goal::DiskCapacity],
-        &settings,
-        expect![[r#"
-        T1-0: b0 -> b1: leader b0 -> b1
-        DiskCapacityGoal fixed
-    "#]],
-    );
-    check(
-        UNBALANCED,
-        &[Goal::NetworkInboundCapacity],
-        &settings,
-        expect![[r#"
-        T1-0: b0 -> b1: leader b0 -> b1
-        NetworkInboundCapacityGoal fixed
-    "#]],
-    );
-    check(
-        UNBALANCED,
-        &[Goal::NetworkOutboundCapacity],
-        &settings,
-        expect![[r#"
-        T1-0: b0 -> b1: leader b0 -> b1
-        NetworkOutboundCapacityGoal fixed
-    "#]],
-    );
-    check(
-        UNBALANCED,
-        &[Goal::CpuCapacity],
-        &settings,
-        expect![[r#"
-        T1-0: b0 -> b1: leader b0 -> b1
-        CpuCapacityGoal fixed
-    "#]],
-    );
+    for goal in CAPACITIES {
+        let mended = format!("T1-0: b0 -> b1: leader b0 -> b1\n{goal} fixed\n");
+        assert_eq!(verdict(UNBALANCED, &[goal], &Settings::default()), mended);
+    }
     // Three brokers cannot share two halves: whoever has none is below the band around a third.
     check(
         UNBALANCED,
         &[Goal::DiskUsageDistribution],
-        &settings,
         expect![[r#"
         T1-0: b0 -> b1: leader b0 -> b1
         DiskUsageDistributionGoal violated
@@ -225,7 +192,6 @@ fn the_unbalanced_cluster() {
     check(
         UNBALANCED,
         &Goal::DEFAULT,
-        &settings,
         expect![[r#"
         T1-0: b0 -> b1: leader b0 -> b1
         DiskCapacityGoal fixed
@@ -250,7 +216,6 @@ fn the_second_unbalanced_cluster() {
     check(
         UNBALANCED2,
         &[Goal::DiskCapacity],
-        &Settings::default(),
         expect![[r#"
         infeasible: DiskCapacityGoal
     "#]],
@@ -258,7 +223,6 @@ fn the_second_unbalanced_cluster() {
     check(
         UNBALANCED2,
         &[Goal::CpuCapacity],
-        &Settings::default(),
         expect![[r#"
         infeasible: CpuCapacityGoal
     "#]],
@@ -267,7 +231,6 @@ fn the_second_unbalanced_cluster() {
     check(
         UNBALANCED2,
         &[Goal::DiskUsageDistribution],
-        &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b2: leader b0 -> b2
         T1-2: b0 -> b1: leader b0 -> b1
@@ -278,7 +241,6 @@ fn the_second_unbalanced_cluster() {
     check(
         UNBALANCED2,
         &[Goal::ReplicaDistribution],
-        &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b2: leader b0 -> b2
         T1-2: b0 -> b1: leader b0 -> b1
@@ -291,7 +253,7 @@ fn the_second_unbalanced_cluster() {
 fn the_third_unbalanced_cluster() {
     // b0 and b1 carry all they can, each both replicas; four halves fill two of three brokers: two thirds of the whole
     // are less than the 80 % allowed (70 % of CPU).
-    for goal in [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity] {
+    for goal in CAPACITIES {
         // But a broker has room for one half and not for two, and three brokers have four to share.
         assert_eq!(verdict(UNBALANCED3, &[goal], &Settings::default()), format!("infeasible: {goal}\n"));
     }
@@ -299,7 +261,6 @@ fn the_third_unbalanced_cluster() {
     check(
         UNBALANCED3,
         &[Goal::PreferredLeaderElection],
-        &Settings::default(),
         expect![[r#"
         T1-0: leader b0 -> b1
         T2-0: leader b0 -> b1
@@ -309,7 +270,6 @@ fn the_third_unbalanced_cluster() {
     check(
         UNBALANCED3,
         &[Goal::RackAware],
-        &Settings::default(),
         expect![[r#"
         T1-0: b1 -> b2
         T2-0: b1 -> b2
@@ -319,7 +279,6 @@ fn the_third_unbalanced_cluster() {
     check(
         UNBALANCED3,
         &[Goal::ReplicaDistribution],
-        &Settings::default(),
         expect![[r#"
         T1-0: b1 -> b2
         ReplicaDistributionGoal fixed
@@ -337,7 +296,7 @@ fn the_fourth_unbalanced_cluster() {
         uneven += &format!("load T{partition}: {cpu} {nw_in} {nw_out} {disk}\n");
     }
     // 74 and 90 are 82 % of everything: more than may be used of anything.
-    for goal in [Goal::DiskCapacity, Goal::NetworkInboundCapacity, Goal::NetworkOutboundCapacity, Goal::CpuCapacity] {
+    for goal in CAPACITIES {
         assert_eq!(verdict(&uneven, &[goal], &Settings::default()), format!("infeasible: {goal}\n"));
     }
     // The band is 82 · 0.91 = 74.62 to 89.38: one for a larger one is enough, and nothing less.
@@ -352,7 +311,6 @@ fn the_rack_clusters() {
     check(
         &satisfiable,
         &[Goal::RackAware],
-        &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b2: leader b0 -> b2
         RackAwareGoal fixed
@@ -362,7 +320,6 @@ fn the_rack_clusters() {
     check(
         &satisfied,
         &[Goal::RackAware],
-        &Settings::default(),
         expect![[r#"
         nothing to do
     "#]],
@@ -373,7 +330,6 @@ fn the_rack_clusters() {
     check(
         &three,
         &[Goal::RackAware],
-        &Settings::default(),
         expect![[r#"
         infeasible: RackAwareGoal
     "#]],
@@ -382,7 +338,6 @@ fn the_rack_clusters() {
     check(
         &three,
         &[Goal::RackAwareDistribution],
-        &Settings::default(),
         expect![[r#"
         nothing to do
     "#]],
@@ -396,7 +351,7 @@ fn the_clusters_with_a_leader_on_each_broker() {
         Settings { topics_with_min_leaders_per_broker: Some(TopicPattern::new("t").unwrap()), ..Settings::default() };
     // Two partitions cannot have leaders on three brokers.
     let unsatisfiable = "rack 0: b0[t0* t1*]\nrack 1: b1[t0] b2[t1]";
-    check(
+    check_with(
         unsatisfiable,
         &[Goal::MinTopicLeadersPerBroker],
         &settings,
@@ -406,7 +361,7 @@ fn the_clusters_with_a_leader_on_each_broker() {
     );
     // Three can, by leadership alone ...
     let by_leadership = "rack 0: b0[t0* t1* t2*]\nrack 1: b1[t0] b2[t1]";
-    check(
+    check_with(
         by_leadership,
         &[Goal::MinTopicLeadersPerBroker],
         &settings,
@@ -418,7 +373,7 @@ fn the_clusters_with_a_leader_on_each_broker() {
     );
     // ... or, without followers, by moving leaders.
     let by_moves = "rack 0: b0[t0* t1* t2*]\nrack 1: b1[] b2[]";
-    check(
+    check_with(
         by_moves,
         &[Goal::MinTopicLeadersPerBroker],
         &settings,
@@ -431,7 +386,7 @@ fn the_clusters_with_a_leader_on_each_broker() {
     // Two on each of three brokers, found as 4, 1 and 1.
     let two_each = Settings { min_topic_leaders_per_broker: 2, ..settings.clone() };
     let crowded = "rack 0: b0[t0* t1* t2* t3*]\nrack 1: b1[t0 t4*] b2[t1 t5*]";
-    check(
+    check_with(
         crowded,
         &[Goal::MinTopicLeadersPerBroker],
         &two_each,
@@ -443,7 +398,7 @@ fn the_clusters_with_a_leader_on_each_broker() {
     );
     // An even share of six leaders on three brokers is two as well.
     let even = Settings { min_topic_leaders_per_broker: 0, ..settings };
-    check(
+    check_with(
         crowded,
         &[Goal::MinTopicLeadersPerBroker],
         &even,
@@ -461,7 +416,6 @@ fn the_cluster_with_a_dead_broker() {
     check(
         dead,
         &Goal::DEFAULT,
-        &Settings::default(),
         expect![[r#"
         t0: b1 -> b2: leader b0 -> b2
         t1: b1 -> b2: leader b1 -> b0
@@ -649,7 +603,6 @@ fn the_cluster_with_a_dead_broker_and_too_little_cpu_on_another() {
     check(
         DEAD,
         &Goal::DEFAULT,
-        &Settings::default(),
         expect![[r#"
         T1-2: leader b1 -> b4
         T1-3: b0 -> b4
@@ -674,7 +627,6 @@ fn the_unbalanced_cluster_with_a_follower() {
     check(
         WITH_A_FOLLOWER,
         &Goal::DEFAULT,
-        &Settings::default(),
         expect![[r#"
         T1-0: b0 -> b1: leader b0 -> b1
         DiskCapacityGoal fixed

@@ -59,6 +59,18 @@ pub(crate) struct Partition {
     pub(crate) disks: BTreeMap<i32, usize>,
 }
 
+impl Partition {
+    /// Whether its replicas weigh differently, and not for leading or a rounding of the CPU alone: then they cannot stand for
+    /// each other.
+    pub(crate) fn differs(&self) -> bool {
+        let leader = self.load.unwrap_or(LOAD);
+        let alike = |load: &Load| (load.nw_in, load.nw_out, load.disk) == (leader.nw_in, 0.0, leader.disk);
+        let follows = |load: &Load| (load.cpu - leader.cpu / 2.0).abs() <= 1e-3 * leader.cpu;
+        let is_own = |(broker, load): (&i32, &Load)| *broker == self.leader || !alike(load) || !follows(load);
+        self.loads.iter().any(is_own)
+    }
+}
+
 impl Picture {
     /// Reads a picture; a mistake in it is a mistake in the test, so it panics.
     pub(crate) fn parse(text: &str) -> Picture {

@@ -1,5 +1,6 @@
 //! Every reason is true: it names what asked for the change, and brokers between which something goes.
 
+use evenkeel_balancer::argument::{Argument, Measure};
 use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request};
@@ -7,10 +8,12 @@ use evenkeel_balancer::plan::{Cause, Change};
 use evenkeel_balancer::planner::plan;
 use evenkeel_balancer::settings::Settings;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::check::inspected;
 use crate::picture::Picture;
-use crate::random::any_case;
+use crate::random::{any_case, cases};
 
 /// The causes of each change of T-0's first replica, most important first.
 fn causes(picture: &str, operation: Operation) -> Vec<Cause> {
@@ -51,7 +54,7 @@ fn ways(change: &Change) -> Vec<(BrokerId, BrokerId)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn every_change_has_a_reason_and_every_reason_is_true(case in any_case()) {
@@ -66,4 +69,40 @@ proptest! {
             }
         }
     }
+
+    /// Whoever reads the numbers of a reason sees why this broker gives and that one takes.
+    #[test]
+    fn the_numbers_that_are_told_argue_for_the_move(case in any_case()) {
+        let Ok(outcome) = inspected(&case.picture, &case.request, &case.settings) else { return Ok(()) };
+        let cluster = case.picture.build();
+        for reason in outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| !reason.exchange) {
+            if let Some(told) = Argument::of(&cluster, &outcome.before, reason) {
+                prop_assert!(told.from - told.to >= told.measure.grain(), "{told:?} for {reason:?}");
+            }
+        }
+    }
+}
+
+/// The law above says little if numbers are hardly ever told.
+#[test]
+fn numbers_are_told_of_most_reasons() {
+    let mut runner = TestRunner::deterministic();
+    let (mut told, mut chosen, mut untold) = (0, 0, 0);
+    for _ in 0..1_000 {
+        let case = any_case().new_tree(&mut runner).unwrap().current();
+        let Ok(outcome) = inspected(&case.picture, &case.request, &case.settings) else { continue };
+        let cluster = case.picture.build();
+        for reason in outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| !reason.exchange) {
+            if reason.goal().and_then(Measure::of).is_none() {
+                continue;
+            }
+            match Argument::of(&cluster, &outcome.before, reason) {
+                Some(argument) if argument.as_found => told += 1,
+                Some(_) => chosen += 1,
+                None => untold += 1,
+            }
+        }
+    }
+    let counts = format!("{told} as found, {chosen} as chosen, {untold} without numbers");
+    assert!(chosen > 0 && untold * 10 <= told + chosen, "{counts}");
 }

@@ -2,9 +2,10 @@
 
 use evenkeel_balancer::cluster::{BrokerId, BrokerState, Cluster};
 use evenkeel_balancer::goal::Goal;
+use evenkeel_balancer::held::Rule;
 use evenkeel_balancer::options::Request;
-use evenkeel_balancer::plan::{Plan, Undone};
-use evenkeel_balancer::planner::{Outcome, Refused, Status, plan};
+use evenkeel_balancer::plan::{Plan, Reason, Undone};
+use evenkeel_balancer::planner::{Outcome, Refused, Status, Verdict, plan};
 use evenkeel_balancer::rules::BadRequest;
 use evenkeel_balancer::settings::Settings;
 use proptest::prelude::*;
@@ -12,9 +13,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::check::{carried_out, changes, inspected, looked_over, stays};
-use crate::picture::Picture;
+use crate::picture::{Partition, Picture};
 use crate::properties::{ROUNDING, assert_nothing_is_worse, unforced};
-use crate::random::{Case, any_case, mend_disks, plain_case};
+use crate::random::{Case, any_case, cases, mend_disks, plain_case};
 
 /// The same case with no replica offline, but for those of brokers that are to be removed.
 fn unharmed(mut case: Case) -> Case {
@@ -44,8 +45,8 @@ enum Again {
     /// The first plan healed, and what it held back for that comes now.
     HeldBack,
     /// Replicas of a partition differ, and there is more to do: within one plan a replica cannot go where another was that
-    /// weighs otherwise, as nobody could tell from the lists which of the two is meant, and who leads changes by how much
-    /// leaders take in. So there are fewer ways than the next plan has.
+    /// weighs otherwise, as nobody could tell from the lists which of the two is meant. So there are fewer ways than the next
+    /// plan has, and the plan says so.
     Differs,
 }
 
@@ -62,7 +63,7 @@ fn plan_again(case: &Case, first: &Outcome) -> Again {
     let cluster = carried_out(&case.picture.build(), &first.plan);
     let Some(second) = again(&cluster).filter(|second| !second.plan.changes.is_empty()) else { return Again::Nothing };
     let told = format!("{}after\n{}", changes(&second.plan), changes(&first.plan));
-    let differs = case.picture.partitions.values().any(|partition| !partition.loads.is_empty());
+    let differs = case.picture.partitions.values().any(Partition::differs);
     assert!(first.heals || differs, "there is more to do: {told}");
     let was_left = |goal: Goal| {
         let upto = first.verdicts.iter().position(|verdict| verdict.goal == goal).map_or(0, |index| index + 1);
@@ -76,6 +77,10 @@ fn plan_again(case: &Case, first: &Outcome) -> Again {
         assert!(announced || stranded, "{} was not held back: {told}", reason.name());
     }
     if differs {
+        let names = |verdict: &&Verdict| verdict.held_back_by.iter().any(|(rule, _)| *rule == Rule::UnlikeReplicas);
+        let named: Vec<Goal> = first.verdicts.iter().filter(names).map(|verdict| verdict.goal).collect();
+        let mut served = second.plan.changes.iter().flat_map(|change| &change.reasons).filter_map(Reason::goal);
+        assert!(first.heals || served.any(|goal| named.contains(&goal)), "nothing says that there is more: {told}");
         if !stranded {
             go_on(case, second, cluster, &again);
         }
@@ -105,7 +110,7 @@ fn go_on(case: &Case, second: Outcome, mut cluster: Cluster, again: &impl Fn(&Cl
 
 proptest! {
     // What the search may do must not depend on where it began: what goes wrong there is rare.
-    #![proptest_config(ProptestConfig { cases: 4_096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(4_096))]
 
     #[test]
     fn a_plan_carried_out_leaves_nothing_to_plan(case in any_case(), troubled in any::<bool>()) {
@@ -117,7 +122,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(512))]
 
     #[test]
     fn the_default_rebalance_is_steady(case in plain_case()) {
