@@ -103,6 +103,7 @@ pub fn executor(page: &mut Page, executor: &Executor) {
     page.own("evenkeel_execution_slow_tasks", "gauge", &[], report.map_or(0.0, |it| it.slow as f64));
     page.own("evenkeel_execution_held", "gauge", &[], gauge(report.is_some_and(|it| it.hold.is_some())));
     page.own("evenkeel_execution_in_trouble", "gauge", &[], gauge(report.is_some_and(|it| it.trouble.is_some())));
+    page.own("evenkeel_throttles_left", "gauge", &[], executor.throttles_left() as f64);
 }
 
 fn execution(page: &mut Page, runs: bool, progress: &Progress, tally: Tally) {

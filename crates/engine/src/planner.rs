@@ -33,7 +33,8 @@ mod tests;
 
 /// How many plans are kept by name.
 const KEPT: usize = 64;
-/// How many changes the plans that are kept may have together: what many large ones weigh is bounded too.
+/// How many changes the plans that are kept, and those that are cached, may have together: what many large ones weigh is
+/// bounded too.
 const KEPT_CHANGES: usize = 100_000;
 /// How many answers are cached.
 const CACHED: usize = 64;
@@ -108,12 +109,40 @@ impl Planner {
         // What is wrong with a request is wrong before anything is known.
         wanted(request, &self.shared.settings.goals)?;
         steps.begin(Step::AggregatingMetrics);
-        let ask = self.ask(request, history, &*known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?)?;
-        let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
+        let (ask, known) = self.asked(request, history, known).await?;
         let answer = self.cached(known.generation, ask.key(), is_plain(request), plans_anew(request));
         let made = answer.get_or_init(|| self.make(ask, request.endpoint(), known, steps.clone())).await.clone()?;
         self.keep(&made);
         Ok(made)
+    }
+
+    /// The plan for `request` on a cluster that is not yet as it is said to be `known`. Nobody else gets it.
+    pub async fn foresee<Asking>(
+        &self,
+        request: &Request,
+        history: &History,
+        known: impl Fn(Requirement) -> Asking,
+    ) -> Answer
+    where
+        Asking: Future<Output = Result<Arc<Known>, NotEnough>>,
+    {
+        let (ask, known) = self.asked(request, history, known).await?;
+        self.make(ask, request.endpoint(), known, Steps::default()).await
+    }
+
+    /// What a request asks for, and what has to be known for that.
+    async fn asked<Asking>(
+        &self,
+        request: &Request,
+        history: &History,
+        known: impl Fn(Requirement) -> Asking,
+    ) -> Result<(Ask, Arc<Known>), Failure>
+    where
+        Asking: Future<Output = Result<Arc<Known>, NotEnough>>,
+    {
+        let ask = self.ask(request, history, &*known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?)?;
+        let known = known(ask.requirement).await.map_err(|why| not_enough(&why))?;
+        Ok((ask, known))
     }
 
     /// What is wrong with a request, as far as it can be told without making a plan.
@@ -215,11 +244,36 @@ impl Planner {
         while memory.kept.len() > KEPT || memory.kept.len() > 1 && changes(&memory.kept) > KEPT_CHANGES {
             memory.kept.pop_front();
         }
+        memory.lighten();
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // Nothing is done under the lock that could leave it half done.
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    /// Lets go of answers that are too many changes together, the oldest first. The newest stays whatever it weighs, and so
+    /// does the first by the default goals, which was made ahead: others are asked whether it is there.
+    fn lighten(&mut self) {
+        let weight = |cached: &Cached| match cached.answer.get() {
+            Some(Ok(made)) => made.outcome.plan.changes.len(),
+            _ => 0,
+        };
+        let ahead = self.cached.iter().position(|cached| cached.plain);
+        let mut changes = ahead.map_or(0, |at| weight(&self.cached[at]));
+        let newest = self.cached.len().saturating_sub(1);
+        let mut at = self.cached.len();
+        let mut stays: VecDeque<Cached> = VecDeque::with_capacity(at);
+        while let Some(cached) = self.cached.pop_back() {
+            at -= 1;
+            changes += if Some(at) == ahead { 0 } else { weight(&cached) };
+            if Some(at) == ahead || at == newest || changes <= KEPT_CHANGES {
+                stays.push_front(cached);
+            }
+        }
+        self.cached = stays;
     }
 }
 

@@ -25,11 +25,12 @@ const ASKING: [&str; 7] = [
 ];
 
 /// Keys that are read, and make no difference: what they are about is not built.
-const WITHOUT_EFFECT: [&str; 7] = [
+const WITHOUT_EFFECT: [&str; 8] = [
     "self.healing.maintenance.event.enabled",
     "self.healing.metric.anomaly.enabled",
     "self.healing.topic.anomaly.enabled",
     "webserver.ssl.exclude.ciphers",
+    "webserver.ssl.exclude.protocols",
     "webserver.ssl.include.ciphers",
     "webserver.ssl.include.protocols",
     "webserver.ui.diskpath",

@@ -74,6 +74,7 @@ impl Plan {
             class: Class::KafkaAdmin,
             started: 5,
             status: Status::InExecution(answer),
+            ended: None,
         };
         Start { run, task: Some(task), change: HistoryChange::default() }
     }

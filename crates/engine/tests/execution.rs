@@ -5,6 +5,7 @@ mod stage;
 use std::{
     future::Future,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -12,15 +13,16 @@ use std::{
 use evenkeel_engine::{
     clock::WallClock,
     executor::{
-        Adjustment, Ending, Execution, Kind, Report, Runner, Slowness,
+        Adjustment, Ending, Execution, Executor, Kind, Leftover, Move, Report, Runner, Slowness,
         service::{HistoryChange, NotBegun, Start},
     },
     journal::{Entry, Journal, Run, topic::TOPIC},
 };
 use evenkeel_kafka::{BrokerId, Error};
 use evenkeel_rest::body::state::{Phase, Trigger};
-use evenkeel_sim::cluster::Fault;
+use evenkeel_sim::cluster::{Fault, Resource};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use stage::{MB, Stage, idle, moves, mv, run, run_of};
 
@@ -46,7 +48,7 @@ impl Stage {
         let clock = WallClock::starting_at(self.world.look(|cluster| cluster.wall_clock()));
         let adjust = watch::channel(Adjustment::default()).1;
         let slowness = Slowness::default();
-        let leftover = recovered.leftover;
+        let leftover = Arc::new(Leftover::new(client.clone(), journal.clone(), recovered.leftover));
         let runner = Runner { client, journal, clock, slowness, leftover, stop, adjust, task: None, report };
         runner.carry_out(&run, execution).await.map(Some)
     }
@@ -216,26 +218,135 @@ async fn a_broker_that_says_nothing_keeps_no_stop_from_its_end() {
 async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whatever_life() {
     let stage = Stage::new();
     let two = evenkeel_sim::BrokerId(2);
-    let is_held_back = || {
-        let resource = evenkeel_sim::cluster::Resource::Broker(two);
-        let settings = stage.world.look(|cluster| cluster.describe_configs(two, &resource)).unwrap();
-        settings.iter().any(|it| it.name == "leader.replication.throttled.rate" && it.value.is_some())
-    };
     let executor = stage.executor().await;
     executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     stage.world.with(|cluster| cluster.suffer(&Fault::Crash(two)));
     executor.stop(false).await.unwrap();
     idle(&executor).await;
-    assert!(is_held_back(), "nobody could reach it");
+    assert!(is_held_back(&stage, two), "nobody could reach it");
+    assert_eq!(executor.throttles_left(), 1, "and that can be seen");
     drop(executor);
     let next = stage.executor().await;
+    assert_eq!(next.throttles_left(), 1);
     tokio::time::sleep(Duration::from_secs(600)).await;
     stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
     tokio::time::sleep(Duration::from_secs(120)).await;
     stage.assert_at_rest("once it is back");
+    assert_eq!(next.throttles_left(), 0);
     drop(next);
     assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
+}
+
+/// Whether the broker's settings hold copies back.
+fn is_held_back(stage: &Stage, broker: evenkeel_sim::BrokerId) -> bool {
+    let settings = stage.world.look(|cluster| cluster.describe_configs(broker, &Resource::Broker(broker))).unwrap();
+    settings.iter().any(|it| it.name.ends_with("replication.throttled.rate") && it.value.is_some())
+}
+
+/// A broker crashes amid a run and is struck off; then the run is stopped, and leaves what it cannot reach.
+async fn stop_without(stage: &Stage, executor: &Executor, broker: evenkeel_sim::BrokerId) {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Crash(broker)));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    stage.world.with(|cluster| cluster.unregister_broker(broker)).unwrap();
+    executor.stop(false).await.unwrap();
+    idle(executor).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_throttle_is_lifted_also_from_a_broker_that_was_unregistered() {
+    let stage = Stage::new();
+    let two = evenkeel_sim::BrokerId(2);
+    let executor = stage.executor().await;
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    stop_without(&stage, &executor, two).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
+    assert!(is_held_back(&stage, two), "nobody could reach it");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    stage.assert_at_rest("once it is back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_a_throttle_is_lifted_while_the_next_run_is_under_way() {
+    let moves = vec![mv(0, [0, 1], [0, 2], 100 * MB), mv(1, [0, 1], [0, 3], 2_000 * MB)];
+    let stage = Stage::of(moves.clone(), 2_000);
+    let two = evenkeel_sim::BrokerId(2);
+    let begin = |executor: Executor, n: u128, mv: Move| async move {
+        let run = Run { id: Uuid::from_u128(n), ..run_of(vec![mv]) };
+        executor.begin(Start { run, task: None, change: HistoryChange::default() }).await.unwrap();
+    };
+    let executor = stage.executor().await;
+    begin(executor.clone(), 1, moves[0].clone()).await;
+    stop_without(&stage, &executor, two).await;
+    assert_eq!(executor.throttles_left(), 1);
+    // Held back as well, and it takes two minutes; but broker 2 has no part in it.
+    begin(executor.clone(), 2, moves[1].clone()).await;
+    stage.world.with(|cluster| cluster.suffer(&Fault::Return(two)));
+    assert!(is_held_back(&stage, two), "it comes back with what it had");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(executor.running().is_some(), "the other run is not over");
+    assert!(!is_held_back(&stage, two));
+    assert_eq!(executor.throttles_left(), 0);
+    idle(&executor).await;
+    assert_eq!(executor.throttles_left(), 0, "nor does its end bring back what was lifted");
+    stage.assert_at_rest("after both");
+    drop(executor);
+    assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_heeded_though_nobody_can_record_it() {
+    let stage = Stage::new();
+    let executor = stage.executor().await;
+    executor.begin(Start { run: run(), task: None, change: HistoryChange::default() }).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    stage.cut(true);
+    executor.stop(true).await.expect("the run has heard of it");
+    assert!(executor.running().is_some(), "nobody can take back what is in flight");
+    stage.cut(false);
+    idle(&executor).await;
+    assert_eq!(executor.endings().pop().map(|it| it.ending), Some(Ending::Stopped));
+    stage.assert_at_rest("stopped while Kafka was out of reach");
+    drop(executor);
+    assert!(Journal::open(stage.client()).await.unwrap().1.run.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_holds_before_it_is_on_record_is_on_record_once_that_can_be() {
+    let stage = Stage::with_session_timeout(24 * 3_600_000);
+    let executor = stage.executor().await;
+    stage.cut(true);
+    executor.switch(|switches| switches.paused = Some("a test".to_owned())).await.unwrap();
+    assert!(executor.journal_trouble().is_some());
+    stage.cut(false);
+    // Nobody asks for anything else.
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    assert_eq!(executor.journal_trouble(), None);
+    drop(executor);
+    assert_eq!(stage.executor().await.switches().paused.as_deref(), Some("a test"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_is_refused_in_time_and_does_not_come_to_be_later() {
+    let moves = vec![mv(0, [0, 1], [0, 2], MB)];
+    let stage = Stage::of(moves.clone(), 24 * 3_600_000);
+    let executor = stage.executor().await;
+    let removed = std::collections::BTreeSet::from([BrokerId(1)]);
+    let change = HistoryChange { removed: removed.clone(), ..HistoryChange::default() };
+    executor.begin(Start { run: run_of(moves), task: None, change }).await.unwrap();
+    idle(&executor).await;
+    stage.cut(true);
+    let none = std::collections::BTreeSet::new();
+    let asked = tokio::time::timeout(Duration::from_secs(31), executor.forget_brokers(&removed, &none)).await;
+    asked.expect("who asks is not to wait for long").unwrap_err();
+    stage.cut(false);
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    assert_eq!(executor.journal_trouble(), None);
+    assert!(executor.history().removed.contains_key(&BrokerId(1)));
+    drop(executor);
+    assert!(stage.executor().await.history().removed.contains_key(&BrokerId(1)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -268,13 +379,8 @@ async fn a_live_broker_that_says_nothing_does_not_escape_the_throttle() {
     assert!(executor.running().unwrap().1.trouble.is_some());
     assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None)), [], "nothing moves yet");
     stage.world.with(|cluster| cluster.suffer(&Fault::MendedLink(silent)));
-    let is_held_back = || {
-        let resource = evenkeel_sim::cluster::Resource::Broker(silent);
-        let settings = stage.world.look(|cluster| cluster.describe_configs(silent, &resource)).unwrap();
-        settings.iter().any(|it| it.name == "follower.replication.throttled.rate" && it.value.is_some())
-    };
     stage.world.until(|cluster| !cluster.list_reassignments(None).is_empty()).await;
-    assert!(is_held_back());
+    assert!(is_held_back(&stage, silent));
     idle(&executor).await;
     stage.assert_done("once it answered");
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use evenkeel_engine::{
     clock::WallClock,
     config::{capacity::Capacities, properties::Properties, settings::Settings},
@@ -13,7 +14,11 @@ use evenkeel_engine::{
     },
     watch,
 };
-use evenkeel_kafka::{Client, TopicPartition};
+use evenkeel_kafka::{
+    Client, TopicPartition,
+    calls::offsets::Isolation,
+    topic::{Start, TopicReader, Until},
+};
 use evenkeel_rest::body::state::{MonitorPhase, MonitorState};
 use evenkeel_sim::{
     BrokerId, Cluster, Options,
@@ -74,6 +79,17 @@ impl Stage {
 
     fn suffer(&self, fault: Fault) {
         self.world.with(|cluster| cluster.suffer(&fault));
+    }
+
+    /// The values that are in a topic.
+    async fn kept(&self, topic: &str) -> Vec<Bytes> {
+        let (client, isolation) = (self.client(), Isolation::Uncommitted);
+        let mut reader = TopicReader::open(client, topic, &Start::Earliest, Until::End, isolation).await.unwrap();
+        let mut values = Vec::new();
+        while let Some(records) = reader.next().await.unwrap() {
+            values.extend(records.into_iter().filter_map(|record| record.stored.record.value));
+        }
+        values
     }
 }
 
@@ -177,9 +193,16 @@ async fn reporters_tell_of_processors_and_consumers() {
     let values = load(&monitor, &orders(0));
     assert!(close(values.get(Metric::LeaderBytesIn), 1e6), "{values:?}");
     assert!(close(values.get(Metric::LeaderBytesOut), 2e6), "{values:?}");
-    let brokers = monitor.brokers_load();
-    assert_eq!(brokers.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
-    assert!(close(Some(brokers[&0].leading[1]), 2e6 / 1024.0), "two leaders, in KB: {:?}", brokers[&0].leading);
+    // What brokers did is kept as well, for the original: bytes in are the second number after the host.
+    let kept = stage.kept("__KafkaCruiseControlModelTrainingSamples").await;
+    let broker = |value: &[u8]| i32::from_be_bytes(value[1..5].try_into().unwrap());
+    let bytes_in = |value: &[u8]| {
+        let at = 7 + usize::from(value[6]) + 8;
+        f64::from_be_bytes(value[at..at + 8].try_into().unwrap())
+    };
+    assert_eq!(kept.iter().map(|value| broker(value)).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
+    let of_0 = kept.iter().filter(|value| broker(value) == 0).map(|value| bytes_in(value)).next_back();
+    assert!(close(of_0, 2e6 / 1024.0), "two leaders, in KB: {of_0:?}");
 
     // They fall silent, and their topic goes: from outside, then.
     stage.suffer(Fault::TopicDeleted("__CruiseControlMetrics".to_owned()));
@@ -232,6 +255,25 @@ async fn a_restart_has_its_windows_back() {
     let forgetful = stage.monitor("skip.loading.samples=true");
     until(&forgetful, "a look", |monitor| monitor.sighting().is_some()).await;
     assert!(forgetful.known(ALL).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_is_down_does_not_take_all_that_was_kept_along() {
+    let stage = Stage::new(None);
+    // Samples of every other partition lie on broker 1 alone.
+    let kept = NewTopic::manual("__KafkaCruiseControlPartitionMetricSamples", &[&[0], &[1]]);
+    stage.world.with(|cluster| cluster.create_topic(&kept, false)).unwrap();
+    let first = stage.monitor("");
+    until(&first, "two windows", |monitor| figures(&monitor.state(false)).0 >= 2).await;
+    drop(first);
+    stage.suffer(Fault::Crash(BrokerId(1)));
+    seconds(10).await;
+    // Nobody reports: whatever is known is from before.
+    let second = stage.monitor("metric.sampler.class=CruiseControlMetricsReporterSampler");
+    until(&second, "a look", Monitor::is_ready).await;
+    let known = second.known(Requirement::LEAST).unwrap();
+    let of_orders = (0..4).filter(|number| known.loads.loads.contains_key(&orders(*number))).count();
+    assert_eq!(of_orders, 2, "{:?}", known.loads.loads.keys());
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,16 +113,18 @@ async fn a_broker_that_came_a_moment_ago_is_known_to_who_asks_for_it() {
     let stage = Stage::new();
     let life = stage.engine();
     // This takes a look, which is young enough for the next request.
-    life.proposed(&spread()).await;
-    stage.world.with(|cluster| cluster.add_broker(BrokerSpec::new(4).with_dirs(stage::DIRS)));
-    stage.pipes.open(BrokerId(4));
-    // Kafka has let it in, but most brokers have not heard of it.
-    tokio::time::sleep(Duration::from_millis(u64::try_from(Options::default().start_time).unwrap())).await;
-    let mut asked = adding(&[4]);
-    asked.execution.run.dryrun = true;
-    let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_millis(10)).await;
-    let Answer::Ready(proposed) = &reply.answer else { panic!("{:?}", reply.answer) };
-    assert!(proposed.summary.num_replica_movements > 0, "{:?}", proposed.summary);
+    for (id, dryrun) in [(4, true), (5, false)] {
+        life.proposed(&spread()).await;
+        stage.world.with(|cluster| cluster.add_broker(BrokerSpec::new(id).with_dirs(stage::DIRS)));
+        stage.pipes.open(BrokerId(id));
+        // Kafka has let it in, but most brokers have not heard of it.
+        tokio::time::sleep(Duration::from_millis(u64::try_from(Options::default().start_time).unwrap())).await;
+        let mut asked = adding(&[id]);
+        (asked.execution.run.dryrun, asked.execution.run.stop_ongoing_execution) = (dryrun, !dryrun);
+        let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_millis(10)).await;
+        let Answer::Ready(proposed) = &reply.answer else { panic!("{:?}", reply.answer) };
+        assert!(proposed.summary.num_replica_movements > 0, "{:?}", proposed.summary);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,40 +244,6 @@ async fn after_a_gap_in_sampling_no_plan_is_made_blindly() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(waited < 60, "there is never a plan again");
-}
-
-#[tokio::test(start_paused = true)]
-async fn moves_of_other_tools_are_taken_back_before_an_execution() {
-    let stage = Stage::new();
-    stage.crawl();
-    let life = stage.engine();
-    life.proposed(&spread()).await;
-    stage.another_tool_moves();
-    let moving = || stage.world.look(|cluster| cluster.registration("orders", 11).unwrap().is_moving());
-    life.proposed(&spread()).await;
-    assert!(moving(), "a dry run stops nobody");
-    // Not even one that cannot be.
-    let mut wrong = executing(None);
-    wrong.goal_options.goals = vec!["NoSuchGoal".to_owned()];
-    let refused = life.client.ask_and_wait(&wrong, PATIENCE, Duration::from_secs(1)).await;
-    assert!(matches!(refused.answer, Answer::Refused { .. }), "{:?}", refused.answer);
-    assert!(moving());
-    let reply = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
-    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
-    let record = stage.registrations().remove(11);
-    assert_ne!(record.adding, [2, 3].map(evenkeel_sim::BrokerId), "it still goes where the other tool wants it");
-}
-
-#[tokio::test(start_paused = true)]
-async fn while_other_tools_move_that_must_not_be_stopped_nothing_is_begun() {
-    let stage = Stage::new();
-    stage.crawl();
-    let life = stage.engine_with("auto.stop.external.agent=false\n");
-    life.proposed(&spread()).await;
-    stage.another_tool_moves();
-    let refused = life.client.ask_and_wait(&executing(None), PATIENCE, Duration::from_secs(1)).await;
-    assert!(matches!(refused.answer, Answer::Busy(_)), "{:?}", refused.answer);
-    assert_eq!(stage.world.look(|cluster| cluster.list_reassignments(None).len()), 1);
 }
 
 /// Four brokers in two racks, with two replicas of everything, one in each rack.
@@ -446,7 +414,7 @@ async fn a_part_that_fails_is_told_of_and_the_rest_still_answers() {
     let bootstrap = (0..4).map(|id| stage.pipes.address(evenkeel_sim::BrokerId(id))).collect();
     let life = stage.engine_over(Client::new(Arc::new(connector), Settings::new(bootstrap)), "");
     life.proposed(&spread()).await;
-    assert_eq!(life.got("/readyz").await.0, 200);
+    assert_eq!((life.got("/readyz").await.0, life.got("/healthz").await.0), (200, 200));
     // A broker comes back, and whoever is the first to connect to it anew breaks off.
     broken.store(true, Ordering::Relaxed);
     for fault in [Fault::Crash(evenkeel_sim::BrokerId(3)), Fault::Return(evenkeel_sim::BrokerId(3))] {
@@ -459,7 +427,9 @@ async fn a_part_that_fails_is_told_of_and_the_rest_still_answers() {
     // Nor does it pass by itself.
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(life.got("/readyz").await.1.contains("has to be started again"));
-    assert_eq!(life.got("/healthz").await.0, 200);
+    // So whoever starts it again is told to.
+    let (status, body) = life.got("/healthz").await;
+    assert!(status == 503 && body.contains("has to be started again"), "{status}: {body}");
     assert_eq!(life.got("/kafkacruisecontrol/state").await.0, 200);
 }
 
@@ -480,8 +450,36 @@ async fn a_request_that_cannot_be_stops_nobody() {
         let phase = life.phase().await;
         assert!(matches!(phase, Some(Phase::InterBroker(_))), "{wrong}: {phase:?}");
     }
+    // A plan that counts on copies which the stop would call off.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let goals = "goals=ReplicaDistributionGoal,LeaderReplicaDistributionGoal&skip_hard_goal_check=true";
+    let (status, body) = life.answered("POST", &format!("rebalance?json=true&{goals}")).await;
+    assert_eq!(status, 200, "{body}");
+    let body: serde_json::Value = evenkeel_rest::json::from_slice(body.as_bytes()).unwrap();
+    let id = body["summary"]["proposalId"].as_str().unwrap();
     let right = format!("rebalance?json=true&{goals}&dryrun=false&stop_ongoing_execution=true");
+    let (status, said) = life.answered("POST", &format!("{right}&proposal_id={id}")).await;
+    assert!(status == 500 && said.contains("no longer is"), "{status} {said}");
+    let phase = life.phase().await;
+    assert!(matches!(phase, Some(Phase::InterBroker(_))), "{phase:?}");
     assert_eq!(life.answered("POST", &right).await.0, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_can_record_nothing_is_not_ready_and_says_why() {
+    let stage = Stage::new();
+    let life = stage.engine();
+    life.proposed(&spread()).await;
+    assert_eq!(life.got("/readyz").await.0, 200);
+    let keepers = stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().replicas.clone());
+    assert_eq!(keepers.len(), 3, "somebody is left to be reached");
+    keepers.iter().for_each(|id| stage.world.with(|cluster| cluster.suffer(&Fault::Crash(*id))));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (status, body) = life.got("/readyz").await;
+    assert!(status == 503 && body.contains("The journal cannot be written"), "{status} {body}");
+    keepers.iter().for_each(|id| stage.world.with(|cluster| cluster.suffer(&Fault::Return(*id))));
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(life.got("/readyz").await, (200, "ok\n".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

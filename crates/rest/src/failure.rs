@@ -20,8 +20,18 @@ const PROPOSAL_OUTDATED: &str = "The proposal cannot be carried out as it was ap
 pub struct Failure {
     /// What stands between the quotes of the error text.
     text: String,
-    /// Whether nothing was begun and the same request may work later, without anybody doing anything about it.
-    passes: bool,
+    blame: Blame,
+}
+
+/// What has to change before the same request could work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blame {
+    /// Something, and somebody has to see to it.
+    Somebody,
+    /// Nothing was begun, and it passes without anybody doing anything about it.
+    Nobody,
+    /// The request itself.
+    Request,
 }
 
 /// What a client makes of a failure.
@@ -44,7 +54,7 @@ pub enum Sort {
 impl Failure {
     /// A failure in words of its own.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), passes: false }
+        Self { text: text.into(), blame: Blame::Somebody }
     }
 
     fn thrown(class: &str, text: impl Display) -> Self {
@@ -68,12 +78,23 @@ impl Failure {
     /// The same, and it will pass: nothing was begun, and whoever asks again later may be lucky. Told apart by its
     /// status, 503, and not by its text.
     pub fn not_now(text: impl Display) -> Self {
-        Self { passes: true, ..Self::illegal_state(text) }
+        Self { blame: Blame::Nobody, ..Self::illegal_state(text) }
+    }
+
+    /// The request asks for what this cluster does not have: the original's `UserRequestException`, told apart by its status,
+    /// 400, and by the words around its text.
+    pub fn bad_request(text: impl Display) -> Self {
+        Self { blame: Blame::Request, ..Self::new(text.to_string()) }
     }
 
     /// Whether nothing was begun and the same request may work later.
     pub fn passes(&self) -> bool {
-        self.passes
+        self.blame == Blame::Nobody
+    }
+
+    /// Whether the request itself is to blame.
+    pub fn is_bad_request(&self) -> bool {
+        self.blame == Blame::Request
     }
 
     /// There is no window at all between the two moments. Indices count windows since 1970.

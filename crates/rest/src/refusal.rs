@@ -70,8 +70,11 @@ impl Refusal {
         Self { status: 501, ..Self::failed(method, path, &failure) }
     }
 
-    /// 500: it was tried, and failed. 503 if nothing was begun, and the same may work later.
+    /// 500: it was tried, and failed. 503 if nothing was begun, and the same may work later; 400 if it never will.
     pub fn failed(method: Method, path: &str, failure: &Failure) -> Self {
+        if failure.is_bad_request() {
+            return Self::bad_request(method, path, &failure.to_string());
+        }
         let status = if failure.passes() { 503 } else { 500 };
         Self { status, message: format!("Error processing {method} request '{path}' due to: '{failure}'.") }
     }
@@ -120,6 +123,8 @@ mod tests {
         let (passing, lasting) = (of(Failure::not_now("x")), of(Failure::illegal_state("x")));
         assert_eq!((passing.status, lasting.status), (503, 500));
         assert_eq!(passing.message, lasting.message);
+        let bad = of(Failure::bad_request("x"));
+        assert_eq!((bad.status, bad.message.as_str()), (400, "Bad POST request '/rebalance' due to 'x'."));
     }
 
     #[test]

@@ -82,6 +82,7 @@ mod tests {
                 class: Class::KafkaAdmin,
                 started: 100 - number as i64,
                 status,
+                ended: None,
             };
             (Uuid::from_u128(number as u128), task)
         };

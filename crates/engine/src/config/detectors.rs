@@ -61,6 +61,12 @@ pub(super) fn read(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Detectors {
     if manner != Manner::Indifferent {
         channels.extend(webhook);
     }
+    let enabled = enabled(keys);
+    if class(keys) == NOOP && !enabled.is_empty() {
+        let text = "is NoopNotifier, which mends nothing: self-healing is on, and needs SelfHealingNotifier or one of those \
+                    that also tell somebody";
+        warnings.push(Remark { key: NOTIFIER.to_owned(), text: text.to_owned() });
+    }
     let usual = keys.millis("anomaly.detection.interval.ms", 300_000);
     let interval = |kind: &str| keys.millis(&format!("{kind}.detection.interval.ms"), usual);
     Detectors {
@@ -71,7 +77,7 @@ pub(super) fn read(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Detectors {
             backoff: keys.millis("broker.failure.detection.backoff.ms", 300_000),
         },
         healing: healing(keys, manner),
-        enabled: enabled(keys),
+        enabled,
         bearable: Bearable {
             count: keys.number("fixable.failed.broker.count.threshold", 10, 0..=100_000),
             share: keys.number("fixable.failed.broker.percentage.threshold", 0.4, 0.0..=1.0),
@@ -88,14 +94,21 @@ pub(super) fn read(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> Detectors {
 }
 
 const NOTIFIER: &str = "anomaly.notifier.class";
+const NOOP: &str = "NoopNotifier";
 const WEBHOOK: &str = "evenkeel.notifier.webhook";
 
+/// The notifier's name without its package.
+fn class<'a>(keys: &Keys<'a>) -> &'a str {
+    let class = keys.text_or(NOTIFIER, NOOP);
+    class.rsplit('.').next().unwrap_or(class)
+}
+
 fn notifier(keys: &Keys<'_>, warnings: &mut Vec<Remark>) -> (Manner, Vec<Channel>, Option<ClusterName>) {
-    let class = keys.text_or(NOTIFIER, "NoopNotifier");
+    let class = class(keys);
     let mut warn = |key: &str, text: String| warnings.push(Remark { key: key.to_owned(), text });
     let unsent = |key: &str| format!("is not set: without it nothing is sent to {key}");
-    match class.rsplit('.').next().unwrap_or(class) {
-        "NoopNotifier" => (Manner::Indifferent, Vec::new(), None),
+    match class {
+        NOOP => (Manner::Indifferent, Vec::new(), None),
         "SelfHealingNotifier" => (Manner::Heals, Vec::new(), None),
         "SlackSelfHealingNotifier" => {
             let text = |key: &str| keys.text(&format!("slack.self.healing.notifier.{key}")).map(str::to_owned);
@@ -215,6 +228,17 @@ mod tests {
         assert_eq!((detectors.enabled.len(), detectors.healing.manner), (5, Manner::Heals));
         let wrong = read("broker.failure.alert.threshold.ms=10\nbroker.failure.self.healing.threshold.ms=9");
         assert_eq!(wrong.unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn self_healing_that_nobody_would_do_is_warned_of() {
+        for on in ["self.healing.enabled=true", "self.healing.broker.failure.enabled=true"] {
+            let (_, warnings) = read(on).unwrap();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(warnings[0].starts_with("anomaly.notifier.class: is NoopNotifier"), "{warnings:?}");
+            let (_, warnings) = read(&format!("{on}\nanomaly.notifier.class=x.SelfHealingNotifier")).unwrap();
+            assert_eq!(warnings, [""; 0]);
+        }
     }
 
     #[test]

@@ -185,6 +185,10 @@ impl Settings {
             let (_, text) = MISSED.iter().find(|(start, _)| key.starts_with(start))?;
             Some(Remark { key: key.to_owned(), text: (*text).to_owned() })
         }));
+        warnings.extend(REPLACED.iter().filter_map(|(key, own, text)| {
+            let class = properties.get(key).and_then(|class| class.rsplit('.').next()).filter(|class| class != own)?;
+            Some(Remark { key: (*key).to_owned(), text: format!("{class} is not built: {text}") })
+        }));
         (asked, Ok(Read { settings, warnings }))
     }
 }
@@ -202,6 +206,18 @@ const MISSED: [(&str, &str); 11] = [
     ("rack.aware.goal.rack.id.mapper.class", "racks are taken as brokers name them"),
     ("proposal.expiration.ms", "a plan is used again as long as nothing else is known"),
     ("executor.notifier.class", "slow moves are told in the log and in /metrics"),
+];
+
+/// Classes of the original that people replace by their own, and what is done whatever they are.
+const REPLACED: [(&str, &str, &str); 4] = [
+    (
+        "optimization.options.generator.class",
+        "DefaultOptimizationOptionsGenerator",
+        "plans leave alone only what settings and requests name",
+    ),
+    ("broker.failures.class", "BrokerFailures", "broker failures are mended as the original mends them"),
+    ("disk.failures.class", "DiskFailures", "disk failures are mended as the original mends them"),
+    ("goal.violations.class", "GoalViolations", "goal violations are mended as the original mends them"),
 ];
 
 /// Classes that are built here under other names, and what is done instead of any other.
@@ -535,6 +551,14 @@ mod tests {
         let wanted =
             ["broker.capacity.config.resolver.class", "proposal.expiration.ms", "rack.aware.goal.rack.id.mapper.class"];
         assert_eq!(keys, wanted);
+
+        let replaced = read_settings(
+            "optimization.options.generator.class=my.Generator\ndisk.failures.class=a.b.DiskFailures\n\
+             goal.violations.class=MyViolations",
+        );
+        let said: Vec<String> = replaced.unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 2, "{said:#?}");
+        assert!(said[0].starts_with("optimization.options.generator.class: Generator is not built"), "{said:#?}");
 
         let secured = "webserver.security.enable=true\nwebserver.security.provider=x.SpnegoSecurityProvider";
         assert_eq!(errors(secured).len(), 1);

@@ -50,10 +50,11 @@ pub struct Cors {
 }
 
 /// Keys that are understood and whose wish is not followed; where it matters the reason is said.
-const UNHEEDED: [(&str, &str); 4] = [
+const UNHEEDED: [(&str, &str); 5] = [
     ("webserver.ssl.include.ciphers", "the ciphers of TLS 1.2 and 1.3 that are known to be safe are offered"),
     ("webserver.ssl.exclude.ciphers", "the ciphers of TLS 1.2 and 1.3 that are known to be safe are offered"),
     ("webserver.ssl.include.protocols", "TLS 1.2 and 1.3 are offered"),
+    ("webserver.ssl.exclude.protocols", "TLS 1.2 and 1.3 are offered"),
     ("webserver.ui.diskpath", "no user interface is served"),
 ];
 
@@ -141,14 +142,14 @@ mod tests {
             "webserver.security.enable=true\nwebserver.auth.credentials.file=/users\nwebserver.ssl.enable=true\n\
              webserver.ssl.keystore.location=/keys.pem\nwebserver.ssl.key.password=hush\nwebserver.ssl.sts.enabled=true\n\
              webserver.ssl.sts.max.age=9\nwebserver.http.cors.enabled=true\nwebserver.http.cors.origin=https://ui\n\
-             webserver.api.urlprefix=/cc/*\nwebserver.ui.diskpath=./ui",
+             webserver.api.urlprefix=/cc/*\nwebserver.ui.diskpath=./ui\nwebserver.ssl.exclude.protocols=TLSv1.2",
         );
         let tls = settings.tls.unwrap();
         assert_eq!(tls.strict_transport.as_deref(), Some("max-age=9; includeSubDomains"));
         assert!(!format!("{tls:?}").contains("hush"));
         assert_eq!(settings.credentials, Some(PathBuf::from("/users")));
         assert_eq!(settings.cors.unwrap().origin, "https://ui");
-        assert_eq!((settings.prefix.as_str(), warnings.len(), errors.len()), ("/cc", 1, 0));
+        assert_eq!((settings.prefix.as_str(), warnings.len(), errors.len()), ("/cc", 2, 0));
     }
 
     #[test]

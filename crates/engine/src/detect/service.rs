@@ -234,7 +234,7 @@ impl Watcher {
         let Some(sight) = (self.inputs.sight)() else { return false };
         let now = moment.now;
         if let Some(until) = self.missing.doubted_until(&sight, now) {
-            self.timetable.brokers_at(until);
+            self.timetable.doubts_until(until);
             return true;
         }
         let changed = self.missing.look(&sight, now);

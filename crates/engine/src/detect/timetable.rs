@@ -88,9 +88,10 @@ impl Timetable {
         self.brokers = self.brokers.min(at);
     }
 
-    /// Brokers are to be looked for at this time, and not before.
-    pub fn brokers_at(&mut self, at: Millis) {
+    /// What is seen is not believed until then: neither brokers nor disks are looked for before.
+    pub fn doubts_until(&mut self, at: Millis) {
         self.brokers = at;
+        self.disks = self.disks.max(at);
     }
 
     /// Nothing could be done about a broker now.
@@ -146,5 +147,17 @@ mod tests {
         assert_eq!(timetable.next(busy(0)), Some(30));
         timetable.brokers_by(40);
         assert_eq!(timetable.next(busy(0)), Some(30), "never later than before");
+    }
+
+    #[test]
+    fn while_what_is_seen_is_not_believed_nothing_is_due() {
+        let mut timetable = Timetable::new(Intervals { goals: 1_000, disks: 100, brokers: 70, backoff: 30 }, 0);
+        let now = at(60);
+        assert!(timetable.disks_due(now) && timetable.brokers_due(60));
+        timetable.doubts_until(90);
+        assert_eq!(timetable.next(now), Some(90), "or it would be looked again and again without a pause");
+        timetable.disks_looked_for(90);
+        timetable.doubts_until(120);
+        assert!(!timetable.disks_due(at(189)) && timetable.disks_due(at(190)), "what is due later stays so");
     }
 }

@@ -9,6 +9,8 @@
 //!       - DiskCapacityGoal
 //! ```
 //!
+//! An anomaly that can be mended in part is in both lists, in each with its goals.
+//!
 //! Two write it: the engine adds, and takes back what a later round does not find any more; the operator empties. What somebody else wrote is read leniently;
 //! what cannot be read counts as empty.
 
@@ -33,42 +35,59 @@ pub fn after(
     unfixable: &[Goal],
 ) -> Option<BTreeMap<String, String>> {
     let mut next = data.clone();
-    // What could not be mended in this round is all that is known: earlier ones are over.
+    let (listed, hopeless) = (read(data.get(FIXABLE)), read(data.get(UNFIXABLE)));
+    // The same goals again, round after round, are one anomaly until somebody has dealt with it.
+    let id = match hopeless.as_slice() {
+        [(known, goals)] if !unfixable.is_empty() && *goals == names(unfixable) => known.clone(),
+        _ => id.to_string(),
+    };
+    // What could not be mended in this round is all that is known: earlier ones are over, with what could be of them.
     match unfixable {
         [] => drop(next.remove(UNFIXABLE)),
-        // Goals of both kinds at once make the whole of it unmendable.
         _ => {
-            let all: Vec<Goal> = unfixable.iter().chain(fixable).copied().collect();
-            let same = |entries: &[Entry]| matches!(entries, [(_, goals)] if *goals == names(&all));
-            if !same(&read(data.get(UNFIXABLE))) {
-                next.insert(UNFIXABLE.to_owned(), written(&[(id.to_string(), names(&all))]));
+            let one = [(id.clone(), names(unfixable))];
+            if hopeless != one {
+                next.insert(UNFIXABLE.to_owned(), written(&one));
             }
         }
     }
-    if unfixable.is_empty() && !fixable.is_empty() {
-        let mut entries = read(data.get(FIXABLE));
-        // The same goals again, round after round, are one anomaly until somebody has dealt with it.
-        if !entries.iter().any(|(known, goals)| *known == id.to_string() || *goals == names(fixable)) {
-            entries.push((id.to_string(), names(fixable)));
+    let is_over = |known: &String| *known != id && hopeless.iter().any(|(other, _)| other == known);
+    let mut entries: Vec<Entry> = listed.iter().filter(|(known, _)| !is_over(known)).cloned().collect();
+    match (fixable, unfixable) {
+        // It healed while nobody was allowed to mend it: a rebalance for it would come too late.
+        ([], []) => entries.clear(),
+        (_, []) => {
+            if !entries.iter().any(|(known, goals)| *known == id || *goals == names(fixable)) {
+                entries.push((id, names(fixable)));
+            }
         }
-        let mut bytes = written(&entries).len();
-        let oldest = entries.iter().take_while(|entry| {
-            let too_much = bytes > MOST_BYTES;
-            bytes -= written(std::slice::from_ref(entry)).len();
-            too_much
-        });
-        let too_old = oldest.count();
-        entries.drain(..too_old);
-        if entries != read(data.get(FIXABLE)) {
-            next.insert(FIXABLE.to_owned(), written(&entries));
+        // Goals of both kinds at once make the whole of it unmendable: under its id they are in both lists.
+        _ => {
+            let part = (id, names(fixable));
+            if fixable.is_empty() || !entries.contains(&part) {
+                entries.retain(|(known, _)| *known != part.0);
+                entries.extend((!fixable.is_empty()).then_some(part));
+            }
         }
     }
-    if fixable.is_empty() && unfixable.is_empty() && !read(data.get(FIXABLE)).is_empty() {
-        // It healed while nobody was allowed to mend it: a rebalance for it would come too late.
-        next.insert(FIXABLE.to_owned(), String::new());
+    drop_oldest(&mut entries);
+    if entries != listed {
+        next.insert(FIXABLE.to_owned(), written(&entries));
     }
     next.entry(FIXABLE.to_owned()).or_default();
     (next != *data).then_some(next)
+}
+
+/// As many of the oldest as it takes for the others to have room.
+fn drop_oldest(entries: &mut Vec<Entry>) {
+    let mut bytes = written(entries).len();
+    let oldest = entries.iter().take_while(|entry| {
+        let too_much = bytes > MOST_BYTES;
+        bytes -= written(std::slice::from_ref(entry)).len();
+        too_much
+    });
+    let too_old = oldest.count();
+    entries.drain(..too_old);
 }
 
 type Entry = (String, Vec<String>);
@@ -110,6 +129,7 @@ mod tests {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
+    const CPU: &str = "- 00000000-0000-0000-0000-000000000002:\n    - CpuCapacityGoal\n";
     const ONE: &str = "- 00000000-0000-0000-0000-000000000001:\n    - RackAwareGoal\n    - DiskCapacityGoal\n";
 
     #[test]
@@ -126,13 +146,35 @@ mod tests {
     #[test]
     fn what_cannot_be_mended_is_the_latest_only_and_goes_when_it_is_over() {
         let before = data(&[(FIXABLE, ONE)]);
-        let mixed = after(&before, id(2), &[Goal::RackAware], &[Goal::CpuCapacity]).unwrap();
-        let said = "- 00000000-0000-0000-0000-000000000002:\n    - CpuCapacityGoal\n    - RackAwareGoal\n";
-        assert_eq!(mixed, data(&[(FIXABLE, ONE), (UNFIXABLE, said)]));
-        assert_eq!(after(&mixed, id(3), &[Goal::RackAware], &[Goal::CpuCapacity]), None);
-        let other = after(&mixed, id(4), &[], &[Goal::CpuCapacity]).unwrap();
+        let hopeless = after(&before, id(2), &[], &[Goal::CpuCapacity]).unwrap();
+        assert_eq!(hopeless, data(&[(FIXABLE, ONE), (UNFIXABLE, CPU)]));
+        assert_eq!(after(&hopeless, id(3), &[], &[Goal::CpuCapacity]), None);
+        let other = after(&hopeless, id(4), &[], &[Goal::DiskCapacity]).unwrap();
         assert!(other[UNFIXABLE].contains("00000004"), "{other:?}");
-        assert_eq!(after(&mixed, id(5), &[Goal::RackAware, Goal::DiskCapacity], &[]).unwrap(), before);
+        assert_eq!(after(&hopeless, id(5), &[Goal::RackAware, Goal::DiskCapacity], &[]).unwrap(), before);
+    }
+
+    #[test]
+    fn what_can_be_mended_in_part_is_in_both_lists_each_with_its_goals() {
+        let before = data(&[(FIXABLE, ONE)]);
+        let mendable = [Goal::RackAware];
+        let mixed = after(&before, id(2), &mendable, &[Goal::CpuCapacity]).unwrap();
+        let part = format!("{ONE}- 00000000-0000-0000-0000-000000000002:\n    - RackAwareGoal\n");
+        assert_eq!(mixed, data(&[(FIXABLE, &part), (UNFIXABLE, CPU)]));
+        assert_eq!(after(&mixed, id(3), &mendable, &[Goal::CpuCapacity]), None, "the same goals again");
+
+        let emptied = data(&[(FIXABLE, ""), (UNFIXABLE, CPU)]);
+        let found = after(&emptied, id(4), &mendable, &[Goal::CpuCapacity]).unwrap();
+        let two = "- 00000000-0000-0000-0000-000000000002:\n    - RackAwareGoal\n";
+        assert_eq!(found, data(&[(FIXABLE, two), (UNFIXABLE, CPU)]), "it is still the same one");
+        let more = after(&mixed, id(5), &[Goal::DiskCapacity], &[Goal::CpuCapacity]).unwrap();
+        assert_eq!(more[FIXABLE], format!("{ONE}- 00000000-0000-0000-0000-000000000002:\n    - DiskCapacityGoal\n"));
+
+        assert_eq!(after(&mixed, id(6), &[], &[Goal::CpuCapacity]).unwrap(), data(&[(FIXABLE, ONE), (UNFIXABLE, CPU)]));
+        let other = after(&mixed, id(7), &mendable, &[Goal::DiskCapacity]).unwrap();
+        assert!(other.values().all(|list| !list.contains("00000002") && list.contains("00000007")), "{other:?}");
+        assert_eq!(after(&mixed, id(8), &[Goal::RackAware, Goal::DiskCapacity], &[]).unwrap(), before, "it is over");
+        assert_eq!(after(&mixed, id(9), &[], &[]).unwrap(), data(&[(FIXABLE, "")]));
     }
 
     #[test]

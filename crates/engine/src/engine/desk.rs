@@ -96,12 +96,12 @@ impl Engine {
             }
             Request::PauseSampling(_) => {
                 self.monitor.pause(&asked.reason);
-                self.remember(|switches| switches.paused = Some(asked.reason.clone())).await;
+                self.remember(|switches| switches.paused = Some(asked.reason.clone())).await?;
                 Ok(said(&asked, &Message::sampling_paused()))
             }
             Request::ResumeSampling(_) => {
                 self.monitor.resume(&asked.reason);
-                self.remember(|switches| switches.paused = None).await;
+                self.remember(|switches| switches.paused = None).await?;
                 Ok(said(&asked, &Message::sampling_resumed()))
             }
             Request::Admin(it) => {
@@ -123,9 +123,10 @@ impl Engine {
     }
 
     /// Remembers what was switched, for the next life too.
-    async fn remember(&self, change: impl FnOnce(&mut Switches)) {
-        if let Some(acting) = self.acting.get() {
-            acting.executor.switch(change).await;
+    async fn remember(&self, change: impl FnOnce(&mut Switches)) -> Result<(), Failure> {
+        match self.acting.get() {
+            Some(acting) => acting.executor.switch(change).await.map_err(|error| failure(&error)),
+            None => Ok(()),
         }
     }
 
@@ -244,7 +245,7 @@ impl Engine {
                 let after = seen.healing_after.iter();
                 after.for_each(|(kind, on)| switches.heal(*kind, configured.contains(kind), *on));
             };
-            acting.executor.switch(switched).await;
+            acting.executor.switch(switched).await.map_err(|error| failure(&error))?;
         }
         Ok(plan.answer(&seen))
     }

@@ -40,10 +40,12 @@ use crate::{
     serve::{Door, DoorSettings, NoGuard, Steps},
 };
 
+pub use crate::serve::WORK;
+
 /// The part of readiness that is about what is measured.
 const MONITOR: &str = "monitor";
-/// The part of readiness that is about tasks of ours that must not end. What it complains of does not pass by itself.
-pub const WORK: &str = "work";
+/// The part of readiness that is about whether anything can be recorded. The API is open all the same: a stop is heeded.
+const RECORD: &str = "record";
 /// How often it is looked whether the parts are well.
 const LOOK_AFTER_PARTS: Duration = Duration::from_secs(1);
 
@@ -266,6 +268,10 @@ async fn tell_readiness(engine: &Engine, door: &Door<Engine>) {
             loading.then(|| "is still loading what was measured before".to_owned())
         });
         door.readiness().set(MONITOR, trouble);
+        let unrecorded = engine.acting.get().and_then(|acting| acting.executor.journal_trouble());
+        let fenced = engine.acting.get().is_some_and(|acting| *acting.executor.fenced().borrow());
+        let unrecorded = unrecorded.filter(|_| !fenced).map(|why| format!("The journal cannot be written: {why}"));
+        door.readiness().set(RECORD, unrecorded);
         let whole = engine.is_whole();
         if was_whole && !whole {
             tracing::error!("a part of the engine has ended that must not");

@@ -6,6 +6,7 @@ use evenkeel_kafka::BrokerId;
 use evenkeel_rest::{
     Failure, Request,
     body::{Body as _, Step, state::Trigger},
+    request,
     text::load_heading,
 };
 use tokio::time::{Instant, sleep};
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::{Engine, desk::out_of_reach};
 use crate::{
     aside::aside,
-    executor::service::{HistoryChange, Start},
+    executor::service::{Executor, HistoryChange, Reservation, Start},
     journal::{History, Run},
     monitor::{
         Known,
@@ -75,17 +76,16 @@ impl Engine {
             self.look_if_stale(request).await?;
             return Ok((self.propose(request, &executor.history(), steps).await?, false));
         };
-        // What is wrong with the request itself is no reason to stop anybody.
         proposals::wanted(request, &self.settings.goals)?;
-        if run.stop_ongoing_execution {
-            let known = self.known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
-            self.planner.check(request, &executor.history(), &known)?;
-        }
         // From here on nobody else begins anything, and `state` says that this one is about to.
         let reservation = match run.stop_ongoing_execution {
             true => executor.reserve_next(client.trigger())?,
             false => executor.reserve(client.trigger())?,
         };
+        // What is wrong with the request, or with what it would come to, is no reason to stop anybody, nor to take back what
+        // others move.
+        self.check(request, &executor.history()).await?;
+        let foreseen = self.foreseen(request, run, executor, &reservation).await?;
         // Before anything is done, even for its sake, a next life has to know who asked for it.
         if let Whose::Task(asked) = &client.whose {
             tokio::select! {
@@ -96,6 +96,9 @@ impl Engine {
         if run.stop_ongoing_execution {
             steps.begin(Step::StoppingOngoingExecution);
             reservation.take_over().await?;
+        }
+        if let Some(nothing) = foreseen.filter(|it| it.outcome.plan.changes.is_empty()) {
+            return Ok((nothing, false));
         }
         reservation.clear_the_way(self.settings.executor.stops_others).await?;
         steps.begin(Step::WaitingForClusterModel);
@@ -143,6 +146,26 @@ impl Engine {
         aside(move || monitor.known(requirement)).await
     }
 
+    /// What will be known once all copies that are being made are called off.
+    async fn calm(&self, requirement: Requirement) -> Result<Arc<Known>, NotEnough> {
+        let monitor = self.monitor.clone();
+        aside(move || Ok(Arc::new(monitor.known(requirement)?.without_copies()))).await
+    }
+
+    /// What is wrong with a request, as far as it can be told before anything is done for its sake. Who asks for something
+    /// with a broker that has just come has seen it already, so nothing is refused because of an old look.
+    async fn check(&self, request: &Request, history: &History) -> Result<(), Failure> {
+        let began = Instant::now();
+        loop {
+            let known = self.known(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
+            match self.planner.check(request, history, &known) {
+                Err(_) if began.elapsed() < HEARD_WITHIN => drop(self.look().await?),
+                checked => return checked,
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
     /// The plan that somebody has seen and approved, if it still fits.
     async fn approved(
         &self,
@@ -155,6 +178,39 @@ impl Engine {
         let proposal = self.planner.by_id(id, request, history, &known)?;
         proposals::fits(&proposal, &sighting.view).map_err(|why| Failure::proposal_outdated(id, why))?;
         Ok(proposal)
+    }
+
+    /// What the request comes to once nothing moves any more, if anything does. If that cannot be, nobody is to be stopped
+    /// for it: what others move is still under way, and so is what this engine carries out.
+    async fn foreseen(
+        &self,
+        request: &Request,
+        run: &request::Run,
+        executor: &Executor,
+        reservation: &Reservation,
+    ) -> Result<Option<Arc<Proposal>>, Failure> {
+        let others = tokio::select! {
+            others = reservation.others(self.settings.executor.stops_others) => others?,
+            why = self.reach.lost() => return Err(out_of_reach(&why)),
+        };
+        let stops = run.stop_ongoing_execution && executor.running().is_some();
+        if others == 0 && !stops {
+            return Ok(None);
+        }
+        // Whoever is to be emptied is not empty once these have come: they are taken back, whatever else there is to do.
+        let comes = self.look().await?.coming_to(&emptied(request)).is_some();
+        let history = executor.history();
+        let Some(id) = &run.proposal_id else {
+            let foreseen = self.planner.foresee(request, &history, |requirement| self.calm(requirement)).await?;
+            return Ok(Some(foreseen).filter(|_| !comes));
+        };
+        let known = self.calm(Requirement::LEAST).await.map_err(|why| not_enough(&why))?;
+        let proposal = self.planner.by_id(id, request, &history, &known)?;
+        let approved = Arc::clone(&proposal);
+        let fits = aside(move || proposals::fits(&approved, &known.sighting.view)).await;
+        let outdated = |why| format!("so it would be once what is under way is stopped, which goes on: {why}");
+        fits.map_err(|why| Failure::proposal_outdated(id, outdated(why)))?;
+        Ok(Some(proposal).filter(|_| !comes))
     }
 
     /// Makes sure that what is seen is not old, and shows nothing that is over; and everybody who is spoken of, because

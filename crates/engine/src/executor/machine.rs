@@ -118,6 +118,8 @@ pub struct Execution {
     listed: BTreeSet<usize>,
     /// Brokers that were down when it was looked who has a rate: they get theirs when they return.
     unasked: BTreeSet<BrokerId>,
+    /// Brokers that were asked, and down when rates were set: they get theirs when they return, too.
+    unset: BTreeSet<BrokerId>,
     /// Why nothing can be held back, and so nothing may move.
     refusal: Option<String>,
     /// How often the throttle could not be lifted, and when that was last asked for.
@@ -169,6 +171,7 @@ impl Execution {
             rates_of_others: BTreeSet::new(),
             listed: BTreeSet::new(),
             unasked: BTreeSet::new(),
+            unset: BTreeSet::new(),
             refusal: None,
             lifts_failed: 0,
             lift_asked: 0,
@@ -199,6 +202,8 @@ impl Execution {
         if let Some(throttle) = &mut execution.throttle {
             throttle.brokers.retain(|broker| !rates.of_others.contains(broker));
             execution.throttling = throttling;
+            // Who was down when rates were set is not on record. To set one again does no harm.
+            execution.unset = throttle.brokers.difference(&rates.unasked).copied().collect();
         }
         (execution.rates_of_others, execution.unasked) = (rates.of_others, rates.unasked);
         execution.stopping = stopping;

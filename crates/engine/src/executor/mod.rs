@@ -18,6 +18,7 @@
 mod care;
 mod eyes;
 mod hands;
+mod leftover;
 mod machine;
 mod order;
 mod progress;
@@ -34,6 +35,7 @@ mod throttle;
 mod tests;
 
 pub use care::Hold;
+pub use leftover::Leftover;
 pub use machine::{Action, Dirs, Ending, Execution, Rates, Step, Throttling};
 pub use order::{Adjustment, Baseline, DirMove, Limits, Millis, Move, Order};
 pub use progress::{Counts, Progress, Share};

@@ -13,7 +13,7 @@ use evenkeel_kafka::{BrokerId, Client, Error};
 use tokio::sync::watch;
 
 use super::{
-    Adjustment, End, Ending, Execution, Hold, Limits, Progress, Share, Sight, Slowness, Stage, Step, Task, Throttle,
+    Adjustment, End, Ending, Execution, Hold, Leftover, Limits, Progress, Share, Sight, Slowness, Stage, Step, Task,
     Throttling,
     eyes::Eyes,
     hands::Deeds,
@@ -54,8 +54,6 @@ pub struct Report {
     pub hold: Option<Hold>,
     /// How many tasks take longer than they should.
     pub slow: usize,
-    /// What nobody could lift of throttles, this run's and those before it: told at its end.
-    pub left: Throttle,
     /// What could not be done of late, or why nothing at all happens while Kafka cannot be reached.
     pub trouble: Option<String>,
 }
@@ -71,8 +69,8 @@ pub struct Runner {
     pub clock: WallClock,
     /// Which moves are slow.
     pub slowness: Slowness,
-    /// What runs before this one left of their throttles.
-    pub leftover: Throttle,
+    /// What runs before this one left of their throttles, and what this one leaves of its own.
+    pub leftover: Arc<Leftover>,
     /// Turns true when somebody asks for a stop.
     pub stop: watch::Receiver<bool>,
     /// Gets new limits.
@@ -145,13 +143,14 @@ impl Runner {
         unrecorded.extend(&step.changed);
         say_what_went_wrong(execution, &step.changed);
         if let Some(ending) = step.ending {
-            let left = step.left.as_ref().map(|left| self.leftover.clone().with(left));
-            self.journal.append(self.last_words(run, execution, ending, left.as_ref())).await?;
+            let last_words = self.last_words(run, execution, ending);
             if let Some(left) = &step.left {
+                self.leftover.add(left, last_words).await?;
                 let (brokers, topics) = (&left.brokers, left.topics.keys().collect::<Vec<_>>());
                 tracing::error!(?brokers, ?topics, rate = left.rate, "a throttle is left that nobody could lift");
+            } else {
+                self.journal.append(last_words).await?;
             }
-            self.report.send_modify(|report| report.left = left.unwrap_or_else(|| self.leftover.clone()));
             self.tell(execution, progress, brokers, None, 0);
             self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
@@ -165,24 +164,18 @@ impl Runner {
         }
         let slow = self.slow_tasks(execution, slow);
         self.tell(execution, progress, brokers, step.hold, slow);
-        let deeds = Deeds::of(&self.client, &step.actions, execution, &self.leftover.brokers).await;
+        let leftover = self.leftover.known().brokers;
+        let deeds = Deeds::of(&self.client, &step.actions, execution, &leftover).await;
         unrecorded.extend(deeds.changed);
         self.note(deeds.trouble);
         Ok(None)
     }
 
     /// That the run is over, and how its task has ended: one step, so that neither is known without the other.
-    fn last_words(
-        &self,
-        run: &Run,
-        execution: &Execution,
-        ending: Ending,
-        left: Option<&Throttle>,
-    ) -> Vec<journal::Entry> {
+    fn last_words(&self, run: &Run, execution: &Execution, ending: Ending) -> Vec<journal::Entry> {
         let mut entries = run.over(execution);
-        entries.extend(left.into_iter().flat_map(|left| journal::leftover(&self.leftover, left)));
         if let (Some(id), Some(task)) = (run.task, &self.task) {
-            entries.extend(journal::task(id, &task.executed(ending == Ending::Completed)));
+            entries.extend(journal::task(id, &task.executed(ending == Ending::Completed, self.clock.now())));
         }
         entries
     }
@@ -209,9 +202,9 @@ impl Runner {
         hold: Option<Hold>,
         slow: usize,
     ) {
-        let (told, held, trouble, left) = {
+        let (told, held, trouble) = {
             let report = self.report.borrow();
-            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone(), report.left.clone())
+            (Arc::clone(&report.tasks), report.hold.clone(), report.trouble.clone())
         };
         match &hold {
             now if *now == held => {}
@@ -228,7 +221,6 @@ impl Runner {
             stopping: execution.is_stopping(),
             hold,
             slow,
-            left,
             trouble,
         });
     }

@@ -24,12 +24,15 @@ use evenkeel_rest::{
     body::state::{BrokerProgress, ExecutorState, Trigger},
     json::Key,
 };
-use tokio::sync::{broadcast, watch};
+use tokio::{
+    sync::{broadcast, watch},
+    time::timeout,
+};
 use uuid::Uuid;
 
 use self::shared::{At, Current, Heir, Shared, State};
 pub use self::terms::{Ended, HistoryChange, NotBegun, Start, Tally};
-use super::{Adjustment, Execution, Millis, Report, Standing, state as bodies};
+use super::{Adjustment, Execution, Leftover, Millis, Report, Standing, state as bodies};
 use crate::{
     aside::aside,
     clock::WallClock,
@@ -41,8 +44,13 @@ use crate::{
 
 /// The first and the longest pause while the journal cannot be opened.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
-/// How often it is tried to lift what is left of throttles.
-const TIDY_UP_EVERY: Duration = Duration::from_secs(30);
+/// How often it is tried to lift what is left of throttles, and for how long: nothing begins meanwhile.
+const TIDY_UP_EVERY: Duration = Duration::from_secs(10);
+const TIDY_UP_WITHIN: Duration = Duration::from_secs(10);
+/// How long it is tried to take back moves of others beside a run that stops anyway.
+const OTHERS_WITHIN: Duration = Duration::from_secs(5);
+/// How long somebody waits for a turn, or for moves of others to be taken back.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
 /// Endings that a slow listener may be behind, and how many are kept for one that was behind further.
 const ENDINGS: usize = 64;
 const ENDINGS_KEPT: usize = 1_024;
@@ -80,6 +88,7 @@ impl Executor {
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }
+        let leftover = Leftover::new(client.clone(), journal.clone(), leftover);
         let executor = Executor {
             shared: Arc::new(Shared {
                 client,
@@ -94,12 +103,12 @@ impl Executor {
                     history,
                     switches,
                     unreadable: strange.into_iter().find(|key| journal::is_run(key)),
-                    leftover,
                     tally: Tally::default(),
                     reservations: 0,
                     endings: VecDeque::new(),
                     ended_at: None,
                 }),
+                leftover: Arc::new(leftover),
                 changing_history: tokio::sync::Mutex::new(()),
                 ended: broadcast::Sender::new(ENDINGS),
                 changes: watch::Sender::new(0),
@@ -108,7 +117,7 @@ impl Executor {
         };
         tokio::spawn(tidy_up(Arc::downgrade(&executor.shared)));
         let under_way = run.as_ref().and_then(|(run, _)| run.task);
-        let tasks = settled(tasks, under_way);
+        let tasks = settled(tasks, under_way, clock.now());
         if let Some((run, execution)) = run {
             tracing::info!(run = %run.id, reason = run.reason, "an execution is carried on");
             let task = run.task.and_then(|id| tasks.get(&id)).cloned();
@@ -163,20 +172,40 @@ impl Executor {
     }
 
     /// Asks for a stop: nothing new begins, and what is in flight is taken back. With `others`, moves
-    /// that other tools began are taken back as well.
+    /// that other tools began are taken back as well. A run that has heard of it stops, whatever fails after that.
     pub async fn stop(&self, others: bool) -> Result<(), Error> {
         if let Some(heir) = &mut self.shared.state().heir {
             heir.stopped = true;
         }
         let stopped = self.shared.stop_current(None).await?;
-        // What another engine does is no longer ours to stop.
-        if others && stopped != Current::Fenced {
+        if !others {
+            return Ok(());
+        }
+        let take_back = |run: Option<Arc<Run>>| async move {
             // Those may be a newer engine's, which this one has not heard of yet.
             self.shared.journal.confirm().await?;
-            let run = if let Current::Run(run) = &stopped { Some(&**run) } else { None };
-            self.shared.stop_others(run).await?;
+            self.shared.stop_others(run.as_deref()).await
+        };
+        match stopped {
+            // What another engine does is no longer ours to stop.
+            Current::Fenced => Ok(()),
+            Current::Nothing => match timeout(TURN_WITHIN, take_back(None)).await {
+                Ok(done) => done,
+                Err(_) => Err(self.shared.journal.is_late()),
+            },
+            Current::Run(run) => match timeout(OTHERS_WITHIN, take_back(Some(run))).await {
+                Ok(Err(error @ Error::Fenced { .. })) => Err(error),
+                Ok(Err(error)) => {
+                    tracing::warn!(error = chain(&error), "the run stops; moves of others are not taken back");
+                    Ok(())
+                }
+                Err(_) => {
+                    tracing::warn!("the run stops; moves of others are not taken back, for that takes too long");
+                    Ok(())
+                }
+                Ok(Ok(())) => Ok(()),
+            },
         }
-        Ok(())
     }
 
     /// Changes what may be under way at once, for the run that is; without one it changes nothing, for
@@ -231,6 +260,12 @@ impl Executor {
         self.shared.running.subscribe()
     }
 
+    /// Brokers and topics that are still held back by runs that are over: nobody could lift it yet.
+    pub fn throttles_left(&self) -> usize {
+        let left = self.shared.leftover.known();
+        left.brokers.len() + left.topics.len()
+    }
+
     /// Runs so far.
     pub fn tally(&self) -> Tally {
         self.shared.state().tally
@@ -247,13 +282,15 @@ impl Executor {
         removed: &BTreeSet<BrokerId>,
         demoted: &BTreeSet<BrokerId>,
     ) -> Result<(History, History), Error> {
-        let _alone = self.shared.changing_history.lock().await;
+        let Ok(_alone) = timeout(TURN_WITHIN, self.shared.changing_history.lock()).await else {
+            return Err(self.shared.journal.is_late());
+        };
         let before = self.history();
         let mut after = before.clone();
         after.removed.retain(|broker, _| !removed.contains(broker));
         after.demoted.retain(|broker, _| !demoted.contains(broker));
         if after != before {
-            self.shared.journal.append(vec![after.entry()]).await?;
+            self.shared.journal.append_soon_or_take_back(vec![after.entry()], vec![before.entry()]).await?;
             self.shared.state().history = after.clone();
         }
         Ok((before, after))
@@ -274,14 +311,19 @@ impl Executor {
         self.shared.state().switches.clone()
     }
 
-    /// Remembers that somebody has switched something, for the next life too.
-    pub async fn switch(&self, change: impl FnOnce(&mut Switches)) {
+    /// Remembers that somebody has switched something, for the next life too: on record now, or as soon as that can be.
+    pub async fn switch(&self, change: impl FnOnce(&mut Switches)) -> Result<(), Error> {
         let switched = {
             let mut state = self.shared.state();
             change(&mut state.switches);
             state.switches.entry()
         };
-        self.shared.journal.append_or_owe(vec![switched]).await;
+        self.shared.journal.append_or_owe(vec![switched]).await
+    }
+
+    /// Why nothing can be recorded now, if so.
+    pub fn journal_trouble(&self) -> Option<String> {
+        self.shared.journal.trouble()
     }
 
     /// Puts a user task on record.
@@ -340,6 +382,17 @@ impl Reservation {
             let _ = changes.changed().await;
         }
         Ok(())
+    }
+
+    /// How many partitions others move, apart from what this engine carries out now; an error if they are not to be stopped
+    /// for it.
+    pub async fn others(&self, stops_others: bool) -> Result<usize, NotBegun> {
+        let run = match &self.shared.state().at {
+            At::Running(running) => Some(Arc::clone(&running.run)),
+            _ => None,
+        };
+        let others = self.shared.others(run.as_deref()).await?.len();
+        if others == 0 || stops_others { Ok(others) } else { Err(NotBegun::OthersMove(others)) }
     }
 
     /// Makes sure that nobody else moves anything, before a plan is made that is to be carried out. What others move is
@@ -407,19 +460,20 @@ async fn tidy_up(shared: Weak<Shared>) {
     loop {
         tokio::time::sleep(TIDY_UP_EVERY).await;
         let Some(shared) = shared.upgrade() else { return };
-        match shared.lift_leftover().await {
-            Ok(()) => {}
-            Err(Error::Fenced { .. }) => return,
-            Err(error) => tracing::debug!(error = chain(&error), "what is left of a throttle is still there"),
+        match timeout(TIDY_UP_WITHIN, shared.lift_leftover()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(Error::Fenced { .. })) => return,
+            Ok(Err(error)) => tracing::debug!(error = chain(&error), "what is left of a throttle is still there"),
+            Err(_) => tracing::debug!("what is left of a throttle is still there: Kafka takes too long"),
         }
     }
 }
 
 /// The tasks on record as they are now. What says to be in execution while its run is not there is over, and
 /// nobody knows how it ended.
-fn settled(tasks: BTreeMap<Uuid, UserTask>, under_way: Option<Uuid>) -> BTreeMap<Uuid, UserTask> {
+fn settled(tasks: BTreeMap<Uuid, UserTask>, under_way: Option<Uuid>, now: Millis) -> BTreeMap<Uuid, UserTask> {
     let settle = |id: Uuid, task: UserTask| match task.status {
-        Status::InExecution(_) if under_way != Some(id) => task.executed(false),
+        Status::InExecution(_) if under_way != Some(id) => task.executed(false, now),
         _ => task,
     };
     tasks.into_iter().map(|(id, task)| (id, settle(id, task))).collect()

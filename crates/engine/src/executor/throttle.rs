@@ -137,6 +137,14 @@ impl Throttle {
         self
     }
 
+    /// What of it is with nobody that `other` is with.
+    #[must_use]
+    pub fn without(mut self, other: &Throttle) -> Throttle {
+        self.brokers.retain(|broker| !other.brokers.contains(broker));
+        self.topics.retain(|topic, _| !other.topics.contains_key(topic));
+        self
+    }
+
     /// What of it is with these.
     #[must_use]
     pub fn of_those(&self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) -> Throttle {

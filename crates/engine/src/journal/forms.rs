@@ -40,6 +40,7 @@ fn today() -> Vec<Entry> {
         class: Class::KafkaAdmin,
         started: 5,
         status: Status::InExecution(Answer { code: 200, body: "{}".to_owned() }),
+        ended: None,
     };
     entries.extend(task(Uuid::from_u128(8), &asked));
     let history = History {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use evenkeel_kafka::{Client, Error};
+use evenkeel_kafka::{Client, Error, ErrorCode, Refusal};
 use tokio::{
     sync::{Mutex, watch},
     task::AbortHandle,
@@ -21,8 +21,12 @@ const HEARTBEAT: Duration = Duration::from_secs(600);
 /// How often it is looked whose the journal is: an engine that was replaced should not believe for long that it was not.
 const GLANCE: Duration = Duration::from_secs(5);
 
-/// Whoever has switched something is not to wait for its record for longer.
+/// Whoever wants what holds at once is not to wait for its record for longer.
 const OWED_FOR: Duration = Duration::from_secs(5);
+/// Nor is who wants something that does not hold before it is on record.
+const RECORDED_WITHIN: Duration = Duration::from_secs(20);
+/// Somebody who writes for so long gets nothing written.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(15);
 
 /// The journal. Clones write to the same one, each step whole and one after the other.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ struct Shared {
     /// What has to be on record before anything else is: it takes back what may be there, and must not be.
     owed: std::sync::Mutex<Vec<Entry>>,
     fenced: watch::Sender<bool>,
+    /// Why nothing can be recorded, if so.
+    trouble: std::sync::Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -47,8 +53,8 @@ impl Journal {
     /// See [`JournalTopic::open`].
     pub async fn open(client: Client) -> Result<(Journal, Recovered), Error> {
         let (topic, recovered) = JournalTopic::open(client).await?;
-        let shared =
-            Arc::new(Shared { topic: Mutex::new(topic), owed: Default::default(), fenced: watch::Sender::new(false) });
+        let (topic, fenced) = (Mutex::new(topic), watch::Sender::new(false));
+        let shared = Arc::new(Shared { topic, owed: Default::default(), fenced, trouble: Default::default() });
         let heart = tokio::spawn(beat(Arc::clone(&shared))).abort_handle();
         Ok((Journal { shared, heart: Arc::new(Heart(heart)) }, recovered))
     }
@@ -75,16 +81,36 @@ impl Journal {
         done
     }
 
-    /// Writes entries now, or if that cannot be with whatever is next, and before it: for what holds whether or not it
-    /// is on record yet.
-    pub async fn append_or_owe(&self, entries: Vec<Entry>) {
+    /// The same, and it fails if it takes long: for somebody who waits for it.
+    pub async fn append_soon_or_take_back(&self, entries: Vec<Entry>, back: Vec<Entry>) -> Result<(), Error> {
+        match timeout(RECORDED_WITHIN, self.append_or_take_back(entries, back)).await {
+            Ok(done) => done,
+            Err(_) => Err(self.shared.is_late()),
+        }
+    }
+
+    /// Writes entries now, or if that cannot be as soon as it can, and before anything else: for what holds whether or not
+    /// it is on record yet. It is an error only if another engine has taken over.
+    pub async fn append_or_owe(&self, entries: Vec<Entry>) -> Result<(), Error> {
         self.shared.owed().extend(entries);
         let late = match timeout(OWED_FOR, self.append(Vec::new())).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => chain(&error),
-            Err(_) => "it takes too long".to_owned(),
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error @ Error::Fenced { .. })) => return Err(error),
+            Ok(Err(error)) => error,
+            Err(_) => self.shared.is_late(),
         };
-        tracing::warn!(error = late, "what was switched is not on record yet");
+        tracing::warn!(error = chain(&late), "what was asked for holds, and is not on record yet");
+        Ok(())
+    }
+
+    /// That somebody has waited for long enough.
+    pub(crate) fn is_late(&self) -> Error {
+        self.shared.is_late()
+    }
+
+    /// Why nothing can be recorded now, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.trouble().clone()
     }
 
     /// Makes sure that no other engine has taken over, before something is done that needs no record.
@@ -121,24 +147,49 @@ impl Shared {
         if done.is_ok() {
             self.owed().drain(..owed);
         }
+        self.note(&done);
         self.heed(done)
+    }
+
+    /// Remembers whether something could be recorded: only a later record shows that it can again.
+    fn note(&self, done: &Result<(), Error>) {
+        *self.trouble() = done.as_ref().err().map(|error| chain(error));
+    }
+
+    /// Nobody waits for a record any longer.
+    fn is_late(&self) -> Error {
+        let message = Some("it takes too long".to_owned());
+        let refusal = Refusal { code: ErrorCode::REQUEST_TIMED_OUT, message };
+        let late = Error::Refused { operation: "write to the journal", refusal };
+        *self.trouble() = Some(chain(&late));
+        late
     }
 
     async fn confirm(&self) -> Result<(), Error> {
         let confirmed = self.topic.lock().await.confirm().await;
+        self.note(&confirmed);
         self.heed(confirmed)?;
         self.append(Vec::new()).await
     }
 
     /// Looks whose the journal is. Others write meanwhile.
     async fn glance(&self) -> Result<(), Error> {
-        let glance = self.topic.lock().await.glance();
-        let replaced = glance.is_replaced().await?;
-        if replaced {
-            let stepped_down = self.topic.lock().await.step_down();
-            return self.heed(Err(stepped_down));
+        let Ok(topic) = timeout(WRITTEN_WITHIN, self.topic.lock()).await else { return Err(self.is_late()) };
+        let glance = topic.glance();
+        drop(topic);
+        match glance.is_replaced().await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let stepped_down = self.topic.lock().await.step_down();
+                self.heed(Err(stepped_down))
+            }
+            // What cannot be read cannot be written either.
+            Err(error) => {
+                let lost = Err(error);
+                self.note(&lost);
+                lost
+            }
         }
-        Ok(())
     }
 
     fn heed(&self, done: Result<(), Error>) -> Result<(), Error> {
@@ -150,6 +201,10 @@ impl Shared {
 
     fn owed(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,15 +231,20 @@ async fn beat(shared: Arc<Shared>) {
     let mut spoken = Instant::now();
     loop {
         tokio::time::sleep(GLANCE).await;
-        let beaten = if spoken.elapsed() < HEARTBEAT {
-            shared.glance().await
-        } else {
-            spoken = Instant::now();
-            match shared.confirm().await {
-                Ok(()) => keeping::mend(&client).await,
-                late => late,
+        // After a record that failed only one that does not shows that all is well, and what is owed goes with it. But
+        // first it is looked who owns the journal: whoever was replaced is not to get in the other's way.
+        let (due, troubled) = (spoken.elapsed() >= HEARTBEAT, shared.trouble().is_some());
+        let beaten = async {
+            shared.glance().await?;
+            if due || troubled {
+                shared.confirm().await?;
             }
+            if due { keeping::mend(&client).await } else { Ok(()) }
         };
+        let beaten = beaten.await;
+        if due {
+            spoken = Instant::now();
+        }
         match beaten {
             Ok(()) => {}
             Err(Error::Fenced { .. }) => return,

@@ -120,6 +120,7 @@ fn tasks_and_history_are_found_again_and_strange_keys_are_told() {
         class: Class::KafkaAdmin,
         started: 5,
         status: Status::Active,
+        ended: None,
     };
     let history =
         History { removed: [(BrokerId(3), 17)].into(), missing: [(BrokerId(5), 18)].into(), ..History::default() };
@@ -151,6 +152,7 @@ fn a_long_answer_is_cut_and_put_together_again() {
         class: Class::KafkaAdmin,
         started: 5,
         status: Status::InExecution(Answer { code: 200, body }),
+        ended: None,
     };
     let id = Uuid::from_u128(1);
     let mut entries = task(id, &asked);
@@ -159,7 +161,7 @@ fn a_long_answer_is_cut_and_put_together_again() {
     let mut torn = entries.clone();
     torn.remove(1);
     assert_eq!(recover(torn).strange, [format!("task/{id}")].into());
-    entries.extend(task_forgotten(id, &asked.executed(false)));
+    entries.extend(task_forgotten(id, &asked.executed(false, 0)));
     assert!(recover(entries.clone()).tasks.is_empty());
     let keys = |deleted: bool| -> BTreeSet<&str> {
         entries.iter().filter(|entry| entry.value.is_none() == deleted).map(|entry| entry.key.as_str()).collect()

@@ -26,11 +26,15 @@ const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often one step is tried while it is shut out and nobody else has become the owner: engines that begin at
 /// the same time may get in each other's way for a moment.
 const TRIES: usize = 5;
+/// How long one broker may take to show whose the journal is, and how long it is tried at all.
+const GLANCE_WITHIN: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(10)];
 
 /// The journal, open for writing.
 #[derive(Debug)]
 pub struct JournalTopic {
     client: Client,
+    /// For looks that are not to wait long.
+    watching: Client,
     writer: TopicWriter,
     me: Owner,
     /// Whom this engine has replaced.
@@ -60,8 +64,17 @@ impl JournalTopic {
         keeping::make(&client).await?;
         let writer = take_over(&client).await?;
         let me = Owner { engine: Uuid::new_v4() };
-        let (before, standing) = (None, Standing::Owner);
-        let mut journal = JournalTopic { client, writer, me, before, standing, unfinished: false, checked_to: 0 };
+        let [request, whole] = GLANCE_WITHIN;
+        let mut journal = JournalTopic {
+            watching: client.apart(request, whole),
+            client,
+            writer,
+            me,
+            before: None,
+            standing: Standing::Owner,
+            unfinished: false,
+            checked_to: 0,
+        };
         journal.claim().await?;
         let (mut fold, mut owners) = (Fold::default(), Vec::new());
         read(&journal.client, &Start::Earliest, |entry| {
@@ -114,7 +127,7 @@ impl JournalTopic {
 
     /// What is needed to look whose it is, without keeping others from writing.
     pub(super) fn glance(&self) -> Glance {
-        Glance { client: self.client.clone(), me: self.me, before: self.before, from: self.checked_to }
+        Glance { client: self.watching.clone(), me: self.me, before: self.before, from: self.checked_to }
     }
 
     /// Another engine's name was seen: this one writes no more.

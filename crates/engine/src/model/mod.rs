@@ -37,6 +37,15 @@ pub struct View {
     pub partitions: BTreeMap<TopicPartition, PartitionView>,
 }
 
+impl View {
+    /// As it is once all copies that are being made are called off.
+    #[must_use]
+    pub fn without_copies(mut self) -> View {
+        self.partitions.values_mut().for_each(|seen| seen.adding.clear());
+        self
+    }
+}
+
 /// One broker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BrokerView {
@@ -145,7 +154,8 @@ pub fn build(
     let mut replicas: Vec<ReplicaSpec> = Vec::new();
     for (partition, seen) in &view.partitions {
         while told.next_if(|(name, _)| *name < partition).is_some() {}
-        let carried = told.next_if(|(name, _)| *name == partition).map(|(_, values)| leader_load(values));
+        let carried =
+            told.next_if(|(name, _)| *name == partition).map(|(_, values)| leader_load(values, seen.replicas.len()));
         let carried = carried.unwrap_or_default();
         let follower = builder.following(carried);
         let leader = seen.leader.and_then(|leader| seen.replicas.iter().position(|id| *id == leader)).unwrap_or(0);
@@ -183,13 +193,15 @@ pub fn unmeasured(told: impl Fn(Metric) -> bool) -> Resources {
     .fold(Resources::NONE, |unknown, (resource, _)| unknown.with(resource))
 }
 
-/// What a leader carries, in the balancer's units.
-pub(crate) fn leader_load(values: &Values) -> Load {
+/// What the leader of so many replicas carries, in the balancer's units. Brokers do not tell what they send to followers topic
+/// by topic: as in the original, each follower is taken to get what comes in.
+pub(crate) fn leader_load(values: &Values, replicas: usize) -> Load {
     let of = |metric: Metric| values.get(metric).unwrap_or(0.0);
+    let replicated = of(Metric::LeaderBytesIn) * replicas.saturating_sub(1) as f64;
     Load {
         cpu: of(Metric::Cpu) as f32,
         nw_in: ((of(Metric::LeaderBytesIn) + of(Metric::ReplicationBytesIn)) / KB) as f32,
-        nw_out: ((of(Metric::LeaderBytesOut) + of(Metric::ReplicationBytesOut)) / KB) as f32,
+        nw_out: ((of(Metric::LeaderBytesOut) + replicated) / KB) as f32,
         disk: (of(Metric::Disk) / MB) as f32,
     }
 }

@@ -26,8 +26,9 @@ fn measured() -> Values {
         .with(Metric::Disk, 100.0 * MB)
         .with(Metric::LeaderBytesIn, 1_000.0 * KB)
         .with(Metric::LeaderBytesOut, 500.0 * KB)
+        // As reporters leave it: nobody tells what is replicated of a topic.
         .with(Metric::ReplicationBytesIn, 0.0)
-        .with(Metric::ReplicationBytesOut, 1_500.0 * KB)
+        .with(Metric::ReplicationBytesOut, 0.0)
 }
 
 fn built(view: &View, values: Values, purpose: &Purpose) -> Cluster {
@@ -41,12 +42,12 @@ fn leaders_and_followers_carry_what_was_measured() {
     assert_eq!(partition.leader(), 1);
     let replicas: Vec<ReplicaSpec> = partition.replicas().collect();
     let leader = replicas[1].load;
-    assert_eq!((leader.nw_in, leader.nw_out, leader.disk), (1_000.0, 2_000.0, 100.0));
+    assert_eq!((leader.nw_in, leader.nw_out, leader.disk), (1_000.0, 1_500.0, 100.0));
     assert!((leader.cpu - 8.5).abs() < 1e-4, "{leader:?}");
     let follower = replicas[0].load;
     assert_eq!((follower.nw_in, follower.nw_out, follower.disk), (1_000.0, 0.0, 100.0));
-    // 0.15 x 1000 of 0.7 x 1000 + 0.15 x 2000 weighed bytes.
-    assert!((follower.cpu - 8.5 * 0.15).abs() < 1e-4, "{follower:?}");
+    // 0.15 x 1000 of 0.7 x 1000 + 0.15 x 1500 weighed bytes.
+    assert!((follower.cpu - 8.5 * 150.0 / 925.0).abs() < 1e-4, "{follower:?}");
     assert_eq!(cluster.broker(BrokerId(0)).unwrap().capacity, [400.0, 10_000.0, 20_000.0, 5_000.0]);
     assert_eq!(cluster.unknown().iter().count(), 0);
 }

@@ -3,7 +3,7 @@
 //! Stored: version, broker, host, thirteen numbers, time, two queue lengths, then the request times
 //! in the reporter's order (22 to 39), three of the log's flushes, and, since version 5, the
 //! request times of 43 to 60 and the flushes' two. The original's records are two bytes longer
-//! than what is in them; ours are as long as its, and what comes after the numbers is not read.
+//! than what is in them; ours are as long as its. They are written for the original, and nobody here reads them.
 //! Units are the original's: shares of 1, KB per second, MB, milliseconds.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct BrokerSample {
     pub queues: [i32; 2],
     /// Request times in milliseconds, then flush rate, maximum and mean.
     pub times: [f64; TIMES],
-    /// Request times by permille, then the flushes'; NaN in what an older one wrote.
+    /// Request times by permille, then the flushes'.
     pub permilles: [f64; SINCE_5],
 }
 
@@ -97,42 +97,6 @@ impl BrokerSample {
         bytes.extend(PADDING);
         bytes
     }
-
-    /// From the stored form; `None` if it is none.
-    pub fn read(bytes: &[u8]) -> Option<BrokerSample> {
-        let (version, rest) = bytes.split_first()?;
-        let (broker, rest) = rest.split_first_chunk()?;
-        let (length, rest) = rest.split_first_chunk()?;
-        let (host, rest) = rest.split_at_checked(usize::try_from(i16::from_be_bytes(*length)).ok()?)?;
-        let (leading, rest) = doubles(rest)?;
-        let (time, rest) = rest.split_first_chunk()?;
-        let (requests, rest) = rest.split_first_chunk()?;
-        let (answers, rest) = rest.split_first_chunk()?;
-        let (times, rest) = doubles(rest)?;
-        let permilles = match version {
-            4 => [f64::NAN; SINCE_5],
-            5 => doubles(rest)?.0,
-            _ => return None,
-        };
-        Some(BrokerSample {
-            broker: i32::from_be_bytes(*broker),
-            host: std::str::from_utf8(host).ok()?.to_owned(),
-            time: i64::from_be_bytes(*time),
-            leading,
-            queues: [i32::from_be_bytes(*requests), i32::from_be_bytes(*answers)],
-            times,
-            permilles,
-        })
-    }
-}
-
-fn doubles<const N: usize>(mut bytes: &[u8]) -> Option<([f64; N], &[u8])> {
-    let mut values = [0.0; N];
-    for value in &mut values {
-        let (taken, rest) = bytes.split_first_chunk()?;
-        (*value, bytes) = (f64::from_be_bytes(*taken), rest);
-    }
-    Some((values, bytes))
 }
 
 #[cfg(test)]
@@ -156,11 +120,18 @@ mod tests {
     fn the_layout_is_the_original_s() {
         let bytes = sample().write();
         assert_eq!(bytes.len(), 457 + 13);
-        assert_eq!(BrokerSample::read(&bytes), Some(sample()));
-        let older = [&[4], &bytes[1..bytes.len() - 8 * SINCE_5 - PADDING.len()]].concat();
-        let read = BrokerSample::read(&older).unwrap();
-        assert_eq!(read.times, sample().times);
-        assert!(read.permilles.iter().all(|value| value.is_nan()));
+        assert_eq!(bytes[..7], [5, 0, 0, 0, 2, 0, 13]);
+        assert_eq!(&bytes[7..20], b"kafka-2.local");
+        let double = |at: usize| f64::from_be_bytes(bytes[20 + at..28 + at].try_into().unwrap());
+        let after = 8 * LEADING;
+        assert_eq!((double(0), double(after - 8)), (1.0, 13.0));
+        assert_eq!(bytes[20 + after..28 + after], sample().time.to_be_bytes());
+        assert_eq!(bytes[28 + after..36 + after], [0, 0, 0, 3, 0, 0, 0, 4]);
+        let times = after + 16;
+        assert_eq!((double(times), double(times + 8 * TIMES - 8)), (100.0, 120.0));
+        let permilles = times + 8 * TIMES;
+        assert_eq!((double(permilles), double(permilles + 8 * SINCE_5 - 8)), (200.0, 219.0));
+        assert_eq!(bytes[20 + permilles + 8 * SINCE_5..], PADDING);
     }
 
     #[test]
@@ -174,13 +145,5 @@ mod tests {
         assert_eq!((sample.times[0], sample.times[TIMES - 1]), (22.0 * 1024.0, 42.0 * 1024.0));
         assert_eq!((sample.permilles[0], sample.permilles[SINCE_5 - 1]), (43.0 * 1024.0, 62.0 * 1024.0));
         assert_eq!(BrokerSample::of(2, "h", 9, &BTreeMap::from([(0, 1.0)]), 0.0), None);
-    }
-
-    #[test]
-    fn anything_cut_off_is_refused() {
-        let bytes = sample().write();
-        for length in 0..bytes.len() - PADDING.len() {
-            assert_eq!(BrokerSample::read(&bytes[..length]), None, "{length}");
-        }
     }
 }

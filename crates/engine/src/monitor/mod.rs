@@ -3,7 +3,7 @@
 //! [`raw`] reads what the reporter plug-in on each broker says, [`told`] gathers it, and [`mod@derive`] turns one interval of it
 //! into samples, one for each partition and broker. [`windows`] keeps samples by time and says
 //! which partitions are known well enough. [`sample`] and [`broker_sample`] are their stored forms,
-//! the original's to the byte, so that history outlives us and either of us reads the other's.
+//! the original's to the byte, so that history outlives us and either of us can take over from the other.
 //! [`zero_touch`] measures from outside where there is no reporter. Around these, which are pure:
 //! `sources` ask Kafka, `store` keeps samples in it, and [`Monitor`] does both on and on.
 //!

@@ -64,8 +64,6 @@ pub mod kind {
     pub const TOPIC_FETCH_REQUESTS: u8 = 14;
     /// Records in, of a topic.
     pub const TOPIC_MESSAGES_IN: u8 = 15;
-    /// The first of those that concern brokers alone.
-    pub const FIRST_OF_BROKER: u8 = 16;
     /// The last there is.
     pub const LAST: u8 = 62;
 }

@@ -21,7 +21,6 @@ use shared::{Phase, Shared};
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    broker_sample::BrokerSample,
     sample::Values,
     windows::{Aggregate, NotEnough, Requirement},
 };
@@ -43,6 +42,17 @@ pub struct Known {
     pub unmeasured: Resources,
     /// Of which generation all of it is.
     pub generation: u64,
+}
+
+impl Known {
+    /// As it is once all copies that are being made are called off.
+    #[must_use]
+    pub fn without_copies(&self) -> Known {
+        let mut seen = Sighting::clone(&self.sighting);
+        seen.view = std::mem::take(&mut seen.view).without_copies();
+        seen.moving.clear();
+        Known { sighting: Arc::new(seen), ..self.clone() }
+    }
 }
 
 /// How samples were fetched since the process began.
@@ -117,11 +127,6 @@ impl Monitor {
     /// The most that each partition has carried in the windows of what is known.
     pub fn peaks(&self, known: &Known) -> BTreeMap<TopicPartition, Values> {
         self.shared.peaks(known)
-    }
-
-    /// What each broker told of itself last, where brokers report. In the original's units.
-    pub fn brokers_load(&self) -> Arc<BTreeMap<i32, BrokerSample>> {
-        Arc::clone(&self.shared.told().brokers)
     }
 
     /// How samples were fetched so far.

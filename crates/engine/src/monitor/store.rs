@@ -11,7 +11,7 @@ use evenkeel_kafka::{
         topics::{Layout, NewTopic, Which},
     },
     records::{Compression, Record},
-    topic::{Start, TopicReader, TopicWriter, Until},
+    topic::{Gaps, Start, TopicReader, TopicWriter, Until},
 };
 
 use super::{broker_sample::BrokerSample, sample::PartitionSample};
@@ -40,45 +40,46 @@ struct Writing {
     partitions: [i32; 2],
 }
 
-/// A sample that was kept.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kept {
-    Partition(PartitionSample),
-    Broker(Box<BrokerSample>),
-}
-
 impl Store {
     pub(super) fn new(client: Client, settings: &Monitor) -> Self {
         Store { client, topics: settings.stores.clone(), settings: settings.store.clone(), writer: None }
     }
 
-    /// Hands over what was kept of `since` and later. Topics that are not there are made.
-    pub(super) async fn load(&self, since: i64, mut take: impl FnMut(Kept)) -> Result<(), Error> {
+    /// Hands over what was kept of partitions of `since` and later, where there are no gaps or some are allowed. Topics that
+    /// are not there are made. What brokers did is kept for the original: here nobody asks what they did before.
+    pub(super) async fn load(
+        &self,
+        since: i64,
+        gaps: Gaps,
+        mut take: impl FnMut(PartitionSample),
+    ) -> Result<(), Error> {
         if self.settings.keeping == Keeping::No {
             return Ok(());
         }
         self.make().await?;
-        let start = Start::AtOrAfter(since);
-        for (topic, read) in self.topics.iter().zip([partition as fn(&[u8]) -> Option<Kept>, broker]) {
-            let client = self.client.clone();
-            let mut reader = match TopicReader::open(client, topic, &start, Until::End, Isolation::Uncommitted).await {
-                Err(error) if is_missing(&error) => continue,
-                opened => opened?,
-            };
-            let mut unreadable = 0_u64;
-            while let Some(records) = reader.next().await? {
-                for value in records.into_iter().filter_map(|record| record.stored.record.value) {
-                    match read(&value) {
-                        Some(kept) => take(kept),
-                        None => unreadable += 1,
-                    }
+        let [topic, _] = &self.topics;
+        let (start, client, isolation) = (Start::AtOrAfter(since), self.client.clone(), Isolation::Uncommitted);
+        let mut reader = match TopicReader::open_with(client, topic, &start, Until::End, isolation, gaps).await {
+            Err(error) if is_missing(&error) => return Ok(()),
+            opened => opened?,
+        };
+        let mut unreadable = 0_u64;
+        while let Some(records) = reader.next().await? {
+            for value in records.into_iter().filter_map(|record| record.stored.record.value) {
+                match PartitionSample::read(&value) {
+                    Some(sample) => take(sample),
+                    None => unreadable += 1,
                 }
             }
-            if unreadable > 0 {
-                tracing::warn!(topic, unreadable, "some stored samples cannot be read");
-            }
         }
-        Ok(())
+        if unreadable > 0 {
+            tracing::warn!(topic, unreadable, "some stored samples cannot be read");
+        }
+        if !reader.gaps().is_empty() {
+            let partitions: Vec<i32> = reader.gaps().keys().copied().collect();
+            tracing::warn!(?partitions, topic, "nobody can be asked for these partitions of stored samples");
+        }
+        reader.nothing_read().map_or(Ok(()), Err)
     }
 
     /// Keeps samples. One that fails is begun anew the next time; what it was to keep is not kept.
@@ -166,14 +167,6 @@ fn new_topics(names: &[String; 2], settings: &SampleStore, brokers: usize) -> [N
         ]
         .into(),
     })
-}
-
-fn partition(value: &[u8]) -> Option<Kept> {
-    PartitionSample::read(value).map(Kept::Partition)
-}
-
-fn broker(value: &[u8]) -> Option<Kept> {
-    BrokerSample::read(value).map(Box::new).map(Kept::Broker)
 }
 
 fn record(value: Vec<u8>, timestamp: i64) -> Record {

@@ -79,6 +79,35 @@ async fn only_so_many_plans_are_kept() {
 }
 
 #[tokio::test]
+async fn of_large_plans_only_some_are_cached() {
+    let scene = scene();
+    let planner = planner(&scene);
+    let ahead = propose(&planner, &scene, "proposals").await.unwrap();
+    let small = propose(&planner, &scene, URL).await.unwrap();
+    let mut large = (*small).clone();
+    large.outcome.plan.changes = vec![small.outcome.plan.changes[0].clone(); KEPT_CHANGES / 3];
+    let large = Arc::new(large);
+    for number in 0..5 {
+        let answer = planner.cached(scene.generation, format!("large {number}"), false, false);
+        answer.set(Ok(large.clone())).unwrap();
+        planner.keep(&large);
+    }
+    let cached: Vec<String> = planner.memory().cached.iter().map(|cached| cached.key.clone()).collect();
+    assert_eq!(cached[cached.len() - 2..], ["large 3", "large 4"]);
+    assert!(!cached.contains(&"large 1".to_owned()), "{cached:?}");
+    assert!(planner.is_up_to_date(scene.generation), "the one that was made ahead is there");
+    assert!(Arc::ptr_eq(&ahead, &propose(&planner, &scene, "proposals").await.unwrap()));
+    // One that is more than all others together is there as long as it is the newest.
+    let mut huge = (*small).clone();
+    huge.outcome.plan.changes = vec![small.outcome.plan.changes[0].clone(); KEPT_CHANGES + 1];
+    let huge = Arc::new(huge);
+    planner.cached(scene.generation, "huge".to_owned(), false, false).set(Ok(huge.clone())).unwrap();
+    planner.keep(&huge);
+    let cached: Vec<String> = planner.memory().cached.iter().map(|cached| cached.key.clone()).collect();
+    assert_eq!((cached.len(), cached[1].as_str()), (2, "huge"));
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_request_is_said_before_anything_is_known() {
     let scene = scene();
     let planner = planner(&scene);

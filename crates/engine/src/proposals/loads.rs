@@ -93,7 +93,7 @@ pub fn partition_load(
 }
 
 fn record(topic: String, partition: i32, seen: &model::PartitionView, values: &Values) -> PartitionRecord {
-    let load = model::leader_load(values);
+    let load = model::leader_load(values, seen.replicas.len());
     let or_unknown = |metric: Metric, number: f64| values.get(metric).map_or(UNKNOWN, |_| number).into();
     PartitionRecord {
         network_inbound: or_unknown(Metric::LeaderBytesIn, f64::from(load.nw_in)),

@@ -233,6 +233,10 @@ fn refused(why: Refused, ask: &Ask, endpoint: Endpoint, cluster: &Cluster) -> Fa
             let ids = ids.join(", ");
             Failure::illegal_state(format_args!("Cluster has no offline replica on brokers [{ids}] to fix."))
         }
+        // Nobody has said which: had somebody, that directory would be the one that is not there.
+        BadRequest::NoDisks if ask.purpose.removed_dirs.is_empty() && endpoint == Endpoint::RemoveDisks => {
+            Failure::bad_request(why)
+        }
         BadRequest::NothingMeasured(_)
         | BadRequest::NoDisks
         | BadRequest::InvalidLogDirs(_)

@@ -219,6 +219,7 @@ impl<D: Desk> Visit<'_, D> {
             class: endpoint.facts().class.into(),
             started: now,
             status: Status::Active,
+            ended: None,
         };
         let (admission, forgotten) = {
             let mut tasks = self.door.tasks();
@@ -293,7 +294,7 @@ impl<D: Desk> Visit<'_, D> {
             let (kept, answer) = (answer.clone(), Arc::new(answer));
             let answered = {
                 let mut tasks = door.tasks();
-                tasks.answered(id, kept, executes);
+                tasks.answered(id, kept, executes, door.clock.now());
                 tasks.get(id)
             };
             door.works().remove(&id);

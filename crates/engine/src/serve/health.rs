@@ -5,6 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+/// The part that is about tasks of ours that must not end. What it complains of does not pass by itself: whoever starts
+/// engines has to start this one again, and is told so by `/healthz`.
+pub const WORK: &str = "work";
+
 /// What keeps the engine from its work, by part. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {

@@ -38,7 +38,7 @@ use uuid::Uuid;
 pub use self::{
     desk::{Answered, Asked, Desk, Steps},
     guard::{Guard, NoGuard},
-    health::Readiness,
+    health::{Readiness, WORK},
 };
 use crate::{
     aside::aside,
@@ -162,7 +162,7 @@ impl<D: Desk> Door<D> {
 
     fn ended(&self, run: &Ended) {
         if let Some(task) = run.task {
-            self.tasks().executed(task, run.ending == Ending::Completed);
+            self.tasks().executed(task, run.ending == Ending::Completed, run.at);
         }
     }
 
@@ -201,7 +201,14 @@ impl<D: Desk> Door<D> {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response<Body> {
         const TEXT: &str = "text/plain;charset=utf-8";
         match request.uri().path() {
-            "/healthz" => return reply::plain(200, TEXT, "ok\n".to_owned()),
+            "/healthz" => {
+                let broken = self.readiness.of(WORK);
+                return reply::plain(
+                    if broken.is_none() { 200 } else { 503 },
+                    TEXT,
+                    broken.map_or_else(|| "ok\n".to_owned(), |why| format!("{WORK}: {why}\n")),
+                );
+            }
             "/readyz" => {
                 let troubles = self.readiness.troubles();
                 return reply::plain(
@@ -274,7 +281,8 @@ mod tests {
     async fn who_hears_of_endings_too_late_misses_none() {
         let (tell, mut ended) = broadcast::channel(2);
         let runs: Vec<Ended> = (0..5)
-            .map(|n| Ended { run: Uuid::from_u128(n), task: Some(Uuid::from_u128(n)), ending: Ending::Completed })
+            .map(|n| (Uuid::from_u128(n), Ending::Completed))
+            .map(|(run, ending)| Ended { run, task: Some(run), ending, at: 0 })
             .collect();
         let kept = || runs.clone();
         tell.send(runs[0]).unwrap();

@@ -120,18 +120,29 @@ pub struct UserTask {
     pub started: Millis,
     /// Where it stands.
     pub status: Status,
+    /// When it was over, if it is; engines before this one did not note it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Millis>,
 }
 
 impl UserTask {
     /// As it is once what it proposed is over.
     #[must_use]
-    pub fn executed(&self, well: bool) -> UserTask {
+    pub fn executed(&self, well: bool, now: Millis) -> UserTask {
         let status = match self.status.clone() {
             Status::InExecution(answer) if well => Status::Completed(answer),
             Status::InExecution(answer) => Status::CompletedWithError(answer),
-            other => other,
+            _ => return self.clone(),
         };
-        UserTask { status, ..self.clone() }
+        UserTask { status, ended: Some(now), ..self.clone() }
+    }
+
+    /// Since when it is over, if it is. What ran for hours is as new as what was answered when it ended.
+    fn over_since(&self) -> Option<Millis> {
+        match self.status {
+            Status::Completed(_) | Status::CompletedWithError(_) => Some(self.ended.unwrap_or(self.started)),
+            Status::Active | Status::InExecution(_) => None,
+        }
     }
 
     /// Whether it is one of those of which only so many may be worked on. Looking at the engine and
@@ -149,7 +160,7 @@ pub struct Limits {
     pub active: usize,
     /// For how long a session stands for its question.
     pub session: Millis,
-    /// For how long, from their start, and how many answered ones of each class are kept.
+    /// For how long, from their end, and how many answered ones of each class are kept: those that ended last.
     pub kept: BTreeMap<Class, (Millis, usize)>,
 }
 
@@ -181,8 +192,8 @@ pub struct UserTasks {
     tasks: BTreeMap<Uuid, Arc<UserTask>>,
     /// Questions of sessions whose answer has not been taken yet, and when they were last asked.
     sessions: BTreeMap<(String, Question), (Uuid, Millis)>,
-    /// What was over before its answer was noted here, and whether it ended well.
-    over_early: BTreeMap<Uuid, bool>,
+    /// What was over before its answer was noted here, whether it ended well, and when.
+    over_early: BTreeMap<Uuid, (bool, Millis)>,
 }
 
 impl UserTasks {
@@ -251,26 +262,26 @@ impl UserTasks {
     }
 
     /// The answer is there; `executes` says whether what it proposes is now being carried out.
-    pub fn answered(&mut self, id: Uuid, answer: Answer, executes: bool) {
+    pub fn answered(&mut self, id: Uuid, answer: Answer, executes: bool, now: Millis) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
-        let status = match answer.code {
-            200..=299 if executes => Status::InExecution(answer),
-            200..=299 => Status::Completed(answer),
-            _ => Status::CompletedWithError(answer),
+        let (status, ended) = match answer.code {
+            200..=299 if executes => (Status::InExecution(answer), None),
+            200..=299 => (Status::Completed(answer), Some(now)),
+            _ => (Status::CompletedWithError(answer), Some(now)),
         };
-        *task = Arc::new(UserTask { status, ..(**task).clone() });
-        if let Some(well) = self.over_early.remove(&id) {
-            self.executed(id, well);
+        *task = Arc::new(UserTask { status, ended, ..(**task).clone() });
+        if let Some((well, at)) = self.over_early.remove(&id) {
+            self.executed(id, well, at);
         }
     }
 
     /// What it proposed is over.
-    pub fn executed(&mut self, id: Uuid, well: bool) {
+    pub fn executed(&mut self, id: Uuid, well: bool, now: Millis) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if task.status == Status::Active {
-            self.over_early.insert(id, well);
+            self.over_early.insert(id, (well, now));
         } else {
-            *task = Arc::new(task.executed(well));
+            *task = Arc::new(task.executed(well, now));
         }
     }
 
@@ -290,35 +301,33 @@ impl UserTasks {
     /// Tasks that are over and for whose answers there is no room; the latest answer always has some.
     fn too_heavy(&self) -> Vec<Uuid> {
         let mut weight = 0;
-        let over = self.latest_first().into_iter().filter_map(|(id, task)| match &task.status {
-            Status::Completed(answer) | Status::CompletedWithError(answer) => Some((id, answer.body.len())),
-            Status::Active | Status::InExecution(_) => None,
-        });
-        let heavy = over.skip_while(|(_, bytes)| {
+        let mut over: Vec<(Millis, Uuid, usize)> = self
+            .tasks
+            .iter()
+            .filter_map(|(id, task)| Some((task.over_since()?, *id, task.status.answer()?.body.len())))
+            .collect();
+        over.sort_unstable_by_key(|(since, id, _)| std::cmp::Reverse((*since, *id)));
+        let heavy = over.into_iter().skip_while(|(_, _, bytes)| {
             let fits = weight == 0 || weight + bytes <= KEPT_BYTES;
             weight += bytes;
             fits
         });
-        heavy.map(|(id, _)| id).collect()
+        heavy.map(|(_, id, _)| id).collect()
     }
 
     /// Forgets what has been kept long enough; says what, for whoever keeps a record of it.
     pub fn forget(&mut self, now: Millis) -> Vec<(Uuid, Arc<UserTask>)> {
         let mut gone = Vec::new();
         for (class, (retention, most)) in &self.limits.kept {
-            let over = |task: &UserTask| matches!(task.status, Status::Completed(_) | Status::CompletedWithError(_));
-            let mut kept: Vec<(Millis, Uuid)> = self
-                .tasks
-                .iter()
-                .filter(|(_, task)| task.class == *class && over(task))
-                .map(|(id, task)| (task.started, *id))
-                .collect();
+            let of_class = self.tasks.iter().filter(|(_, task)| task.class == *class);
+            let mut kept: Vec<(Millis, Uuid)> =
+                of_class.filter_map(|(id, task)| Some((task.over_since()?, *id))).collect();
             kept.sort_unstable();
             let too_many = kept.len().saturating_sub(*most);
             gone.extend(
                 kept.iter()
                     .enumerate()
-                    .filter(|(rank, (started, _))| *rank < too_many || now - started > *retention)
+                    .filter(|(rank, (since, _))| *rank < too_many || now - since > *retention)
                     .map(|(_, (_, id))| *id),
             );
         }

@@ -16,7 +16,7 @@ pub use cluster::{BrokersState, ClusterState, ClusterSummary, PartitionEntry, Pa
 pub use control::{AdminAnswer, ErrorBody, Message, Permissions};
 pub use load::{BrokerLoad, BrokerState, ClusterLoad, DiskFigure, DiskLoad, HostLoad, Load};
 pub use optimization::{
-    ClusterModelStats, GoalStatus, GoalSummary, LeftUndone, ModelMetadata, OptimizationResult, Proposal,
+    ClusterModelStats, GoalStatus, GoalSummary, KEPT, LeftUndone, ModelMetadata, OptimizationResult, Proposal,
     ProvisionStatus, Statistic, Statistics, Summary, TopicPartition,
 };
 pub use partition_load::{PartitionLoad, PartitionRecord};

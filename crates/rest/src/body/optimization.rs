@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::load::ClusterLoad;
@@ -14,8 +15,8 @@ use crate::parameter::choice;
 pub struct OptimizationResult {
     /// The plan in numbers.
     pub summary: Summary,
-    /// The plan; only if asked for (`verbose`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The plan; only if asked for (`verbose`). Of one that is read only the biggest are kept.
+    #[serde(default, deserialize_with = "biggest", skip_serializing_if = "Option::is_none")]
     pub proposals: Option<Vec<Proposal>>,
     /// The loads as they are; only if asked for (`verbose`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,6 +137,53 @@ pub struct Proposal {
     /// Not in the original: how much is copied for it, between brokers and between disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+}
+
+/// How many proposals are kept of a plan that is read: a large cluster's has hundreds of thousands, and clients show a few.
+pub const KEPT: usize = 100;
+
+/// Reads proposals. Of more than are kept, those that copy the most, the biggest first; those that do not say how much
+/// come last.
+fn biggest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Proposal>>, D::Error> {
+    Option::<Biggest>::deserialize(deserializer).map(|read| read.map(|Biggest(proposals)| proposals))
+}
+
+struct Biggest(Vec<Proposal>);
+
+impl<'de> Deserialize<'de> for Biggest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneByOne;
+
+        impl<'de> Visitor<'de> for OneByOne {
+            type Value = Biggest;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("proposals")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut proposals: A) -> Result<Biggest, A::Error> {
+                let mut kept: Vec<Proposal> = Vec::new();
+                while let Some(proposal) = proposals.next_element()? {
+                    kept.push(proposal);
+                    if kept.len() == 2 * KEPT {
+                        keep_the_biggest(&mut kept);
+                    }
+                }
+                if kept.len() > KEPT {
+                    keep_the_biggest(&mut kept);
+                }
+                Ok(Biggest(kept))
+            }
+        }
+
+        deserializer.deserialize_seq(OneByOne)
+    }
+}
+
+fn keep_the_biggest(proposals: &mut Vec<Proposal>) {
+    let name = |proposal: &Proposal| (proposal.topic_partition.topic.clone(), proposal.topic_partition.partition);
+    proposals.sort_by_cached_key(|proposal| (std::cmp::Reverse(proposal.bytes), name(proposal)));
+    proposals.truncate(KEPT);
 }
 
 /// A partition, with the hash that Java would have cached.

@@ -1,5 +1,8 @@
 //! `user_tasks`.
 
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::OptimizationResult;
@@ -35,16 +38,63 @@ pub struct UserTask {
     #[serde(rename = "StartMs", with = "millis_as_text")]
     pub start_ms: i64,
     /// What was answered, as text: only if asked for, and never while it is active. Of a task that failed it is the name
-    /// of the status.
-    #[serde(rename = "originalResponse", default, skip_serializing_if = "Option::is_none")]
+    /// of the status. Of a large one that is read as much is kept as is [read of a plan](super::KEPT).
+    #[serde(
+        rename = "originalResponse",
+        default,
+        deserialize_with = "response",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub original_response: Option<String>,
 }
+
+/// A response in bytes that is kept as it is. A plan with all that clients show of it is mostly smaller.
+const LARGE: usize = 1 << 20;
+/// In characters: what is kept of a large one that is no plan, and only good for a message.
+const BEGINNING: usize = 1 << 16;
 
 impl UserTask {
     /// The plan that was answered. A task that was stopped or failed while being carried out still has one; one that
     /// failed before has none.
     pub fn optimization_result(&self) -> Option<OptimizationResult> {
         json::from_slice(self.original_response.as_deref()?.as_bytes()).ok()
+    }
+}
+
+fn response<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::<Response>::deserialize(deserializer).map(|read| read.map(|Response(text)| text))
+}
+
+/// Looks at the text where serde_json has it: a string of it would be one more copy.
+struct Response(String);
+
+impl<'de> Deserialize<'de> for Response {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Response;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a response as text")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Response, E> {
+                Ok(Response(kept(text)))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+fn kept(text: &str) -> String {
+    if text.len() <= LARGE {
+        return text.to_owned();
+    }
+    match json::from_slice::<OptimizationResult>(text.as_bytes()) {
+        Ok(plan) => json::to_string(&plan),
+        Err(_) => text.chars().take(BEGINNING).collect(),
     }
 }
 

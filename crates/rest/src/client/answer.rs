@@ -95,7 +95,7 @@ impl<T> From<Error> for Answer<T> {
 /// A request, and what its answer looks like.
 pub trait Asks: Clone + Into<Request> {
     /// The body of a 200.
-    type Answer: DeserializeOwned;
+    type Answer: DeserializeOwned + Send + 'static;
 }
 
 macro_rules! asks {

@@ -143,10 +143,11 @@ where
         };
         match call.await {
             Err(error) => Reply { task: None, answer: Answer::from(error) },
-            Ok((head, body)) => Reply {
-                task: task_of(&head.headers),
-                answer: classify(head.status.as_u16(), content_type_of(&head.headers), &body.bytes),
-            },
+            Ok((head, body)) => {
+                let (status, content_type) = (head.status.as_u16(), content_type_of(&head.headers).to_owned());
+                let answer = body.read(move |bytes| classify(status, &content_type, bytes)).await;
+                Reply { task: task_of(&head.headers), answer }
+            }
         }
     }
 

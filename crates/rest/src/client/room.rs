@@ -11,6 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
@@ -37,6 +38,28 @@ impl Default for Room {
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
     _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Whole {
+    /// What `read` makes of it. A large one takes its time, so nobody else's work waits for it meanwhile.
+    pub(super) async fn read<T: Send + 'static>(self, read: impl FnOnce(&[u8]) -> T + Send + 'static) -> T {
+        if self.bytes.len() <= SMALL {
+            return read(&self.bytes);
+        }
+        let work = move || {
+            // With its place, also if nobody waits any more.
+            let whole = self;
+            read(&whole.bytes)
+        };
+        match spawn_blocking(work).await {
+            Ok(made) => made,
+            Err(fault) => match fault.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down: nobody waits for it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
 }
 
 impl Room {

@@ -1,47 +1,85 @@
 //! Reading what Gson wrote.
 
-use std::borrow::Cow;
+use std::io::{self, BufReader, Read};
 
 use serde::de::DeserializeOwned;
 
+/// What is larger is not copied for the sake of a bare word. Reading it in pieces takes longer.
+const SMALL: usize = 1 << 20;
+
 /// Reads a body. Nesting is limited by serde_json (128 levels), size by whoever collected the bytes.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(&quote_bare_words(bytes))
+    let mut pieces = Pieces { bytes, at: 0, in_string: false, word: None };
+    let first = pieces.next().unwrap_or_default();
+    if first.len() == bytes.len() {
+        return serde_json::from_slice(bytes);
+    }
+    if bytes.len() > SMALL {
+        return serde_json::from_reader(BufReader::new(InPieces { piece: first, pieces }));
+    }
+    let mut whole = Vec::with_capacity(bytes.len() + 64);
+    whole.extend_from_slice(first);
+    pieces.for_each(|piece| whole.extend_from_slice(piece));
+    serde_json::from_slice(&whole)
 }
 
-/// Puts quotes around the words that are numbers to Java and nothing to JSON. What stands in strings stays.
-fn quote_bare_words(bytes: &[u8]) -> Cow<'_, [u8]> {
-    const WORDS: [&[u8]; 3] = [b"NaN", b"-Infinity", b"Infinity"];
-    let mut out: Option<Vec<u8>> = None;
-    let mut copied = 0;
-    let mut in_string = false;
-    let mut at = 0;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if in_string => at += 1,
-            b'"' => in_string = !in_string,
-            b'N' | b'I' | b'-' if !in_string => {
-                if let Some(word) = WORDS.iter().find(|word| bytes[at..].starts_with(word)) {
-                    let out = out.get_or_insert_with(|| Vec::with_capacity(bytes.len() + 64));
-                    out.extend_from_slice(&bytes[copied..at]);
-                    out.push(b'"');
-                    out.extend_from_slice(word);
-                    out.push(b'"');
-                    at += word.len();
-                    copied = at;
-                    continue;
+/// A text in pieces, with quotes around the words that are numbers to Java and nothing to JSON. What stands in strings
+/// stays.
+struct Pieces<'a> {
+    bytes: &'a [u8],
+    /// What was given out ends here.
+    at: usize,
+    in_string: bool,
+    /// A word, quoted, that comes next.
+    word: Option<&'static [u8]>,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        const WORDS: [(&[u8], &[u8]); 3] =
+            [(b"NaN", b"\"NaN\""), (b"-Infinity", b"\"-Infinity\""), (b"Infinity", b"\"Infinity\"")];
+        if let Some(word) = self.word.take() {
+            return Some(word);
+        }
+        let began = self.at;
+        while self.at < self.bytes.len() {
+            match self.bytes[self.at] {
+                b'\\' if self.in_string => self.at += 1,
+                b'"' => self.in_string = !self.in_string,
+                b'N' | b'I' | b'-' if !self.in_string => {
+                    let rest = &self.bytes[self.at..];
+                    if let Some(&(word, quoted)) = WORDS.iter().find(|(word, _)| rest.starts_with(word)) {
+                        let before = &self.bytes[began..self.at];
+                        self.at += word.len();
+                        self.word = Some(quoted);
+                        return Some(before);
+                    }
                 }
+                _ => {}
             }
-            _ => {}
+            self.at += 1;
         }
-        at += 1;
+        self.bytes.get(began..).filter(|rest| !rest.is_empty())
     }
-    match out {
-        None => Cow::Borrowed(bytes),
-        Some(mut out) => {
-            out.extend_from_slice(&bytes[copied..]);
-            Cow::Owned(out)
+}
+
+/// The pieces one after the other.
+struct InPieces<'a> {
+    piece: &'a [u8],
+    pieces: Pieces<'a>,
+}
+
+impl Read for InPieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.pieces.next() {
+                Some(piece) => self.piece = piece,
+                None => return Ok(0),
+            }
         }
+        self.piece.read(buffer)
     }
 }
 
@@ -59,6 +97,17 @@ mod tests {
         assert_eq!(read, expected);
         let texts: Vec<String> = from_slice(br#"["NaN","a\"NaN","-Infinity\\"]"#).expect("readable");
         assert_eq!(texts, ["NaN", "a\"NaN", "-Infinity\\"]);
+    }
+
+    #[test]
+    fn a_large_text_is_read_as_a_small_one_is() {
+        let times = SMALL / 8;
+        let text = format!("[{}-Infinity]", "NaN,1.5,Infinity,".repeat(times));
+        let read: Vec<Double> = from_slice(text.as_bytes()).expect("readable");
+        assert_eq!(read.len(), 3 * times + 1);
+        assert_eq!(read[..3], [f64::NAN, 1.5, f64::INFINITY].map(Double));
+        assert_eq!(read[3 * times], Double(f64::NEG_INFINITY));
+        assert!(from_slice::<Vec<Double>>(&text.as_bytes()[..text.len() - 1]).is_err());
     }
 
     #[test]

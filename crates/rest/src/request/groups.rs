@@ -54,7 +54,7 @@ parameters! {
             optimization: Optimization,
         }
         optional {
-            /// Topics whose replicas stay where they are.
+            /// Topics that are left alone, but for replicas that must leave their broker or disk.
             excluded_topics: Pattern,
             /// Not in the original: how much data the plan may move.
             max_data_to_move_mb: Megabytes,
@@ -104,7 +104,7 @@ parameters! {
             broker_concurrent_leader_movements: Concurrency,
             /// Accepted, without effect: progress is looked at as often as needed.
             execution_progress_check_interval_ms: Millis,
-            /// Bytes per second that moves may use on each broker.
+            /// Bytes per second that moves may use on each broker; 0 means no throttle, also where one is configured.
             replication_throttle: Throttle,
         }
         defaults {

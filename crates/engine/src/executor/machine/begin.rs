@@ -28,6 +28,10 @@ impl Execution {
 
     fn begin_replicas(&mut self, sight: &Sight, step: &mut Step, asks: &mut Asks) {
         let held = step.hold.is_some();
+        // Who was down when rates were set, and has returned, gets its own before anything else begins.
+        if self.throttling == Throttling::On && !self.unset.is_disjoint(&sight.up) {
+            self.throttling = Throttling::Setting;
+        }
         // Nothing moves before everything that is to be held back is.
         match (&self.throttle, self.throttling) {
             (Some(_), Throttling::Wanted) if held => return,
@@ -37,8 +41,9 @@ impl Execution {
             }
             (Some(throttle), Throttling::Setting) => {
                 // Who is down copies nothing.
-                let is_meant = |broker: &&BrokerId| sight.up.contains(broker) && !self.unasked.contains(broker);
-                let brokers = throttle.brokers.iter().filter(is_meant).copied().collect();
+                let (brokers, unset) =
+                    throttle.brokers.difference(&self.unasked).copied().partition(|id| sight.up.contains(id));
+                self.unset = unset;
                 asks.throttle = Some(Throttle { rate: throttle.rate, brokers, ..Throttle::default() });
                 return;
             }

@@ -8,7 +8,10 @@ use std::{
 
 use evenkeel_kafka::{
     BrokerId, Client, Error, ErrorCode, TopicPartition,
-    calls::{reassignments::Target, topics::Which},
+    calls::{
+        reassignments::{Reassignment, Target},
+        topics::Which,
+    },
 };
 use evenkeel_rest::body::state::Trigger;
 use tokio::{
@@ -20,8 +23,8 @@ use tokio::{
 use super::{ENDINGS_KEPT, Ended, NotBegun, Tally};
 use crate::{
     clock::WallClock,
-    executor::{Adjustment, Ending, Execution, Millis, Report, Runner, Slowness, Throttle, hands::lift_leftover},
-    journal::{self, History, Journal, Run, Switches, topic::TOPIC},
+    executor::{Adjustment, Ending, Execution, Leftover, Millis, Report, Runner, Slowness, Throttle},
+    journal::{History, Journal, Run, Switches, topic::TOPIC},
     said::chain,
     tasks::UserTask,
 };
@@ -39,6 +42,8 @@ pub(super) struct Shared {
     pub(super) removal_memory: Millis,
     pub(super) demotion_memory: Millis,
     pub(super) state: Mutex<State>,
+    /// What nobody could lift of throttles yet.
+    pub(super) leftover: Arc<Leftover>,
     /// Held while the history is being changed and recorded.
     pub(super) changing_history: tokio::sync::Mutex<()>,
     pub(super) ended: broadcast::Sender<Ended>,
@@ -57,8 +62,6 @@ pub(super) struct State {
     pub(super) switches: Switches,
     /// A run on record that this engine cannot read: it may have left a throttle and moves.
     pub(super) unreadable: Option<String>,
-    /// What nobody could lift of throttles yet.
-    pub(super) leftover: Throttle,
     pub(super) tally: Tally,
     pub(super) reservations: u64,
     /// The last runs that ended.
@@ -152,7 +155,7 @@ impl Shared {
             journal: self.journal.clone(),
             clock: self.clock,
             slowness: self.slowness,
-            leftover: state.leftover.clone(),
+            leftover: Arc::clone(&self.leftover),
             stop: stopped,
             adjust: adjusted,
             task,
@@ -176,22 +179,19 @@ impl Shared {
         let mut state = self.state();
         match ending {
             Ok(ending) => {
-                let over = match &state.at {
-                    At::Running(running) => Some((running.report.borrow().left.clone(), running.since.elapsed())),
-                    _ => None,
-                };
-                if let Some((left, took)) = over {
-                    state.leftover = left;
+                if let At::Running(running) = &state.at {
+                    let took = running.since.elapsed();
                     state.tally.runs.took(took);
                 }
                 state.vacate();
-                state.ended_at = Some(self.clock.now());
+                let at = self.clock.now();
+                state.ended_at = Some(at);
                 match ending {
                     Ending::Completed => {}
                     Ending::Incomplete => state.tally.incomplete += 1,
                     Ending::Stopped => state.tally.stopped += 1,
                 }
-                let ended = Ended { run: run.id, task: run.task, ending };
+                let ended = Ended { run: run.id, task: run.task, ending, at };
                 state.endings.push_back(ended);
                 if state.endings.len() > ENDINGS_KEPT {
                     state.endings.pop_front();
@@ -227,8 +227,8 @@ impl Shared {
         Ok(current)
     }
 
-    /// Stops a run. Whoever is told that it stops can rely on it: it is on record before this returns, so that a next
-    /// life does not go on with it.
+    /// Stops a run. It stops from the moment it has heard of that; so that a next life does not go on with it, it is on record
+    /// before this returns, unless the journal cannot be written: then it will be as soon as it can.
     pub(super) async fn stop_run(&self, run: &Run) -> Result<(), Error> {
         let is_under_way = || {
             let state = self.state();
@@ -242,29 +242,24 @@ impl Shared {
         if !is_under_way() {
             return Ok(());
         }
-        self.journal.append(vec![run.stop_wanted()]).await?;
+        self.journal.append_or_owe(vec![run.stop_wanted()]).await?;
         // It may have ended meanwhile, and taken all other keys of it off the record.
-        if is_under_way() { Ok(()) } else { self.journal.append(vec![run.stop_forgotten()]).await }
+        if is_under_way() { Ok(()) } else { self.journal.append_or_owe(vec![run.stop_forgotten()]).await }
     }
 
-    /// Lifts what is left of throttles of runs that are over, as brokers return. Not while a run sets its own.
+    /// Lifts what is left of throttles of runs that are over, as brokers return.
     pub(super) async fn lift_leftover(&self) -> Result<(), Error> {
+        if self.leftover.known().is_empty() {
+            return Ok(());
+        }
         // Nothing begins meanwhile.
         let _alone = self.changing_history.lock().await;
-        let left = {
-            let state = self.state();
-            if !matches!(state.at, At::Idle) || state.leftover.is_empty() {
-                return Ok(());
-            }
-            state.leftover.clone()
+        let held = match &self.state().at {
+            At::Fenced => return Ok(()),
+            At::Running(running) => Throttle::of(&running.run.order).unwrap_or_default(),
+            At::Idle | At::Reserved { .. } => Throttle::default(),
         };
-        let still = lift_leftover(&self.client, &left).await?;
-        if still != left {
-            tracing::info!(brokers = ?still.brokers, "what was left of a throttle is lifted; what is left of it now");
-            self.journal.append(journal::leftover(&left, &still)).await?;
-            self.state().leftover = still;
-        }
-        Ok(())
+        self.leftover.lift(&held).await
     }
 
     /// Takes back all moves there are, and waits until nobody shows them any more. What the cluster would not take back,
@@ -324,21 +319,27 @@ impl Shared {
 
     /// Takes back moves that are not of this run.
     pub(super) async fn stop_others(&self, run: Option<&Run>) -> Result<(), Error> {
-        let ours: BTreeMap<&TopicPartition, &[BrokerId]> =
-            run.iter().flat_map(|run| &run.order.moves).map(|mv| (&mv.partition, mv.new.as_slice())).collect();
-        let mut listed = self.client.list_reassignments(None).await?;
-        // This engine gives the journal its replicas by itself.
-        listed.retain(|partition, _| partition.topic != TOPIC);
-        let others: BTreeMap<TopicPartition, Target> = listed
-            .into_iter()
-            .filter(|(partition, seen)| !ours.get(partition).is_some_and(|new| seen.replicas.starts_with(new)))
-            .map(|(partition, _)| (partition, Target::Cancel))
-            .collect();
+        let others: BTreeMap<TopicPartition, Target> =
+            self.others(run).await?.into_iter().map(|partition| (partition, Target::Cancel)).collect();
         if others.is_empty() {
             return Ok(());
         }
         tracing::info!(partitions = others.len(), "moves of others are taken back");
         self.client.alter_reassignments(&others, true).await.interrupted.map_or(Ok(()), Err)
+    }
+
+    /// Partitions that are moved, and not by this run.
+    pub(super) async fn others(&self, run: Option<&Run>) -> Result<BTreeSet<TopicPartition>, Error> {
+        let ours: BTreeMap<&TopicPartition, &[BrokerId]> =
+            run.iter().flat_map(|run| &run.order.moves).map(|mv| (&mv.partition, mv.new.as_slice())).collect();
+        let mut listed = self.client.list_reassignments(None).await?;
+        // This engine gives the journal its replicas by itself.
+        listed.retain(|partition, _| partition.topic != TOPIC);
+        let is_ours = |partition: &TopicPartition, seen: &Reassignment| {
+            ours.get(partition).is_some_and(|new| seen.replicas.starts_with(new))
+        };
+        let others = listed.into_iter().filter(|(partition, seen)| !is_ours(partition, seen));
+        Ok(others.map(|(partition, _)| partition).collect())
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Ended {
     pub task: Option<Uuid>,
     /// How.
     pub ending: Ending,
+    /// When.
+    pub at: Millis,
 }
 
 /// Runs since the process began.

@@ -79,6 +79,35 @@ fn who_is_down_at_the_beginning_is_held_back_when_it_returns() {
 }
 
 #[test]
+fn who_goes_down_before_its_rate_is_set_is_held_back_when_it_returns() {
+    let one = evenkeel_sim::BrokerId(1);
+    let rate = |play: &Play| {
+        let settings = play.cluster.describe_configs(one, &Resource::Broker(one)).unwrap();
+        settings.into_iter().find(|it| it.name == LEADER_RATE).and_then(|it| it.value)
+    };
+    for dies in [false, true] {
+        let mut play = Play::new(&[&[0, 1]], &[(0, &[0, 2])]).with(|order| {
+            order.throttle = Some(MB);
+            order.repairs = true;
+        });
+        // It says that it has none.
+        play.step(None);
+        play.cluster.suffer(&Fault::Crash(one));
+        play.cluster.tick(5_000);
+        play.run_for(3_000);
+        assert_eq!((play.begun.len(), play.execution.throttling(), rate(&play)), (1, Throttling::On, None));
+        if dies {
+            play.execution = play.resumed();
+        }
+        play.cluster.suffer(&Fault::Return(one));
+        play.run_for(5_000);
+        assert_eq!((play.execution.phase(), rate(&play)), (Some(Kind::Replicas), Some(MB.to_string())), "{dies}");
+        assert_eq!(play.run(), Ending::Completed);
+        play.assert_at_rest();
+    }
+}
+
+#[test]
 fn who_is_down_all_the_while_keeps_what_it_has() {
     let one = evenkeel_sim::BrokerId(1);
     let mut play = Play::new(&[&[0, 1]], &[(0, &[0, 2])]).with(|order| {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use evenkeel_kafka::{Client, Error};
+use evenkeel_kafka::{Client, Error, Remedy, topic::Gaps};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::shared::{Phase, Shared};
@@ -13,7 +13,7 @@ use crate::{
     monitor::{
         sample::PartitionSample,
         sources::{Sampled, Scene, Source, source},
-        store::{Kept, Store},
+        store::Store,
     },
     said::chain,
 };
@@ -24,6 +24,9 @@ const HALVES: Duration = Duration::from_secs(5);
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 /// So long it may take to keep samples, or an interval if that is longer: the next are not to wait for these.
 const KEPT_WITHIN: Duration = Duration::from_secs(5);
+/// So long all that was kept is waited for. Then what can be read has to do: a broker that is down may have some of it, and
+/// be down for days.
+const WHOLE_WITHIN: Duration = Duration::from_secs(60);
 /// Kept samples that are taken in at once.
 const KEPT_AT_ONCE: usize = 10_000;
 
@@ -88,7 +91,7 @@ impl Rounds {
         }
         let sampled = Arc::new(sampled?);
         let (shared, taken) = (Arc::clone(&self.shared), Arc::clone(&sampled));
-        aside(move || shared.take(&taken.partitions, taken.brokers.clone())).await;
+        aside(move || shared.take(&taken.partitions)).await;
         let interval = Duration::from_millis(self.settings.interval.unsigned_abs());
         let kept = timeout(interval.max(KEPT_WITHIN), self.store.write(&sampled.partitions, &sampled.brokers)).await;
         let error = match kept {
@@ -107,10 +110,14 @@ impl Rounds {
 
     /// Loads what was kept, however long it takes to reach Kafka.
     async fn load(&mut self) {
+        let began = Instant::now();
         loop {
-            match self.load_once().await {
+            let gaps = if began.elapsed() < WHOLE_WITHIN { Gaps::Refuse } else { Gaps::Tell };
+            match self.load_once(gaps).await {
                 Ok(()) => return,
-                Err(error @ (Error::Refused { .. } | Error::Records { .. } | Error::Shortened { .. })) => {
+                Err(error @ (Error::Refused { .. } | Error::Records { .. } | Error::Shortened { .. }))
+                    if gaps == Gaps::Tell || error.remedy() == Remedy::AskUser =>
+                {
                     let error = chain(&error);
                     tracing::warn!(error, "stored samples cannot be loaded; going on without them");
                     return;
@@ -123,33 +130,27 @@ impl Rounds {
         }
     }
 
-    async fn load_once(&mut self) -> Result<(), Error> {
+    async fn load_once(&mut self, gaps: Gaps) -> Result<(), Error> {
         let now = self.clock.now();
         // Complete windows, and the one being filled.
         let reach = self.settings.windows.reach().saturating_add(self.settings.windows.length);
         let since = now.saturating_sub(reach).max(0);
         let mut some: Vec<PartitionSample> = Vec::with_capacity(KEPT_AT_ONCE);
-        let mut brokers = Vec::new();
         let mut latest = since;
         let shared = &self.shared;
         // An earlier attempt may have come half way.
         shared.begin_anew();
-        let load = self.store.load(since, |kept| match kept {
-            Kept::Partition(sample) => {
-                latest = latest.max(sample.time);
-                some.push(sample);
-                if some.len() == KEPT_AT_ONCE {
-                    shared.take_kept(&mut some);
-                    let share = (latest - since) as f64 / (now - since).max(1) as f64;
-                    shared.told().phase = Phase::Loading(share.clamp(0.0, 1.0));
-                }
+        let load = self.store.load(since, gaps, |sample| {
+            latest = latest.max(sample.time);
+            some.push(sample);
+            if some.len() == KEPT_AT_ONCE {
+                shared.take_kept(&mut some);
+                let share = (latest - since) as f64 / (now - since).max(1) as f64;
+                shared.told().phase = Phase::Loading(share.clamp(0.0, 1.0));
             }
-            Kept::Broker(sample) => brokers.push(*sample),
         });
         load.await?;
-        shared.take_kept(&mut some);
-        brokers.sort_by_key(|sample| sample.time);
-        shared.take(&[], brokers);
+        shared.take(&some);
         Ok(())
     }
 

@@ -20,7 +20,6 @@ use crate::{
     config::{capacity::Capacities, settings},
     model::unmeasured,
     monitor::{
-        broker_sample::BrokerSample,
         sample::{PartitionSample, Values},
         windows::{Coverage, Layout, NotEnough, Requirement, Windows},
     },
@@ -68,7 +67,6 @@ pub(super) struct Told {
     pub(super) retired: bool,
     pub(super) reason: Option<String>,
     pub(super) trouble: Option<String>,
-    pub(super) brokers: Arc<BTreeMap<i32, BrokerSample>>,
     pub(super) figures: Figures,
     pub(super) fetches: Fetches,
 }
@@ -189,9 +187,6 @@ impl Shared {
         }
         {
             let mut told = self.told();
-            if is_new {
-                Arc::make_mut(&mut told.brokers).retain(|id, _| sighting.view.brokers.contains_key(id));
-            }
             told.sighting = Some(Arc::clone(sighting));
             told.began = Some(began);
         }
@@ -204,14 +199,9 @@ impl Shared {
     }
 
     /// Takes samples in.
-    pub(super) fn take(&self, partitions: &[PartitionSample], brokers: Vec<BrokerSample>) {
+    pub(super) fn take(&self, partitions: &[PartitionSample]) {
         let mut data = lock(&self.data);
         self.add(&mut data, partitions);
-        if !brokers.is_empty() {
-            let mut told = self.told();
-            let latest = Arc::make_mut(&mut told.brokers);
-            latest.extend(brokers.into_iter().map(|sample| (sample.broker, sample)));
-        }
         self.count(&mut data, false);
     }
 

@@ -93,17 +93,18 @@ fn every_goal_is_in_the_summary_in_order_and_sees_the_cluster_that_comes_of_it()
         ["disk", "replicas", "leaderReplicas", "topicReplicas", "networkInbound", "networkOutbound", "potentialNwOut"]
             .map(|key| stats["statistics"][row][key].as_f64().unwrap())
     };
-    assert_eq!(row("AVG"), [150.0, 1.5, 1.0, 1.5, 15.0, 20.0, 30.0]);
-    assert_eq!(row("STD"), [50.0, 0.5, 1.0, 0.5, 5.0, 20.0, 10.0]);
+    // What comes in goes out to the one follower, of `t0`.
+    assert_eq!(row("AVG"), [150.0, 1.5, 1.0, 1.5, 15.0, 15.0, 25.0]);
+    assert_eq!(row("STD"), [50.0, 0.5, 1.0, 0.5, 5.0, 15.0, 5.0]);
     assert_eq!(row("MIN"), [100.0, 1.0, 0.0, 1.0, 10.0, 0.0, 20.0]);
-    assert_eq!(row("MAX"), [200.0, 2.0, 2.0, 2.0, 20.0, 40.0, 40.0]);
+    assert_eq!(row("MAX"), [200.0, 2.0, 2.0, 2.0, 20.0, 30.0, 30.0]);
     assert_eq!(stats["metadata"], serde_json::json!({"topics": 1, "replicas": 3, "brokers": 2}));
     let brokers = serde_json::to_value(&result.load_after_optimization.brokers).unwrap();
     let of = |id: usize| {
         ["LeaderNwInRate", "FollowerNwInRate", "NwOutRate", "PnwOutRate", "CpuPct", "DiskMB", "DiskPct", "NumCore"]
             .map(|key| (brokers[id][key].as_f64().unwrap() * 1e4).round() / 1e4)
     };
-    assert_eq!(of(0), [20.0, 0.0, 40.0, 40.0, 0.5, 200.0, 2.0, 4.0]);
+    assert_eq!(of(0), [20.0, 0.0, 30.0, 30.0, 0.5, 200.0, 2.0, 4.0]);
     // A follower needs 0.15 of what its leader does.
     assert_eq!(of(1), [0.0, 10.0, 0.0, 20.0, 0.0375, 100.0, 1.0, 4.0]);
 }

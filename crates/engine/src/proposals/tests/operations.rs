@@ -1,4 +1,7 @@
-use evenkeel_rest::body::{BrokerLoad, BrokerState, GoalStatus, OptimizationResult, ProvisionStatus};
+use evenkeel_rest::{
+    Method, Refusal,
+    body::{BrokerLoad, BrokerState, GoalStatus, OptimizationResult, ProvisionStatus},
+};
 
 use super::scene::Scene;
 use crate::monitor::sample::Metric;
@@ -137,6 +140,17 @@ fn disks_that_are_removed_are_empty_then() {
         all.ends_with("java.lang.IllegalArgumentException: No log dir remaining to move replicas to for broker 0.")
     );
     assert_eq!(numbers(&scene.result("remove_disks")), [0; 5], "none is none, and no error");
+}
+
+#[test]
+fn no_disk_can_be_removed_where_disks_are_not_told_apart() {
+    let scene = Scene::draw("b0 a: t0*\nb1 b: t0");
+    let said = scene.propose("remove_disks").unwrap_err();
+    let refusal = Refusal::failed(Method::Post, "/remove_disks", &said);
+    let text = "Bad POST request '/remove_disks' due to 'the log directories of the brokers are not known one by one'.";
+    assert_eq!((refusal.status, refusal.message.as_str()), (400, text));
+    // As in the original it is an error of its own where somebody has said which.
+    assert!(!scene.propose("remove_disks?brokerid_and_logdirs=0-/d0").unwrap_err().is_bad_request());
 }
 
 #[test]
