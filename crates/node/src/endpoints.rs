@@ -74,11 +74,12 @@ struct Controller {
 impl Controller {
     async fn round(&mut self) {
         let zones = zones(self.nodes.iter().map(AsRef::as_ref));
+        let pods = ByLabel::of(self.pods.iter().map(AsRef::as_ref));
         let mut wanted: BTreeMap<Key, EndpointSlice> = BTreeMap::new();
         let mut told = BTreeSet::new();
         for service in self.services.iter() {
             let namespace = service.namespace().unwrap_or_default();
-            let slices = slices(service, self.pods.within(&namespace).map(AsRef::as_ref), &zones);
+            let slices = slices(service, pods.perhaps_meant_by(service).iter().copied(), &zones);
             self.table.service_is(&namespace, &service.name_any(), Some(addresses(service, &slices)));
             told.insert(key(service.as_ref()));
             wanted.extend(slices.into_iter().map(|slice| (key(&slice), slice)));
@@ -140,6 +141,31 @@ impl Controller {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+}
+
+/// Pods by namespace, label and value. Of the many pods of a namespace a Service means few, and all Services are asked after every
+/// piece of news.
+struct ByLabel<'a>(BTreeMap<(&'a str, &'a str, &'a str), Vec<&'a Pod>>);
+
+impl<'a> ByLabel<'a> {
+    fn of(pods: impl Iterator<Item = &'a Pod>) -> Self {
+        let mut all = BTreeMap::<_, Vec<&Pod>>::new();
+        for pod in pods {
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            for (label, value) in pod.labels() {
+                all.entry((namespace, label.as_str(), value.as_str())).or_default().push(pod);
+            }
+        }
+        Self(all)
+    }
+
+    /// All that a Service means, and perhaps others: those with the rarest label of its selector.
+    fn perhaps_meant_by<'s>(&'s self, service: &'s Service) -> &'s [&'a Pod] {
+        let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
+        let selector = service.spec.iter().flat_map(|spec| spec.selector.iter().flatten());
+        let with_each = selector.map(|(label, value)| self.0.get(&(namespace, label.as_str(), value.as_str())));
+        with_each.map(|found| found.map_or(&[][..], Vec::as_slice)).min_by_key(|found| found.len()).unwrap_or_default()
     }
 }
 

@@ -105,3 +105,28 @@ fn a_host_name_is_told_to_its_own_subdomain_only_and_names_are_not_too_long() {
     long.metadata.uid = Some("u9".into());
     assert!(shown(&service(json!({})), &[long])[0].starts_with("c-kafka-brokers-u9 "));
 }
+
+#[test]
+fn a_service_looks_only_at_pods_that_it_may_mean() {
+    let labelled = |name: &str, namespace: &str, cluster: &str| {
+        let mut pod = pod(name, "{}", true);
+        pod.metadata.namespace = Some(namespace.to_owned());
+        pod.metadata.labels.get_or_insert_default().insert("cluster".to_owned(), cluster.to_owned());
+        pod
+    };
+    let pods = [
+        labelled("a-0", "ns", "a"),
+        labelled("a-1", "ns", "a"),
+        labelled("b-0", "ns", "b"),
+        labelled("c", "other", "a"),
+    ];
+    let by_label = ByLabel::of(pods.iter());
+    let looked_at = |selector: Value| {
+        let service = service(json!({ "selector": selector }));
+        by_label.perhaps_meant_by(&service).iter().map(|pod| pod.name_any()).collect::<Vec<_>>()
+    };
+    assert_eq!(looked_at(json!({"app": "kafka", "cluster": "a"})), ["a-0", "a-1"]);
+    assert_eq!(looked_at(json!({"app": "kafka"})), ["a-0", "a-1", "b-0"]);
+    assert_eq!(looked_at(json!({"app": "kafka", "cluster": "z"})), [""; 0]);
+    assert_eq!(looked_at(Value::Null), [""; 0], "it has no selector");
+}

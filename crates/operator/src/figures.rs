@@ -3,7 +3,7 @@
 //!
 //! What can be counted from the resources as they are is counted when somebody asks; only what passes is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -27,8 +27,8 @@ use crate::seams::ClusterRef;
 pub struct Figures {
     sums: Mutex<BTreeMap<Series, f64>>,
     stores: Mutex<Stores>,
-    /// Anomalies of each cluster that were counted and are still told of.
-    anomalies: Mutex<BTreeMap<ClusterRef, BTreeSet<String>>>,
+    /// Anomalies of each cluster that were counted.
+    anomalies: Mutex<BTreeMap<ClusterRef, Counted>>,
     selector: String,
 }
 
@@ -44,6 +44,33 @@ struct Stores {
 struct Series {
     family: &'static str,
     labels: Vec<(&'static str, String)>,
+}
+
+/// Anomalies that were counted, by their ids.
+#[derive(Debug, Default)]
+struct Counted {
+    /// Those that are told of.
+    told: BTreeSet<String>,
+    /// Those that were, the latest last. An engine that is asked may tell of one again after it was forgotten.
+    before: VecDeque<String>,
+}
+
+/// So many anomalies that are not told of any more are remembered for each cluster.
+const MOST_REMEMBERED: usize = 100;
+
+impl Counted {
+    fn contains(&self, id: &str) -> bool {
+        self.told.contains(id) || self.before.iter().any(|known| known == id)
+    }
+
+    /// These are told of now.
+    fn tell(&mut self, ids: BTreeSet<String>) {
+        let before = std::mem::replace(&mut self.told, ids);
+        self.before.retain(|id| !self.told.contains(id));
+        self.before.extend(before.into_iter().filter(|id| !self.told.contains(id)));
+        let too_many = self.before.len().saturating_sub(MOST_REMEMBERED);
+        self.before.drain(..too_many);
+    }
 }
 
 /// How a reconciliation came about, and how it ended.
@@ -113,12 +140,12 @@ impl Figures {
     /// What is told of a cluster's violated goals. Each anomaly counts once.
     pub(crate) fn told_of(&self, cluster: &ClusterRef, violations: &Violations) {
         let mut anomalies = self.anomalies.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = anomalies.entry(cluster.clone()).or_default();
         let mut told = BTreeSet::new();
         let kinds = [("fixable", &violations.fixable), ("unfixable", &violations.unfixable)];
         for (fixability, anomaly) in kinds.into_iter().flat_map(|(kind, all)| all.iter().map(move |it| (kind, it))) {
-            let is_known = anomalies.get(cluster).is_some_and(|known| known.contains(&anomaly.id));
             told.insert(anomaly.id.clone());
-            if !is_known {
+            if !counted.contains(&anomaly.id) {
                 let fixability = if violations.mixed.contains(&anomaly.id) { "mixed" } else { fixability };
                 let labels = [
                     ("fixability", fixability),
@@ -129,7 +156,7 @@ impl Figures {
                 self.add("strimzi_auto_rebalance_anomalies_detected_total", &labels, 1.0);
             }
         }
-        anomalies.insert(cluster.clone(), told);
+        counted.tell(told);
     }
 
     /// A cluster is gone: what was counted under its name is not shown any more.
@@ -218,7 +245,10 @@ impl Figures {
         }
         for resource in stores.rebalances.iter().flat_map(Store::state) {
             let (namespace, name) = (text(&resource.metadata.namespace), text(&resource.metadata.name));
-            add("strimzi_resources", &counted("KafkaRebalance", &resource.metadata.namespace), 1.0);
+            let [kind, of_namespace, selector] = counted("KafkaRebalance", &resource.metadata.namespace);
+            let mode = ("mode", resource.spec.mode.as_str().to_owned());
+            let labels = [kind, mode, of_namespace, selector, ("trigger", trigger(&resource))];
+            add("strimzi_resources", &labels, 1.0);
             if resource.metadata.annotations.as_ref().is_some_and(annotations::is_template) {
                 continue;
             }
@@ -393,7 +423,37 @@ mod tests {
     }
 
     #[test]
-    fn an_anomaly_counts_once_as_long_as_it_is_told_of() {
+    fn rebalances_are_counted_by_what_they_are_for() {
+        let (store, mut writer) = kube::runtime::reflector::store();
+        let mut ours = rebalance("c-auto-rebalancing-imbalance-x", "Rebalancing");
+        ours.metadata.finalizers = Some(vec![annotations::AUTO_REBALANCING_FINALIZER.to_owned()]);
+        for it in [ours, rebalance("mine", "Ready"), rebalance("yours", "Ready")] {
+            writer.apply_watcher_event(&kube::runtime::watcher::Event::Apply(it));
+        }
+        let figures = Figures::new(None);
+        figures.show_rebalances(store);
+        let page = figures.render();
+        for (trigger, count) in [("imbalance", 1), ("manual", 2)] {
+            let labels = "kind=\"KafkaRebalance\",mode=\"full\",namespace=\"ns\",selector=\"\"";
+            let line = format!("strimzi_resources{{{labels},trigger=\"{trigger}\"}} {count}");
+            assert!(page.contains(&line), "{line}\nis not in\n{page}");
+        }
+    }
+
+    #[test]
+    fn few_anomalies_that_are_over_are_remembered_and_all_that_are_not() {
+        let mut counted = Counted::default();
+        let many = |from: usize| (from..from + 300).map(|number| format!("{number:04}")).collect::<BTreeSet<_>>();
+        counted.tell(many(0));
+        assert!(many(0).iter().all(|id| counted.contains(id)));
+        counted.tell(many(1_000));
+        assert!(many(1_000).iter().all(|id| counted.contains(id)));
+        assert_eq!(counted.before.len(), MOST_REMEMBERED);
+        assert!(counted.contains("0299") && !counted.contains("0000"), "the latest");
+    }
+
+    #[test]
+    fn an_anomaly_counts_once() {
         let figures = Figures::new(None);
         let cluster = ClusterRef::new("ns", "c");
         let told = |fixable: &str, unfixable: &str| {
@@ -404,6 +464,7 @@ mod tests {
         told("- a: [RackAwareGoal]", "");
         told("- a: [RackAwareGoal]", "- b: [DiskCapacityGoal]");
         told("", "");
+        told("- a: [RackAwareGoal]", "");
         told("- c: [RackAwareGoal]", "");
         told("- d: [RackAwareGoal]", "- d: [DiskCapacityGoal]");
         let labels =

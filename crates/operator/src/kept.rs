@@ -1,11 +1,22 @@
 //! What controllers keep of the objects that they watch. Of a hundred clusters and a thousand rebalances that is most of
 //! what the operator holds at rest, so it is as little as will do: whoever decides about an object reads it anew.
+//!
+//! And of which changes they hear: of a Kafka whose status is written all that watch it would look again, and find nothing.
 
-use evenkeel_api::{Kafka, KafkaRebalance, KafkaRebalanceSpec};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use evenkeel_api::{Kafka, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStatus, Reason, annotations, labels};
+use futures::{Stream, TryStreamExt, future::ready};
 use kube::{
     Api, Resource,
     core::{ObjectMeta, PartialObjectMeta},
-    runtime::{Controller, WatchStreamExt, reflector, watcher},
+    runtime::{
+        Controller, WatchStreamExt, reflector,
+        watcher::{self, Event, watcher},
+    },
 };
 use serde::de::DeserializeOwned;
 
@@ -20,12 +31,82 @@ pub(crate) fn controller<K>(api: Api<K>, config: watcher::Config, leave_out: fn(
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
+    controller_of(api, config, |_| true, leave_out)
+}
+
+/// The same that looks after, and keeps, only those that are `meant`.
+pub(crate) fn controller_of<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    meant: fn(&K) -> bool,
+    leave_out: fn(&mut K),
+) -> Controller<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+{
     let (reader, writer) = reflector::store();
-    let watched = watcher(api, config).modify(move |object| {
+    let watched = watcher(api, config).try_filter_map(move |event| {
+        ready(Ok(match event {
+            Event::InitApply(object) if !meant(&object) => None,
+            // It may have been one of them.
+            Event::Apply(object) if !meant(&object) => Some(Event::Delete(object)),
+            other => Some(other),
+        }))
+    });
+    let watched = watched.modify(move |object| {
         without_its_history(object.meta_mut());
         leave_out(object);
     });
     Controller::for_stream(watched.reflect(writer).applied_objects(), reader)
+}
+
+/// Objects to which something happens that matters: they come, they go, or what `matters` of them changes.
+pub(crate) fn changes<K, T>(
+    api: Api<K>,
+    config: watcher::Config,
+    matters: fn(&K) -> T,
+) -> impl Stream<Item = watcher::Result<K>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    T: Hash + 'static,
+{
+    changed(watcher(api, config), matters)
+}
+
+fn changed<K, T>(
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
+    matters: fn(&K) -> T,
+) -> impl Stream<Item = watcher::Result<K>> + Send
+where
+    K: Resource<DynamicType = ()> + Send,
+    T: Hash,
+{
+    let mut known = BTreeMap::new();
+    events.try_filter_map(move |event| {
+        ready(Ok(match event {
+            Event::Init | Event::InitDone => None,
+            Event::Apply(object) | Event::InitApply(object) => {
+                let metadata = object.meta();
+                let now = hash(&(&metadata.uid, matters(&object)));
+                (known.insert(key(metadata), now) != Some(now)).then_some(object)
+            }
+            Event::Delete(object) => {
+                known.remove(&key(object.meta()));
+                Some(object)
+            }
+        }))
+    })
+}
+
+fn key(of: &ObjectMeta) -> (Option<String>, Option<String>) {
+    (of.namespace.clone(), of.name.clone())
+}
+
+/// Something in eight bytes, to be told from what it was before.
+pub(crate) fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Who wrote which field is often more than the fields themselves.
@@ -50,12 +131,38 @@ pub(crate) fn little_of_a_kafka(kafka: &mut Kafka) {
     }
 }
 
-/// What matters of a rebalance that is not the one in question: what it is for, whether it runs, and its figures.
+/// What matters of a rebalance that is not the one in question: what it is for, whether it runs or waits, and its figures.
 pub(crate) fn little_of_a_rebalance(rebalance: &mut KafkaRebalance) {
-    rebalance.spec = KafkaRebalanceSpec { mode: rebalance.spec.mode, ..Default::default() };
-    if let Some(result) = rebalance.status.as_mut().and_then(|status| status.optimization_result.as_mut()) {
+    let KafkaRebalance { metadata, spec, status } = rebalance;
+    *spec = KafkaRebalanceSpec { mode: spec.mode, ..Default::default() };
+    keep(&mut metadata.labels, &[labels::CLUSTER]);
+    keep(
+        &mut metadata.annotations,
+        &[
+            annotations::REBALANCE,
+            annotations::REBALANCE_AUTO_APPROVAL,
+            annotations::REBALANCE_TEMPLATE,
+            annotations::PAUSE_RECONCILIATION,
+        ],
+    );
+    let Some(found) = status.take() else { return };
+    let mut conditions = found.conditions;
+    conditions.retain(|it| !it.is_warning() || it.has_reason(Reason::WaitingForOtherRebalance));
+    conditions.iter_mut().for_each(|it| it.message = None);
+    conditions.shrink_to_fit();
+    let mut result = found.optimization_result;
+    if let Some(result) = &mut result {
         result.retain(|key, _| BALANCEDNESS.iter().any(|(_, kept)| kept == key));
     }
+    *status = Some(KafkaRebalanceStatus { conditions, optimization_result: result, ..Default::default() });
+}
+
+/// Keeps these alone; of none not even a map.
+fn keep(all: &mut Option<BTreeMap<String, String>>, kept: &[&str]) {
+    if let Some(all) = all {
+        all.retain(|key, _| kept.contains(&key.as_str()));
+    }
+    *all = all.take().filter(|all| !all.is_empty());
 }
 
 /// What matters of what may have to be released.
@@ -66,9 +173,20 @@ pub(crate) fn name_and_finalizers<K>(object: &mut PartialObjectMeta<K>) {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        collections::BTreeSet,
+        convert::Infallible,
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use http::{Request, Response, header::ACCEPT};
+    use kube::{Client, client::Body};
     use serde_json::json;
+    use tower::service_fn;
 
     use super::*;
+    use crate::{seams::Context, settings::Settings};
 
     fn read<K: DeserializeOwned>(value: serde_json::Value) -> K {
         serde_json::from_value(value).unwrap()
@@ -105,18 +223,111 @@ mod tests {
     }
 
     #[test]
-    fn of_a_proposal_its_scores_are_kept() {
+    fn of_a_rebalance_its_scores_and_its_place_in_the_queue_are_kept() {
         let mut rebalance: KafkaRebalance = read(json!({
-            "metadata": {"name": "r"}, "spec": {"mode": "add-brokers", "brokers": [1]},
-            "status": {"conditions": [{"type": "ProposalReady", "status": "True"}], "optimizationResult": {
-                "onDemandBalancednessScoreBefore": 1.0, "onDemandBalancednessScoreAfter": 2.0, "afterBeforeLoadConfigMap": "r",
-            }},
+            "metadata": {
+                "name": "r", "labels": {"strimzi.io/cluster": "c", "team": "a"},
+                "annotations": {"strimzi.io/rebalance": "approve", "note": "of a user"},
+            },
+            "spec": {"mode": "add-brokers", "brokers": [1]},
+            "status": {
+                "sessionId": "s", "observedGeneration": 1,
+                "conditions": [
+                    {"type": "ProposalReady", "status": "True", "message": "long"},
+                    {"type": "Warning", "status": "True", "reason": "UnknownFields", "message": "long"},
+                    {"type": "Warning", "status": "True", "reason": "WaitingForOtherRebalance",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "long"},
+                ],
+                "optimizationResult": {
+                    "onDemandBalancednessScoreBefore": 1.0, "onDemandBalancednessScoreAfter": 2.0,
+                    "afterBeforeLoadConfigMap": "r",
+                },
+            },
         }));
         little_of_a_rebalance(&mut rebalance);
-        let status = rebalance.status.unwrap();
-        let kept: Vec<String> = status.optimization_result.unwrap().into_keys().collect();
-        assert_eq!(kept, ["onDemandBalancednessScoreAfter", "onDemandBalancednessScoreBefore"]);
-        assert_eq!(status.conditions.len(), 1);
-        assert_eq!(serde_json::to_value(rebalance.spec).unwrap(), json!({"mode": "add-brokers"}));
+        let left = serde_json::to_value(&rebalance).unwrap();
+        let metadata = json!({
+            "name": "r", "labels": {"strimzi.io/cluster": "c"}, "annotations": {"strimzi.io/rebalance": "approve"},
+        });
+        assert_eq!(left["metadata"], metadata);
+        assert_eq!(left["spec"], json!({"mode": "add-brokers"}));
+        let conditions = json!([
+            {"type": "ProposalReady", "status": "True"},
+            {"type": "Warning", "status": "True", "reason": "WaitingForOtherRebalance",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        ]);
+        let scores = json!({"onDemandBalancednessScoreBefore": 1.0, "onDemandBalancednessScoreAfter": 2.0});
+        assert_eq!(left["status"], json!({"conditions": conditions, "optimizationResult": scores}));
+        let mut bare: KafkaRebalance = read(json!({"metadata": {"name": "r", "labels": {"team": "a"}}, "spec": {}}));
+        little_of_a_rebalance(&mut bare);
+        assert_eq!((bare.metadata.labels, bare.status), (None, None));
+    }
+
+    fn kafka(uid: &str, labels: serde_json::Value, cluster_id: &str) -> Kafka {
+        let metadata = json!({"name": "c", "namespace": "ns", "uid": uid, "labels": labels});
+        read(json!({"metadata": metadata, "spec": {}, "status": {"clusterId": cluster_id}}))
+    }
+
+    #[tokio::test]
+    async fn only_what_matters_is_heard_and_that_somebody_is_gone_always() {
+        let (none, team) = (|| json!({}), || json!({"team": "a"}));
+        let events = [
+            Event::Init,
+            Event::InitApply(kafka("u", none(), "first")),
+            Event::InitDone,
+            Event::Apply(kafka("u", none(), "its status was written")),
+            Event::Apply(kafka("u", team(), "a label came")),
+            Event::InitApply(kafka("u", team(), "all was listed anew")),
+            Event::Apply(kafka("v", team(), "another one has its name")),
+            Event::Delete(kafka("v", team(), "it is gone")),
+            Event::Apply(kafka("v", team(), "it is back")),
+        ];
+        let events = futures::stream::iter(events.map(Ok));
+        let heard = changed(events, |kafka: &Kafka| kafka.metadata.labels.clone());
+        let heard = heard.map_ok(|kafka| kafka.status.unwrap().cluster_id.unwrap());
+        let heard: Vec<String> = heard.try_collect().await.unwrap();
+        assert_eq!(heard, ["first", "a label came", "another one has its name", "it is gone", "it is back"]);
+    }
+
+    /// A Secret would come with its keys, a pod set with all of its pods, again with every change of its status.
+    #[tokio::test(start_paused = true)]
+    async fn only_kafkas_and_rebalances_are_watched_as_a_whole() {
+        let forms = Arc::new(Mutex::new(BTreeMap::<String, BTreeSet<&str>>::new()));
+        let told = Arc::clone(&forms);
+        let nothing_there = service_fn(move |request: Request<Body>| {
+            let accepts = request.headers().get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
+            let form = if accepts.contains("as=PartialObjectMetadata") { "metadata" } else { "whole" };
+            let kind = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
+            let query = request.uri().query().unwrap_or_default();
+            let watches = query.contains("watch=true");
+            // A watch begins with a list in pages; other lists are asked for where all of an object matters.
+            if watches || query.contains("limit=") {
+                told.lock().unwrap().entry(kind).or_default().insert(form);
+            }
+            async move {
+                if watches {
+                    std::future::pending::<()>().await;
+                }
+                let list =
+                    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": []});
+                Ok::<_, Infallible>(Response::new(Body::from(list.to_string().into_bytes())))
+            }
+        });
+        let context = Context::new(Client::new(nothing_there, "default"), Settings::default());
+        let controllers = async {
+            tokio::join!(
+                crate::kafka::run(context.clone()),
+                crate::pod_set::run(context.clone()),
+                crate::rebalance::controller::run(context.clone()),
+            )
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(5), controllers).await.is_err(), "they go on for ever");
+        let forms = forms.lock().unwrap();
+        let wholes: Vec<&str> =
+            forms.iter().filter(|(_, forms)| forms.contains("whole")).map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(wholes, ["kafkarebalances", "kafkas"]);
+        for kind in ["configmaps", "pods", "secrets", "strimzipodsets"] {
+            assert!(forms.contains_key(kind), "{forms:?}");
+        }
     }
 }

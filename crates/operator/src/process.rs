@@ -2,6 +2,7 @@
 
 mod door;
 mod lease;
+mod ready;
 
 use std::{io, sync::Arc};
 
@@ -63,9 +64,13 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
             None => std::future::pending().await,
         }
     };
-    let working = async {
-        // One that waits for its turn is as ready as it can be.
+    // One that waits for its turn is as ready as it can be.
+    let readying = async {
+        ready::until_it_could_act(&context).await;
         is_ready.set();
+        std::future::pending().await
+    };
+    let working = async {
         match &context.settings.lease {
             None => {
                 controllers(context.clone()).await;
@@ -85,6 +90,7 @@ pub async fn run(context: Context, door: Option<TcpListener>, stop: impl Future<
     tokio::select! {
         ended = working => ended,
         ended = asked => ended,
+        ended = readying => ended,
         () = stop => {
             if let Some(name) = &context.settings.lease {
                 lease::give_up(&context, name).await;
@@ -100,10 +106,12 @@ async fn controllers(context: Context) {
         definitions::tell(&context.client).await;
         std::future::pending::<()>().await;
     };
+    // Whoever makes pods asks little, and does not wait behind a thousand others.
+    let (for_pods, others) = (context.clone().taking_turns(), context.clone().taking_turns());
     tokio::select! {
         () = told => {}
-        () = pod_set::run(context.clone()) => {}
-        () = kafka::run(context.clone()) => {}
-        () = rebalance::run(context.clone()) => {}
+        () = pod_set::run(for_pods) => {}
+        () = kafka::run(others.clone()) => {}
+        () = rebalance::run(others) => {}
     }
 }

@@ -138,7 +138,8 @@ impl Controller {
             Act::NumberDeployment(revision) => {
                 let api = Api::<Deployment>::namespaced(self.client.clone(), &namespace);
                 let patch = Patch::Merge(annotated(revision));
-                self.deployments.wrote(api.patch(&deployment.name_any(), &none, &patch).await?);
+                // Written with the status, it is none of what users want, and the generation stays what it is.
+                self.deployments.wrote(api.patch_status(&deployment.name_any(), &none, &patch).await?);
             }
             Act::Delete(name) => {
                 let set = self.sets.get(&namespace, &name).cloned();

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::claims::{Answer, Claims};
 use super::words::{Action, Claim, Coordinates, Event, FOREGROUND, Finding, ORPHAN, Object, Owner, Propagation, Uid};
 
 /// Everything that was heard of.
@@ -20,16 +21,10 @@ pub struct Graph {
     /// Owner to dependants, also for owners that were never seen.
     dependants: BTreeMap<Uid, BTreeSet<Uid>>,
     /// What the server said, or is being asked, about owners that are not in `objects`.
-    claims: BTreeMap<Claim, Answer>,
+    claims: Claims,
     /// Objects with an action under way, and whether there was reason to look at them since.
     under_way: BTreeMap<Uid, bool>,
     synced: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Asked,
-    Known(Finding),
 }
 
 /// What becomes of an object.
@@ -71,9 +66,9 @@ impl Graph {
             Event::KindsChanged => self.ask_again(|_, finding| finding == Finding::Unresolvable),
             // An owner that was there when asked for but is not in a list since went in a gap between two watches. One
             // that is only late will be found present again.
-            Event::Listed(group, kind) => self.ask_again(|claim, finding| {
-                finding == Finding::Present && claim.at.group == group && claim.at.kind == kind
-            }),
+            Event::Listed(group, kind) => {
+                self.ask_again(|at, finding| finding == Finding::Present && at.group == group && at.kind == kind)
+            }
             Event::Done(uid) => match self.under_way.remove(&uid) {
                 Some(true) => vec![uid],
                 _ => Vec::new(),
@@ -93,7 +88,7 @@ impl Graph {
     /// Takes over an object's new state; returns whom to look at.
     fn seen(&mut self, object: Object) -> Vec<Uid> {
         let uid = object.uid.clone();
-        self.claims.retain(|claim, _| claim.uid != uid);
+        self.claims.forget(&uid);
         for owner in &object.owners {
             self.dependants.entry(owner.uid.clone()).or_default().insert(uid.clone());
         }
@@ -123,22 +118,22 @@ impl Graph {
 
     /// Takes over an answer; returns whom to look at.
     fn verified(&mut self, claim: Claim, finding: Finding) -> Vec<Uid> {
-        match self.claims.get_mut(&claim) {
+        match self.claims.get(&claim) {
             // Nobody claims it any longer, or the owner was seen meanwhile, or even seen to go: an answer given before
             // that is worth nothing.
             None | Some(Answer::Known(Finding::Absent)) => Vec::new(),
-            Some(answer) => {
-                *answer = Answer::Known(finding);
-                self.dependants_of(&claim.uid)
+            Some(_) => {
+                let dependants = self.dependants_of(&claim.uid);
+                self.claims.note(claim, Answer::Known(finding));
+                dependants
             }
         }
     }
 
     /// Forgets such answers; returns whom to look at.
-    fn ask_again(&mut self, such: impl Fn(&Claim, Finding) -> bool) -> Vec<Uid> {
-        let open = |claim: &Claim, answer: &mut Answer| matches!(answer, Answer::Known(known) if such(claim, *known));
-        let open: Vec<_> = self.claims.extract_if(.., open).map(|(claim, _)| claim).collect();
-        open.iter().flat_map(|claim| self.dependants_of(&claim.uid)).collect()
+    fn ask_again(&mut self, such: impl Fn(&Coordinates, Finding) -> bool) -> Vec<Uid> {
+        let open = self.claims.forget_such(such);
+        open.iter().flat_map(|owner| self.dependants_of(owner)).collect()
     }
 
     /// Drops an object; returns whom to look at.
@@ -150,7 +145,7 @@ impl Graph {
             let Some(dependant) = self.objects.get(dependant) else { continue };
             for owner in dependant.owners.iter().filter(|owner| owner.uid == *uid) {
                 // A uid never comes back, so nobody needs to be asked.
-                self.claims.insert(claim(dependant, owner), Answer::Known(Finding::Absent));
+                self.claims.note(claim(dependant, owner), Answer::Known(Finding::Absent));
             }
         }
         for owner in &object.owners {
@@ -174,7 +169,7 @@ impl Graph {
         if action.is_some() {
             self.under_way.insert(uid.clone(), false);
         }
-        let asked = unknown.into_iter().filter(|claim| self.claims.insert(claim.clone(), Answer::Asked).is_none());
+        let asked = unknown.into_iter().filter(|claim| self.claims.note(claim.clone(), Answer::Asked).is_none());
         let asked: Vec<_> = asked.map(Action::Verify).collect();
         asked.into_iter().chain(action).collect()
     }
@@ -267,7 +262,7 @@ impl Graph {
         dependants.remove(dependant);
         if dependants.is_empty() {
             self.dependants.remove(owner);
-            self.claims.retain(|claim, _| claim.uid != *owner);
+            self.claims.forget(owner);
         }
     }
 }

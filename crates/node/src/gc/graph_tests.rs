@@ -243,6 +243,26 @@ fn an_owner_never_seen_is_asked_for_once_and_believed() {
     assert_eq!(graph.handle(Event::Recheck("child".into())), []);
 }
 
+/// Who went through all that was ever said whenever an owner comes or goes would take a billion steps.
+#[test]
+fn owners_that_are_gone_are_forgotten_each_by_itself() {
+    const OWNERS: usize = 40_000;
+    let mut graph = Graph::default();
+    graph.handle(Event::Synced);
+    let name = |what: &str, n: usize| format!("{what}-{n}");
+    for n in 0..OWNERS {
+        let child = owned(&name("child", n), &[reference(&name("parent", n), false)]);
+        let actions = graph.handle(Event::Seen(child));
+        let [Action::Verify(claim)] = actions.as_slice() else { panic!("{actions:?}") };
+        let actions = graph.handle(Event::Verified(claim.clone(), Finding::Absent));
+        assert!(matches!(actions.as_slice(), [Action::Delete(..)]), "{actions:?}");
+    }
+    for n in 0..OWNERS {
+        graph.handle(Event::Gone(name("child", n)));
+    }
+    assert!(graph.claims.is_empty() && graph.objects.is_empty());
+}
+
 #[test]
 fn an_owner_of_an_unknown_kind_is_asked_for_again_when_kinds_change() {
     let mut graph = Graph::default();

@@ -3,6 +3,7 @@
 //! [`graph`] decides; this file listens and carries out. One metadata watch per kind feeds the graph; actions run side
 //! by side, a bounded number of them, and whatever fails is looked at again after a pause.
 
+mod claims;
 pub mod graph;
 mod hands;
 pub mod words;

@@ -261,8 +261,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
 
-    /// What a JVM would be: prints, and sleeps until it is told to end.
-    const SCRIPT: &str = "echo begun; trap 'exit 143' TERM; while :; do sleep 0.05; done";
+    /// What a JVM would be: prints once it listens for signals, and sleeps until it is told to end.
+    const SCRIPT: &str = "trap 'exit 143' TERM; echo begun; while :; do sleep 0.05; done";
 
     fn log() -> Log {
         Log::new(Clock::new(|| Timestamp::UNIX_EPOCH))

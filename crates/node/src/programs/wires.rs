@@ -42,6 +42,14 @@ impl Wires {
         };
         Arc::new(ByTable { table, below })
     }
+
+    /// What dials a program at its real address, past every table, if that is over pipes.
+    pub fn memory(&self) -> Option<&Memory> {
+        match self {
+            Self::Loopback => None,
+            Self::Pipes(pipes) => Some(&pipes.memory),
+        }
+    }
 }
 
 impl Pipes {

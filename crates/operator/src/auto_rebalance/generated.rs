@@ -98,8 +98,12 @@ pub struct Generated {
     pub deleting: bool,
     /// Whether somebody has marked it as a template, which it cannot be.
     pub marked: bool,
-    /// Whether we have let go of it: it is to be deleted, and our finalizer is off. It only lingers.
+    /// Whether we have let go of it: it is to be deleted, and our finalizer is off.
     pub released: bool,
+    /// Finalizers of others that are on it, if nobody else's is: nothing is done for it any more.
+    pub kept_by: Vec<String>,
+    /// Whether its label names its cluster.
+    pub labelled: bool,
 }
 
 /// How far a generated rebalance has come, as far as automatic rebalancing cares.
@@ -141,6 +145,7 @@ impl Generated {
         let observed = status.and_then(|status| status.observed_generation);
         let deleting = metadata.deletion_timestamp.is_some();
         let stopped_for = notes.get(STOPPED_FOR);
+        let label = metadata.labels.as_ref().and_then(|all| all.get(labels::CLUSTER));
         Some(Self {
             name: name.to_owned(),
             uid: metadata.uid.clone().unwrap_or_default(),
@@ -160,6 +165,8 @@ impl Generated {
             deleting,
             marked,
             released: deleting && !held,
+            kept_by: kept_by(metadata),
+            labelled: label.is_some_and(|label| label == cluster),
         })
     }
 
@@ -168,6 +175,8 @@ impl Generated {
         let renewed = self.edited || self.ask == Some(Ask::Refresh);
         match self.state {
             RebalanceState::ReconciliationPaused => Phase::Paused,
+            // Nothing comes of it any more, and nobody says so.
+            RebalanceState::New | RebalanceState::ProposalReady if self.lingers() => Phase::Abandoned,
             RebalanceState::New
             | RebalanceState::PendingProposal
             | RebalanceState::ProposalReady
@@ -196,9 +205,35 @@ impl Generated {
         self.unapproved && !self.moves_on() && !self.deleting
     }
 
-    /// Whether a command or a new spec is on its way to it.
+    /// Whether a command that it understands, or a new spec, is on its way to it.
     fn moves_on(&self) -> bool {
-        self.ask.is_some() || self.edited || self.stopped_for.is_some()
+        let is_asked = match &self.ask {
+            Some(Ask::Approve | Ask::Refresh) => true,
+            Some(Ask::Stop) => !self.unapproved,
+            Some(Ask::Unknown(_)) | None => false,
+        };
+        is_asked || self.edited || self.stopped_for.is_some()
+    }
+
+    /// Whether somebody else has told it to stop, and it is just doing so. Until it has, it is left alone: whoever asks
+    /// something else of it takes the stop back, or makes one of ours of it.
+    pub(super) fn is_stopped_by_others(&self) -> bool {
+        let heeds_it = match self.state {
+            // A new one keeps it, and stops as soon as it has begun.
+            RebalanceState::New | RebalanceState::PendingProposal | RebalanceState::Rebalancing => true,
+            RebalanceState::ProposalReady => !self.unapproved && !self.deleting,
+            _ => false,
+        };
+        heeds_it && self.ask == Some(Ask::Stop) && self.stopped_for.is_none()
+    }
+
+    /// Whether it is at its end, we have let go of it, and it is there only because of the finalizers of others.
+    pub(super) fn lingers(&self) -> bool {
+        let is_at_work = matches!(
+            self.state,
+            RebalanceState::PendingProposal | RebalanceState::Rebalancing | RebalanceState::ReconciliationPaused
+        );
+        self.released && !is_at_work && !self.kept_by.is_empty()
     }
 
     pub(super) fn is_underway(&self) -> bool {
@@ -229,6 +264,15 @@ fn is_edited(rebalance: &ObjectMeta, observed: i64) -> bool {
 
 fn is_held(rebalance: &ObjectMeta) -> bool {
     rebalance.finalizers.iter().flatten().any(|name| name == annotations::AUTO_REBALANCING_FINALIZER)
+}
+
+/// The finalizers of others. None while that of its own controller is on: then something may still run.
+fn kept_by(rebalance: &ObjectMeta) -> Vec<String> {
+    let all = || rebalance.finalizers.iter().flatten();
+    if all().any(|name| name == annotations::REBALANCE_FINALIZER) {
+        return Vec::new();
+    }
+    all().filter(|name| *name != annotations::AUTO_REBALANCING_FINALIZER).cloned().collect()
 }
 
 /// Why the proposal of a generated rebalance was not approved by itself: it moves too much, or nobody can read how much
@@ -263,6 +307,8 @@ impl Default for Generated {
             deleting: false,
             marked: false,
             released: false,
+            kept_by: Vec::new(),
+            labelled: true,
         }
     }
 }
@@ -507,6 +553,11 @@ mod tests {
         rebalance.metadata.uid = Some("uid".into());
         let fresh = Generated { brokers: brokers.clone(), ..Generated::default() };
         assert_eq!(Generated::read(&rebalance, "c"), Some(fresh.clone()));
+        for label in [None, Some("other")] {
+            let mut relabelled = rebalance.clone();
+            relabelled.metadata.labels = label.map(|name| [(labels::CLUSTER.to_owned(), name.to_owned())].into());
+            assert!(!Generated::read(&relabelled, "c").unwrap().labelled, "{label:?}");
+        }
 
         let failed = Condition::state("NotReady").because(Reason::CruiseControlRestException, "why");
         rebalance.status = Some(KafkaRebalanceStatus {
@@ -554,6 +605,55 @@ mod tests {
             assert!(!waits("PendingProposal", lost) && !waits("Rebalancing", lost), "{lost:?}");
         }
         assert!(!waits("ProposalReady", &[(annotations::REBALANCE, "approve")]), "somebody has");
+        for in_vain in ["aprove", "stop"] {
+            assert!(waits("ProposalReady", &[(annotations::REBALANCE, in_vain)]), "{in_vain} means nothing here");
+        }
+    }
+
+    #[test]
+    fn what_others_keep_lingers_once_nothing_runs_any_more() {
+        let (cluster, brokers) = (cluster(), Brokers::from([3]));
+        let read = |state: &str, finalizers: &[&str]| {
+            let mut rebalance = make(&recipe(&cluster, AutoRebalanceMode::AddBrokers, &brokers));
+            rebalance.metadata.deletion_timestamp =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+            rebalance.metadata.finalizers = Some(finalizers.iter().map(|name| (*name).to_owned()).collect());
+            rebalance.status = Some(KafkaRebalanceStatus {
+                conditions: vec![Condition::state(state)],
+                ..KafkaRebalanceStatus::default()
+            });
+            Generated::read(&rebalance, "c").unwrap()
+        };
+        let (ours, theirs) = (annotations::AUTO_REBALANCING_FINALIZER, "example.com/keep");
+        for end in ["Ready", "NotReady", "Stopped", "ProposalReady"] {
+            let lingering = read(end, &[theirs]);
+            assert!(lingering.lingers() && !lingering.is_underway(), "{end}");
+            assert_eq!(lingering.kept_by, [theirs]);
+            assert!(!read(end, &[ours, theirs]).lingers(), "{end}: we have not let go of it");
+            assert!(!read(end, &[theirs, annotations::REBALANCE_FINALIZER]).lingers(), "{end}: it may still run");
+            assert!(!read(end, &[]).lingers(), "{end}: it is as good as gone");
+        }
+        for at_work in ["PendingProposal", "Rebalancing", "ReconciliationPaused"] {
+            assert!(!read(at_work, &[theirs]).lingers(), "{at_work}");
+        }
+    }
+
+    #[test]
+    fn a_stop_of_others_counts_where_it_is_heeded() {
+        let stopped = |state| Generated { state, ask: Some(Ask::Stop), ..Generated::default() };
+        let underway = [RebalanceState::New, RebalanceState::PendingProposal, RebalanceState::Rebalancing];
+        for heeding in underway.into_iter().chain([RebalanceState::ProposalReady]) {
+            assert!(stopped(heeding).is_stopped_by_others(), "{heeding}");
+            let ours = Generated { stopped_for: Some(StopReason::Preempted), ..stopped(heeding) };
+            assert!(!ours.is_stopped_by_others(), "{heeding}: it is ours");
+        }
+        for deaf in [RebalanceState::Ready, RebalanceState::Stopped, RebalanceState::NotReady] {
+            assert!(!stopped(deaf).is_stopped_by_others(), "{deaf}");
+        }
+        let unapproved = Generated { unapproved: true, ..stopped(RebalanceState::ProposalReady) };
+        assert!(!unapproved.is_stopped_by_others(), "it would not go on by itself");
+        let asked = Generated { ask: Some(Ask::Refresh), ..stopped(RebalanceState::Rebalancing) };
+        assert!(!asked.is_stopped_by_others());
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //!       - DiskCapacityGoal
 //! ```
 //!
+//! An anomaly that can be mended in part is in both lists, in each with its goals.
+//!
 //! Two write it, and any user can. So it is read leniently, never without bounds, and what cannot be
 //! read counts as empty and is pointed out.
 
@@ -49,7 +51,7 @@ pub struct Anomaly {
 pub struct Violations {
     /// Anomalies that a rebalance can mend, in the order in which they were found.
     pub fixable: Vec<Anomaly>,
-    /// Anomalies that it cannot mend, at least not wholly.
+    /// Anomalies that it cannot mend, at least not wholly, with the goals that it cannot.
     pub unfixable: Vec<Anomaly>,
     /// Those of them that it could mend in part.
     pub mixed: BTreeSet<String>,
@@ -67,19 +69,21 @@ impl Violations {
                 Vec::new()
             })
         };
-        let (all, mut unfixable) = (list(FIXABLE), list(UNFIXABLE));
+        let (all, unfixable) = (list(FIXABLE), list(UNFIXABLE));
         let (mut fixable, mut mixed) = (Vec::new(), BTreeSet::new());
         for anomaly in all {
             // What has goals of both kinds cannot be mended as a whole, so it is left alone as a whole.
-            match unfixable.iter_mut().find(|other| other.id == anomaly.id) {
-                Some(other) => {
-                    other.goals.extend(anomaly.goals);
-                    mixed.insert(anomaly.id);
-                }
-                None => fixable.push(anomaly),
+            match unfixable.iter().any(|other| other.id == anomaly.id) {
+                true => drop(mixed.insert(anomaly.id)),
+                false => fixable.push(anomaly),
             }
         }
         Self { fixable, unfixable, mixed, trouble }
+    }
+
+    /// The id of the anomaly that a rebalance would be for.
+    pub(super) fn first(&self) -> Option<&str> {
+        self.fixable.first().map(|anomaly| anomaly.id.as_str())
     }
 
     /// All goals that a rebalance could mend.
@@ -166,7 +170,8 @@ mod tests {
     fn what_cannot_be_mended_as_a_whole_cannot_be_mended() {
         let found = Violations::read(&data(&[(FIXABLE, TWO), (UNFIXABLE, "- a2:\n    - RackAwareGoal\n")]));
         assert_eq!(found.fixable, [anomaly("a1", &["DiskCapacityGoal", "RackAwareGoal"])]);
-        assert_eq!(found.unfixable, [anomaly("a2", &["CpuCapacityGoal", "RackAwareGoal"])]);
+        assert_eq!(found.unfixable, [anomaly("a2", &["RackAwareGoal"])], "and only what cannot is told");
+        assert_eq!(found.mixed, ["a2".to_owned()].into());
         let one = Violations { unfixable: vec![anomaly("a3", &["DiskCapacityGoal"])], ..Violations::default() };
         assert_eq!(
             one.warnings("c")[0].message.as_deref(),

@@ -7,6 +7,7 @@ use evenkeel_api::{
     annotations::{self, InvalidAnnotation},
     kafka::{AutoRebalanceMode, AutoRebalanceStatus},
     labels,
+    names::is_name,
     rebalance::RebalanceState,
 };
 use jiff::Timestamp;
@@ -163,7 +164,7 @@ pub(crate) fn remembers(kafka: &Kafka) -> bool {
 }
 
 /// Names of KafkaRebalances that matter to a Kafka whatever labels they have: its templates, and whatever automatic rebalancing
-/// has made, follows, or would make next.
+/// has made, follows, or would make next. Only such as can be names: nobody can ask for any other.
 pub(crate) fn spoken_of(
     kafka: &Kafka,
     tracker: Option<&BTreeMap<String, String>>,
@@ -172,15 +173,15 @@ pub(crate) fn spoken_of(
     let cluster = kafka.metadata.name.as_deref().unwrap_or_default();
     let configured = Configured::of(&kafka.spec);
     let mut names: BTreeSet<String> = configured.modes.values().flatten().cloned().collect();
-    if !remembers(kafka) {
-        return names;
+    if remembers(kafka) {
+        let scaling = [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers];
+        names.extend(scaling.map(|mode| name_for(cluster, mode, "")));
+        // Of these only the name is read, for which it does not matter what time it is.
+        names.extend(Tracker::read(tracker, Timestamp::UNIX_EPOCH).0.in_sight.map(|sight| sight.name));
+        let found = violations.map(Violations::read).unwrap_or_default().fixable;
+        names.extend(found.first().map(|anomaly| name_for(cluster, AutoRebalanceMode::Imbalance, &anomaly.id)));
     }
-    let scaling = [AutoRebalanceMode::AddBrokers, AutoRebalanceMode::RemoveBrokers];
-    names.extend(scaling.map(|mode| name_for(cluster, mode, "")));
-    // Of these only the name is read, for which it does not matter what time it is.
-    names.extend(Tracker::read(tracker, Timestamp::UNIX_EPOCH).0.in_sight.map(|sight| sight.name));
-    let found = violations.map(Violations::read).unwrap_or_default().fixable;
-    names.extend(found.first().map(|anomaly| name_for(cluster, AutoRebalanceMode::Imbalance, &anomaly.id)));
+    names.retain(|name| is_name(name));
     names
 }
 
@@ -263,5 +264,8 @@ mod tests {
         let expected: BTreeSet<String> =
             scaling.iter().chain(&made).chain(&["even"]).map(|it| (*it).to_owned()).collect();
         assert_eq!(found, expected);
+        let unset = serde_json::json!([{"mode": "imbalance", "template": {"name": ""}}, {"mode": "add-brokers", "config": "a b"}]);
+        let found = spoken_of(&kafka(unset, off()), None, None);
+        assert!(found.iter().eq(scaling.iter()), "nobody can ask for what is no name: {found:?}");
     }
 }

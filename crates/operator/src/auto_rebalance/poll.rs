@@ -15,6 +15,9 @@ use super::imbalance::{FIXABLE, UNFIXABLE, Violations};
 const EVERY: SignedDuration = SignedDuration::from_secs(30);
 /// After this many rounds of detection without finding it again, an anomaly is over.
 const ROUNDS: i32 = 2;
+/// As far as the clock of an engine may be ahead of ours: what it finds within this time after a rebalance may be what that has
+/// mended. If it is not, it is found again.
+const CLOCKS_DIFFER_BY: SignedDuration = SignedDuration::from_secs(5);
 
 /// What an engine has told of the goals that it found violated.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,15 +47,18 @@ pub fn noted(
     let mut next = data.cloned().unwrap_or_default();
     next.entry(FIXABLE.to_owned()).or_default();
     let patience = detection_interval.saturating_mul(ROUNDS);
+    let news_from = last_completion.map(|time| time.saturating_add(CLOCKS_DIFFER_BY).unwrap_or(Timestamp::MAX));
     let newest = recent.iter().max_by_key(|anomaly| anomaly.detection_ms).filter(|anomaly| {
         let Ok(found) = Timestamp::from_millisecond(anomaly.detection_ms) else { return false };
-        last_completion.is_none_or(|completion| found > completion) && now.duration_since(found) <= patience
+        news_from.is_none_or(|time| found > time) && now.duration_since(found) <= patience
     });
     match newest {
         Some(anomaly) if !anomaly.what.unfixable_violated_goals.is_empty() => {
-            // Goals of both kinds at once make the whole of it unmendable.
-            let goals = anomaly.what.unfixable_violated_goals.iter().chain(&anomaly.what.fixable_violated_goals);
-            next.insert(UNFIXABLE.to_owned(), written(&anomaly.anomaly_id, goals));
+            // Goals of both kinds at once make the whole of it unmendable: it is in both lists, each with its own.
+            let mendable = &anomaly.what.fixable_violated_goals;
+            let in_part = if mendable.is_empty() { String::new() } else { written(&anomaly.anomaly_id, mendable) };
+            next.insert(FIXABLE.to_owned(), in_part);
+            next.insert(UNFIXABLE.to_owned(), written(&anomaly.anomaly_id, &anomaly.what.unfixable_violated_goals));
         }
         Some(anomaly) => {
             next.remove(UNFIXABLE);
@@ -117,7 +123,20 @@ mod tests {
         assert_eq!(noted(Some(&first), &two, None, MINUTE, at(40)), None);
         let mixed = [anomaly("mixed", 50, &["A"], &["C"])];
         let second = noted(Some(&first), &mixed, None, MINUTE, at(60)).unwrap();
-        assert_eq!(read(&second), (ids(&["new"]), ids(&["mixed"])));
+        assert_eq!(read(&second), (vec![], ids(&["mixed"])), "what was found before is over");
+        let told = Violations::read(&second);
+        assert_eq!((&told.unfixable[0].goals, &told.mixed), (&["C".to_owned()].into(), &["mixed".to_owned()].into()));
+        assert_eq!(noted(Some(&second), &mixed, None, MINUTE, at(70)), None);
+        let hopeless = noted(Some(&second), &[anomaly("worse", 80, &[], &["C"])], None, MINUTE, at(90)).unwrap();
+        assert!(Violations::read(&hopeless).mixed.is_empty());
+    }
+
+    #[test]
+    fn an_engine_whose_clock_is_ahead_makes_no_news_of_what_was_just_mended() {
+        for (found, is_news) in [(20, false), (25, false), (26, true)] {
+            let data = noted(None, &[anomaly("a", found, &["A"], &[])], Some(at(20)), MINUTE, at(30)).unwrap();
+            assert_eq!(!read(&data).0.is_empty(), is_news, "{found}");
+        }
     }
 
     #[test]
@@ -127,7 +146,7 @@ mod tests {
             let data = noted(None, &found, completion, MINUTE, at(now)).unwrap();
             assert_eq!(read(&data), (vec![], vec![]), "{now}");
         }
-        let data = noted(None, &found, Some(at(19)), MINUTE, at(140)).unwrap();
+        let data = noted(None, &found, Some(at(14)), MINUTE, at(140)).unwrap();
         assert_eq!(read(&data), (ids(&["a"]), vec![]));
         let unfixable = noted(None, &[anomaly("b", 20, &[], &["A"])], None, MINUTE, at(30)).unwrap();
         let later = noted(Some(&unfixable), &[], None, MINUTE, at(500)).unwrap();

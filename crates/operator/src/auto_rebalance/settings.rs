@@ -22,14 +22,16 @@ pub const MAX_DATA_MB: &str = "evenkeel.auto.rebalance.max.data.mb";
 /// How often a scale-up's rebalance that has failed for good is tried again.
 pub const SCALE_UP_RETRIES: &str = "evenkeel.auto.rebalance.scale.up.retries";
 
-const DETECTION_GOALS: &str = "anomaly.detection.goals";
+/// The goals that are watched.
+pub(crate) const DETECTION_GOALS: &str = "anomaly.detection.goals";
 /// How often the engine looks for violated goals, in ms; the first is the more exact one.
 const GOAL_INTERVAL: &str = "goal.violation.detection.interval.ms";
 const INTERVAL: &str = "anomaly.detection.interval.ms";
 const USUAL_INTERVAL: SignedDuration = SignedDuration::from_mins(5);
-const NOTIFIER: &str = "anomaly.notifier.class";
-/// The notifier that the operator configures.
-const OUR_NOTIFIER: &str = "StrimziCruiseControlNotifier";
+/// Who is told of what is found.
+pub(crate) const NOTIFIER: &str = "anomaly.notifier.class";
+/// The notifier that the operator configures: it writes violated goals into a ConfigMap.
+pub(crate) const OUR_NOTIFIER: &str = "io.strimzi.kafka.cruisecontrol.StrimziCruiseControlNotifier";
 
 /// What is watched if the user names nothing. There is no distribution goal among them: drifting
 /// load is noticed only by who asks for it.
@@ -89,7 +91,7 @@ impl Configured {
         // Another Cruise Control keeps the notifier that the user gave it: the operator asks it instead.
         if modes.contains_key(&AutoRebalanceMode::Imbalance)
             && access::is_ours(engine)
-            && text_of(config, NOTIFIER).is_some_and(|class| short_name(&class) != OUR_NOTIFIER)
+            && text_of(config, NOTIFIER).is_some_and(|class| short_name(&class) != short_name(OUR_NOTIFIER))
         {
             let text =
                 "Notifier cannot be overridden since `imbalance` mode is enabled in the `auto-rebalance` configuration";
@@ -164,7 +166,7 @@ fn detection_goals(config: &FreeForm) -> Vec<String> {
 }
 
 /// The name of a goal or a notifier without its package.
-pub(super) fn short_name(class: &str) -> &str {
+pub(crate) fn short_name(class: &str) -> &str {
     class.trim().rsplit('.').next().unwrap_or_default()
 }
 

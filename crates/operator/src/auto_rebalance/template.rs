@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use evenkeel_api::{Condition, KafkaRebalance, KafkaRebalanceSpec, Reason, annotations, kafka::AutoRebalanceMode};
+use evenkeel_api::{
+    Condition, KafkaRebalance, KafkaRebalanceSpec, Reason, annotations, kafka::AutoRebalanceMode, names::is_name,
+};
 
 use super::settings::{Configured, short_name};
 
@@ -65,6 +67,7 @@ impl<'a> Template<'a> {
     pub(super) fn warning(self, mode: AutoRebalanceMode) -> Option<Condition> {
         let wrong = match self {
             Self::Defaults | Self::Found(_) => return None,
+            Self::Missing(name) if !is_name(name) => format!("`{name}` is no name of a KafkaRebalance"),
             Self::Missing(name) => format!("there is no KafkaRebalance {name} in this namespace"),
             Self::Unmarked(name) => format!(
                 "KafkaRebalance {name} is no template: annotate it with {}: \"true\"",
@@ -89,12 +92,16 @@ pub(super) fn goals_trouble(template: Template<'_>, configured: &Configured) -> 
         GoalsPolicy::Subset => (&named - &watched, "are in the template, but not watched"),
         GoalsPolicy::Superset => (&watched - &named, "are watched, but not in the template"),
     };
-    if odd.is_empty() {
+    let is_in_vain = named.is_disjoint(&watched);
+    if odd.is_empty() && !is_in_vain {
         return None;
     }
-    let odd: Vec<&str> = odd.into_iter().collect();
-    let mut text = format!("no rebalance on imbalance, because these goals {wrong}: {}", odd.join(", "));
-    if named.is_disjoint(&watched) {
+    let mut text = "no rebalance on imbalance".to_owned();
+    if !odd.is_empty() {
+        let odd: Vec<&str> = odd.into_iter().collect();
+        text.push_str(&format!(", because these goals {wrong}: {}", odd.join(", ")));
+    }
+    if is_in_vain {
         text.push_str(". None of the template's goals can ever be found violated");
     }
     text.push_str(
@@ -126,6 +133,9 @@ mod tests {
 
         assert_eq!(Template::of(MODE, &unnamed, &BTreeMap::new()), Template::Defaults);
         assert_eq!(Template::of(MODE, &named, &BTreeMap::new()), Template::Missing("t"));
+        let unset = Configured { modes: [(MODE, Some(String::new()))].into(), ..Configured::default() };
+        let told = Template::of(MODE, &unset, &BTreeMap::new()).warning(MODE).unwrap().message.unwrap();
+        assert!(told.ends_with("its template: `` is no name of a KafkaRebalance"), "{told}");
         for mark in [("strimzi.io/rebalance", "template"), ("strimzi.io/rebalance-template", "true")] {
             assert!(matches!(Template::of(MODE, &named, &there(rebalance(Some(mark)))), Template::Found(_)));
         }
@@ -156,6 +166,9 @@ mod tests {
             (&["C"], &["A"], subset, Some("C. None of the template's goals can ever be found violated. Set")),
             (&[], &["A"], subset, None),
             (&[], &["A"], superset, None),
+            (&["C"], &[], subset, Some("C. None of the template's goals can ever be found violated. Set")),
+            (&["C"], &[], superset, Some("on imbalance. None of the template's goals can ever be found violated. Set")),
+            (&[], &[], superset, None),
         ] {
             let found = trouble(goals, watched, policy);
             match expected {

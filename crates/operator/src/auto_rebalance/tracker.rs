@@ -198,6 +198,14 @@ impl History {
         self.ended = None;
     }
 
+    /// One that was counted and never made, and for which it is too late, has ended when it was to begin: what it was for is not
+    /// the first on record any more.
+    pub(super) fn give_up_unless_first_is(&mut self, first: Option<&str>, now: Timestamp) {
+        if self.ended.is_none() && self.anomaly.is_some() && self.anomaly.as_deref() != first {
+            self.ended = Some(self.starts.last().copied().unwrap_or(now));
+        }
+    }
+
     /// Whether the last rebalance is recent enough for its goals to count as coming back.
     pub(super) fn remembers(&self, now: Timestamp) -> bool {
         self.ended.is_some_and(|ended| now.duration_since(ended) < guards::GOALS_REMEMBERED_FOR)
@@ -320,6 +328,10 @@ mod tests {
             history.begin(anomaly, goals(names), at(20));
             assert_eq!(history.repeats, repeats, "{anomaly}");
         }
+        history.give_up_unless_first_is(Some("a4"), at(21));
+        assert_eq!(history.ended, None, "it can still be made");
+        history.give_up_unless_first_is(None, at(21));
+        assert_eq!(history.ended, Some(at(20)), "it was counted, and is not made any more");
         history.ended = Some(at(30));
         let next_day = 30 + guards::GOALS_REMEMBERED_FOR.as_secs();
         history.begin("a5", goals(&["D"]), at(next_day));

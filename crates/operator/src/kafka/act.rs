@@ -214,7 +214,7 @@ impl Hands<'_> {
         let live = self.seen.live.value(kind, &desired.name);
         let version = live.and_then(|live| Some(live.pointer("/metadata/resourceVersion")?.as_str()?.to_owned()));
         let lock = || self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = hash::of_object(&desired.value);
+        let hash = hash::of_value(&desired.value);
         let applied = (hash.clone(), version.clone());
         if version.is_some() && lock().get(&cluster).is_some_and(|known| known.get(&key) == Some(&applied)) {
             return Ok(());
@@ -246,11 +246,15 @@ impl Hands<'_> {
     }
 
     async fn create(&self, desired: &Desired) -> Result<(), Error> {
-        self.refuse_strangers(desired).await?;
         let what = format!("{} {}", desired.resource.kind, desired.name);
         let object = serde_json::from_value(desired.value.clone())
             .map_err(|error| Error::writing(what.clone())(kube::Error::SerdeError(error)))?;
         let created = self.dynamic(&desired.resource).create(&PostParams::default(), &object).await;
+        if let Err(kube::Error::Api(status)) = &created
+            && status.is_already_exists()
+        {
+            self.refuse_strangers(desired).await?;
+        }
         created.map(drop).map_err(Error::writing(what))
     }
 

@@ -1,6 +1,6 @@
 //! Asks the engine of a cluster what only it knows, and only when somebody needs to know.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use evenkeel_api::labels;
 use evenkeel_rest::{
@@ -11,6 +11,7 @@ use evenkeel_rest::{
 };
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
+use tokio::time::timeout;
 
 use super::{
     names::Names,
@@ -23,6 +24,9 @@ use crate::{
     pod_set::decide::is_ready,
     seams::{ClusterRef, Context},
 };
+
+/// How long it may take to answer: meanwhile nothing else is done for its cluster.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the engine has to be asked about, given all else. Not for what it found while that is just being mended, and not in
 /// every look: one that hangs would hold up each of them.
@@ -49,7 +53,8 @@ pub(super) async fn ask_engine(context: &Context, seen: &Seen, before: Option<&P
         return EngineSaid { executing: None, violated: before };
     }
     let polls = substates.contains(&Substate::AnomalyDetector);
-    let said = ask(context, seen, &names, substates).await;
+    let said = timeout(PATIENCE, ask(context, seen, &names, substates)).await;
+    let said = said.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
     let at = seen.now;
     let executing = said.as_ref().ok().and_then(|said| said.executor_state.as_ref());
     EngineSaid {

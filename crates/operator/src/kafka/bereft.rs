@@ -1,38 +1,37 @@
 //! What a Kafka that is gone has left. Most of it goes with its owner; but the nodes' objects belong to the node pools,
-//! which a user may keep, and one object stands in no namespace and belongs to nobody.
+//! which a user may keep, and one object stands in no namespace and belongs to nobody (`bindings`).
 //!
-//! The pod sets are the memory of all this, so they go last. Claims stay unless `deleteClaim` says otherwise, and the node
-//! pools remember the cluster's id: a Kafka that is made again finds its data.
+//! The pod sets are the memory of the nodes' objects, so they go last. Claims stay unless `deleteClaim` says otherwise, and
+//! the node pools remember the cluster's id: a Kafka that is made again finds its data.
 //!
 //! Only what we wrote ourselves is cleared up. Another operator beside ours keeps pod sets of the same form, and what it
 //! does with them when a Kafka is gone is its own affair; the Kafka could not be asked any more whose it was.
+
+mod bindings;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use evenkeel_api::{Kafka, StrimziPodSet, labels};
 use futures::StreamExt;
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, PersistentVolumeClaim, Secret},
-    rbac::v1::ClusterRoleBinding,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use kube::{
     Api, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
     core::{ApiResource, ObjectMeta, PartialObjectMeta},
     runtime::{
+        WatchStreamExt,
         controller::Action,
         reflector::{ObjectRef, Store},
         watcher,
     },
 };
-
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::{
     act::{exactly, unless_gone},
     desired::{APPLIED, goes_with_its_node},
-    names::Names,
-    pools::{finds_racks, pods_of_pod_set},
+    pools::pods_of_pod_set,
     seen::Live,
 };
 use crate::{
@@ -41,26 +40,31 @@ use crate::{
     seams::Context,
 };
 
-/// Looks after pod sets whose Kafka is gone, until dropped.
+/// Looks after pod sets and bindings whose Kafka is gone, until dropped.
 pub(super) async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
     let controller = kept::controller(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters, |_| {});
     let sets = controller.store();
-    controller
-        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
-            labelled_for(&kafka, &sets)
-        })
+    let (news, heard) = mpsc::unbounded_channel();
+    let mut hearing = bindings::Hearing::default();
+    let kafkas = watcher(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default());
+    let kafkas = kafkas.inspect(move |event| {
+        // Nobody listens any more only when all of this ends.
+        let _ = event.as_ref().ok().and_then(|event| hearing.hear(event)).map(|it| news.send(it));
+    });
+    let sets_go = controller
+        .watches_stream(kafkas.touched_objects(), move |kafka| labelled_for(&kafka, &sets))
         .run(
             |set, context| async move { clear_up(&set, &context).await },
             |_, error, _| {
                 tracing::warn!(error = told(error), "what a Kafka has left could not be cleared up");
                 Action::requeue(error.pause(2))
             },
-            Arc::new(context),
+            Arc::new(context.clone()),
         )
-        .for_each(|_| async {})
-        .await;
+        .for_each(|_| async {});
+    tokio::join!(sets_go, bindings::look_after(&context, namespace, heard));
 }
 
 /// What carries the label of this Kafka, be it still there or not.
@@ -101,12 +105,8 @@ async fn clear_up(known: &PartialObjectMeta<StrimziPodSet>, context: &Context) -
         let types = kube::core::TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() };
         found.items.into_iter().for_each(|it| live.take(DynamicObject { types: Some(types.clone()), ..it }));
     }
-    let names = Names { cluster: cluster.clone(), namespace: namespace.clone() };
-    for (resource, name, uid) in left(&set, &names, &live) {
-        let api: Api<DynamicObject> = match resource.kind.as_str() {
-            "ClusterRoleBinding" => Api::all_with(context.client.clone(), &resource),
-            _ => Api::namespaced_with(context.client.clone(), &namespace, &resource),
-        };
+    for (resource, name, uid) in left(&set, &live) {
+        let api = Api::<DynamicObject>::namespaced_with(context.client.clone(), &namespace, &resource);
         let deleted = api.delete(&name, &exactly(uid)).await;
         unless_gone(deleted.map(drop), format!("the end of {} {name}", resource.kind))?;
     }
@@ -125,13 +125,10 @@ fn erased<K: Resource<DynamicType = ()>>() -> ApiResource {
 }
 
 /// What goes with a pod set whose Kafka is gone, the set itself last: of what kind, its name, and exactly which.
-fn left(set: &StrimziPodSet, names: &Names, live: &Live) -> Vec<(ApiResource, String, Option<String>)> {
+fn left(set: &StrimziPodSet, live: &Live) -> Vec<(ApiResource, String, Option<String>)> {
     let uid = |it: &Value| it.pointer("/metadata/uid").and_then(|uid| Some(uid.as_str()?.to_owned()));
     let pods: BTreeSet<&str> = pods_of_pod_set(set).collect();
     let mut all = Vec::new();
-    if finds_racks(set) {
-        all.push((erased::<ClusterRoleBinding>(), names.rack_binding(), None));
-    }
     let claims = live.of_kind("PersistentVolumeClaim").filter(|(_, claim)| {
         let of = claim.pointer("/metadata/labels").and_then(|labels| labels.get(labels::POD_NAME)?.as_str());
         of.is_some_and(|pod| pods.contains(pod)) && goes_with_its_node(claim)
@@ -171,12 +168,11 @@ mod tests {
 
     #[test]
     fn what_belongs_to_its_nodes_goes_and_claims_only_if_they_may() {
-        let set = |init: Value| -> StrimziPodSet {
+        let set: StrimziPodSet =
             serde_json::from_value(json!({"apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
                 "metadata": {"name": "c-b", "namespace": "ns"},
-                "spec": {"selector": {}, "pods": [{"metadata": {"name": "c-b-0"}, "spec": {"initContainers": init}}]}}))
-            .unwrap()
-        };
+                "spec": {"selector": {}, "pods": [{"metadata": {"name": "c-b-0"}}]}}))
+            .unwrap();
         let mut live = Live::default();
         let claim = |goes: bool| json!({"uid": "u", "labels": {"strimzi.io/pod-name": "c-b-0"}, "annotations": {"strimzi.io/delete-claim": goes.to_string()}});
         live.take(object("PersistentVolumeClaim", "stays", claim(false)));
@@ -185,14 +181,11 @@ mod tests {
             live.take(object(kind, "c-b-0", json!({})));
             live.take(object(kind, "c-other", json!({})));
         }
-        let names = Names { cluster: "c".into(), namespace: "ns".into() };
-        let told = |init: Value| -> Vec<String> {
-            let uid = |uid: Option<String>| uid.map(|uid| format!(" {uid}")).unwrap_or_default();
-            let all = left(&set(init), &names, &live).into_iter();
-            all.map(|(kind, name, exactly)| format!("{} {name}{}", kind.kind, uid(exactly))).collect()
-        };
+        let told = left(&set, &live).into_iter().map(|(kind, name, exactly)| {
+            let uid = exactly.map(|uid| format!(" {uid}")).unwrap_or_default();
+            format!("{} {name}{uid}", kind.kind)
+        });
         let usual = ["PersistentVolumeClaim goes u", "Secret c-b-0", "ConfigMap c-b-0", "StrimziPodSet c-b"];
-        assert_eq!(told(json!([])), usual);
-        assert_eq!(told(json!([{"name": "rack"}]))[0], format!("ClusterRoleBinding {}", names.rack_binding()));
+        assert!(told.eq(usual));
     }
 }

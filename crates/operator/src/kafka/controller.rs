@@ -27,7 +27,7 @@ use kube::{
         watcher,
     },
 };
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     act::{Hands, Memory, release},
@@ -56,6 +56,9 @@ use crate::{
 
 /// Clusters that are looked at side by side. Whoever looks holds all of a cluster's objects meanwhile.
 const AT_ONCE: u16 = 16;
+/// Those of them that read these objects at the same time. It is soon done, and needs twice the memory; what takes long, Kafka
+/// and the engine, is waited for afterwards.
+const READING_AT_ONCE: usize = 4;
 /// Many objects change at once; they are looked at together.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 /// What takes longer does not come to an end at all.
@@ -71,6 +74,7 @@ struct Shell {
     memory: Memory,
     alarms: Alarms,
     kept: Mutex<BTreeMap<ClusterRef, Kept>>,
+    readers: Semaphore,
 }
 
 /// What is kept of a cluster from one look to the next. It may be lost: who forgets it looks twice, or asks again.
@@ -114,7 +118,8 @@ impl Kept {
 
 impl Shell {
     fn new(context: Context) -> Self {
-        Self { context, memory: Memory::default(), alarms: Alarms::default(), kept: Mutex::default() }
+        let readers = Semaphore::new(READING_AT_ONCE);
+        Self { context, memory: Memory::default(), alarms: Alarms::default(), kept: Mutex::default(), readers }
     }
 
     fn kept(&self, of: &ClusterRef) -> Kept {
@@ -250,11 +255,10 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
         // Everything goes with its owner, and generated rebalances are released below.
         return Ok(None);
     }
-    if is_terminating(context, &names.namespace).await? {
-        // The Kafka will be gone, too.
-        return Ok(None);
-    }
     if decide::is_paused(&kafka) {
+        if is_terminating(context, &names.namespace).await? {
+            return Ok(None);
+        }
         if let Some(why) = another::look(context, &names.namespace, &names.cluster).await? {
             return leave_alone(&shell, &kafka, &why).await;
         }
@@ -263,7 +267,13 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     }
     let kept = shell.kept(&cluster);
     let kafka = Arc::new(kafka);
-    let (seen, decision) = match look(context, Arc::clone(&kafka), &kept).await {
+    let (terminating, looked) =
+        futures::join!(is_terminating(context, &names.namespace), look(&shell, Arc::clone(&kafka), &kept));
+    if terminating? {
+        // The Kafka will be gone, too.
+        return Ok(None);
+    }
+    let (seen, decision) = match looked {
         Ok(seen) => seen,
         Err(error) => {
             if error.is_to_be_told(kept.failures) {
@@ -310,7 +320,8 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
 }
 
 /// Looks, and decides; a second time and closer, where the first look did not suffice.
-async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen, Decision), Error> {
+async fn look(shell: &Shell, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen, Decision), Error> {
+    let Shell { context, readers, .. } = shell;
     let given = Given {
         settings: &context.settings.clusters,
         operation_timeout: context.settings.operation_timeout,
@@ -322,13 +333,13 @@ async fn look(context: &Context, kafka: Arc<Kafka>, kept: &Kept) -> Result<(Seen
         let (struck_off, quiet_since) = (kept.struck_off.clone(), kept.quiet_since);
         Seen { empty_since, missing_since, quiet_since, struck_off, refused, ..seen }
     };
-    let seen = remembering(observe::observe(context, &kafka, kept.polled.as_ref(), false).await?);
+    let seen = remembering(observe::observe(context, readers, &kafka, kept.polled.as_ref(), false).await?);
     let decision = decide::decide(&seen, given);
     if !decision.look_closer {
         return Ok((seen, decision));
     }
     let polled = seen.engine.violated;
-    let seen = remembering(observe::observe(context, &kafka, polled.as_ref(), true).await?);
+    let seen = remembering(observe::observe(context, readers, &kafka, polled.as_ref(), true).await?);
     let decision = decide::decide(&seen, given);
     Ok((seen, decision))
 }
@@ -397,15 +408,18 @@ fn pause(kafka: Arc<Kafka>, error: &Error, shell: Arc<Shell>) -> Action {
     Action::requeue(pause)
 }
 
-/// Generated rebalances whose Kafka is gone: nobody else takes our finalizer off them. All are looked at: a user may have
-/// taken their label off.
+/// Generated rebalances whose Kafka is gone: nobody else takes our finalizer off them. Whatever their labels say: a user may
+/// have taken them off.
 async fn release_orphans(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let rebalances = context.api::<PartialObjectMeta<KafkaRebalance>>(namespace);
-    let controller = kept::controller(rebalances, watcher::Config::default(), kept::name_and_finalizers);
+    let is_held = |it: &PartialObjectMeta<KafkaRebalance>| held_for(&it.metadata).is_some();
+    let controller = kept::controller_of(rebalances, watcher::Config::default(), is_held, kept::name_and_finalizers);
     let rebalances = controller.store();
+    let kafkas = context.api::<PartialObjectMeta<Kafka>>(namespace);
+    let going = |kafka: &PartialObjectMeta<Kafka>| kafka.metadata.deletion_timestamp.is_some();
     controller
-        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
+        .watches_stream(kept::changes(kafkas, watcher::Config::default(), going), move |kafka| {
             let waiting = rebalances.state().into_iter().filter(|it| {
                 it.metadata.namespace == kafka.metadata.namespace
                     && held_for(&it.metadata) == kafka.metadata.name.as_deref()

@@ -39,7 +39,7 @@ impl Desired {
     /// This object, kept as it is here.
     pub fn new<K: Resource<DynamicType = ()> + Serialize>(object: &K) -> Self {
         let mut desired = Self { only_created: false, ..Self::once(object) };
-        let hash = hash::of_object(&desired.value);
+        let hash = hash::of_value(&desired.value);
         note(&mut desired.value, APPLIED, &hash);
         desired
     }

@@ -17,7 +17,8 @@ use super::{
     metadata_versions::are_same,
     names::Names,
     nodes::Assignment,
-    pools::{Pool, Pools, Roles, owner},
+    objects::passed_over,
+    pools::{Pool, Pools, Roles, Voters, owner},
     problem::{Problem, Remark},
     properties::Properties,
     quantity,
@@ -53,6 +54,8 @@ pub struct Model {
     pub template: KafkaTemplate,
     /// Its nodes by id.
     pub nodes: BTreeMap<i32, Node>,
+    /// Who votes: its controllers, also those whose pool is away.
+    pub voters: Voters,
     /// Where clients reach it.
     pub listeners: Vec<Listener>,
     /// The user's settings, without those that are the operator's.
@@ -138,8 +141,11 @@ impl Model {
         });
         let nodes: BTreeMap<i32, Node> = nodes.collect();
         refuse_names(&names, nodes.values(), &mut problems);
-        let model = Self {
+        let controllers = nodes.values().filter(|node| node.roles.controller);
+        let voters = pools.voters.clone().and(controllers.map(|node| (node.id, node.pool.clone())));
+        let mut model = Self {
             nodes,
+            voters,
             owner: owner(kafka),
             pools: pools.all.clone(),
             templates,
@@ -157,6 +163,7 @@ impl Model {
             names,
             remarks,
         };
+        model.remarks.extend(passed_over(&model, node_pools));
         problems.sort();
         problems.dedup();
         if problems.is_empty() { Ok(model) } else { Err(problems) }

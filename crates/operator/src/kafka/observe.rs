@@ -29,7 +29,8 @@ use kube::{
     core::ApiResource,
 };
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::{
     ask_engine::ask_engine,
@@ -63,19 +64,25 @@ enum Depth {
 }
 
 /// Everything about a cluster. `closer`: also all that a restart depends on. `polled`: what its engine told when it was last asked
-/// for what it found.
+/// for what it found. `readers`: turns of those who read.
 pub(super) async fn observe(
     context: &Context,
+    readers: &Semaphore,
     kafka: &Arc<Kafka>,
     polled: Option<&Polled>,
     closer: bool,
 ) -> Result<Seen, Error> {
-    let mut seen = kubernetes(context, kafka).await?;
+    let mut seen = {
+        // While it is read, all of a cluster is there twice, as text and as values. Nobody closes this.
+        let _turn = readers.acquire().await.ok();
+        kubernetes(context, kafka).await?
+    };
     let depth = match closer {
         true => Depth::Close,
         false if decide::questioned(&seen).is_empty() => Depth::Little,
         false => Depth::Partitions,
     };
+    // Not both at once: an engine that hangs would make what Kafka has said too old for what cannot be taken back.
     seen.engine = ask_engine(context, &seen, polled).await;
     seen.metadata = ask_kafka(context, &seen, depth).await?;
     seen.read_at = context.clock.now();
@@ -98,18 +105,23 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         eyes.list::<RoleBinding>(),
         eyes.list::<StrimziPodSet>(),
     ]);
-    let (lists, pods, node_pools, further_users) =
-        futures::try_join!(lists, eyes.typed::<Pod>(), eyes.typed::<KafkaNodePool>(), eyes.further_users(kafka),)?;
-    let mut live = Live::default();
-    lists.into_iter().flatten().for_each(|object| live.take(object));
-    eyes.tracker(kafka, &live).await?.into_iter().for_each(|tracker| live.take(tracker));
-    let rebalances = eyes.rebalances(kafka, &live).await?;
-    let pod_sets = live.of_kind("StrimziPodSet").filter_map(|(_, set)| serde_json::from_value(set.clone()).ok());
-    let pod_sets: Vec<StrimziPodSet> = pod_sets.collect();
     let asks_for_racks = kafka.spec.kafka.as_ref().is_some_and(|spec| spec.rack.is_some());
-    if asks_for_racks || pod_sets.iter().any(finds_racks) {
-        eyes.rack_binding(&names).await?.into_iter().for_each(|binding| live.take(binding));
-    }
+    let (lists, pods, node_pools, further_users, tracker, binding, mut rebalances) = futures::try_join!(
+        lists,
+        eyes.typed::<Pod>(),
+        eyes.typed::<KafkaNodePool>(),
+        eyes.further_users(kafka),
+        eyes.tracker(kafka),
+        eyes.rack_binding(&names, asks_for_racks),
+        eyes.rebalances(),
+    )?;
+    let mut live = Live::default();
+    lists.into_iter().flatten().chain(tracker).chain(binding).for_each(|object| live.take(object));
+    eyes.named_rebalances(kafka, &live, &mut rebalances).await?;
+    let pod_sets: Vec<StrimziPodSet> = live.of_kind("StrimziPodSet").filter_map(|(_, set)| outline(set)).collect();
+    // They still have what is not wanted any more.
+    let had_racks = !asks_for_racks && pod_sets.iter().any(finds_racks);
+    eyes.rack_binding(&names, had_racks).await?.into_iter().for_each(|binding| live.take(binding));
     let now = context.clock.now();
     Ok(Seen {
         now,
@@ -119,7 +131,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         node_pools,
         pods,
         live,
-        rebalances,
+        rebalances: rebalances.into_values().collect(),
         further_users,
         metadata: Metadata::Nobody,
         engine: EngineSaid::default(),
@@ -167,9 +179,9 @@ impl Eyes<'_> {
         Ok(api.list(&self.of_cluster()).await.map_err(Error::reading(K::plural(&()).into_owned()))?.items)
     }
 
-    /// The KafkaRebalances that may matter to it. Not simply all of its namespace: of a hundred clusters with ten each, every
-    /// one of which calls whenever it changes, that would be a thousand each time.
-    async fn rebalances(&self, kafka: &Kafka, live: &Live) -> Result<Vec<KafkaRebalance>, Error> {
+    /// The KafkaRebalances that may matter to it, by their names. Not simply all of its namespace: of a hundred clusters with
+    /// ten each, every one of which calls whenever it changes, that would be a thousand each time.
+    async fn rebalances(&self) -> Result<BTreeMap<String, KafkaRebalance>, Error> {
         let api = Api::<KafkaRebalance>::namespaced(self.context.client.clone(), self.namespace);
         let mut found = BTreeMap::new();
         // Templates need no label, and from what was generated somebody may have taken it off. In this order: one from which it
@@ -179,6 +191,17 @@ impl Eyes<'_> {
             let some = api.list(&which).await.map_err(Error::reading("KafkaRebalances"))?;
             found.extend(some.items.into_iter().map(|it| (it.name_any(), it)));
         }
+        Ok(found)
+    }
+
+    /// Those that something else speaks of, whatever their labels say.
+    async fn named_rebalances(
+        &self,
+        kafka: &Kafka,
+        live: &Live,
+        found: &mut BTreeMap<String, KafkaRebalance>,
+    ) -> Result<(), Error> {
+        let api = Api::<KafkaRebalance>::namespaced(self.context.client.clone(), self.namespace);
         let (tracker, map) = (live.data(&tracker_name(self.cluster)), live.data(&map_name(self.cluster)));
         let mut named = spoken_of(kafka, tracker.as_ref(), map.as_ref());
         // Whose label was changed while it moves data of this Kafka: its ConfigMap tells of it.
@@ -191,28 +214,32 @@ impl Eyes<'_> {
                 found.insert(name, it);
             }
         }
-        Ok(found.into_values().collect())
+        Ok(())
     }
 
-    /// The memory of automatic rebalancing, if somebody took its label off: its owner tells whose it is. What has neither is
-    /// somebody else's.
-    async fn tracker(&self, kafka: &Kafka, live: &Live) -> Result<Option<DynamicObject>, Error> {
-        let name = tracker_name(self.cluster);
-        if live.value("ConfigMap", &name).is_some() || !remembers(kafka) {
+    /// The memory of automatic rebalancing: by its name, because somebody may have taken its label off. Its owner tells whose it
+    /// is then; what has neither is somebody else's.
+    async fn tracker(&self, kafka: &Kafka) -> Result<Option<DynamicObject>, Error> {
+        if !remembers(kafka) {
             return Ok(None);
         }
+        let name = tracker_name(self.cluster);
         let resource = ApiResource::erase::<ConfigMap>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
         let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
         let is_ours = |it: &DynamicObject| {
-            it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
+            it.labels().get(labels::CLUSTER).is_some_and(|cluster| cluster == self.cluster)
+                || it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())
         };
         Ok(found.filter(is_ours))
     }
 
     /// The one object outside of the namespace. Only clusters with racks have it, and only for those the operator has a
     /// right to look. Without that right it is not there: everything works but racks, and whoever makes it is told.
-    async fn rack_binding(&self, names: &Names) -> Result<Option<DynamicObject>, Error> {
+    async fn rack_binding(&self, names: &Names, matters: bool) -> Result<Option<DynamicObject>, Error> {
+        if !matters {
+            return Ok(None);
+        }
         let resource = ApiResource::erase::<ClusterRoleBinding>(&());
         let api: Api<DynamicObject> = Api::all_with(self.context.client.clone(), &resource);
         match api.get_opt(&names.rack_binding()).await {
@@ -233,6 +260,23 @@ impl Eyes<'_> {
             None => FurtherUsers::Missing { secret, key },
         })
     }
+}
+
+/// A pod set with as much of its pods as is ever asked of it: who they are, and whether they look for their rack. All of them
+/// are in [`Live`], and of a cluster they are the largest part.
+fn outline(set: &Value) -> Option<StrimziPodSet> {
+    let pods = set["spec"]["pods"].as_array().into_iter().flatten().map(|pod| {
+        let metadata = json!({"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]});
+        let inits = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+        let inits: Vec<Value> = inits.map(|container| json!({"name": container["name"]})).collect();
+        json!({"metadata": metadata, "spec": {"initContainers": inits}})
+    });
+    let pods: Vec<Value> = pods.collect();
+    let spec = json!({"selector": set["spec"]["selector"], "pods": pods});
+    serde_json::from_value(
+        json!({"apiVersion": set["apiVersion"], "kind": set["kind"], "metadata": set["metadata"], "spec": spec}),
+    )
+    .ok()
 }
 
 fn is_of_a_rebalance(config_map: &Value) -> bool {
@@ -324,6 +368,29 @@ mod tests {
     use evenkeel_kafka::{BrokerId, ErrorCode, Refusal, calls::topics::Partition as Told};
 
     use super::*;
+    use crate::kafka::{objects::RACK_CONTAINER, pools::pods_of_pod_set};
+
+    #[test]
+    fn of_a_pod_set_all_is_known_that_is_asked_of_it() {
+        let mut pod: Value = serde_json::from_str(include_str!("../../tests/golden/broker-pod.json")).unwrap();
+        pod["spec"]["initContainers"] = json!([{"name": RACK_CONTAINER, "image": "x"}]);
+        let set = json!({
+            "apiVersion": "core.strimzi.io/v1", "kind": "StrimziPodSet",
+            "metadata": {"name": "c-b", "annotations": {"a": "b"}},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "pods": [pod]}, "status": {"pods": 1},
+        });
+        let whole: StrimziPodSet = serde_json::from_value(set.clone()).unwrap();
+        let known = outline(&set).unwrap();
+        assert_eq!((&known.metadata, &known.spec.selector), (&whole.metadata, &whole.spec.selector));
+        assert_eq!(pods_of_pod_set(&known).collect::<Vec<_>>(), pods_of_pod_set(&whole).collect::<Vec<_>>());
+        assert!(finds_racks(&known) && finds_racks(&whole));
+        let labels = |set: &StrimziPodSet| set.spec.pods[0]["metadata"]["labels"].clone();
+        assert_eq!(labels(&known), labels(&whole));
+        let size = |set: &StrimziPodSet| serde_json::to_string(set).unwrap().len();
+        assert!(size(&known) * 3 < size(&whole), "{} of {}", size(&known), size(&whole));
+        let odd = json!({"metadata": {"name": "x"}, "spec": {"selector": {}, "pods": [{}]}});
+        assert!(outline(&odd).is_some_and(|set| pods_of_pod_set(&set).count() == 0));
+    }
 
     #[test]
     fn what_cannot_be_read_is_not_empty() {

@@ -26,9 +26,11 @@ use super::{
 mod implicit;
 mod memory;
 mod refusals;
+mod voters;
 
 pub use implicit::{BROKERS as IMPLICIT_BROKERS, CONTROLLERS as IMPLICIT_CONTROLLERS};
 pub use memory::{finds_racks, ids_of_pod_set, pods_of_pod_set, pool_of_pod};
+pub use voters::Voters;
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +75,7 @@ impl Roles {
 /// Where a pool comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A KafkaNodePool. Its status is the memory of its ids.
+    /// A KafkaNodePool. Its status is the memory of its ids, with the list of pods in its StrimziPodSet.
     NodePool,
     /// The Kafka itself. Its StrimziPodSet is the memory of its ids.
     Kafka,
@@ -132,21 +134,28 @@ impl Pool {
 pub struct Pools {
     /// By name.
     pub all: BTreeMap<String, Pool>,
-    /// Ids that belong to none of these pools and are not free yet: their pool is going.
+    /// Ids that belong to none of these pools and are not free yet: their pool is going, or they vote.
     pub taken: BTreeSet<i32>,
     /// Ids of pods that are there, and whose they are: also of such that are listed nowhere any more and only take their
     /// time to end.
     pub running: BTreeMap<i32, String>,
     /// Whether there are controllers already, so that the quorum can no longer change.
     pub quorum_runs: bool,
+    /// Who votes, as the nodes were told. Nobody, while the quorum can still change.
+    pub voters: Voters,
     /// What is worth saying about them.
     pub remarks: Vec<Remark>,
 }
 
 impl Pools {
     /// Reads the pools of a Kafka, from all KafkaNodePools and StrimziPodSets of its namespace; those of other
-    /// clusters are passed over. All that is wrong, if anything is.
-    pub fn read(kafka: &Kafka, node_pools: &[KafkaNodePool], pod_sets: &[StrimziPodSet]) -> Result<Self, Vec<Problem>> {
+    /// clusters are passed over. `told` is who votes, as its nodes were told. All that is wrong, if anything is.
+    pub fn read(
+        kafka: &Kafka,
+        node_pools: &[KafkaNodePool],
+        pod_sets: &[StrimziPodSet],
+        told: &Voters,
+    ) -> Result<Self, Vec<Problem>> {
         let names = Names::of(kafka);
         let pod_sets: Vec<&StrimziPodSet> =
             pod_sets.iter().filter(|set| belongs(set.labels().get(labels::CLUSTER), &names)).collect();
@@ -154,6 +163,10 @@ impl Pools {
             .iter()
             .filter(|pool| belongs(pool.labels().get(labels::CLUSTER), &names))
             .partition(|pool| pool.meta().deletion_timestamp.is_some());
+        // The quorum stands with the first record of the cluster, even should somebody delete the controllers' list.
+        let quorum_runs = kafka.status.as_ref().is_some_and(|status| status.cluster_id.is_some())
+            || pod_sets.iter().any(|set| memory::has_controllers(set));
+        let voters = if quorum_runs { told.clone() } else { Voters::default() };
 
         let mut reading = Reading::default();
         let read: Vec<Pool> = if staying.is_empty() {
@@ -166,22 +179,22 @@ impl Pools {
             }
         } else {
             refusals::of_mixture(&pod_sets, &staying, &mut reading.problems);
+            refusals::of_controllers_that_are_away(&names, &pod_sets, &staying, &mut reading.problems);
             let set_of = |pool: &KafkaNodePool| {
                 let name = names.pod_set(&pool.name_any());
                 pod_sets.iter().find(|set| set.name_any() == name).copied()
             };
             staying.iter().filter_map(|pool| reading.node_pool(kafka, pool, set_of(pool))).collect()
         };
-        let all: BTreeMap<String, Pool> = read.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
+        let read = read.into_iter().map(|pool| voters.recall(pool));
+        let all: BTreeMap<String, Pool> = read.map(|pool| (pool.name.clone(), pool)).collect();
+        reading.remarks.extend(voters.remark(&all));
 
         let own: BTreeSet<i32> = all.values().flat_map(|pool| &pool.current).copied().collect();
         let gone = going.iter().flat_map(|pool| pool.status.iter().flat_map(|status| &status.node_ids)).copied();
-        let seen = gone.chain(pod_sets.iter().flat_map(|set| ids_of_pod_set(set)));
+        let seen = gone.chain(pod_sets.iter().flat_map(|set| ids_of_pod_set(set))).chain(voters.ids());
         let taken = seen.filter(|id| !own.contains(id)).collect();
-        // The quorum stands with the first record of the cluster, even should somebody delete the controllers' list.
-        let quorum_runs = kafka.status.as_ref().is_some_and(|status| status.cluster_id.is_some())
-            || pod_sets.iter().any(|set| memory::roles_of_pod_set(set).is_some_and(|roles| roles.controller));
-        let pools = Self { all, taken, running: BTreeMap::new(), quorum_runs, remarks: reading.remarks };
+        let pools = Self { all, taken, running: BTreeMap::new(), quorum_runs, voters, remarks: reading.remarks };
 
         let mut problems = reading.problems;
         refusals::of_pools(kafka, &pools, &mut problems);
@@ -270,13 +283,12 @@ impl Reading {
             self.problems.push(Problem::of_pool(&name, "spec.roles", text));
         }
         let status = pool.status.clone().unwrap_or_default();
-        let (mut current, mut roles_before) =
-            (status.node_ids.into_iter().collect::<BTreeSet<_>>(), Roles::of(&status.roles));
-        if let Some(set) = set.filter(|_| current.is_empty()) {
-            // A status can get lost, in a restored backup for example. Nodes that run are not new for that.
-            current = ids_of_pod_set(set);
-            roles_before = memory::roles_of_pod_set(set);
-        }
+        // Who goes is taken off the status first and off the list of pods then, and is there until both are done. A status can
+        // also get lost, in a restored backup for example: nodes that run are not new for that.
+        let listed = set.map(ids_of_pod_set).unwrap_or_default();
+        let current: BTreeSet<i32> = status.node_ids.into_iter().chain(listed).collect();
+        let described = set.and_then(memory::roles_of_pod_set).filter(|roles| *roles != Roles::default());
+        let roles_before = described.or_else(|| Roles::of(&status.roles));
         let disks = self.disks(&spec.storage, |field, text| Problem::of_pool(&name, format!("spec.{field}"), text));
         let next_ids = self.ids(&name, annotations::next_node_ids(pool.annotations()));
         let remove_ids = self.ids(&name, annotations::remove_node_ids(pool.annotations()));

@@ -27,7 +27,7 @@ pub struct Seen {
     pub kafka: Kafka,
     /// Its node pools.
     pub node_pools: Vec<KafkaNodePool>,
-    /// Its pod sets.
+    /// Its pod sets, with little of their pods: names, labels and names of init containers.
     pub pod_sets: Vec<StrimziPodSet>,
     /// Its pods, the engine's too.
     pub pods: Vec<Pod>,

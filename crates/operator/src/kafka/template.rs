@@ -177,6 +177,19 @@ impl Marks {
     }
 }
 
+impl Marks {
+    /// Those of them that an object does not have from here, because it has its own.
+    pub fn passed_over<'a>(&'a self, made: &'a ObjectMeta) -> impl Iterator<Item = String> + 'a {
+        let sides = [("labels", &self.labels, &made.labels), ("annotations", &self.annotations, &made.annotations)];
+        sides.into_iter().flat_map(|(side, wished, made)| {
+            let other = |(key, value): &(&String, &String)| {
+                made.as_ref().and_then(|made| made.get(*key)).is_some_and(|own| own != *value)
+            };
+            wished.iter().filter(other).map(move |(key, _)| format!("metadata.{side}.{key}"))
+        })
+    }
+}
+
 fn add(from: &BTreeMap<String, String>, to: &mut BTreeMap<String, String>) {
     for (key, value) in from {
         to.entry(key.clone()).or_insert_with(|| value.clone());
@@ -210,6 +223,12 @@ impl ContainerTemplate {
             }
         }
         ours
+    }
+
+    /// Those of the user's variables that a container does not have, because it has others of that name.
+    pub fn passed_over<'a>(&'a self, made: &'a [EnvVar]) -> impl Iterator<Item = String> + 'a {
+        let other = |wished: &&EnvVar| made.iter().any(|own| own.name == wished.name && own != *wished);
+        self.env.iter().filter(other).map(|variable| format!("env.{}", variable.name))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     model::Model,
     nodes::assign,
     objects::{Facts, NodeFacts},
-    pools::Pools,
+    pools::{Pools, Voters},
     problem::Problem,
     seen::FurtherUsers,
     settings::Settings,
@@ -86,7 +86,7 @@ impl Written {
         let pools: Vec<KafkaNodePool> =
             [&self.brokers, &self.controllers].map(|pool| serde_json::from_value(pool.clone()).unwrap()).into();
         let no_sets: [StrimziPodSet; 0] = [];
-        let read = Pools::read(&kafka, &pools, &no_sets)?;
+        let read = Pools::read(&kafka, &pools, &no_sets, &Voters::default())?;
         Model::build(&kafka, &pools, &read, &assign(&read), &self.settings)
     }
 

@@ -55,13 +55,14 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let controller = kept::controller(context.api::<Known>(namespace), labelled.clone(), |_| {});
     let sets = controller.store();
     context.figures.show_pod_sets(sets.clone());
+    // By its labels a Kafka is ours or not; all else of it matters to nobody here.
+    let kafkas = context.api::<PartialObjectMeta<Kafka>>(namespace);
+    let kafkas = kept::changes(kafkas, watcher::Config::default(), |kafka| kafka.metadata.labels.clone());
     let shell = Arc::new(Shell { context: context.clone(), alarms: Alarms::default() });
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         .watches(context.api::<PartialObjectMeta<Pod>>(namespace), labelled, |pod| set_of(&pod))
-        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watcher::Config::default(), move |kafka| {
-            sets_of(&sets, &kafka)
-        })
+        .watches_stream(kafkas, move |kafka| sets_of(&sets, &kafka))
         .run(counted, pause, Arc::clone(&shell))
         .for_each(|ended| {
             match ended {
@@ -129,16 +130,21 @@ async fn reconcile(known: &Known, context: &Context) -> Result<Option<Duration>,
         return Ok(Some(SAFETY_NET));
     }
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &namespace);
-    let parent = kafkas.get_opt(cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
+    let hands = Hands { pods: Api::namespaced(context.client.clone(), &namespace), sets };
+    // Side by side: somebody may wait for a pod.
+    let (parent, decided, terminating) = futures::join!(
+        kafkas.get_opt(cluster),
+        hands.look_and_decide(&set, context),
+        is_terminating(context, &namespace)
+    );
+    let parent = parent.map_err(Error::reading(format!("Kafka {cluster}")))?;
     if !parent.is_some_and(|kafka| context.settings.selects(&kafka)) {
         return Ok(Some(SAFETY_NET));
     }
-    let hands = Hands { pods: Api::namespaced(context.client.clone(), &namespace), sets };
-    let outcome = match hands.look_and_decide(&set, context).await? {
+    let (decided, terminating) = (decided?, terminating?);
+    let outcome = match decided {
         // Pods are the first to go.
-        Ok(decision) if !decision.create.is_empty() && is_terminating(context, &namespace).await? => {
-            return Ok(None);
-        }
+        Ok(decision) if !decision.create.is_empty() && terminating => return Ok(None),
         Ok(decision) => match hands.carry_out(&decision).await {
             Ok(()) => Ok(decision.status),
             Err(error) => Err(error),
@@ -180,27 +186,41 @@ impl Hands {
         Ok(decide::decide(Observation { set, pods: &pods.items, now: context.clock.now() }))
     }
 
+    /// Does all of it, and tells of the first failure in the end: one pod that cannot be made holds up nobody else. Who goes
+    /// goes first: where there is a quota, that makes room.
     async fn carry_out(&self, decision: &Decision) -> Result<(), Error> {
-        for pod in &decision.create {
-            let name = pod.metadata.name.as_deref().unwrap_or_default();
-            match self.pods.create(&PostParams::default(), pod).await {
-                Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => {}
-                other => drop(other.map_err(Error::writing(format!("pod {name}")))?),
-            }
-        }
-        for Adoption { pod, version, owners } in &decision.adopt {
-            let patch = json!({"metadata": {"resourceVersion": version, "ownerReferences": owners}});
-            let patched = self.pods.patch_metadata(pod, &PatchParams::default(), &Patch::Merge(patch)).await;
-            patched.map_err(Error::writing(format!("the owner of pod {pod}")))?;
-        }
+        let mut outcome = Ok(());
         for (pod, uid) in &decision.delete {
-            let exactly = Preconditions { uid: Some(uid.clone()), resource_version: None };
-            match self.pods.delete(pod, &DeleteParams::background().preconditions(exactly)).await {
-                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-                other => drop(other.map_err(Error::writing(format!("the end of pod {pod}")))?),
-            }
+            outcome = outcome.and(self.delete(pod, uid).await);
         }
-        Ok(())
+        for adoption in &decision.adopt {
+            outcome = outcome.and(self.adopt(adoption).await);
+        }
+        for pod in &decision.create {
+            outcome = outcome.and(self.create(pod).await);
+        }
+        outcome
+    }
+
+    async fn delete(&self, pod: &str, uid: &str) -> Result<(), Error> {
+        let exactly = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+        match self.pods.delete(pod, &DeleteParams::background().preconditions(exactly)).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            other => other.map(drop).map_err(Error::writing(format!("the end of pod {pod}"))),
+        }
+    }
+
+    async fn adopt(&self, Adoption { pod, version, owners }: &Adoption) -> Result<(), Error> {
+        let patch = json!({"metadata": {"resourceVersion": version, "ownerReferences": owners}});
+        let patched = self.pods.patch_metadata(pod, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(drop).map_err(Error::writing(format!("the owner of pod {pod}")))
+    }
+
+    async fn create(&self, pod: &Pod) -> Result<(), Error> {
+        match self.pods.create(&PostParams::default(), pod).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() || status.is_conflict() => Ok(()),
+            other => other.map(drop).map_err(Error::writing(format!("pod {}", pod.name_any()))),
+        }
     }
 
     /// Writes the status if it says something new. A set that is gone or has changed meanwhile is seen again anyway.

@@ -77,6 +77,11 @@ impl FoundConfigMap {
         matches!(self, Self::Absent | Self::Inherited(_))
     }
 
+    /// Whether it can be written, and says nothing of what the brokers hold before and after.
+    pub(super) fn has_no_loads(&self) -> bool {
+        self.is_lost() || matches!(self, Self::Ours(data) if !data.contains_key(LOAD))
+    }
+
     pub(super) fn data(&self) -> Option<&BTreeMap<String, String>> {
         match self {
             Self::Ours(data) => Some(data),

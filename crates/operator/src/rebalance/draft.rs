@@ -55,15 +55,20 @@ impl<'a> Draft<'a> {
 
     /// The same, and a word about a command that means nothing here.
     pub(super) fn stay_and_mind_the_ask(round: &'a Round<'a>) -> Self {
-        let draft = Self::stay(round);
+        Self::stay(round).minding_the_ask()
+    }
+
+    /// A word about a command that means nothing where it stands.
+    pub(super) fn minding_the_ask(self) -> Self {
+        let round = self.round;
         let state = round.standing.state;
         let valid = messages::valid_asks(state, round.deleting, round.auto_approved);
         match &round.ask {
             Some(ask) if !valid.contains(&messages::written(ask)) => {
                 let text = messages::invalid_ask(ask, state, round.deleting, round.auto_approved);
-                draft.warn(Reason::InvalidAnnotation, text)
+                self.warn(Reason::InvalidAnnotation, text)
             }
-            _ => draft,
+            _ => self,
         }
     }
 
@@ -138,8 +143,7 @@ impl<'a> Draft<'a> {
 
     /// A new plan: its numbers into the status, its loads into the ConfigMap.
     pub(super) fn plan(mut self, plan: &OptimizationResult) -> Self {
-        let name = (self.round.seen.config_map != FoundConfigMap::Foreign).then(|| self.round.seen.name());
-        self.result = Some(result::of(&plan.summary, name));
+        self.result = Some(result::of(&plan.summary));
         self.loads(plan)
     }
 
@@ -241,11 +245,18 @@ impl<'a> Draft<'a> {
     fn finish(mut self, next: Next) -> Decision {
         let seen = self.round.seen;
         let standing = &self.round.standing;
+        // What could not be written may be what the ConfigMap says of the plan.
+        let is_going_on = matches!(self.state, RebalanceState::ProposalReady | RebalanceState::Rebalancing);
+        let owes_loads = self.news.load.is_none() && self.round.tells_loads() && self.round.was_refused();
+        if owes_loads && !is_going_on && self.state != standing.state {
+            self = self.without_loads();
+        }
         let data = config_map::data(&seen.config_map, self.state, &self.news).or_else(|| match &seen.config_map {
             FoundConfigMap::Ours(data) if seen.is_mislabelled() => Some(data.clone()),
             _ => None,
         });
         let has_config_map = data.is_some() || seen.config_map.data().is_some();
+        self.result = self.result.map(|it| result::beside(it, has_config_map.then(|| seen.name())));
         match &seen.config_map {
             FoundConfigMap::Foreign if self.result.is_some() => {
                 self = self.warn(Reason::InvalidResourceException, messages::foreign_config_map(seen.name()));
@@ -255,6 +266,10 @@ impl<'a> Draft<'a> {
             }
             // Nothing is to be written this time, so nobody knows whether it could be.
             FoundConfigMap::Ours(_) if data.is_none() && self.state == standing.state => {
+                self = self.keep_warning(Reason::KubernetesClientException);
+            }
+            // The rest is written, and this is not.
+            FoundConfigMap::Ours(_) if owes_loads && is_going_on && self.result.is_some() => {
                 self = self.keep_warning(Reason::KubernetesClientException);
             }
             _ => {}

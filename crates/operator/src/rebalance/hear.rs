@@ -126,6 +126,14 @@ impl Sort {
     }
 }
 
+impl Trouble {
+    /// Whether the engine was asked about a task by another request than the one that made it: a template or a limit is not
+    /// what it was, or the task is forgotten. Then the answer says nothing about the task.
+    pub(super) fn is_about_another_request(&self, task: &str) -> bool {
+        self.text.contains(&format!("Unexpected header {task}"))
+    }
+}
+
 impl Heard {
     /// Takes in the reply to [`Call::Propose`].
     pub fn proposed(&mut self, reply: Reply<OptimizationResult>) {

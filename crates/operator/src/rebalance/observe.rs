@@ -38,7 +38,7 @@ pub struct Observation {
 }
 
 /// The Kafka that a KafkaRebalance belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FoundKafka {
     /// The label `strimzi.io/cluster` is missing.
     Unnamed,
@@ -54,7 +54,7 @@ pub enum FoundKafka {
 }
 
 /// What matters about a Kafka.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cluster {
     /// Its name.
     pub name: String,
@@ -65,7 +65,7 @@ pub struct Cluster {
 }
 
 /// What matters about a Cruise Control.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Engine {
     /// Whether it is ours, and so understands parameters that are not in the original.
     pub is_ours: bool,
@@ -73,6 +73,8 @@ pub struct Engine {
     pub missing_secret: Option<String>,
     /// How long it measures before it first plans. None: only a few seconds, from outside.
     pub first_window: Option<Duration>,
+    /// Nobody declares it any more: it stays until what it carries out has ended, and begins nothing.
+    pub is_leaving: bool,
 }
 
 /// Why something cannot be done now, though nothing is wrong with the resource's spec.
@@ -90,16 +92,23 @@ impl Blocked {
     }
 }
 
-/// The Kafka whose data a rebalance moves, if its label says another by now, or is gone. What was begun in one Kafka is not known in
-/// another: it is followed where it is. `recorded`: what its own ConfigMap is labelled with, which is written before
-/// anything moves.
+/// Whether data moves for a rebalance, paused or not, or may: its execution was perhaps submitted.
+pub(super) fn perhaps_runs(resource: &KafkaRebalance) -> bool {
+    match before_any_pause(resource).0 {
+        RebalanceState::Rebalancing => true,
+        RebalanceState::ProposalReady => finalizer::is_on(resource),
+        _ => false,
+    }
+}
+
+/// The Kafka whose data a rebalance moves, or may, if its label says another by now, or is gone. What was begun in one Kafka is
+/// not known in another: it is followed, and searched for, where it is. `recorded`: what its own ConfigMap is labelled with,
+/// which is written before anything moves.
 pub(super) fn runs_in<'a>(resource: &KafkaRebalance, recorded: Option<&'a str>) -> Option<&'a str> {
     let standing = Standing::of(resource);
     // If it could not be written it may tell of an earlier run.
     let is_current = standing.warning(Reason::KubernetesClientException).is_none();
-    recorded.filter(|recorded| {
-        standing.state == RebalanceState::Rebalancing && is_current && label(resource) != Some(*recorded)
-    })
+    recorded.filter(|recorded| perhaps_runs(resource) && is_current && label(resource) != Some(*recorded))
 }
 
 /// The Kafka in which a rebalance runs, paused or not, with the ConfigMap of its name: None if it does not run, and
@@ -113,6 +122,11 @@ pub(crate) fn runs_in_kafka(resource: &KafkaRebalance, config_map: Option<&Confi
     }
     let recorded = FoundConfigMap::cluster(resource, config_map);
     Some(runs_in(resource, recorded.as_deref()).or_else(|| label(resource)).map(str::to_owned))
+}
+
+fn undeclared() -> Blocked {
+    let what = "Kafka resource lacks 'cruiseControl' declaration: add spec.cruiseControl to it";
+    Blocked::new(Reason::InvalidResourceException, what)
 }
 
 /// The Kafka that the label of a rebalance names.
@@ -173,10 +187,7 @@ impl Observation {
                 return Some(Blocked::new(Reason::InvalidResourceException, "The Kafka belongs to another operator"));
             }
         };
-        let Some(engine) = &cluster.engine else {
-            let what = "Kafka resource lacks 'cruiseControl' declaration: add spec.cruiseControl to it";
-            return Some(Blocked::new(Reason::InvalidResourceException, what));
-        };
+        let Some(engine) = &cluster.engine else { return Some(undeclared()) };
         let secret = engine.missing_secret.as_ref()?;
         let what =
             format!("Secret {secret} is missing or incomplete; the operator makes it once the Kafka is reconciled");
@@ -186,7 +197,8 @@ impl Observation {
     /// Why nothing can be begun.
     pub(super) fn cannot_start(&self) -> Option<Blocked> {
         // Whether the Kafka is ready comes before the Secrets: a Kafka that is being made has none yet.
-        self.not_ready().or_else(|| self.cannot_ask()).or_else(|| self.template.blocked())
+        let leaving = || self.engine().filter(|engine| engine.is_leaving).map(|_| undeclared());
+        self.not_ready().or_else(|| self.cannot_ask()).or_else(leaving).or_else(|| self.template.blocked())
     }
 
     /// That the Kafka is not ready: no obstacle to what has begun.

@@ -4,16 +4,16 @@
 //! the age of its `WaitingForOtherRebalance` Warning, so a place in the queue survives restarts.
 
 use evenkeel_api::rebalance::RebalanceState;
-use evenkeel_api::{KafkaRebalance, Reason, annotations, labels};
+use evenkeel_api::{KafkaRebalance, Reason, annotations};
 use jiff::Timestamp;
 
 use super::finalizer;
 use super::messages;
-use super::observe::Observation;
+use super::observe::{Observation, label};
 use super::state::Standing;
 
 /// What matters about another KafkaRebalance of the same cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Other {
     /// Its name.
     pub name: String,
@@ -26,12 +26,11 @@ pub struct Other {
 impl Other {
     /// What matters about each of `all` that `resource` has to share its cluster with.
     pub fn all<'a>(resource: &KafkaRebalance, all: impl IntoIterator<Item = &'a KafkaRebalance>) -> Vec<Self> {
-        let cluster = |it: &KafkaRebalance| it.metadata.labels.as_ref().and_then(|it| it.get(labels::CLUSTER).cloned());
-        let mine = cluster(resource);
+        let mine = label(resource);
         all.into_iter()
             .filter(|other| other.metadata.namespace == resource.metadata.namespace)
             .filter(|other| other.metadata.name != resource.metadata.name)
-            .filter(|other| mine.is_some() && cluster(other) == mine)
+            .filter(|other| mine.is_some() && label(other) == mine)
             .filter(|other| {
                 let marked = other.metadata.annotations.as_ref().is_some_and(annotations::is_template);
                 !marked || finalizer::is_generated(other)
@@ -75,7 +74,7 @@ pub(super) fn wait(seen: &Observation, standing: &Standing) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_api::{Condition, KafkaRebalanceStatus};
+    use evenkeel_api::{Condition, KafkaRebalanceStatus, labels};
 
     use super::*;
 

@@ -145,7 +145,7 @@ fn names(field: &str, names: &Option<Vec<String>>) -> Result<Vec<String>, String
 /// A number of which 0 means: what the engine is configured with.
 fn count(field: &str, value: Option<i32>) -> Result<Option<u32>, String> {
     match value.map(u32::try_from) {
-        Some(Err(_)) => Err(format!("spec.{field} is negative: write 0 or more")),
+        Some(Err(_)) => Err(format!("spec.{field} is negative, or larger than {}: write a number between", i32::MAX)),
         Some(Ok(value)) => Ok((value > 0).then_some(value)),
         None => Ok(None),
     }
@@ -176,7 +176,8 @@ fn log_dirs(volumes: &[BrokerVolumes]) -> Result<LogDirs, String> {
     let ids: Vec<i32> = volumes.iter().map(|entry| entry.broker_id).collect();
     if ids.iter().any(|id| *id < 0) {
         return Err(
-            "spec.moveReplicasOffVolumes has an entry without a brokerId, or with a negative one: mend or remove it"
+            "spec.moveReplicasOffVolumes has an entry without a brokerId, or with one that no broker can have (negative, or \
+             larger than 2147483647): mend or remove it"
                 .to_owned(),
         );
     }
@@ -198,7 +199,7 @@ fn distinct(field: &str, ids: &[i32]) -> Result<BTreeSet<i32>, String> {
     let mut seen = BTreeSet::new();
     for id in ids {
         if *id < 0 {
-            return Err(format!("{field} has the negative id {id}: remove it"));
+            return Err(format!("{field} has an id that is negative, or larger than {}: remove it", i32::MAX));
         }
         if !seen.insert(*id) {
             return Err(format!("{field} lists {id} twice: list it once"));

@@ -8,10 +8,15 @@ use serde_json::Value;
 const LOAD_CONFIG_MAP: &str = "afterBeforeLoadConfigMap";
 
 /// The summary as it stands in the status. Numbers that JSON does not have are words there.
-pub(super) fn of(summary: &Summary, config_map: Option<&str>) -> FreeForm {
-    let mut result: FreeForm = json::from_slice(json::to_string(summary).as_bytes()).unwrap_or_default();
-    if let Some(name) = config_map {
-        result.insert(LOAD_CONFIG_MAP.to_owned(), Value::from(name));
+pub(super) fn of(summary: &Summary) -> FreeForm {
+    json::from_slice(json::to_string(summary).as_bytes()).unwrap_or_default()
+}
+
+/// The same with the name of the ConfigMap, if there is one.
+pub(super) fn beside(mut result: FreeForm, config_map: Option<&str>) -> FreeForm {
+    match config_map {
+        Some(name) => drop(result.insert(LOAD_CONFIG_MAP.to_owned(), Value::from(name))),
+        None => drop(result.remove(LOAD_CONFIG_MAP)),
     }
     result
 }
@@ -45,7 +50,7 @@ mod tests {
             unmeasured_goals: vec!["CpuUsageDistributionGoal".into()],
             ..Summary::default()
         };
-        let result = of(&summary, Some("r"));
+        let result = beside(of(&summary), Some("r"));
         let keys: Vec<&str> = result.keys().map(String::as_str).collect();
         assert_eq!(
             keys,
@@ -79,7 +84,7 @@ mod tests {
     #[test]
     fn an_engine_without_ids_has_none_and_no_number_is_no_obstacle() {
         let summary = Summary { monitored_partitions_percentage: f64::NAN.into(), ..Summary::default() };
-        let result = of(&summary, None);
+        let result = beside(of(&summary), None);
         assert_eq!((proposal_id(Some(&result)), result.get(LOAD_CONFIG_MAP)), (None, None));
         assert_eq!(result["monitoredPartitionsPercentage"], "NaN");
     }

@@ -1,7 +1,7 @@
 //! Settings that a KafkaRebalance takes from a template: its own win, and what the rebalance is about
 //! (mode, brokers, volumes) never comes from there.
 
-use evenkeel_api::{KafkaRebalance, KafkaRebalanceSpec, Reason, annotations};
+use evenkeel_api::{KafkaRebalance, KafkaRebalanceSpec, Reason, annotations, names::is_name};
 
 use super::observe::Blocked;
 
@@ -34,13 +34,24 @@ impl Template {
     }
 
     /// The name of the template that a spec names.
-    pub fn name(spec: &KafkaRebalanceSpec) -> Option<&str> {
+    fn name(spec: &KafkaRebalanceSpec) -> Option<&str> {
         spec.template.as_ref()?.name.as_deref()
+    }
+
+    /// The same, if there can be one of that name.
+    pub(super) fn to_look_up(spec: &KafkaRebalanceSpec) -> Option<&str> {
+        Self::name(spec).filter(|name| is_name(name))
     }
 
     pub(super) fn blocked(&self) -> Option<Blocked> {
         match self {
             Self::None | Self::Found(_) => None,
+            Self::Missing(name) if !is_name(name) => Some(Blocked::new(
+                Reason::NoSuchResourceException,
+                format!(
+                    "spec.template.name `{name}` is no name of a KafkaRebalance: correct it, or remove spec.template"
+                ),
+            )),
             Self::Missing(name) => Some(Blocked::new(
                 Reason::NoSuchResourceException,
                 format!(
@@ -112,5 +123,20 @@ mod tests {
             assert!(matches!(Template::of(&naming("t"), Some(&resource)), Template::Found(_)), "{name}");
         }
         assert!(Template::NotMarked("t".into()).blocked().is_some());
+    }
+
+    /// A value that Helm left empty, for example: there is no request for it, so nobody may ask.
+    #[test]
+    fn what_is_no_name_is_missing_and_never_looked_up() {
+        assert_eq!(Template::to_look_up(&naming("t")), Some("t"));
+        for name in ["", "my template", "a/b"] {
+            let spec = naming(name);
+            assert_eq!(
+                (Template::to_look_up(&spec), Template::of(&spec, None)),
+                (None, Template::Missing(name.into()))
+            );
+            let told = Template::of(&spec, None).blocked().unwrap();
+            assert!(told.message.starts_with(&format!("spec.template.name `{name}` is no name")), "{}", told.message);
+        }
     }
 }

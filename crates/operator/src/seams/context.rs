@@ -58,7 +58,7 @@ impl Context {
             kafkas: Arc::new(TlsKafkas::new(Arc::clone(&services))),
             engines: Arc::new(HttpsEngines::new(Arc::clone(&services))),
             services,
-            client: sparing(client),
+            client,
             room: Room::default(),
             clock: Clock::Machine,
             figures: Arc::new(Figures::new(settings.selector.as_deref())),
@@ -85,6 +85,12 @@ impl Context {
             engines: Arc::new(HttpsEngines::over(Arc::clone(way))),
             ..self
         }
+    }
+
+    /// The same for controllers that take turns among themselves, but not with others, when they use the Kubernetes API.
+    #[must_use]
+    pub fn taking_turns(self) -> Self {
+        Self { client: sparing(self.client), ..self }
     }
 
     /// What to watch: each of the operator's namespaces, or all at once (None).

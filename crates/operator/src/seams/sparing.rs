@@ -1,7 +1,7 @@
 //! The Kubernetes API, asked by many but not by all at once.
 //!
-//! A hundred clusters that change at once ask for some thousand lists. Over HTTP/1 each that is under way has a connection
-//! of its own, with the buffers that its answer needed, and these stay: so few are under way at a time.
+//! A hundred clusters that change at once ask for some thousand lists, and write as much. Over HTTP/1 each request that is under
+//! way has a connection of its own, with the buffers that its answer needed, and these stay: so few are under way at a time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,16 +10,19 @@ use kube::{Client, client::Body};
 use tokio::{sync::Semaphore, time::timeout};
 use tower::service_fn;
 
-/// So many questions wait for their answer to begin at a time.
+/// So many questions wait for their answer to begin at a time, and so many writes. Each have their own turns: a write may wait
+/// for somebody's webhook.
 const AT_ONCE: usize = 16;
-/// Whoever is not answered for so long will not be: its turn is another's.
+/// Whoever is not answered for so long will not be: its turn is another's. The API server itself gives up after a minute.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The same API, asked by few at a time.
 pub(super) fn sparing(client: Client) -> Client {
-    let (namespace, turns) = (client.default_namespace().to_owned(), Arc::new(Semaphore::new(AT_ONCE)));
+    let namespace = client.default_namespace().to_owned();
+    let [questions, writes] = [(), ()].map(|()| Arc::new(Semaphore::new(AT_ONCE)));
     let service = service_fn(move |request: Request<Body>| {
-        let (client, turns) = (client.clone(), Arc::clone(&turns));
+        let turns = if request.method() == Method::GET { &questions } else { &writes };
+        let (client, turns) = (client.clone(), Arc::clone(turns));
         async move {
             if waits_for_nobody(&request) {
                 return client.send(request).await;
@@ -34,11 +37,11 @@ pub(super) fn sparing(client: Client) -> Client {
 }
 
 /// Watches go on for ever, and the lists that they begin with, which alone come in pages, are left alone while a controller
-/// backs off. A write may wait for somebody's webhook. A Lease that is renewed too late is lost.
+/// backs off. A Lease that is renewed too late is lost.
 fn waits_for_nobody(request: &Request<Body>) -> bool {
     let query = request.uri().query().unwrap_or_default();
     let watches = query.split('&').any(|part| part == "watch=true" || part.starts_with("limit="));
-    watches || request.method() != Method::GET || request.uri().path().starts_with("/apis/coordination.k8s.io/")
+    watches || request.uri().path().starts_with("/apis/coordination.k8s.io/")
 }
 
 #[cfg(test)]
@@ -75,12 +78,27 @@ mod tests {
         client.send(request).await.unwrap();
     }
 
+    async fn write(client: &Client, uri: &str) {
+        let request = Request::post(uri).body(Body::empty()).unwrap();
+        client.send(request).await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn few_ask_at_a_time_and_all_are_answered() {
         let (client, most) = slow();
         let client = sparing(client);
         join_all((0..100).map(|_| ask(&client, "/api/v1/pods"))).await;
         assert_eq!(most.load(Ordering::SeqCst), AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_write_at_a_time_whoever_asks_meanwhile() {
+        let (client, most) = slow();
+        let client = sparing(client);
+        let writes = join_all((0..100).map(|_| write(&client, "/api/v1/pods")));
+        let lists = join_all((0..100).map(|_| ask(&client, "/api/v1/pods")));
+        tokio::join!(writes, lists);
+        assert_eq!(most.load(Ordering::SeqCst), 2 * AT_ONCE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -101,17 +119,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn watches_with_their_lists_writes_and_leases_wait_for_nobody() {
+    async fn watches_with_their_lists_and_leases_wait_for_nobody() {
         let (client, most) = slow();
         let client = sparing(client);
         let pages = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?&limit=500")));
-        let writes = join_all((0..100).map(|_| async {
-            client.send(Request::post("/api/v1/pods").body(Body::empty()).unwrap()).await.unwrap();
-        }));
         let watch = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?allowWatchBookmarks=true&watch=true")));
-        let lease = ask(&client, "/apis/coordination.k8s.io/v1/namespaces/a/leases/b");
+        let name = "/apis/coordination.k8s.io/v1/namespaces/a/leases/b";
+        let lease = ask(&client, name);
+        let renewal = join_all((0..100).map(|_| write(&client, name)));
         let lists = join_all((0..100).map(|_| ask(&client, "/api/v1/pods?labelSelector=watch")));
-        tokio::join!(pages, writes, watch, lease, lists);
+        tokio::join!(pages, watch, lease, renewal, lists);
         assert_eq!(most.load(Ordering::SeqCst), 300 + 1 + AT_ONCE);
     }
 }

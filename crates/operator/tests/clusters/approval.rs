@@ -78,7 +78,7 @@ async fn an_imbalance_that_nobody_approves_holds_up_nobody() {
     let mut play = Play::with(3, engine).await;
     disapprove(&mut play).await;
     let on_two = [&[0, 1][..]; 12];
-    play.machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("drift", &on_two), false).unwrap());
+    play.machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("drift", &on_two), false).unwrap());
     play.until("it is said", async |play| {
         play.warning("AutoRebalanceFailed").await.is_some_and(|it| it.contains("rebalance-auto-approval"))
     })
@@ -88,7 +88,7 @@ async fn an_imbalance_that_nobody_approves_holds_up_nobody() {
     play.until("a new broker's turn comes", async |play| play.rebalance(ADD).await.is_some()).await;
     approve(&play, ADD, json!({"strimzi.io/rebalance-auto-approval": "true"})).await;
     let is_on_it = |play: &Play| {
-        play.machines.world.look(|cluster| {
+        play.machines.world().look(|cluster| {
             let records = (0..12).map(|number| cluster.registration("drift", number).unwrap());
             records.flat_map(|record| &record.replicas).any(|id| id.0 == 3)
         })

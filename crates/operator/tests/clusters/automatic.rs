@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::chaos::unrest_of;
 use crate::play::{ADD, Play, REMOVE, mode, scaling, violations, watching};
 use crate::rights;
-use crate::scene::pool;
+use crate::scene::{is_registered, pool};
 use crate::stage::{CLUSTER, NAMESPACE, a_while, create, patch, until};
 
 #[tokio::test(start_paused = true)]
@@ -44,10 +44,10 @@ async fn an_engine_that_was_evicted_keeps_nobody_waiting() {
     let pods = play.stage.api::<Pod>();
     let engine = pods.list(&ListParams::default().labels("strimzi.io/name=my-cluster-cruise-control")).await.unwrap();
     let engine = engine.items.into_iter().next().expect("an engine");
-    // Kubernetes keeps it until somebody deletes it; its Deployment has made another.
+    // Kubernetes keeps it until somebody deletes it; its Deployment has made another, on another node.
     let name = "my-cluster-cruise-control-evicted";
-    play.machines.stuck.lock().unwrap().push(name.to_owned());
-    let evicted = json!({"metadata": {"name": name, "labels": engine.metadata.labels}, "spec": engine.spec});
+    let mut evicted = json!({"metadata": {"name": name, "labels": engine.metadata.labels}, "spec": engine.spec});
+    evicted["spec"]["nodeName"] = json!("crowded");
     create(&pods, evicted).await;
     play.stage.tell_of(name, "Failed", false).await;
     play.scale(4).await;
@@ -76,7 +76,7 @@ async fn brokers_that_go_are_emptied_first_and_stay_until_then() {
     assert_eq!(play.holders(), BTreeSet::from([0, 1, 2]));
     let is_known = || {
         let listed = |cluster: &mut Cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id.0 == 3);
-        play.machines.world.look(listed)
+        play.machines.world().look(listed)
     };
     play.until("it is struck off Kafka's list", async |_| !is_known()).await;
     let told = play.told().await;
@@ -206,7 +206,7 @@ async fn an_engine_that_is_taken_away_in_the_midst_leaves_nothing_behind() {
     let holders = play.holders();
     assert!(holders.contains(&3), "it was stopped");
     let left = |cluster: &mut Cluster| unrest_of(cluster, &BTreeSet::from([0, 1, 2, 3]));
-    play.until("nothing is left in Kafka", async |play| play.machines.world.look(left).is_none()).await;
+    play.until("nothing is left in Kafka", async |play| play.machines.world().look(left).is_none()).await;
     // Nobody remembers that there was something to be done, but the wish stands: it is asked for anew.
     play.scale(4).await;
     patch(&play.stage.api::<Kafka>(), CLUSTER, json!({"spec": {"cruiseControl": engine}})).await;
@@ -225,6 +225,8 @@ async fn the_role_lists_what_is_used_and_nothing_else() {
     // An empty one goes, with its claim; one that lost its owner gets it back.
     play.scale(3).await;
     play.until("it is gone", async |play| play.brokers().await.len() == 3).await;
+    // The next engine knows its capacity no more, and plans nothing while Kafka still lists it.
+    play.until("it is forgotten", async |play| !is_registered(&play.machines, 3)).await;
     let pods = play.stage.api::<Pod>();
     patch(&pods, "my-cluster-brokers-0", json!({"metadata": {"ownerReferences": null}})).await;
     let is_owned = async |_: &Play| pods.get("my-cluster-brokers-0").await.unwrap().metadata.owner_references.is_some();

@@ -24,16 +24,16 @@ async fn a_cordon_holds_from_the_wish_to_the_end_and_no_longer() {
     spec["cruiseControl"]["autoRebalance"] = json!([{"mode": "remove-brokers"}]);
     let machines = cluster(&stage, spec).await;
     until("it is ready", || is_ready(&stage)).await;
-    let cordons = |id: i32| machines.world.look(|cluster| cordon(cluster, id));
+    let cordons = |id: i32| machines.world().look(|cluster| cordon(cluster, id));
     for _ in 0..2 {
         scale(&stage, 4).await;
         until("the fourth serves", || async {
-            machines.world.look(|cluster| cluster.is_serving(BrokerId(3))) && brokers(&stage).await.len() == 4
+            machines.world().look(|cluster| cluster.is_serving(BrokerId(3))) && brokers(&stage).await.len() == 4
         })
         .await;
         a_while().await;
         assert_eq!(cordons(3), None, "whatever its predecessor was told");
-        machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("wide", &[&[3, 0]]), false).unwrap());
+        machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("wide", &[&[3, 0]]), false).unwrap());
         a_while().await;
 
         scale(&stage, 3).await;
@@ -44,7 +44,7 @@ async fn a_cordon_holds_from_the_wish_to_the_end_and_no_longer() {
         tell_of(&stage, DRAIN, "Rebalancing", None).await;
         a_while().await;
         assert_eq!(cordons(3).as_deref(), Some("*"));
-        machines.world.with(|cluster| cluster.delete_topic("wide").unwrap());
+        machines.world().with(|cluster| cluster.delete_topic("wide").unwrap());
         tell_of(&stage, DRAIN, "Ready", None).await;
         until("it goes", || async {
             assert_eq!(cordons(3).as_deref(), Some("*"), "nothing may come while it is looked at once more");

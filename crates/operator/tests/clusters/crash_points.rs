@@ -84,7 +84,7 @@ const DRIFT: &str = "drift";
 
 /// A topic is made that lies on two brokers only.
 fn drift(play: &Play) {
-    play.machines.world.with(|cluster| {
+    play.machines.world().with(|cluster| {
         let lists: Vec<&[i32]> =
             (0..PARTITIONS).map(|number| if number % 2 == 0 { &[0, 1][..] } else { &[1, 0] }).collect();
         cluster.create_topic(&NewTopic::manual(DRIFT, &lists), false).unwrap();
@@ -93,7 +93,7 @@ fn drift(play: &Play) {
 }
 
 fn is_spread(play: &Play) -> bool {
-    let held = play.machines.world.look(|cluster| cluster.replicas_on(BrokerId(2)));
+    let held = play.machines.world().look(|cluster| cluster.replicas_on(BrokerId(2)));
     held.iter().any(|partition| *partition.topic == *DRIFT)
 }
 
@@ -169,7 +169,7 @@ async fn what_came_to_its_end_while_nobody_looked_is_found_at_its_end() {
     let mut play = filling().await;
     leave(&mut play).await;
     play.until("the engine is done", async |play| {
-        let moves = play.machines.world.look(|cluster| cluster.list_reassignments(None).len());
+        let moves = play.machines.world().look(|cluster| cluster.list_reassignments(None).len());
         moves == 0 && play.holders().contains(&NEW)
     })
     .await;

@@ -44,7 +44,7 @@ async fn small(story: Small, death: Death) -> bool {
         until("it is ready", || is_ready(&stage)).await;
         if story == Small::Blocked {
             let topic = NewTopic::manual("orders", &[&[2, 0]]);
-            machines.world.with(|cluster| cluster.create_topic(&topic, false).unwrap());
+            machines.world().with(|cluster| cluster.create_topic(&topic, false).unwrap());
         }
         a_while().await;
         first.abort();

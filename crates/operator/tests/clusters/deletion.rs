@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::scene::{cluster, cluster_of, is_ready, names, pool, scale, usual};
+use crate::scene::{cluster, cluster_of, is_ready, lasting, names, pool, scale, usual};
 use crate::stage::{CLUSTER, NAMESPACE, Stage, a_while, create, patch, until};
 
 /// All that the operator makes in a namespace, and what becomes of it.
@@ -53,7 +53,7 @@ async fn everything_goes_with_the_kafka_but_pools_and_claims_that_are_to_stay() 
     let before = everything(&stage).await;
     let mut spec = usual();
     spec["cruiseControl"]["autoRebalance"] = json!([{"mode": "add-brokers"}, {"mode": "imbalance"}]);
-    spec["kafka"]["rack"] = json!({"topologyKey": "zone"});
+    spec["kafka"]["rack"] = json!({"topologyKey": "topology.kubernetes.io/zone"});
     let pools = vec![
         claimed("controllers", &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}), true),
         claimed("brokers", &["broker"], json!({}), false),
@@ -75,7 +75,7 @@ async fn everything_goes_with_the_kafka_but_pools_and_claims_that_are_to_stay() 
 
     // Made again, it finds its data: it is the same cluster.
     let known = stage.api::<KafkaNodePool>().get("brokers").await.unwrap().status.unwrap().cluster_id;
-    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": {"kafka": {}}})).await;
+    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": lasting(json!({"kafka": {}}))})).await;
     until("it is ready", || is_ready(&stage)).await;
     assert_eq!(stage.api::<Kafka>().get(CLUSTER).await.unwrap().status.unwrap().cluster_id, known);
 }
@@ -128,7 +128,7 @@ async fn what_another_operator_left_of_its_cluster_stays_as_it_is() {
 async fn the_right_to_see_racks_goes_with_the_wish_for_them() {
     let stage = Stage::new().await;
     let mut spec = usual();
-    spec["kafka"]["rack"] = json!({"topologyKey": "zone"});
+    spec["kafka"]["rack"] = json!({"topologyKey": "topology.kubernetes.io/zone"});
     cluster(&stage, spec).await;
     until("it is ready", || is_ready(&stage)).await;
     assert_eq!(bindings(&stage).await, 1);

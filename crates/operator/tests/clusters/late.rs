@@ -45,17 +45,17 @@ async fn a_broker_is_not_restarted_by_an_old_look() {
     let (machines, first) = cluster_with(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
     let topic = NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2");
-    machines.world.with(|cluster| cluster.create_topic(&topic, false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(&topic, false).unwrap());
     let in_sync =
-        |many: usize| machines.world.look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == many);
-    machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
+        |many: usize| machines.world().look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == many);
+    machines.world().with(|cluster| cluster.isolate_broker(BrokerId(2)));
     until("it is missed", || async { in_sync(2) }).await;
     // All brokers have heard of it.
     a_while().await;
     patch(&stage.api::<Kafka>(), CLUSTER, json!({"spec": {"kafka": {"config": {"num.partitions": 5}}}})).await;
     until("a restart waits", || async { !events(&stage, "RestartWaits").await.is_empty() }).await;
     first.abort();
-    machines.world.with(|cluster| cluster.reconnect_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.reconnect_broker(BrokerId(2)));
     until("all are in sync", || async { in_sync(3) }).await;
     stage.api::<Service>().delete("my-cluster-kafka-brokers", &DeleteParams::default()).await.unwrap();
 
@@ -65,13 +65,13 @@ async fn a_broker_is_not_restarted_by_an_old_look() {
     context.client = client;
     let _next = tokio::spawn(operator(context, machines.clone()));
     came.notified().await;
-    machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.isolate_broker(BrokerId(2)));
     until("it is missed again", || async { in_sync(2) }).await;
     sleep(Duration::from_secs(20)).await;
     goes.notify_one();
     sleep(Duration::from_secs(60)).await;
     assert_eq!(events(&stage, "PodRestarted").await, [""; 0]);
-    machines.world.with(|cluster| cluster.reconnect_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.reconnect_broker(BrokerId(2)));
     until("it goes when it may", || async { !events(&stage, "PodRestarted").await.is_empty() }).await;
 }
 

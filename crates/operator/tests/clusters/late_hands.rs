@@ -34,8 +34,7 @@ async fn whoever_wakes_up_late_does_not_take_away_the_next_one() {
     let mut play = Play::with(3, scaling()).await;
     play.operator.abort();
     let _ = (&mut play.operator).await;
-    let mut usual = play.stage.context.clone();
-    usual.kafkas = Arc::new(play.machines.clone());
+    let mut usual = play.stage.context.clone().dialling(&play.machines.way());
     usual.engines = Arc::new(play.room.clone());
     let (frozen, thawed, freezes) =
         (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));

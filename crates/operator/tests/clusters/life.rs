@@ -70,7 +70,7 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
 
     // Broker 3 holds a partition, and all brokers have heard of it; so it stays, and everyone is told why.
     machines
-        .world
+        .world()
         .with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0], &[0, 1]]), false).unwrap());
     a_while().await;
     scale(&stage, 3).await;
@@ -87,7 +87,7 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
     until("the warning is gone", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_none() }).await;
 
     // Empty, it goes, and Kafka forgets it.
-    machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
+    machines.world().with(|cluster| cluster.delete_topic("orders").unwrap());
     patch(&stage.api::<Kafka>(), CLUSTER, json!({"metadata": {"annotations": {"evenkeel.io/auto-rebalance": "off"}}}))
         .await;
     scale(&stage, 3).await;
@@ -110,7 +110,7 @@ async fn a_changed_configuration_restarts_one_after_another() {
     let stage = Stage::new().await;
     let machines = cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.world.with(|cluster| {
+    machines.world().with(|cluster| {
         cluster
             .create_topic(&NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2"), false)
             .unwrap()
@@ -183,7 +183,7 @@ async fn a_pool_that_is_added_is_a_scale_up_and_another_may_shrink_meanwhile() {
     assert_eq!(auto.modes[0].brokers, [3, 4]);
     a_while().await;
 
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
     scale(&stage, 2).await;
     until("the empty one goes", || async { brokers(&stage).await.len() == 2 }).await;
 }

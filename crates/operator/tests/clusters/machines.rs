@@ -1,221 +1,212 @@
-//! What a kubelet and the Deployment controller would do, as far as the operator can tell; brokers are simulated, and
-//! live and die with their pods.
+//! The machines of a cluster: `evenkeel-node`, as in a local run, but over pipes in memory and in paused time. Pods are bound to
+//! nodes, started from the very ConfigMaps, Secrets and claims that the operator has written, restarted after a back-off, and
+//! ended; brokers are simulated, and the operator reaches them by name and over TLS, as in production.
+//!
+//! Who lives in every cluster besides (the garbage collector, whoever empties namespaces) is the stage's. What the container of
+//! an engine runs is for each suite to say: nobody, where a story tells by hand what an engine would, or an engine that dies at
+//! a call that was chosen before (`engine_room`). The node's own engine is in `on_a_node`: who counts an engine's calls has to
+//! see them before TLS hides them, and would be no part of a node.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_kafka as kafka;
-use evenkeel_kafka::connect::{Connector, Memory};
-use evenkeel_operator::seams::{BoxFuture, ClusterRef, Kafkas, Trust, Unreachable};
-use evenkeel_sim::cluster::BrokerSpec;
-use evenkeel_sim::serve::{Pipes, World};
-use evenkeel_sim::{BrokerId, Cluster, Options};
-use futures::StreamExt;
-use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::Deployment;
+use evenkeel_kafka::connect::{Address, Connector, Memory};
+use evenkeel_node::addresses::AddressTable;
+use evenkeel_node::clock::Clock;
+use evenkeel_node::kubelet::logs::Logs;
+use evenkeel_node::kubelet::materials::Account;
+use evenkeel_node::kubelet::program::{Exit, Launch, LaunchError, Process, Programs};
+use evenkeel_node::kubelet::{self, Settings};
+use evenkeel_node::nodes::{self, Nodes};
+use evenkeel_node::programs::kafka::{Brokers, Simulation};
+use evenkeel_node::programs::wires::Wires;
+use evenkeel_node::{claims, deployments, endpoints, replica_sets, scheduler};
+use evenkeel_operator::seams;
+use evenkeel_sim::Options;
+use evenkeel_sim::serve::World;
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher;
-use kube::{Api, Client, Resource, ResourceExt};
-use serde_json::json;
-use tokio::time::sleep;
+use kube::{Client, ResourceExt};
+use tokio::sync::watch;
 
-/// Pods by name: their uid, and their broker if they are one.
-type Running = BTreeMap<String, (String, Option<i32>)>;
+use crate::stage::{CLUSTER, NAMESPACE};
 
-/// Brokers of one cluster.
-#[derive(Clone)]
+/// The port of the listener that speaks in the clear, where a Kafka has one.
+const PLAIN: u16 = 9092;
+
+/// The nodes that everything runs on. Clones are the same.
+#[derive(Clone, Debug)]
 pub(crate) struct Machines {
-    pub(crate) world: World,
-    pipes: Pipes,
-    running: Arc<Mutex<Running>>,
-    /// Pods that do not become ready.
-    pub(crate) stuck: Arc<Mutex<Vec<String>>>,
+    wires: Wires,
+    table: AddressTable,
+    clock: Clock,
+    brokers: Brokers,
+    held: Held,
 }
 
-impl fmt::Debug for Machines {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Machines")
-    }
-}
+/// Pods that are kept from being ready, by name.
+type Held = Arc<watch::Sender<BTreeSet<String>>>;
 
 impl Machines {
-    pub(crate) fn new() -> Self {
-        let world = World::new(Cluster::new(Options { session_timeout: 2_000, ..Options::default() }, []));
-        let pipes = Pipes::new(world.clone());
-        Self { world, pipes, running: Arc::default(), stuck: Arc::default() }
+    pub(crate) fn new(clock: seams::Clock) -> Self {
+        let (wires, clock) = (Wires::pipes(), Clock::new(move || clock.now()));
+        let options = Options { session_timeout: 2_000, ..Options::default() };
+        let brokers = Brokers::new(wires.clone(), Simulation { clock: clock.clone(), speed: 1.0, options });
+        Self { wires, table: AddressTable::default(), clock, brokers, held: Arc::default() }
     }
 
-    /// Runs the pods of a namespace, until dropped.
-    pub(crate) async fn run(self, client: Client, namespace: &str, now: impl Fn() -> Timestamp) {
-        let news = (News::of::<Pod>(&client, namespace), News::of::<Deployment>(&client, namespace));
-        let pods = Api::<Pod>::namespaced(client.clone(), namespace);
-        let deployments = Api::<Deployment>::namespaced(client, namespace);
-        loop {
-            // Both are asked.
-            if news.0.is_any() | news.1.is_any() {
-                self.tend_deployments(&deployments, &pods).await;
-                self.tend_pods(&pods, now()).await;
-            }
-            sleep(Duration::from_millis(250)).await;
-        }
-    }
-
-    async fn tend_pods(&self, pods: &Api<Pod>, now: Timestamp) {
-        let there = pods.list(&Default::default()).await.unwrap().items;
-        let gone: Vec<_> = {
-            let mut running = self.running.lock().unwrap();
-            let lives = |name: &String, uid: &String| {
-                there.iter().any(|pod| pod.name_any() == *name && pod.uid().as_ref() == Some(uid) && !is_going(pod))
-            };
-            let gone: Vec<_> =
-                running.iter().filter(|(name, (uid, _))| !lives(name, uid)).map(|(n, r)| (n.clone(), r.1)).collect();
-            gone.iter().for_each(|(name, _)| drop(running.remove(name)));
-            gone
+    /// Runs all pods, until dropped. Containers that are no brokers run `others`.
+    pub(crate) async fn run(self, client: Client, others: Arc<dyn Programs>) {
+        let (nodes, clock) = (Nodes::default(), self.clock.clone());
+        let account = Account { token: "t".into(), authority: "a".into(), host: "127.0.0.1".into(), port: 6443 };
+        let settings = Settings {
+            nodes: nodes.clone(),
+            programs: Arc::new(Containers { brokers: self.brokers, others, held: self.held }),
+            clock: clock.clone(),
+            addresses: self.table.clone(),
+            logs: Logs::default(),
+            dir: None,
+            account: Some(account),
+            stop_within: Duration::ZERO,
         };
-        for (_, broker) in gone {
-            if let Some(id) = broker {
-                self.world.with(|cluster| cluster.stop_broker(BrokerId(id)));
-            }
-        }
-        for pod in there {
-            let name = pod.name_any();
-            if is_going(&pod) {
-                let _ = pods.delete(&name, &DeleteParams::default().grace_period(0)).await;
-                continue;
-            }
-            let is_stuck = self.stuck.lock().unwrap().contains(&name);
-            if is_stuck || self.running.lock().unwrap().contains_key(&name) {
-                continue;
-            }
-            let is_broker = pod.labels().get("strimzi.io/broker-role").is_some_and(|role| role == "true");
-            let id = is_broker.then(|| name.rsplit('-').next().unwrap().parse().unwrap());
-            if let Some(id) = id {
-                self.start(id);
-            }
-            self.running.lock().unwrap().insert(name.clone(), (pod.uid().unwrap(), id));
-            let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": now.to_string()});
-            let status = json!({"status": {"phase": "Running", "conditions": [ready]}});
-            let _ = pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await;
+        let around = async {
+            tokio::join!(
+                nodes::run(client.clone(), nodes.clone(), clock.clone()),
+                scheduler::run(client.clone(), nodes, clock.clone()),
+                claims::run(client.clone()),
+                replica_sets::run(client.clone(), clock.clone()),
+                deployments::run(client.clone(), clock),
+                endpoints::run(client.clone(), self.table),
+            );
+        };
+        tokio::select! {
+            ended = kubelet::run(client.clone(), settings, pending()) => ended.unwrap(),
+            () = around => {}
         }
     }
 
-    fn start(&self, id: i32) {
-        let id = BrokerId(id);
-        let is_known = self.world.with(|cluster| {
-            let is_known = cluster.broker_ids().contains(&id);
-            if is_known {
-                cluster.start_broker(id)
-            } else {
-                cluster.add_broker(BrokerSpec::new(id.0))
-            }
-            is_known
-        });
-        if !is_known {
-            self.pipes.open(id);
-        }
+    /// The simulated cluster. There is one from its first broker on.
+    pub(crate) fn world(&self) -> World {
+        self.brokers.worlds().get(NAMESPACE, CLUSTER).expect("a broker was started")
     }
 
-    /// The process of a broker is started again, if its pod is there.
-    pub(crate) fn revive(&self, id: BrokerId) {
-        let runs = self.running.lock().unwrap().values().any(|(_, broker)| *broker == Some(id.0));
-        if runs {
-            self.world.with(|cluster| cluster.start_broker(id));
-        }
+    /// A pod is not ready from now on: if it runs, it says so; if it does not, it is not started.
+    pub(crate) fn hold(&self, pod: &str) {
+        self.held.send_if_modified(|held| held.insert(pod.to_owned()));
     }
 
-    async fn tend_deployments(&self, deployments: &Api<Deployment>, pods: &Api<Pod>) {
-        for deployment in deployments.list(&Default::default()).await.unwrap().items {
-            let spec = deployment.spec.clone().unwrap();
-            let generation = deployment.metadata.generation.unwrap();
-            let name = format!("{}-{generation}", deployment.name_any());
-            let own = pods.list(&Default::default()).await.unwrap().items.into_iter().filter(|pod| {
-                pod.metadata
-                    .owner_references
-                    .iter()
-                    .flatten()
-                    .any(|owner| Some(&owner.uid) == deployment.uid().as_ref())
-            });
-            let (current, old): (Vec<_>, Vec<_>) = own.partition(|pod| pod.name_any() == name);
-            for pod in &old {
-                let _ = pods.delete(&pod.name_any(), &DeleteParams::default()).await;
-            }
-            if old.is_empty() && current.is_empty() {
-                let mut metadata = spec.template.metadata.unwrap_or_default();
-                metadata.name = Some(name);
-                metadata.owner_references = Some(vec![Resource::controller_owner_ref(&deployment, &()).unwrap()]);
-                let pod = Pod { metadata, spec: spec.template.spec, status: None };
-                // Its namespace may be going.
-                let _ = pods.create(&PostParams::default(), &pod).await;
-            }
-            let up = i32::from(current.iter().any(|pod| pod.status.as_ref().is_some_and(|it| it.conditions.is_some())));
-            let status = json!({"observedGeneration": generation, "replicas": 1, "updatedReplicas": up,
-                "availableReplicas": up, "readyReplicas": up});
-            if serde_json::to_value(&deployment.status).unwrap() != status {
-                let patch = Patch::Merge(json!({"status": status}));
-                let _ = deployments.patch_status(&deployment.name_any(), &PatchParams::default(), &patch).await;
-            }
-        }
-    }
-}
-
-/// Whether something has happened to objects of a kind: whoever looks at all of them four times a second although nothing has
-/// makes a test slow.
-pub(crate) struct News(Arc<AtomicBool>);
-
-impl News {
-    pub(crate) fn of<K>(client: &Client, namespace: &str) -> Self
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + fmt::Debug + Send + 'static,
-    {
-        let all = Api::<PartialObjectMeta<K>>::namespaced(client.clone(), namespace);
-        let news = Arc::new(AtomicBool::new(true));
-        let (heard, mut all) = (Arc::clone(&news), watcher(all, watcher::Config::default()).boxed());
-        tokio::spawn(async move {
-            while all.next().await.is_some() {
-                heard.store(true, Ordering::SeqCst);
-            }
-        });
-        Self(news)
+    /// It may be ready again.
+    pub(crate) fn release(&self, pod: &str) {
+        self.held.send_if_modified(|held| held.remove(pod));
     }
 
-    /// Whether there was anything since this was last asked.
-    pub(crate) fn is_any(&self) -> bool {
-        self.0.swap(false, Ordering::SeqCst)
+    /// What dials by name, as pods do.
+    pub(crate) fn way(&self) -> Arc<dyn Connector> {
+        self.wires.connector(self.table.clone())
     }
-}
 
-fn is_going(pod: &Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_some()
-}
-
-impl Machines {
-    /// What dials brokers.
+    /// What dials the real addresses that names stand for.
     pub(crate) fn connector(&self) -> Memory {
-        self.pipes.connector()
+        self.wires.memory().expect("there are no sockets here").clone()
     }
 
-    /// A client that dials with this; none if nobody is up.
+    /// A client in the clear that dials real addresses with this; none if nobody is ready.
     pub(crate) fn client_over(&self, connector: Arc<dyn Connector>) -> Option<kafka::Client> {
-        let ids = self.world.look(|cluster| cluster.broker_ids());
-        let alive = ids.into_iter().filter(|id| self.world.look(|cluster| cluster.is_reachable(*id)));
-        let bootstrap: Vec<_> = alive.map(|id| self.pipes.address(id)).collect();
-        let mut settings = kafka::Settings::new(bootstrap);
+        let served = self.table.find(&bootstrap(), PLAIN);
+        let address = |real: std::net::SocketAddr| Address { host: real.ip().to_string(), port: real.port() };
+        let mut settings = kafka::Settings::new(served.into_iter().map(address).collect());
         settings.patience = Duration::from_secs(10);
         (!settings.bootstrap.is_empty()).then(|| kafka::Client::new(connector, settings))
     }
+
+    /// The same as soon as somebody is.
+    pub(crate) async fn client_once_over(&self, connector: Arc<dyn Connector>) -> kafka::Client {
+        loop {
+            self.table.wait_for(&bootstrap(), PLAIN).await;
+            if let Some(client) = self.client_over(Arc::clone(&connector)) {
+                return client;
+            }
+        }
+    }
 }
 
-impl Kafkas for Machines {
-    fn client<'a>(&'a self, of: &'a ClusterRef, _: &'a Trust) -> BoxFuture<'a, Result<kafka::Client, Unreachable>> {
-        let client = self.client_over(Arc::new(self.connector()));
-        Box::pin(async move { client.ok_or_else(|| Unreachable::NoWay(of.clone())) })
+/// Where brokers are asked for each other.
+fn bootstrap() -> String {
+    format!("{CLUSTER}-kafka-bootstrap.{NAMESPACE}.svc")
+}
+
+/// What containers run.
+#[derive(Debug)]
+struct Containers {
+    brokers: Brokers,
+    others: Arc<dyn Programs>,
+    held: Held,
+}
+
+impl Programs for Containers {
+    fn launch(&self, what: Launch) -> BoxFuture<'static, Result<Process, LaunchError>> {
+        let (pod, mut held) = (what.pod.name_any(), self.held.subscribe());
+        let launch = match what.container.as_str() {
+            "kafka" => self.brokers.launch(what),
+            _ => self.others.launch(what),
+        };
+        Box::pin(async move {
+            // The sender lives as long as the node.
+            let _ = held.wait_for(|held| !held.contains(&pod)).await;
+            Ok(heedful(launch.await?, pod, held))
+        })
     }
 
-    fn forget(&self, _: &ClusterRef) {}
+    fn forget(&self, pod: &Pod) {
+        self.brokers.forget(pod);
+    }
+
+    fn discard(&self, volume: &str) {
+        self.brokers.discard(volume);
+    }
+}
+
+/// The same process, but that it is not ready while its pod is held.
+fn heedful(process: Process, pod: String, mut held: watch::Receiver<BTreeSet<String>>) -> Process {
+    let (tell, ready) = watch::channel(false);
+    let mut own = process.ready;
+    tokio::spawn(async move {
+        let mut may_change = true;
+        loop {
+            let is_ready = *own.borrow_and_update() && !held.borrow_and_update().contains(&pod);
+            tell.send_if_modified(|told| std::mem::replace(told, is_ready) != is_ready);
+            tokio::select! {
+                changed = own.changed(), if may_change => may_change = changed.is_ok(),
+                Ok(()) = held.changed() => {}
+                () = tell.closed() => return,
+            }
+        }
+    });
+    Process { ready, ..process }
+}
+
+/// Nobody is in the container, and it is ready all the same.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Programs for Nobody {
+    fn launch(&self, _: Launch) -> BoxFuture<'static, Result<Process, LaunchError>> {
+        let (stop, mut stopped) = watch::channel(false);
+        let process = Process {
+            ports: BTreeMap::new(),
+            ready: watch::channel(true).1,
+            ended: Box::pin(async move {
+                // A sender that is gone was dropped with the process.
+                let _ = stopped.wait_for(|stopped| *stopped).await;
+                Exit::success()
+            }),
+            stop: Box::new(move |_| {
+                stop.send_replace(true);
+            }),
+        };
+        Box::pin(std::future::ready(Ok(process)))
+    }
 }

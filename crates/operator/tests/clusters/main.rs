@@ -1,9 +1,10 @@
-//! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and
-//! a kubelet that does no more than saying that pods are ready; or a whole node, in `on_a_node`.
+//! Whole clusters on the embedded API server, in paused time: the operator's controllers, the garbage collector, and nodes
+//! that run pods (`machines`): brokers are simulated, and engines are real where a story has one.
 
 mod another_operator;
 mod approval;
 mod automatic;
+mod bindings;
 mod chaos;
 mod cordons;
 mod crash_points;
@@ -12,6 +13,7 @@ mod deletion;
 mod ends;
 mod engine_room;
 mod forbidden;
+mod hindrances;
 mod imbalance;
 mod late;
 mod late_hands;
@@ -24,6 +26,7 @@ mod on_a_node;
 mod play;
 mod pod_sets;
 mod processes;
+mod quorum;
 mod refusals;
 mod resizing;
 mod rights;
@@ -36,8 +39,10 @@ mod silence;
 mod slow_looks;
 mod stage;
 mod strimzis_definitions;
+mod stubborn_pods;
 mod templates;
 mod trouble;
 mod upgrade;
 mod users;
+mod volumes;
 mod wholes;

@@ -29,7 +29,7 @@ async fn uneven(modes: &[&str], config: Value) -> (Stage, Machines) {
     let machines = cluster(&stage, spec).await;
     until("it is ready", || is_ready(&stage)).await;
     until("its engine is, too", || async { warning(&stage, "AutoRebalanceWaiting").await.is_none() }).await;
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[2, 0]]), false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[2, 0]]), false).unwrap());
     sleep(Duration::from_secs(10)).await;
     (stage, machines)
 }
@@ -164,6 +164,8 @@ async fn a_pool_that_is_deleted_takes_its_brokers_out_of_the_queue() {
         }
         pools.delete("more", &DeleteParams::default()).await.unwrap();
         play.until("they are gone", async |play| play.brokers().await.len() == 3).await;
+        // What only the broker had can neither be copied on nor be taken back: the engine waits half an hour for it to return.
+        sleep(Duration::from_secs(1_800)).await;
         play.until("nothing is under way any more", async |play| {
             play.status()
                 .await

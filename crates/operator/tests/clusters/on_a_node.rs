@@ -2,7 +2,7 @@
 //! engine start from the very ConfigMaps, Secrets and volumes that the operator has written, find each other by name, and
 //! speak TLS. The operator reaches them as it does in production; only what is dialled below is a pipe.
 //!
-//! Most suites have `machines` instead, where a pod is ready because a test says so.
+//! The other suites have `machines`, which is the same node with an engine that stories can kill, or without one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::play::mode;
-use crate::scene::{brokers, is_idle, is_ready, pool, scale};
+use crate::scene::{brokers, claimed, is_idle, is_ready, lasting, pool, scale};
 use crate::stage::{CLUSTER, NAMESPACE, Stage, create, until};
 
 const PARTITIONS: i32 = 12;
@@ -71,15 +71,13 @@ impl Place {
         });
         let pools = stage.api::<KafkaNodePool>();
         create(&pools, pool("controllers", 1, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
-        let mut own = pool("brokers", 3, &["broker"], json!({}));
-        own["spec"]["storage"] = json!({"type": "persistent-claim", "size": "10Gi"});
-        create(&pools, own).await;
+        create(&pools, claimed("brokers", 3, &["broker"], json!({}))).await;
         let template = json!({
             "metadata": {"name": "even", "annotations": {"strimzi.io/rebalance-template": "true"}},
             "spec": {"goals": ["ReplicaDistributionGoal"], "skipHardGoalCheck": true},
         });
         create(&stage.api::<KafkaRebalance>(), template).await;
-        create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec()})).await;
+        create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": lasting(spec())})).await;
         until("it is ready", || is_ready(&stage)).await;
         Self { stage, simulated }
     }

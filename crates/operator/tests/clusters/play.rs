@@ -18,8 +18,8 @@ use tokio::time::sleep;
 
 use crate::engine_room::EngineRoom;
 use crate::machines::Machines;
-use crate::scene::pool;
-use crate::stage::{CLUSTER, NAMESPACE, Stage, create, patch};
+use crate::scene::{claimed, lasting, pool};
+use crate::stage::{CLUSTER, Stage, create, patch};
 
 pub(crate) const ADD: &str = "my-cluster-auto-rebalancing-add-brokers";
 pub(crate) const REMOVE: &str = "my-cluster-auto-rebalancing-remove-brokers";
@@ -34,10 +34,8 @@ pub(crate) struct Play {
 }
 
 /// All controllers, until dropped.
-pub(crate) async fn operator(mut context: Context, machines: Machines, room: EngineRoom) {
-    context.kafkas = Arc::new(machines);
-    context.engines = Arc::new(room);
-    controllers(context).await;
+pub(crate) async fn operator(context: Context, machines: Machines, room: EngineRoom) {
+    controllers(Context { engines: Arc::new(room), ..context.dialling(&machines.way()) }).await;
 }
 
 /// The same with these ways to Kafka and to the engine.
@@ -66,7 +64,7 @@ impl Play {
     }
 
     pub(crate) async fn placed(replicas: i32, engine: Value, on: &[i32]) -> Self {
-        Self::stored(pool("brokers", replicas, &["broker"], json!({})), engine, on).await
+        Self::stored(claimed("brokers", replicas, &["broker"], json!({})), engine, on).await
     }
 
     pub(crate) async fn stored(brokers: Value, engine: Value, on: &[i32]) -> Self {
@@ -74,12 +72,9 @@ impl Play {
     }
 
     pub(crate) async fn staged(stage: Stage, brokers: Value, engine: Value, on: &[i32]) -> Self {
-        let machines = Machines::new();
-        let clock = stage.context.clock;
-        let room = EngineRoom::new(machines.clone(), stage.client.clone(), move || clock.now());
-        let (running, client) = (machines.clone(), stage.client.clone());
-        tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
-        tokio::spawn(room.clone().run());
+        let machines = Machines::new(stage.context.clock);
+        let room = EngineRoom::new(machines.clone(), stage.client.clone(), stage.context.clock);
+        tokio::spawn(machines.clone().run(stage.client.clone(), Arc::new(room.clone())));
         let operator = tokio::spawn(operator(stage.context.clone(), machines.clone(), room.clone()));
         let pools = stage.api::<KafkaNodePool>();
         create(&pools, pool("controllers", 1, &["controller"], json!({"strimzi.io/next-node-ids": "[100-199]"}))).await;
@@ -91,11 +86,11 @@ impl Play {
         create(&stage.api::<KafkaRebalance>(), template).await;
         let listeners = json!([{"name": "plain", "port": 9092, "type": "internal", "tls": false}]);
         let spec = json!({"kafka": {"listeners": listeners}, "cruiseControl": engine});
-        create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
+        create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": lasting(spec)})).await;
         let play = Self { stage, machines, room, operator };
         play.until("it is ready", async |play| play.status().await.conditions.iter().any(|it| it.type_ == "Ready"))
             .await;
-        play.machines.world.with(|cluster| {
+        play.machines.world().with(|cluster| {
             let lists: Vec<Vec<i32>> = (0..PARTITIONS as usize)
                 .map(|number| (0..2).map(|further| on[(number + further) % on.len()]).collect())
                 .collect();
@@ -154,7 +149,7 @@ impl Play {
 
     /// Brokers that hold something of `orders`.
     pub(crate) fn holders(&self) -> BTreeSet<i32> {
-        self.machines.world.look(|cluster| {
+        self.machines.world().look(|cluster| {
             let records = (0..PARTITIONS).map(|number| cluster.registration("orders", number).unwrap());
             records.flat_map(|record| record.replicas.iter().map(|id| id.0)).collect()
         })

@@ -30,7 +30,7 @@ fn is_cordoned(play: &Play, id: i32) -> bool {
         let mut told = told.into_iter().filter(|it| it.name == "cordoned.log.dirs" && it.source.number() == 2);
         told.any(|it| it.value.is_some_and(|dirs| !dirs.is_empty()))
     };
-    play.machines.world.look(told)
+    play.machines.world().look(told)
 }
 
 async fn annotate(play: &Play, notes: serde_json::Value) {
@@ -118,7 +118,7 @@ async fn topics_that_are_made_during_a_drain_do_not_land_on_who_goes() {
     play.until("data moves", async |play| play.is_moving(REMOVE).await).await;
     for number in 0..5 {
         let topic = NewTopic::new(&format!("late-{number}"), 4, 2);
-        play.machines.world.with(|cluster| cluster.create_topic(&topic, false).unwrap());
+        play.machines.world().with(|cluster| cluster.create_topic(&topic, false).unwrap());
         sleep(Duration::from_secs(2)).await;
     }
     let on_3 = |cluster: &mut Cluster| {
@@ -130,7 +130,7 @@ async fn topics_that_are_made_during_a_drain_do_not_land_on_who_goes() {
     };
     play.until("it goes", async |play| {
         let gone = play.brokers().await.len() == 3;
-        assert!(!gone || play.machines.world.look(on_3) == 0, "it went with data of new topics");
+        assert!(!gone || play.machines.world().look(on_3) == 0, "it went with data of new topics");
         gone
     })
     .await;
@@ -173,7 +173,7 @@ async fn a_drained_broker_goes_within_three_seconds_and_the_machine_moves_on_wit
     let play = Play::placed(4, scaling(), &[0, 1, 2, 3]).await;
     play.scale(3).await;
     play.until("data moves", async |play| play.is_moving(REMOVE).await).await;
-    let holds = || play.machines.world.look(|cluster| !cluster.replicas_on(BrokerId(3)).is_empty());
+    let holds = || play.machines.world().look(|cluster| !cluster.replicas_on(BrokerId(3)).is_empty());
     while holds() {
         sleep(Duration::from_millis(50)).await;
     }
@@ -271,7 +271,9 @@ async fn the_brake_works_while_the_spec_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_scale_down_below_the_replicas_of_a_topic_is_said_and_nothing_is_emptied_for_it() {
     let play = Play::with(3, scaling()).await;
-    play.machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("wide", &[&[0, 1, 2]]), false).unwrap());
+    play.machines
+        .world()
+        .with(|cluster| cluster.create_topic(&NewTopic::manual("wide", &[&[0, 1, 2]]), false).unwrap());
     a_while().await;
     play.scale(2).await;
     play.until("it is said", async |play| {

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::machines::Machines;
 use crate::rights;
-use crate::scene::{cluster, events, is_ready, status};
+use crate::scene::{cluster, events, is_ready, status, usual};
 use crate::stage::{CLUSTER, Stage, a_while, patch, until};
 
 async fn configure(stage: &Stage, config: Value) {
@@ -30,9 +30,9 @@ async fn uids(stage: &Stage) -> BTreeSet<String> {
 
 async fn with_topic(topic: &NewTopic) -> (Stage, Machines) {
     let stage = Stage::new().await;
-    let machines = cluster(&stage, json!({"kafka": {}})).await;
+    let machines = cluster(&stage, json!({"kafka": usual()["kafka"]})).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.world.with(|cluster| cluster.create_topic(topic, false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(topic, false).unwrap());
     a_while().await;
     (stage, machines)
 }
@@ -55,7 +55,7 @@ async fn while_all_are_restarted_as_many_are_in_sync_as_writers_ask_for() {
     let topic = NewTopic::manual("orders", &[&[0, 1, 2], &[1, 2, 0], &[2, 0, 1]]).config("min.insync.replicas", "2");
     let (stage, machines) = with_topic(&topic).await;
     roll(&stage, || {
-        machines.world.look(|cluster| {
+        machines.world().look(|cluster| {
             for partition in 0..3 {
                 let now = cluster.registration("orders", partition).unwrap();
                 assert!(now.isr.len() >= 2, "writers are refused: {now:?}");
@@ -72,7 +72,7 @@ async fn with_as_many_replicas_as_must_be_in_sync_somebody_leads_all_the_same() 
         let topic = NewTopic::manual("orders", replicas).config("min.insync.replicas", &replicas[0].len().to_string());
         let (stage, machines) = with_topic(&topic).await;
         roll(&stage, || {
-            machines.world.look(|cluster| {
+            machines.world().look(|cluster| {
                 for partition in 0..replicas.len() {
                     let now = cluster.registration("orders", i32::try_from(partition).unwrap()).unwrap();
                     assert!(now.leader.is_some() && now.isr.len() + 1 >= replicas[0].len(), "two are away: {now:?}");
@@ -88,19 +88,19 @@ async fn with_as_many_replicas_as_must_be_in_sync_somebody_leads_all_the_same() 
 async fn a_broker_that_is_not_ready_is_not_restarted_while_it_would_be_missed() {
     let topic = NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2");
     let (stage, machines) = with_topic(&topic).await;
-    machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.isolate_broker(BrokerId(2)));
     until("it is missed", || async {
-        machines.world.look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == 2)
+        machines.world().look(|cluster| cluster.registration("orders", 0).unwrap().isr.len() == 2)
     })
     .await;
     // All brokers have heard of it.
     a_while().await;
-    stage.tell_of("my-cluster-brokers-0", "Running", false).await;
+    machines.hold("my-cluster-brokers-0");
     configure(&stage, json!({"num.partitions": 5})).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(events(&stage, "PodRestarted").await, [""; 0]);
 
-    machines.world.with(|cluster| cluster.reconnect_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.reconnect_broker(BrokerId(2)));
     until("it goes first", || async { !events(&stage, "PodRestarted").await.is_empty() }).await;
     let told = events(&stage, "PodRestarted").await;
     assert!(told[0].starts_with("my-cluster-brokers-0 is restarted"), "{told:?}");
@@ -110,7 +110,7 @@ async fn a_broker_that_is_not_ready_is_not_restarted_while_it_would_be_missed() 
 #[tokio::test(start_paused = true)]
 async fn a_controller_is_not_restarted_before_the_others_have_caught_up_and_the_one_that_leads_goes_last() {
     let (stage, machines) = with_topic(&NewTopic::manual("orders", &[&[0, 1, 2]])).await;
-    machines.world.with(|cluster| {
+    machines.world().with(|cluster| {
         cluster.set_voters([100, 101, 102]);
         cluster.hold_voter(102);
     });
@@ -123,7 +123,7 @@ async fn a_controller_is_not_restarted_before_the_others_have_caught_up_and_the_
     assert_eq!(events(&stage, "PodRestarted").await.len(), 3, "only brokers");
     assert!(is_ready(&stage).await);
 
-    machines.world.with(|cluster| cluster.catch_up_voter(102));
+    machines.world().with(|cluster| cluster.catch_up_voter(102));
     let restarted = async |id: i32| {
         let begin = format!("my-cluster-controllers-{id} is restarted");
         events(&stage, "PodRestarted").await.iter().any(|told| told.starts_with(&begin))

@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::machines::Machines;
-use crate::stage::{CLUSTER, NAMESPACE, Stage, create, patch};
+use crate::machines::{Machines, Nobody};
+use crate::stage::{CLUSTER, Stage, create, patch};
 
 pub(crate) fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
     json!({
@@ -24,7 +24,14 @@ pub(crate) fn pool(name: &str, replicas: i32, roles: &[&str], notes: Value) -> V
     })
 }
 
-/// Three controllers, three brokers, an engine.
+/// The same, with data that outlives its pods.
+pub(crate) fn claimed(name: &str, replicas: i32, roles: &[&str], notes: Value) -> Value {
+    let mut pool = pool(name, replicas, roles, notes);
+    pool["spec"]["storage"] = json!({"type": "persistent-claim", "size": "100Gi"});
+    pool
+}
+
+/// Three controllers, three brokers, and an engine that does nothing: what it would do is told by hand.
 pub(crate) async fn cluster(stage: &Stage, spec: Value) -> Machines {
     cluster_with(stage, spec).await.0
 }
@@ -36,14 +43,13 @@ pub(crate) async fn cluster_of(stage: &Stage, spec: Value, pools: Vec<Value>) ->
 }
 
 /// Looks after Kafkas, and not after their pods, until dropped.
-pub(crate) async fn only_kafkas(mut context: Context, machines: Machines) {
-    context.kafkas = Arc::new(machines);
-    evenkeel_operator::kafka::run(context).await;
+pub(crate) async fn only_kafkas(context: Context, machines: Machines) {
+    evenkeel_operator::kafka::run(context.dialling(&machines.way())).await;
 }
 
 /// The controllers that are tested here, until dropped.
-pub(crate) async fn operator(mut context: Context, machines: Machines) {
-    context.kafkas = Arc::new(machines);
+pub(crate) async fn operator(context: Context, machines: Machines) {
+    let context = context.dialling(&machines.way());
     tokio::join!(evenkeel_operator::pod_set::run(context.clone()), evenkeel_operator::kafka::run(context));
 }
 
@@ -63,16 +69,21 @@ pub(crate) async fn begun_by(
     spec: Value,
     pools: Vec<Value>,
 ) -> (Machines, JoinHandle<()>) {
-    let machines = Machines::new();
-    let clock = stage.context.clock;
-    let (running, client) = (machines.clone(), stage.client.clone());
-    tokio::spawn(async move { running.run(client, NAMESPACE, move || clock.now()).await });
+    let machines = Machines::new(stage.context.clock);
+    tokio::spawn(machines.clone().run(stage.client.clone(), Arc::new(Nobody)));
     let operator = tokio::spawn(operator(context, machines.clone()));
     for pool in pools {
         create(&stage.api::<KafkaNodePool>(), pool).await;
     }
-    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": spec})).await;
+    create(&stage.api::<Kafka>(), json!({"metadata": {"name": CLUSTER}, "spec": lasting(spec)})).await;
     (machines, operator)
+}
+
+/// The same Kafka, with certificates that hold for as long as anybody runs this: who speaks TLS goes by the machine's clock, and
+/// every story begins on the same day.
+pub(crate) fn lasting(mut spec: Value) -> Value {
+    spec["clusterCa"] = json!({"validityDays": 36_500});
+    spec
 }
 
 pub(crate) fn usual() -> Value {
@@ -123,7 +134,7 @@ where
 
 /// Whether Kafka has a broker on its list.
 pub(crate) fn is_registered(machines: &Machines, id: i32) -> bool {
-    machines.world.look(|cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(id)))
+    machines.world().look(|cluster| cluster.describe_brokers(BrokerId(0), true).iter().any(|it| it.id == BrokerId(id)))
 }
 
 /// Says of a rebalance what its controller would, where there is none: a state, and perhaps why.

@@ -18,7 +18,7 @@ async fn a_broker_that_kafka_does_not_count_on_is_missed_after_a_while() {
     let stage = Stage::new().await;
     let machines = cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.isolate_broker(BrokerId(2)));
     sleep(4 * MINUTE).await;
     assert!(is_ready(&stage).await, "it may yet come back");
     // That it is missed is seen when the operator looks by itself, two minutes later at most.
@@ -29,7 +29,7 @@ async fn a_broker_that_kafka_does_not_count_on_is_missed_after_a_while() {
     assert_eq!(state.message.as_deref(), Some(said));
     assert_eq!(events(&stage, "NotReady").await, [said], "once");
 
-    machines.world.with(|cluster| cluster.reconnect_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.reconnect_broker(BrokerId(2)));
     until("it is ready again", || is_ready(&stage)).await;
 }
 

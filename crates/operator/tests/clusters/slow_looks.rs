@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use evenkeel_api::kafka::AutoRebalanceState;
 use evenkeel_kafka as kafka;
-use evenkeel_operator::seams::{BoxFuture, ClusterRef, Context, EngineService, Engines, Kafkas, Trust, Unreachable};
+use evenkeel_operator::seams::{
+    BoxFuture, ClusterRef, Context, EngineService, Engines, Kafkas, TlsKafkas, Trust, Unreachable,
+};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -51,8 +53,7 @@ impl<T: Engines> Engines for Slow<T> {
 async fn succeeded_by(play: &mut Play, asks: impl FnOnce(&mut Context)) {
     play.operator.abort();
     let _ = (&mut play.operator).await;
-    let mut usual = play.stage.context.clone();
-    usual.kafkas = Arc::new(play.machines.clone());
+    let mut usual = play.stage.context.clone().dialling(&play.machines.way());
     usual.engines = Arc::new(play.room.clone());
     let mut slow = usual.clone();
     asks(&mut slow);
@@ -80,7 +81,7 @@ async fn check_drain(play: &Play) {
 #[tokio::test(start_paused = true)]
 async fn a_drained_broker_goes_though_kafka_is_read_for_long() {
     let mut play = Play::placed(4, scaling(), &[0, 1, 2, 3]).await;
-    let kafkas = Slow(play.machines.clone(), Duration::from_secs(7));
+    let kafkas = Slow(TlsKafkas::over(play.machines.way()), Duration::from_secs(7));
     succeeded_by(&mut play, |context| context.kafkas = Arc::new(kafkas)).await;
     check_drain(&play).await;
 }
@@ -95,5 +96,22 @@ async fn a_drained_broker_goes_though_the_engine_answers_late() {
     let mut play = Play::placed(4, engine, &[0, 1, 2, 3]).await;
     let engines = Slow(play.room.clone(), Duration::from_secs(20));
     succeeded_by(&mut play, |context| context.engines = Arc::new(engines)).await;
+    check_drain(&play).await;
+}
+
+/// Each look waits for it, and what is asked for meanwhile comes all the same: within the time that a test has.
+#[tokio::test(start_paused = true)]
+async fn brokers_come_and_go_though_the_engine_never_answers_the_looks() {
+    let engine = json!({
+        "image": "quay.io/strimzi/kafka:latest",
+        "autoRebalance": [mode("remove-brokers"), {"mode": "imbalance"}],
+    });
+    let mut play = Play::placed(4, engine, &[0, 1, 2, 3]).await;
+    let engines = Slow(play.room.clone(), Duration::from_secs(24 * 60 * 60));
+    succeeded_by(&mut play, |context| context.engines = Arc::new(engines)).await;
+    play.scale(5).await;
+    play.until("the new one comes", async |play| play.brokers().await.len() == 5).await;
+    play.scale(4).await;
+    play.until("it goes", async |play| play.brokers().await.len() == 4).await;
     check_drain(&play).await;
 }

@@ -103,7 +103,6 @@ impl Stage {
     /// Now they do.
     pub(crate) fn settle(&self) {
         tokio::spawn(evenkeel_node::run(self.client.clone(), pending()));
-        tokio::spawn(evenkeel_node::claims::run(self.client.clone()));
     }
 
     pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {

@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::play::{Play, scaling};
+use crate::play::{Play, mode, scaling};
 use crate::rights::Call;
 use crate::scene::pool;
 use crate::stage::Stage;
@@ -48,6 +48,27 @@ fn narrow() -> Vec<CustomResourceDefinition> {
     crds().into_iter().map(narrowed).collect()
 }
 
+/// The same without rules: Strimzi's have none about lists.
+fn lenient() -> Vec<CustomResourceDefinition> {
+    let unruled = |definition: CustomResourceDefinition| {
+        let mut value = serde_json::to_value(definition).unwrap();
+        lift_rules(&mut value);
+        serde_json::from_value(value).unwrap()
+    };
+    narrow().into_iter().map(unruled).collect()
+}
+
+fn lift_rules(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("x-kubernetes-validations");
+            fields.values_mut().for_each(lift_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(lift_rules),
+        _ => {}
+    }
+}
+
 /// Cuts out what a schema does not name.
 fn close(schema: &mut Value) {
     match schema {
@@ -85,6 +106,33 @@ async fn clusters_are_made_and_rebalanced_and_what_is_missing_is_said() {
     let play = Play::staged(stage, pool("brokers", 3, &["broker"], json!({})), scaling(), &[0, 1, 2]).await;
     play.scale(4).await;
     play.until("a new broker has data", async |play| play.holders().contains(&3)).await;
+    play.until_settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_mode_that_nobody_refuses_twice_the_first_entry_counts_and_it_is_said() {
+    let stage = Stage::defined(lenient()).await;
+    stage.settle();
+    let missing = |name: &str| json!({"mode": name, "template": {"name": "missing"}});
+    let modes = [mode("add-brokers"), mode("remove-brokers"), missing("add-brokers"), missing("remove-brokers")];
+    let engine = json!({"autoRebalance": modes});
+    let play = Play::staged(stage, pool("brokers", 3, &["broker"], json!({})), engine, &[0, 1, 2]).await;
+    play.until("it is said", async |play| {
+        let conditions = play.status().await.conditions;
+        let said = |mode: &str| {
+            let text = format!("autoRebalance lists mode {mode} twice: the first entry counts");
+            conditions.iter().any(|it| it.is_warning() && it.message.as_ref().is_some_and(|it| it.contains(&text)))
+        };
+        said("add-brokers") && said("remove-brokers")
+    })
+    .await;
+    // With the template of the other entry nobody would get data, and nobody would be emptied.
+    play.scale(4).await;
+    play.until("a new broker has data", async |play| play.holders().contains(&3)).await;
+    play.until_settled().await;
+    play.scale(3).await;
+    play.until("it was emptied and is gone", async |play| play.brokers().await.len() == 3).await;
+    assert_eq!(play.holders(), BTreeSet::from([0, 1, 2]));
     play.until_settled().await;
 }
 

@@ -154,8 +154,8 @@ async fn a_restart_waits_for_replicas_in_sync_says_so_and_goes_on_soon() {
     let machines = cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
     let topic = NewTopic::manual("orders", &[&[0, 1, 2]]).config("min.insync.replicas", "2");
-    machines.world.with(|cluster| cluster.create_topic(&topic, false).unwrap());
-    machines.world.with(|cluster| cluster.isolate_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.create_topic(&topic, false).unwrap());
+    machines.world().with(|cluster| cluster.isolate_broker(BrokerId(2)));
     sleep(Duration::from_secs(60)).await;
     configure(&stage, json!({"num.partitions": 5})).await;
     let waits = async || status(&stage).await.conditions.first().and_then(|state| state.message.clone());
@@ -163,7 +163,7 @@ async fn a_restart_waits_for_replicas_in_sync_says_so_and_goes_on_soon() {
     let said = waits().await.unwrap();
     assert!(said.contains("my-cluster-brokers-0 waits until orders-0 has more replicas in sync"), "{said}");
     assert_eq!(events(&stage, "PodRestarted").await.len(), 0);
-    machines.world.with(|cluster| cluster.reconnect_broker(BrokerId(2)));
+    machines.world().with(|cluster| cluster.reconnect_broker(BrokerId(2)));
     let begun = Instant::now();
     until("it goes on", || async { !events(&stage, "PodRestarted").await.is_empty() }).await;
     assert!(begun.elapsed() < Duration::from_secs(30), "in simulated time: {:?}", begun.elapsed());
@@ -173,7 +173,7 @@ async fn a_restart_waits_for_replicas_in_sync_says_so_and_goes_on_soon() {
 async fn a_pool_that_goes_with_its_data_leaves_a_warning_until_that_is_elsewhere() {
     let (stage, machines) = with_one_more().await;
     let pools = stage.api::<KafkaNodePool>();
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[3, 0]]), false).unwrap());
     a_while().await;
     pools.delete("more", &DeleteParams::default()).await.unwrap();
     until("it is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_some() }).await;
@@ -181,7 +181,7 @@ async fn a_pool_that_goes_with_its_data_leaves_a_warning_until_that_is_elsewhere
     assert!(said.contains("broker 3 holds data of 1 partition (orders-0)"), "{said}");
     a_while().await;
     assert!(is_registered(&machines, 3));
-    machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
+    machines.world().with(|cluster| cluster.delete_topic("orders").unwrap());
     until("it is forgotten", || async { !is_registered(&machines, 3) }).await;
     until("the warning is gone", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_none() }).await;
 }
@@ -193,7 +193,7 @@ async fn a_pool_that_loses_its_role_keeps_it_while_it_holds_data() {
     let pools = vec![both, pool("brokers", 3, &["broker"], json!({}))];
     let machines = cluster_of(&stage, json!({"kafka": {}}), pools).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.world.with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[101, 0]]), false).unwrap());
+    machines.world().with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[101, 0]]), false).unwrap());
     a_while().await;
     patch(&stage.api::<KafkaNodePool>(), "controllers", json!({"spec": {"roles": ["controller"]}})).await;
     until("it is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_some() }).await;
@@ -203,7 +203,7 @@ async fn a_pool_that_loses_its_role_keeps_it_while_it_holds_data() {
     assert!(is_registered(&machines, 101) && is_ready(&stage).await);
     assert_eq!(events(&stage, "PodRestarted").await.len(), 0);
 
-    machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
+    machines.world().with(|cluster| cluster.delete_topic("orders").unwrap());
     until("they are brokers no more", || async { (100..103).all(|id| !is_registered(&machines, id)) }).await;
     until("nothing more is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_none() }).await;
     assert_eq!(stage.pods().await.len(), 6);
@@ -266,7 +266,7 @@ async fn a_new_broker_that_does_not_come_up_is_no_reason_to_call_the_others_not_
     let stage = Stage::new().await;
     let machines = cluster(&stage, json!({"kafka": {}})).await;
     until("it is ready", || is_ready(&stage)).await;
-    machines.stuck.lock().unwrap().push("my-cluster-brokers-3".to_owned());
+    machines.hold("my-cluster-brokers-3");
     scale(&stage, 4).await;
     until("its pod is there", || async { brokers(&stage).await.len() == 4 }).await;
     sleep(Duration::from_secs(600)).await;
@@ -283,7 +283,7 @@ async fn a_new_broker_that_does_not_come_up_is_no_reason_to_call_the_others_not_
     sleep(Duration::from_secs(120)).await;
     assert!(is_ready(&stage).await);
 
-    machines.stuck.lock().unwrap().push("my-cluster-brokers-0".to_owned());
+    machines.hold("my-cluster-brokers-0");
     stage.api::<Pod>().delete("my-cluster-brokers-0", &DeleteParams::default()).await.unwrap();
     sleep(Duration::from_secs(240)).await;
     assert!(is_ready(&stage).await, "it may yet come back");

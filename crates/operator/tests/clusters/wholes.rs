@@ -74,7 +74,7 @@ async fn a_kafka_without_node_pools_is_made_grows_and_shrinks() {
     let new = ids().await.into_iter().find(|id| !first.contains(id)).unwrap();
     until("it is counted on", || async { is_registered(&machines, new) }).await;
     machines
-        .world
+        .world()
         .with(|cluster| cluster.create_topic(&NewTopic::manual("orders", &[&[new, first[0]]]), false).unwrap());
     a_while().await;
     resize(3).await;
@@ -86,7 +86,7 @@ async fn a_kafka_without_node_pools_is_made_grows_and_shrinks() {
     .await;
     a_while().await;
     assert_eq!(ids().await.len(), 4);
-    machines.world.with(|cluster| cluster.delete_topic("orders").unwrap());
+    machines.world().with(|cluster| cluster.delete_topic("orders").unwrap());
     until("it goes", || async { ids().await == first }).await;
     until("it is forgotten", || async { !is_registered(&machines, new) }).await;
     until("nothing more is said", || async { warning(&stage, "ScaleDownPreventionCheck").await.is_none() }).await;

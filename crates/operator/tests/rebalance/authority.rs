@@ -70,13 +70,11 @@ async fn warned_of(stage: &Stage, certificates: &Certificates, port: u16) -> (Ka
     (warned, why)
 }
 
-#[tokio::test]
-async fn a_certificate_of_another_authority_is_explained() {
+pub async fn a_certificate_of_another_authority_is_explained(stage: Stage) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path()).unwrap();
     let port = serve(certificates.server(WebPkiClientVerifier::no_client_auth()).unwrap());
-    let stage = Stage::embedded().await;
     // What the cluster trusts has not signed what the engine shows.
     let (warned, why) = warned_of(&stage, &certificates, port).await;
     assert!(why.contains("<cluster>-cluster-ca-cert") && why.contains("UnknownIssuer"), "{why}");
@@ -84,8 +82,7 @@ async fn a_certificate_of_another_authority_is_explained() {
 }
 
 /// It must not be told the operator's password.
-#[tokio::test]
-async fn an_engine_without_tls_is_told_nothing_and_explained() {
+pub async fn an_engine_without_tls_is_told_nothing_and_explained(stage: Stage) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -99,7 +96,6 @@ async fn an_engine_without_tls_is_told_nothing_and_explained() {
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
         }
     });
-    let stage = Stage::embedded().await;
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path()).unwrap();
     let (warned, why) = warned_of(&stage, &certificates, port).await;

@@ -89,14 +89,12 @@ impl Brokers {
     }
 
     /// The same, and whatever is copied takes its time.
-    #[allow(dead_code, reason = "only where time is simulated")]
     pub fn over_slow_links() -> Self {
         let slow = |id| BrokerSpec { link_bytes: SLOW_LINK, ..BrokerSpec::new(id) };
         Self::made_of(1, slow, |number| if number % 2 == 0 { [0, 1] } else { [1, 0] })
     }
 
     /// The same with an engine that is far away from them, and waits for nothing before it says that it is at it.
-    #[allow(dead_code, reason = "only where time is simulated")]
     #[must_use]
     pub fn whose_engine_is_far(self) -> Self {
         Self { far: true, ..self }

@@ -12,6 +12,8 @@ use crate::seams::{Death, Fate};
 use crate::stage::{Stage, asked, finalizers, warning};
 
 const NAME: &str = "my-rebalance";
+/// Whoever comes second.
+const OTHER: &str = "another-rebalance";
 
 /// How a story ended, as far as it must not depend on who died when.
 #[derive(Debug, PartialEq)]
@@ -44,10 +46,23 @@ enum Story {
     Forsake,
     /// Asks, and approves when somebody else has moved everything; looks at the new proposal, and approves that.
     Outdated,
+    /// Asks, approves, and pauses it while data moves, until that is over.
+    Pause,
+    /// Asks, approves, and asks for another, approved beforehand, when data moves.
+    Two,
 }
 
-const STORIES: [Story; 7] =
-    [Story::Approve, Story::Automatic, Story::Stop, Story::Renew, Story::Delete, Story::Forsake, Story::Outdated];
+const STORIES: [Story; 9] = [
+    Story::Approve,
+    Story::Automatic,
+    Story::Stop,
+    Story::Renew,
+    Story::Delete,
+    Story::Forsake,
+    Story::Outdated,
+    Story::Pause,
+    Story::Two,
+];
 
 impl Story {
     fn deletes(self) -> bool {
@@ -57,7 +72,7 @@ impl Story {
     /// How often something is carried out in it.
     fn executions(self) -> usize {
         match self {
-            Self::Renew => 2,
+            Self::Renew | Self::Two => 2,
             Self::Forsake => 0,
             _ => 1,
         }
@@ -123,6 +138,23 @@ async fn tell(stage: &Stage, story: Story) -> Ending {
             assert_eq!(stage.brokers.holders(), BTreeSet::from([0, 2]));
             stage.ask(NAME, "approve").await;
             stage.until_state(NAME, RebalanceState::Ready).await;
+        }
+        Story::Pause => {
+            until_moving_or_over(stage).await;
+            stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "true").await;
+            stage.until_state(NAME, RebalanceState::ReconciliationPaused).await;
+            stage.linger(300).await;
+            assert!(is(stage, &[RebalanceState::ReconciliationPaused]).await, "nobody has said that it may go on");
+            stage.annotate(NAME, annotations::PAUSE_RECONCILIATION, "false").await;
+            stage.until_state(NAME, RebalanceState::Ready).await;
+        }
+        Story::Two => {
+            until_moving_or_over(stage).await;
+            let approved = json!({annotations::REBALANCE_AUTO_APPROVAL: "true"});
+            stage.create(OTHER, |it| it["metadata"]["annotations"] = approved).await;
+            stage.until_state(NAME, RebalanceState::Ready).await;
+            stage.until_state(OTHER, RebalanceState::Ready).await;
+            stage.until("the other is let go", || async { finalizers(&stage.get(OTHER).await).is_empty() }).await;
         }
         Story::Forsake => {
             let is_pending = || async { !finalizers(&stage.get(NAME).await).is_empty() };
@@ -255,6 +287,16 @@ async fn an_outdated_proposal_comes_to_the_same_end() {
     dies_everywhere(Story::Outdated).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_paused_run_comes_to_the_same_end() {
+    dies_everywhere(Story::Pause).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_runs_come_to_the_same_end() {
+    dies_everywhere(Story::Two).await;
+}
+
 /// How many seeds are tried: more of them by `EVENKEEL_SEEDS`, which a soak sets.
 fn seeds() -> u64 {
     std::env::var("EVENKEEL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
@@ -308,4 +350,14 @@ async fn in_bad_weather_a_forsaken_proposal_comes_to_its_end() {
 #[tokio::test(start_paused = true)]
 async fn in_bad_weather_an_outdated_proposal_comes_to_its_end() {
     bad_weather(Story::Outdated).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_bad_weather_a_paused_run_comes_to_its_end() {
+    bad_weather(Story::Pause).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_bad_weather_two_runs_come_to_their_end() {
+    bad_weather(Story::Two).await;
 }

@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+mod admitted;
 mod authority;
 mod cluster;
 mod commands;
@@ -34,7 +35,15 @@ mod embedded_arm {
     crate::suite::suite!([#[tokio::test(start_paused = true)]] embedded);
 }
 
+mod embedded_arm_on_sockets {
+    crate::suite::suite!(@sockets [#[tokio::test]] embedded);
+}
+
 /// And this only here.
 mod in_paused_time {
     crate::suite::suite!(@long [#[tokio::test(start_paused = true)]] embedded);
+}
+
+mod on_a_server_of_its_own {
+    crate::suite::suite!(@alone [#[tokio::test(start_paused = true)]] embedded);
 }

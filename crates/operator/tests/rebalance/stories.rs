@@ -86,7 +86,10 @@ pub async fn ask_look_approve_follow(stage: Stage) {
     let page = operator.figures.render();
     let namespace = &stage.namespace;
     for line in [
-        &format!("strimzi_resources{{kind=\"KafkaRebalance\",namespace=\"{namespace}\",selector=\"\"}} 1"),
+        &format!(
+            "strimzi_resources{{kind=\"KafkaRebalance\",mode=\"full\",namespace=\"{namespace}\",selector=\"\",\
+             trigger=\"manual\"}} 1"
+        ),
         &format!("evenkeel_rebalances{{namespace=\"{namespace}\",state=\"Ready\"}} 1"),
         "evenkeel_rebalance_seconds_count{mode=\"full\",outcome=\"Ready\",trigger=\"manual\"} 1",
         "evenkeel_engine_requests_total{answer=\"ready\",call=\"submit\"} 1",

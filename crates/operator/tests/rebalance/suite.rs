@@ -35,6 +35,8 @@ macro_rules! suite {
             a_kafka_that_is_not_ready_does_not_end_a_run
             a_foreign_config_map_is_not_touched
             a_config_map_that_may_not_be_made_is_told_and_made_once_it_may
+            a_load_that_was_refused_is_written_later_and_not_left_to_be_that_of_before
+            a_template_whose_name_is_none_is_told_and_holds_up_nothing
             a_run_whose_config_map_is_refused_can_be_stopped
             a_run_whose_config_map_is_refused_can_be_deleted
             a_config_map_that_somebody_removed_comes_back
@@ -44,6 +46,7 @@ macro_rules! suite {
             disks_that_are_not_there_cannot_be_balanced
             a_hard_goal_that_cannot_hold_is_named_with_what_would_help
             a_kafka_of_another_operator_is_left_alone
+            what_does_not_matter_of_a_kafka_wakes_nobody
         ]);
         $crate::suite::suite!(@module $marks $stage foreign [
             it_is_followed_to_its_end_when_nobody_wants_it_any_more
@@ -69,12 +72,6 @@ macro_rules! suite {
             a_wrong_password_is_explained
             a_run_is_not_lost_on_an_answer_that_is_none
         ]);
-    };
-    // What takes so long that nobody waits for it where time passes.
-    (@long $marks:tt $stage:ident) => {
-        $crate::suite::suite!(@module $marks $stage misbehaviour [
-            a_proposal_that_is_never_finished_is_warned_of
-        ]);
         $crate::suite::suite!(@module $marks $stage slow [
             a_proposal_that_takes_its_time_is_followed_to_its_end
             a_proposal_that_is_refused_in_the_end_says_why
@@ -85,6 +82,25 @@ macro_rules! suite {
             an_engine_that_never_answers_at_once_is_as_good_as_another
             an_execution_that_is_refused_in_the_end_has_moved_nothing
             an_execution_whose_engine_goes_is_found_again_or_given_up
+        ]);
+    };
+    // On sockets, so in real time wherever they are told.
+    (@sockets $marks:tt $stage:ident) => {
+        $crate::suite::suite!(@module $marks $stage authority [
+            a_certificate_of_another_authority_is_explained
+            an_engine_without_tls_is_told_nothing_and_explained
+        ]);
+    };
+    // Only where time can jump: a proposal is called slow after ten minutes.
+    (@long $marks:tt $stage:ident) => {
+        $crate::suite::suite!(@module $marks $stage misbehaviour [
+            a_proposal_that_is_never_finished_is_warned_of
+        ]);
+    };
+    // Only where the definitions are nobody else's: a real server has one life for all stories.
+    (@alone $marks:tt $stage:ident) => {
+        $crate::suite::suite!(@module $marks $stage admitted [
+            what_only_others_definitions_admit_is_answered_and_hides_nobody
         ]);
     };
     (@module $marks:tt $stage:ident $module:ident [$($story:ident)*]) => {

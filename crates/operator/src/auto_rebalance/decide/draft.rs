@@ -70,12 +70,19 @@ impl<'a> Draft<'a> {
             tracker.addition.renew(engine);
         }
         tracker.last_completion = last_end(seen).into_iter().chain(tracker.last_completion).max();
+        let violations = seen.violations.as_ref().map(Violations::read).unwrap_or_default();
+        let imbalance = AutoRebalanceMode::Imbalance;
+        let is_made = seen.generated.iter().any(|own| own.mode == imbalance && !own.lingers())
+            || (mode == Some(imbalance) && tracker.in_sight.is_some());
+        if !is_made {
+            tracker.imbalance.give_up_unless_first_is(violations.first(), seen.now);
+        }
         Self {
             seen,
             state: recorded.state,
             queue,
             tracker,
-            violations: seen.violations.as_ref().map(Violations::read).unwrap_or_default(),
+            violations,
             acts: Vec::new(),
             recorded,
             missed: None,
@@ -174,7 +181,14 @@ impl<'a> Draft<'a> {
             if own.is_some_and(|own| own.name == other.name) {
                 continue;
             }
-            if other.phase() == Phase::Underway && self.seen.engine != Engine::Absent {
+            if other.lingers() {
+                self.waiting(format!(
+                    "KafkaRebalance {} is over, and finalizers of others keep it ({}): none of that name can be made until \
+                     they are taken off",
+                    other.name,
+                    other.kept_by.join(", ")
+                ));
+            } else if other.phase() == Phase::Underway && self.seen.engine != Engine::Absent {
                 self.stop(other, StopReason::Cancelled);
             } else if other.phase() == Phase::Paused {
                 self.waiting(format!("KafkaRebalance {} is paused", other.name));
@@ -212,7 +226,7 @@ impl<'a> Draft<'a> {
         // While there is nobody to ask, or something is just being mended, a watch tells of the end of that.
         let Some(polled) = &self.seen.polled else { return };
         let asking = self.acts.iter().any(|act| matches!(act, Act::Create(_)));
-        if asking || !self.seen.generated.is_empty() || self.manual_is_asked_for() {
+        if asking || !self.is_alone() || self.manual_is_asked_for() {
             return;
         }
         self.look_again_at(Some(polled.due()));
@@ -223,6 +237,11 @@ impl<'a> Draft<'a> {
         let (before, last_end) = (self.seen.violations.as_ref(), self.tracker.last_completion);
         let noted = poll::noted(before, found, last_end, interval, self.seen.now);
         self.acts.extend(noted.map(Act::NoteViolations));
+    }
+
+    /// Whether there is no generated rebalance, but for those that are over and that only others keep.
+    pub(super) fn is_alone(&self) -> bool {
+        self.seen.generated.iter().all(Generated::lingers)
     }
 
     /// Whether a user's rebalance is about to clear the anomalies away.
@@ -398,6 +417,9 @@ pub(super) fn removal(own: &Generated) -> Act {
 
 /// What ends a generated rebalance, in whichever way its state allows. None: it is on its way, or cannot be told.
 pub(super) fn ending(own: &Generated, why: StopReason) -> Option<Act> {
+    if own.is_stopped_by_others() {
+        return None;
+    }
     let name = own.name.clone();
     match own.state {
         RebalanceState::ReconciliationPaused => None,

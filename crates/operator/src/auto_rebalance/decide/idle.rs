@@ -25,10 +25,9 @@ pub(super) fn step(draft: &mut Draft<'_>) {
     // From brokers that come or go the way leads to Idle first; what was found before may be mended from there.
     let is_scaling = mode_of(draft.recorded_state()).is_some_and(|mode| mode != AutoRebalanceMode::Imbalance);
     let next = draft.next(!is_scaling);
-    // Never a second one: whatever is still there goes first.
-    let is_alone = draft.seen.generated.is_empty();
     draft.state = match next {
-        Some(mode) if is_alone => {
+        // Never a second one: whatever is still there goes first.
+        Some(mode) if draft.is_alone() => {
             draft.start(mode);
             state_of(mode)
         }
@@ -121,11 +120,12 @@ impl Draft<'_> {
         Some((Reason::AutoRebalanceWaiting, text))
     }
 
-    /// Whether a rebalance of this mode can be made at all: a user's of the same name is not taken over. That it stands there
-    /// is said with the other warnings.
+    /// Whether a rebalance of this mode can be made at all: a user's of the same name is not taken over, and one of ours may be
+    /// kept by others. That it stands there is said with the other warnings.
     fn name_is_free(&self, mode: AutoRebalanceMode) -> bool {
-        let anomaly = self.violations.fixable.first().map(|anomaly| anomaly.id.as_str()).unwrap_or_default();
-        !self.seen.strangers.contains(&name_for(&self.seen.cluster.name, mode, anomaly))
+        let name = name_for(&self.seen.cluster.name, mode, self.violations.first().unwrap_or_default());
+        let lingers = self.seen.generated.iter().any(|own| own.name == name && own.lingers());
+        !lingers && !self.seen.strangers.contains(&name)
     }
 
     /// Whether brokers that are to be emptied may be now.
@@ -159,8 +159,12 @@ impl Draft<'_> {
     /// attempt at what has failed: it would stop a scale-up again and again, which may be just what
     /// the attempt needs.
     pub(super) fn removal_is_urgent(&mut self) -> bool {
+        self.removal_is_wanted() && self.tracker.removal.failed == 0 && self.removal_may_begin()
+    }
+
+    /// Whether brokers could be emptied now if nothing else were there.
+    pub(super) fn removal_may_begin(&mut self) -> bool {
         self.removal_is_wanted()
-            && self.tracker.removal.failed == 0
             && self.obstacle().is_none()
             && self.name_is_free(AutoRebalanceMode::RemoveBrokers)
             && self.removal_is_due()
@@ -248,8 +252,8 @@ impl Draft<'_> {
     /// Whether the guards have let this one pass before, and a crash or a conflict came between the memory of that and the deed.
     fn begun_already(&self) -> bool {
         let history = &self.tracker.imbalance;
-        let first = self.violations.fixable.first().map(|anomaly| &anomaly.id);
-        first.is_some() && history.ended.is_none() && history.anomaly.as_ref() == first
+        let first = self.violations.first();
+        first.is_some() && history.ended.is_none() && history.anomaly.as_deref() == first
     }
 
     /// Makes the rebalance of this mode.
@@ -259,7 +263,7 @@ impl Draft<'_> {
             AutoRebalanceMode::AddBrokers => self.targets(),
             AutoRebalanceMode::Imbalance => Brokers::new(),
         };
-        let anomaly = self.violations.fixable.first().map(|anomaly| anomaly.id.clone()).unwrap_or_default();
+        let anomaly = self.violations.first().unwrap_or_default().to_owned();
         // Emptying brokers is asked for by the user, however much it takes.
         let on_imbalance = mode == AutoRebalanceMode::Imbalance;
         if on_imbalance {
@@ -278,6 +282,15 @@ impl Draft<'_> {
         };
         let rebalance = make(&recipe);
         self.acts.push(Act::Create(Box::new(rebalance)));
+    }
+
+    /// Whether somebody else stops it, which is waited for.
+    pub(super) fn is_stopped_by_others(&mut self, own: &Generated) -> bool {
+        let stops = own.is_stopped_by_others();
+        if stops {
+            self.waiting(format!("KafkaRebalance {} was told to stop, and comes to its end first", own.name));
+        }
+        stops
     }
 
     /// Stops what runs if the brake is pulled.

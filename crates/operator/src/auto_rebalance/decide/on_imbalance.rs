@@ -57,7 +57,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
 }
 
 fn underway(draft: &mut Draft<'_>, own: &Generated) {
-    if draft.brake(own) {
+    if draft.brake(own) || draft.is_stopped_by_others(own) {
         return;
     }
     if own.stopped_for.is_some() {

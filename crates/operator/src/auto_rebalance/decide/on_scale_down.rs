@@ -7,6 +7,7 @@ use super::{
     outcome::{ASKED_AGAIN_AFTER, MOST_UNKNOWN, Meaning, approval_lacks, cause, meaning},
 };
 use crate::auto_rebalance::{
+    brokers::Check,
     generated::{Generated, Phase, StopReason},
     observe::Brake,
     state::listed,
@@ -37,7 +38,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
 }
 
 fn underway(draft: &mut Draft<'_>, own: &Generated) {
-    if draft.brake(own) {
+    if draft.brake(own) || draft.is_stopped_by_others(own) {
         return;
     }
     let removals = draft.queue.removals.clone();
@@ -69,6 +70,8 @@ fn done(draft: &mut Draft<'_>, own: &Generated) {
     let removals = draft.queue.removals.clone();
     if removals.is_empty() {
         draft.tracker.removal = Attempts::under(&draft.seen.spec_version);
+    } else if draft.seen.brokers.check != Check::HasData {
+        // Nobody knows whether anything is left: they stay, and nothing failed.
     } else if removals == own.brokers {
         // It is done, and yet there is data: topics it was told to leave alone, or new ones. Perhaps
         // the check is only older than the end of it. Either way not again at once.

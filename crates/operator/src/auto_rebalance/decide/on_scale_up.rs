@@ -35,7 +35,7 @@ pub(super) fn step(draft: &mut Draft<'_>, own: &Generated) {
 }
 
 fn underway(draft: &mut Draft<'_>, own: &Generated) {
-    if draft.brake(own) {
+    if draft.brake(own) || draft.is_stopped_by_others(own) {
         return;
     }
     if draft.removal_is_urgent() {
@@ -92,7 +92,8 @@ fn done(draft: &mut Draft<'_>, own: &Generated) {
 fn failed(draft: &mut Draft<'_>, own: &Generated) {
     let brokers = listed(&own.brokers);
     let held = draft.seen.brake != Brake::Released;
-    let gives_way = held || draft.targets().is_empty() || own.deleting || draft.removal_is_urgent();
+    // Nothing runs that would be stopped, so this is for one more attempt at what has failed as well.
+    let gives_way = held || draft.targets().is_empty() || own.deleting || draft.removal_may_begin();
     match meaning(own, draft.seen) {
         // They stay queued.
         Meaning::Passing | Meaning::Passed | Meaning::Unsettled | Meaning::Unheard if gives_way => draft.end(own),

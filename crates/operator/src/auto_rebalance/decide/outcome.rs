@@ -43,7 +43,10 @@ pub(super) fn meaning(own: &Generated, seen: &Observation) -> Meaning {
         Some(Reason::ExecutionOutcomeUnknown) => Meaning::Unsettled,
         // Kafka or a Secret is not there yet, or there are too few windows.
         Some(Reason::NoSuchResourceException | Reason::NotEnoughData) => Meaning::Passing,
-        // The engine that is there now was not asked yet.
+        // The Kafka was not ready when it was to begin: it is tried again until it is. Without its label it is not, and the
+        // reason is the same.
+        Some(Reason::InvalidResourceException) if own.labelled => Meaning::Passing,
+        // The engine that is there now was not asked yet. What failed after data had begun to move has another reason.
         Some(Reason::CruiseControlRestException | Reason::NoSuchBroker) if own.asked_of.as_ref() != Some(id) => {
             Meaning::Passed
         }

@@ -11,6 +11,10 @@ use crate::auto_rebalance::{
 pub(super) fn wind_down(seen: &Observation) -> Decision {
     let mut draft = Draft::begin(seen);
     for own in &seen.generated {
+        // What only others keep is theirs to end.
+        if own.lingers() {
+            continue;
+        }
         // Without an engine nothing runs that could be stopped; one that is paused may stay paused.
         if own.phase() == Phase::Underway && seen.engine != Engine::Absent {
             draft.stop(own, StopReason::SwitchedOff);
@@ -19,7 +23,7 @@ pub(super) fn wind_down(seen: &Observation) -> Decision {
         }
     }
     draft.tend_violations();
-    let forget = seen.tracker.is_some() && seen.generated.is_empty();
+    let forget = seen.tracker.is_some() && draft.is_alone();
     Decision {
         tracker: if forget { TrackerWrite::Delete } else { TrackerWrite::Keep },
         acts: draft.acts,

@@ -75,11 +75,31 @@ fn all_come_to_rest(rules: &Rules, visited: &Visited) {
     }
 }
 
+/// From every world, if load is uneven and stays so until somebody evens it out, somebody does, once the world is left alone.
+fn load_is_evened_out(rules: &Rules, visited: &Visited) {
+    let mut hopeful = HashSet::new();
+    for start in visited.keys() {
+        let mut path = vec![start.left_alone(rules).drifted()];
+        while let Some(world) = path.last().copied() {
+            if hopeful.contains(&world) || world.is_mended() {
+                break;
+            }
+            assert!(path.len() < PATIENCE, "never even: {world:?}\nafter this story:\n{}", story(visited, start));
+            let next = world.progress().1.without_manual();
+            path.push(next.looked(rules, Look::Clear).aged(true).left_alone(rules).drifted());
+        }
+        hopeful.extend(path);
+    }
+}
+
 /// The arrows of the machine that were taken.
 fn everything_holds(rules: Rules) -> Arrows {
     let (visited, taken) = explore(&rules);
     assert!(visited.len() > 1_000, "only {} worlds: the model is stuck", visited.len());
     all_come_to_rest(&rules, &visited);
+    if rules.imbalance {
+        load_is_evened_out(&rules, &visited);
+    }
     picture::shows(&taken);
     taken
 }
@@ -134,6 +154,11 @@ fn users_edit_rebalances_and_ask_for_them_anew() {
 }
 
 #[test]
+fn users_put_finalizers_on_rebalances() {
+    everything_holds(Rules { keeps: true, imbalance: true, ..calm() });
+}
+
+#[test]
 fn users_have_rebalances_of_their_own() {
     everything_holds(Rules { manual: true, names: true, imbalance: true, ..calm() });
 }
@@ -171,6 +196,7 @@ fn all_kinds_of_trouble_in_orders_that_seeds_choose() {
             engines: true,
             pauses: true,
             edits: true,
+            keeps: true,
             manual: true,
             names: true,
             templates: true,
@@ -197,5 +223,6 @@ fn all_kinds_of_trouble_in_orders_that_seeds_choose() {
             world = after;
         }
         all_come_to_rest(&rules, &visited);
+        load_is_evened_out(&rules, &visited);
     }
 }

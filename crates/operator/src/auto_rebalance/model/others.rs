@@ -31,6 +31,8 @@ pub(super) struct Rules {
     pub(super) pauses: bool,
     /// Whether users edit generated resources and ask for them anew.
     pub(super) edits: bool,
+    /// Whether users put finalizers on generated resources, and take them off.
+    pub(super) keeps: bool,
     /// Whether users make rebalances of their own.
     pub(super) manual: bool,
     /// Whether their names may be ours.
@@ -112,7 +114,17 @@ impl World {
             run.approved = true;
         }
         self.manual = self.manual.filter(|manual| *manual == Manual::Moving);
-        self
+        self.let_go()
+    }
+
+    /// The same world, of which the engine finds that load is uneven, and can be evened out.
+    pub(super) fn drifted(self) -> World {
+        World { uneven: self.uneven.or(Some(0)), ..self }
+    }
+
+    /// Users take their finalizers off.
+    fn let_go(self) -> World {
+        World { run: self.run.map(|run| Run { kept: false, ..run }), lingering: None, ..self }
     }
 
     /// A user's rebalance comes to its end.
@@ -187,8 +199,14 @@ impl World {
             next.push(("the user deletes the tracker", World { memory: Memory::default(), torn: 0, ..*self }));
             next.push(("the user damages the tracker", World { memory: Memory::damaged(), torn: 0, ..*self }));
         }
+        if rules.keeps {
+            next.push(("the user takes the finalizers off", self.let_go()));
+        }
         let Some(run) = self.run else { return };
         let with = |run| World { run: Some(run), ..*self };
+        if rules.keeps && !run.deleting {
+            next.push(("the user puts a finalizer on it", with(Run { kept: true, ..run })));
+        }
         if rules.meddling {
             if can_be_stopped(run.at) {
                 next.push(("the user stops it", with(Run { ask: Some(Wish::Stop), ..run })));
@@ -269,6 +287,9 @@ impl World {
         if rules.lost && run.at == At::Moving && !run.edited {
             let owed = if self.memory.is_last_attempt() { lost } else { kept };
             next.push(("it is lost sight of", with(At::Unknown, owed)));
+        }
+        if rules.engines && run.at == At::New && !run.deleting {
+            next.push(("the Kafka is not ready", with(At::Early, kept)));
         }
         if rules.engines && matches!(run.at, At::New | At::Planning) && !run.edited && !run.deleting {
             next.push(("something is not there", with(At::Lacking, kept)));

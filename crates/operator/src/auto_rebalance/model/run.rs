@@ -29,6 +29,8 @@ pub(super) struct Run {
     pub(super) paused: bool,
     pub(super) deleting: bool,
     pub(super) released: bool,
+    /// Whether a user's finalizer is on it.
+    pub(super) kept: bool,
     pub(super) age: Age,
     /// Whether it is approved by itself.
     pub(super) approved: bool,
@@ -49,6 +51,8 @@ pub(super) enum At {
     Failed,
     /// Something was not there when it began; it begins by itself when it is.
     Lacking,
+    /// The Kafka was not ready when it began; likewise.
+    Early,
     /// The engine did not know its brokers.
     Unheard,
     /// Nobody knows how it ended.
@@ -84,6 +88,7 @@ impl Run {
             paused: false,
             deleting: false,
             released: false,
+            kept: false,
             age: Age::Fresh,
             approved: true,
             outlived: false,
@@ -111,13 +116,14 @@ impl Run {
             At::Planned | At::Withheld => RebalanceState::ProposalReady,
             At::Moving => RebalanceState::Rebalancing,
             At::Done => RebalanceState::Ready,
-            At::Failed | At::Lacking | At::Unheard | At::Unknown => RebalanceState::NotReady,
+            At::Failed | At::Lacking | At::Early | At::Unheard | At::Unknown => RebalanceState::NotReady,
             At::Stopped => RebalanceState::Stopped,
         };
         let reason = match self.at {
             _ if self.paused => None,
             At::Failed => Some(Reason::CruiseControlRestException),
             At::Lacking => Some(Reason::NoSuchResourceException),
+            At::Early => Some(Reason::InvalidResourceException),
             At::Unheard => Some(Reason::NoSuchBroker),
             At::Unknown => Some(Reason::ExecutionOutcomeUnknown),
             _ => None,
@@ -134,8 +140,9 @@ impl Run {
             state,
             because: reason.map(|reason| (reason.to_string(), "why".to_owned())),
             since: Some(since),
-            withheld: (self.at == At::Withheld && !self.paused).then(|| "it moves too much".to_owned()),
-            unapproved: self.at == At::Planned && !self.paused && !self.approved,
+            withheld: (self.at == At::Withheld && !self.paused && self.approved)
+                .then(|| "it moves too much".to_owned()),
+            unapproved: self.has_a_plan() && !self.paused && !self.approved,
             ask: self.ask.map(|wish| match wish {
                 Wish::Stop => Ask::Stop,
                 Wish::Refresh => Ask::Refresh,
@@ -146,16 +153,51 @@ impl Run {
             deleting: self.deleting,
             marked: false,
             released: self.released,
+            kept_by: if self.kept { vec!["example.com/keep".to_owned()] } else { Vec::new() },
+            labelled: true,
         }
+    }
+
+    /// Whether nothing comes of it any more, and only a user's finalizer keeps it.
+    fn lingers(&self) -> bool {
+        self.released && self.kept && !self.paused && !matches!(self.at, At::Planning | At::Moving)
+    }
+
+    fn has_a_plan(&self) -> bool {
+        matches!(self.at, At::Planned | At::Withheld)
+    }
+
+    /// Whether a user has told it to stop, and it will.
+    pub(super) fn heeds_a_user(&self) -> bool {
+        let is_at_it = matches!(self.at, At::New | At::Planning | At::Moving)
+            || (self.has_a_plan() && self.approved && !self.deleting);
+        is_at_it && !self.paused && self.ask == Some(Wish::Stop) && self.stopped_for.is_none()
     }
 }
 
 impl World {
     /// What the generated rebalance does if all goes well.
     pub(super) fn progress(&self) -> (&'static str, World) {
+        let (what, world) = self.progressed();
+        (what, world.sorted())
+    }
+
+    /// The same world, in which one that only lingers is in nobody's way: of that one, no more matters than its name.
+    pub(super) fn sorted(self) -> World {
+        let Some(run) = self.run.filter(Run::lingers) else { return self };
+        let rest =
+            Run { at: At::Done, deleting: true, released: true, kept: true, ..Run::new(run.mode, run.anomaly, 0) };
+        World { lingering: Some(rest), ..self.without_run() }
+    }
+
+    fn progressed(&self) -> (&'static str, World) {
         let Some(run) = self.run else { return ("nothing runs", *self) };
         if run.released && (run.is_over() || matches!(run.at, At::New | At::Planned | At::Withheld)) {
-            return ("it is gone", self.without_run());
+            return match run.kept {
+                // What is deleted is followed, pause or not.
+                true => ("it lingers", World { run: Some(Run { paused: false, ..run }), ..*self }),
+                false => ("it is gone", self.without_run()),
+            };
         }
         if run.paused && !run.deleting {
             return ("it is left alone", *self);
@@ -175,7 +217,7 @@ impl World {
             // What was edited before the stop does not begin anew after it.
             At::Planning | At::Moving if run.ask == Some(Wish::Stop) => ("it stops", Run { edited: false, ..stop }),
             At::Planning | At::Planned | At::Withheld | At::Moving if renewed => ("it plans anew", plan),
-            At::Planned | At::Withheld if run.ask == Some(Wish::Stop) => ("it stops", stop),
+            At::Planned | At::Withheld if run.ask == Some(Wish::Stop) && run.approved => ("it stops", stop),
             At::Planning => ("it has a plan", run.gone_to(At::Planned)),
             At::Planned if !run.approved => ("it waits for approval", run),
             At::Planned if self.manual == Some(Manual::Moving) => ("it waits for its turn", run),
@@ -185,7 +227,7 @@ impl World {
                 world.carry_out(&run);
                 ("it is done", run.gone_to(At::Done))
             }
-            At::Lacking if !run.deleting => ("it begins by itself", plan),
+            At::Lacking | At::Early if !run.deleting => ("it begins by itself", plan),
             _ if renewed => ("it plans anew", plan),
             _ => ("it rests", run),
         };

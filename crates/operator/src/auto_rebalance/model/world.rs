@@ -62,6 +62,8 @@ pub(super) struct World {
     pub(super) status: Option<Status>,
     pub(super) memory: Memory,
     pub(super) run: Option<Run>,
+    /// One that is over, and that a user's finalizer keeps.
+    pub(super) lingering: Option<Run>,
     /// A user's rebalance.
     pub(super) manual: Option<Manual>,
     /// The anomaly on record that can be mended.
@@ -148,6 +150,7 @@ impl World {
             status: Some(Status::default()),
             memory: Memory::default(),
             run: None,
+            lingering: None,
             manual: None,
             uneven: None,
             unfixable: false,
@@ -220,7 +223,7 @@ impl World {
     }
 
     fn generated(&self) -> Vec<Generated> {
-        self.run.iter().map(Run::seen).collect()
+        self.run.iter().chain(&self.lingering).map(Run::seen).collect()
     }
 
     fn seen(&self, rules: &Rules, look: Look, added: Set, leaving: Set, check: Check) -> Observation {
@@ -349,12 +352,15 @@ impl World {
                 }
                 let anomaly = self.uneven.filter(|_| mode == IMBALANCE).unwrap_or_default();
                 assert_eq!(made.metadata.name, Some(name_of(mode, anomaly)));
+                let lingering = self.lingering.map(|run| name_of(run.mode, run.anomaly));
+                assert_ne!(made.metadata.name, lingering, "there is one of that name");
                 self.run = Some(Run::new(mode, anomaly, brokers));
             }
             Act::Update { brokers, .. } => {
                 let brokers = bits(brokers);
                 assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
                 let run = self.run.unwrap();
+                assert!(!run.heeds_a_user(), "a user's stop is overwritten");
                 self.has_a_trigger(run.mode, brokers, leaving);
                 assert!(self.modes.has(run.mode) || brokers & !run.brokers == 0, "more of what is switched off");
                 assert!(!run.deleting, "one that goes takes nothing new");
@@ -365,12 +371,14 @@ impl World {
             Act::Refresh { .. } => {
                 assert_ne!(self.brake, Brake::Pulled, "the brake is pulled");
                 let run = self.run.unwrap();
+                assert!(!run.heeds_a_user(), "a user's stop is overwritten");
                 let unheard = run.at == At::Unheard && run.age == Age::Old;
                 assert!(run.outlived || unheard, "each engine is asked once");
                 self.run = Some(Run { ask: Some(Wish::Refresh), outlived: false, ..run });
             }
             Act::Stop { why, .. } | Act::Withdraw { why, .. } => {
                 let run = self.run.as_mut().unwrap();
+                assert!(!run.heeds_a_user(), "a user's stop is taken for ours");
                 run.ask = Some(Wish::Stop);
                 run.stopped_for = Some(*why);
                 if matches!(act, Act::Withdraw { .. }) {
@@ -384,6 +392,7 @@ impl World {
                 assert!(run.is_over() || (run.paused && is_off), "removed while it runs");
                 run.deleting = true;
                 run.released = true;
+                *self = self.sorted();
             }
             Act::EmptyViolations { unfixable_too } => {
                 self.uneven = None;
@@ -469,6 +478,11 @@ impl World {
     /// Whether there is nothing left to do.
     pub(super) fn is_settled(&self) -> bool {
         self.status == Some(Status::default()) && self.run.is_none() && self.pool == self.wanted
+    }
+
+    /// Whether load was just evened out.
+    pub(super) fn is_mended(&self) -> bool {
+        self.run.is_some_and(|run| run.mode == IMBALANCE && run.at == At::Done)
     }
 }
 

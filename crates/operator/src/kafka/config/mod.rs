@@ -37,6 +37,8 @@ pub const CLUSTER_TRUST: &str = "/opt/kafka/certs/cluster-ca/ca.crt";
 pub const CLIENTS_TRUST: &str = "/opt/kafka/certs/clients-ca/ca.crt";
 /// Where a node finds its rack, if it has one: the folder and the file in it.
 pub const RACK: (&str, &str) = ("/opt/kafka/init", "rack.id");
+/// Who votes in the quorum of controllers.
+pub const VOTERS: &str = "controller.quorum.voters";
 /// Keeps new partitions away from a broker that is being emptied.
 pub const CORDONED: &str = "cordoned.log.dirs";
 

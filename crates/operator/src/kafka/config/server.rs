@@ -1,6 +1,6 @@
 //! `server.config`, key by key.
 
-use super::{CLIENTS_TRUST, CLUSTER_TRUST, CORDONED, KEYSTORE, RACK, ServerConfig, knows_cordons};
+use super::{CLIENTS_TRUST, CLUSTER_TRUST, CORDONED, KEYSTORE, RACK, ServerConfig, VOTERS, knows_cordons};
 use crate::kafka::{
     listeners::{CONTROL_PLANE, REPLICATION},
     model::{Model, Node},
@@ -35,12 +35,9 @@ impl ServerConfig {
     }
 
     fn identity(&mut self, model: &Model, node: &Node) {
-        let voters = model.nodes.values().filter(|node| node.roles.controller);
-        let voters: Vec<String> =
-            voters.map(|voter| format!("{}@{}:{CONTROL_PLANE}", voter.id, model.names.pod_host(&voter.pod))).collect();
         self.set("node.id", node.id.to_string());
         self.set("process.roles", node.roles.text());
-        self.set("controller.quorum.voters", voters.join(","));
+        self.set(VOTERS, model.voters.text(&model.names));
         self.set("controller.listener.names", CONTROL_PLANE_NAME);
     }
 

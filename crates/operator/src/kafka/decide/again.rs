@@ -45,7 +45,9 @@ pub(super) fn look_again(
     drains: bool,
 ) -> Option<Timestamp> {
     let quiet = decision.found_quiet.map(|since| seen.now.duration_since(since)).unwrap_or_default();
-    let after = |pause: SignedDuration| seen.now.saturating_add(unhurried(pause, quiet)).unwrap_or(seen.now);
+    let waited = waited_in_vain(&seen.metadata, seen.read_at.duration_since(seen.now));
+    let after =
+        |pause: SignedDuration| seen.now.saturating_add(unhurried(pause.max(waited), quiet)).unwrap_or(seen.now);
     let second_look = plan.found_empty.values().map(|since| since.saturating_add(LOOKS_APART).unwrap_or(seen.now));
     let is_ready = decision.status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
     let waits = [
@@ -57,6 +59,15 @@ pub(super) fn look_again(
     ];
     let waits = waits.into_iter().filter(|(waits, _)| *waits).map(|(_, pause)| after(pause));
     second_look.filter(|due| *due > seen.now).chain(waits).min()
+}
+
+/// How long Kafka was waited for that did not answer, in a look that took so long. Only so many clusters are looked at side by
+/// side: one that is silent pauses for as long as it has kept a place, so that others get it.
+fn waited_in_vain(metadata: &Metadata, took: SignedDuration) -> SignedDuration {
+    match metadata {
+        Metadata::Unreachable(_) => took,
+        Metadata::Nobody | Metadata::Mistrusted(_) | Metadata::Known(_) => SignedDuration::ZERO,
+    }
 }
 
 /// A pause, or a longer one if there was nothing to do for long: what takes its time is not looked at all the time, and who
@@ -94,6 +105,15 @@ mod tests {
         let seconds = SignedDuration::from_secs;
         let pauses = [0, 8, 9, 40, 240, 9_999].map(|quiet| unhurried(SOON, seconds(quiet)).as_millis());
         assert_eq!(pauses, [2_000, 2_000, 2_250, 10_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn one_that_does_not_answer_pauses_for_as_long_as_it_was_waited_for() {
+        let took = SignedDuration::from_secs(10);
+        assert_eq!(waited_in_vain(&Metadata::Unreachable("why".into()), took), took);
+        for answered in [Metadata::Nobody, Metadata::Mistrusted("why".into()), Metadata::Known(Known::default())] {
+            assert_eq!(waited_in_vain(&answered, took), SignedDuration::ZERO);
+        }
     }
 
     #[test]

@@ -98,14 +98,14 @@ impl Deed {
             (Matter::Pods, Matter::Needs | Matter::Files | Matter::Told | Matter::Memory) => true,
             // A file that remembers what nobody was told would never be told again.
             (Matter::Files, Matter::Told) => true,
-            // Who goes is remembered until its pod is off the list.
-            (Matter::Memory, Matter::Pods) => true,
             _ => false,
         }
     }
 
     fn matter(&self) -> Matter {
         match self {
+            // One that is only made is for others to fill: no pod starts from it.
+            Self::Create(desired) if desired.resource.kind == "ConfigMap" => Matter::Aside,
             Self::Apply(desired) | Self::Create(desired) => match desired.resource.kind.as_str() {
                 "Secret" | "PersistentVolumeClaim" | "ServiceAccount" => Matter::Needs,
                 "ConfigMap" => Matter::Files,
@@ -137,6 +137,7 @@ mod tests {
         let secret = Deed::Create(Desired::once(&Secret::default()));
         let service = Deed::Apply(Desired::new(&Service::default()));
         let engine = Deed::Apply(Desired::new(&Deployment::default()));
+        let violation_map = Deed::Create(Desired::once(&ConfigMap::default()));
         let told = Deed::Reconfigure(Vec::new());
         let memory = Deed::PoolStatus { pool: "p".into(), status: Box::default() };
         let restart = Deed::Restart { pod: "p".into(), uid: "u".into() };
@@ -144,9 +145,9 @@ mod tests {
             for failed in [&file, &secret, &told, &memory] {
                 assert!(waits.rests_on(failed), "{waits:?} {failed:?}");
             }
-            assert!(!waits.rests_on(&service));
+            assert!(!waits.rests_on(&service) && !waits.rests_on(&violation_map));
         }
-        assert!(file.rests_on(&told) && memory.rests_on(&set));
+        assert!(file.rests_on(&told));
         for (goes_on, failed) in
             [(&service, &secret), (&told, &service), (&Deed::Unregister(3), &told), (&file, &secret)]
         {

@@ -109,5 +109,34 @@ pub(super) fn left_behind(seen: &Seen, model: &Model) -> Vec<Deed> {
         deeds.extend(absent::<Secret>(seen, name));
         deeds.extend(absent::<ConfigMap>(seen, name));
     }
+    deeds.extend(unused_claims(seen, model));
     deeds
+}
+
+/// Claims of nodes that stay, for volumes that were taken away from them: those that are to be deleted with the volume, once
+/// neither a pod nor a description of one mentions them.
+fn unused_claims(seen: &Seen, model: &Model) -> Vec<Deed> {
+    let wanted: BTreeSet<String> = model
+        .nodes
+        .values()
+        .flat_map(|node| {
+            let disks = &model.pools[&node.pool].disks;
+            disks.disks.iter().map(|disk| disks.claim(disk, &node.pod))
+        })
+        .collect();
+    let stays = |pod: &str| model.nodes.values().any(|node| node.pod == pod);
+    let unused = seen.live.of_kind("PersistentVolumeClaim").filter(|(name, claim)| {
+        let of = claim.pointer("/metadata/labels").and_then(|labels| labels.get(labels::POD_NAME)?.as_str());
+        of.is_some_and(stays) && goes_with_its_node(claim) && !wanted.contains(*name) && !is_mounted(seen, name)
+    });
+    unused.filter_map(|(claim, _)| absent::<PersistentVolumeClaim>(seen, claim)).collect()
+}
+
+fn is_mounted(seen: &Seen, claim: &str) -> bool {
+    let runs = seen.pods.iter().filter_map(|pod| pod.spec.as_ref()?.volumes.as_ref()).flatten();
+    let mut runs = runs.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    let described = seen.live.of_kind("StrimziPodSet").filter_map(|(_, set)| set.pointer("/spec/pods")?.as_array());
+    let described = described.flatten().filter_map(|pod| pod.pointer("/spec/volumes")?.as_array()).flatten();
+    let mut described = described.filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str());
+    runs.any(|source| source.claim_name == claim) || described.any(|name| name == claim)
 }

@@ -43,6 +43,8 @@ pub(super) struct Nodes {
     reconfigured: Vec<(Option<i32>, DynamicChange)>,
     config_maps: Vec<Desired>,
     pod_sets: Vec<Desired>,
+    /// How many may be evicted at a time. Nobody waits for it, and whoever scales waits for pods.
+    budget: Option<Deed>,
     left_behind: Vec<Deed>,
     asked: Vec<Deed>,
 }
@@ -79,6 +81,7 @@ pub(super) fn nodes(seen: &Seen, plan: &Plan, issued: &Issued, given: Given<'_>,
         pod_sets: sets.iter().map(Desired::new).filter(|desired| desired.is_missing(&seen.live)).collect(),
         reconfigured: reconfigured.into_iter().collect(),
         around: around(seen, model),
+        budget: unless_there(seen, Desired::new(&objects::disruption_budget(model))),
         asked: asked(seen),
         cluster_id,
     }
@@ -89,11 +92,9 @@ impl Nodes {
     /// a running broker is told is done before the file that remembers it is written.
     pub(super) fn steps(&self, seen: &Seen, plan: &Plan) -> Vec<Step> {
         let mut deeds = self.around.clone();
-        // Who comes is remembered before its pod is made, and who goes until its pod is taken off the list: the pool's
-        // status is what tells the next round about whom Kafka has to be asked.
-        let (later, now): (Vec<_>, Vec<_>) =
-            status::pools(seen, plan, &self.cluster_id).into_iter().partition(|deed| loses_nodes(plan, deed));
-        deeds.extend(now);
+        // Who comes is remembered before its pod is made. Who goes is forgotten before its pod is taken off the list, which
+        // remembers it until then: once it is off, nothing on record brings it back, whether Kafka can be asked or not.
+        deeds.extend(status::pools(seen, plan, &self.cluster_id));
         if !self.reconfigured.is_empty() {
             deeds.push(Deed::Reconfigure(self.reconfigured.clone()));
         }
@@ -103,7 +104,7 @@ impl Nodes {
             let told = status::nodes_told(seen, plan, &set.name);
             Step { deed: Deed::applying(set.clone()), told }
         }));
-        steps.extend(later.into_iter().chain(self.left_behind.iter().cloned()).map(Step::from));
+        steps.extend(self.budget.iter().chain(&self.left_behind).cloned().map(Step::from));
         steps.extend(self.asked.iter().cloned().map(Step::from));
         // A pod whose description was only now written is restarted when that is seen.
         if let (Roll::Restart { pod, uid, why }, true) = (&self.roll, self.pod_sets.is_empty() && self.asked.is_empty())
@@ -144,30 +145,26 @@ fn annotate<K: Resource<DynamicType = ()>>(object: &K, value: Option<&'static st
     }
 }
 
-/// Whether this is the status of a pool that has nodes to lose.
-fn loses_nodes(plan: &Plan, deed: &Deed) -> bool {
-    let Deed::PoolStatus { pool, .. } = deed else { return false };
-    plan.assignment.pools.get(pool).is_some_and(|nodes| !nodes.removed.is_empty())
-}
-
 fn around(seen: &Seen, model: &Model) -> Vec<Deed> {
     let mut all = vec![
         Desired::new(&objects::service_account(model)),
         Desired::new(&objects::network_policy(model)),
         Desired::new(&objects::bootstrap_service(model)),
         Desired::new(&objects::brokers_service(model)),
-        Desired::new(&objects::disruption_budget(model)),
     ];
     let binding = objects::rack_binding(model);
     all.extend(binding.as_ref().map(Desired::new));
     all.extend(objects::claims(model).iter().map(Desired::new));
-    let mut deeds: Vec<Deed> =
-        all.into_iter().filter(|desired| desired.is_missing(&seen.live)).map(Deed::applying).collect();
+    let mut deeds: Vec<Deed> = all.into_iter().filter_map(|desired| unless_there(seen, desired)).collect();
     if binding.is_none() {
         // Before the pod sets, which remember it, are written without racks.
         deeds.extend(absent::<ClusterRoleBinding>(seen, &model.names.rack_binding()));
     }
     deeds
+}
+
+fn unless_there(seen: &Seen, desired: Desired) -> Option<Deed> {
+    desired.is_missing(&seen.live).then(|| Deed::applying(desired))
 }
 
 /// The configuration of a node.

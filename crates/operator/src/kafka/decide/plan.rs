@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use super::super::{
     model::Model,
+    names::Names,
     nodes::{Assignment, Ids, assign},
-    pools::{Pools, ids_of_pod_set},
+    pools::{Pools, Voters, ids_of_pod_set},
     problem::{Problem, Remark},
     scale_down::{self, Look, Verdict},
     seen::Seen,
@@ -37,7 +38,7 @@ pub(super) struct Plan {
 
 /// What the spec asks for, as far as it may be done now.
 pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem>> {
-    let asked = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets)?.beside(&seen.pods);
+    let asked = pools(seen)?.beside(&seen.pods);
     let assignment = assign(&asked);
     // What could never be is refused before anything is emptied for it.
     let model = Model::build(&seen.kafka, &seen.node_pools, &asked, &assignment, settings)?;
@@ -67,9 +68,11 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
         let assignment = assign(&pools);
         (Model::build(&seen.kafka, &seen.node_pools, &pools, &assignment, settings)?, assignment)
     };
-    // While a cluster is being made nobody joins it: there is no data that could be moved.
-    let is_made = seen.kafka.status.as_ref().is_some_and(|status| status.operator_last_successful_version.is_some());
-    let added = if is_made { assignment.added_brokers() } else { Ids::new() };
+    // While a cluster is being made nobody joins it: there is no data that could be moved. One that never was complete, because
+    // a node finds no place, serves clients all the same.
+    let was_ready = seen.kafka.status.as_ref().is_some_and(|status| status.operator_last_successful_version.is_some());
+    let serves = seen.metadata.known().is_some_and(|known| !known.registered.is_empty());
+    let added = if was_ready || serves { assignment.added_brokers() } else { Ids::new() };
     let found_empty = [(&leaving, going.empty_since), (&losing, role.empty_since)].into_iter();
     let found_empty = found_empty.filter_map(|(ids, since)| Some((ids, since?)));
     let found_empty = found_empty.flat_map(|(ids, since)| ids.iter().map(move |id| (*id, since))).collect();
@@ -87,9 +90,14 @@ fn not_gone(seen: &Seen, leaving: &Ids) -> Ids {
     leaving.iter().copied().filter(is_there).collect()
 }
 
+fn pools(seen: &Seen) -> Result<Pools, Vec<Problem>> {
+    let told = Voters::told(&seen.live, &Names::of(&seen.kafka));
+    Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets, &told)
+}
+
 /// Nodes about whose data Kafka has to be asked.
 pub(super) fn questioned(seen: &Seen) -> Ids {
-    let Ok(pools) = Pools::read(&seen.kafka, &seen.node_pools, &seen.pod_sets) else { return Ids::new() };
+    let Ok(pools) = pools(seen) else { return Ids::new() };
     let assignment = assign(&pools);
     &assignment.removed_brokers() | &assignment.used_to_be_brokers()
 }

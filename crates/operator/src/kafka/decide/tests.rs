@@ -94,9 +94,9 @@ const STORIES: [Story; 5] = [
 /// Kafka has forgotten, are over by then.
 const LOOKS: usize = 10;
 
-/// One operator dies after each of its writes in each of its looks in turn, and the next one ends what was begun.
-#[test]
-fn whoever_dies_at_any_write_of_any_look_is_followed_by_one_who_ends_it() {
+/// One operator dies after each of its writes in each of its looks in turn; something happens to the next one, which then ends
+/// what was begun.
+fn deaths(then: impl Fn(&mut World)) {
     for Story { name, begin, end } in STORIES {
         let mut deaths = 0;
         for looks in 0..LOOKS {
@@ -106,6 +106,7 @@ fn whoever_dies_at_any_write_of_any_look_is_followed_by_one_who_ends_it() {
                 (0..looks).for_each(|_| world.round());
                 let writes = world.look(Some(death));
                 world.machines();
+                then(&mut world);
                 end(&mut world);
                 if writes <= death {
                     deaths += death;
@@ -115,6 +116,17 @@ fn whoever_dies_at_any_write_of_any_look_is_followed_by_one_who_ends_it() {
         }
         assert!(deaths > 3, "{name} writes more often than {deaths} times");
     }
+}
+
+#[test]
+fn whoever_dies_at_any_write_of_any_look_is_followed_by_one_who_ends_it() {
+    deaths(|_| {});
+}
+
+/// Who was sent away stays away, though nobody can be asked whether it held anything: what is on record says so.
+#[test]
+fn whoever_dies_is_followed_by_one_who_brings_nobody_back_while_kafka_is_out_of_reach() {
+    deaths(World::look_while_kafka_is_away);
 }
 
 /// An empty broker is looked at twice before it goes: that is nothing to look up from. That it got data in between is.
@@ -187,4 +199,91 @@ fn whoever_went_does_not_come_back_because_another_one_stays() {
         world.look_often();
         assert!(world.brokers().is_superset(&[0, 1, 3].into()), "at write {death}: {:?}", world.brokers());
     }
+}
+
+/// Nodes with two lists of voters could elect two leaders. A pool of controllers loses its label, or is deleted, in front of an
+/// operator that dies at any of its writes: all nodes keep the list that they were made with, and nobody is restarted.
+#[test]
+fn the_list_of_voters_is_what_it_was_whatever_becomes_of_a_pool_of_controllers() {
+    for death in 0..6 {
+        let mut world = World::new(death as u64);
+        world.add_controllers("l", 2);
+        world.settle();
+        let made = world.voters();
+        let list = made.keys().next().unwrap().clone();
+        assert_eq!((made.len(), list.split(',').count()), (1, 3), "{made:?}");
+        world.told();
+
+        world.label("l", false);
+        world.look(Some(death));
+        world.look_often();
+        assert_eq!((world.voters(), world.restarts()), (made.clone(), 0));
+        let told = world.told();
+        assert!(!told.is_empty() && told.iter().all(|it| it == "NotReady"), "{told:?}");
+        world.label("l", true);
+        world.settle();
+        assert_eq!((world.voters(), world.restarts()), (made.clone(), 0));
+        world.told();
+
+        let pods = world.uids();
+        world.delete("l");
+        world.look(Some(death));
+        world.collect_garbage();
+        world.look(Some(death));
+        world.look_often();
+        world.want("b", 3);
+        world.settle();
+        assert!(world.told().contains(&"InvalidResourceException".to_owned()), "it is said");
+        assert_eq!(world.voters().keys().collect::<Vec<_>>(), [&list]);
+        assert_eq!(world.restarts(), 0);
+
+        world.add_controllers("l", 2);
+        world.settle();
+        assert_eq!((world.voters().len(), world.restarts()), (1, 0));
+        assert!(pods.keys().all(|name| world.uids().contains_key(name)), "with the same names");
+    }
+}
+
+/// Somebody writes another list into the files of some nodes, or takes a voter out: all get the right one back.
+#[test]
+fn a_list_of_voters_that_somebody_changed_is_put_right() {
+    let mut world = World::new(1);
+    world.add_controllers("l", 2);
+    world.settle();
+    let made = world.voters();
+    let list = made.keys().next().unwrap().clone();
+    let shorter = list.rsplit_once(',').unwrap().0.to_owned();
+    let longer = format!("{list},{}", list.split(',').next().unwrap().replace("100", "109"));
+    for (wrong, nodes) in [(&longer, 3), (&shorter, 3), (&shorter, 7), (&String::new(), 7)] {
+        world.tell_voters(wrong, nodes);
+        world.look(None);
+        assert_eq!(world.voters(), made, "{nodes} nodes with {wrong}");
+    }
+    assert_eq!(world.restarts(), 0);
+}
+
+/// One node never finds a place, so the cluster was never complete. Its others have had data for long when it is given one more.
+#[test]
+fn a_broker_that_joins_a_cluster_which_never_was_complete_is_remembered() {
+    let mut world = World::new(1);
+    world.crowd_out("w-b-2");
+    world.hold();
+    world.look_often();
+    assert_eq!(world.added(), [0; 0], "while it is made nobody joins it");
+    world.put_on("orders-0", &[0, 1]);
+    world.want("b", 3);
+    world.look_often();
+    assert_eq!((world.added(), world.brokers()), (vec![4], [0, 1, 2, 3, 4].into()));
+    world.make_room();
+    world.look_often();
+    assert_eq!(world.added(), [4], "whoever was asked for from the beginning is no addition");
+}
+
+/// Looks at clusters share a few places. One that is waited for in vain leaves its place to others for as long.
+#[test]
+fn a_cluster_that_does_not_answer_is_looked_at_no_more_than_half_of_the_time() {
+    let mut world = World::new(1);
+    world.settle();
+    let pauses = [0, 1, 10, 30].map(|seconds| world.pause_after_silence(seconds).as_secs());
+    assert_eq!(pauses, [2, 2, 10, 30]);
 }

@@ -6,6 +6,7 @@ use super::{
     capacity::{Capacities, Capacity},
     settings::ZERO_TOUCH,
 };
+use crate::auto_rebalance::settings::{DEFAULT_DETECTION_GOALS, DETECTION_GOALS, short_name};
 use crate::kafka::properties::Properties;
 
 const PACKAGE: &str = "com.linkedin.kafka.cruisecontrol.analyzer.goals.";
@@ -40,9 +41,6 @@ const HARD: [&str; 6] = [
     "CpuCapacityGoal",
 ];
 
-/// What is watched where nobody said.
-const WATCHED: [&str; 4] = ["RackAwareGoal", "MinTopicLeadersPerBrokerGoal", "ReplicaCapacityGoal", "DiskCapacityGoal"];
-
 /// What nobody measures without a reporter in the brokers: a goal about it is never found violated.
 const UNMEASURED: [&str; 5] = [
     "NetworkOutboundCapacityGoal",
@@ -74,35 +72,30 @@ pub(super) fn add(settings: &mut Properties, capacities: &Capacities) {
     let default =
         settings.entry("default.goals".to_owned()).or_insert_with(|| within(&kept(&GOALS), &of_users)).clone();
     settings.entry("hard.goals".to_owned()).or_insert_with(|| within(&kept(&HARD), &default));
-    let watched = settings.get("anomaly.detection.goals").cloned().unwrap_or_else(|| WATCHED.join(","));
+    let watched = settings.get(DETECTION_GOALS).cloned().unwrap_or_else(|| DEFAULT_DETECTION_GOALS.join(","));
     if !names(&watched).is_subset(&names(&default)) {
-        settings.insert("anomaly.detection.goals".to_owned(), default);
+        settings.insert(DETECTION_GOALS.to_owned(), default);
     }
 }
 
 /// The goals that an engine with these settings watches and can ever find violated, by their short names.
 pub fn watched(settings: &Properties) -> Vec<String> {
-    let named = settings.get("anomaly.detection.goals").filter(|list| !names(list).is_empty());
-    let list = named.cloned().unwrap_or_else(|| WATCHED.join(","));
-    let sampler = settings.get("metric.sampler.class").map(|class| short(class));
+    let named = settings.get(DETECTION_GOALS).filter(|list| !names(list).is_empty());
+    let list = named.cloned().unwrap_or_else(|| DEFAULT_DETECTION_GOALS.join(","));
+    let sampler = settings.get("metric.sampler.class").map(|class| short_name(class));
     let is_measured = |goal: &&str| sampler != Some(ZERO_TOUCH) || !UNMEASURED.contains(goal);
-    list.split(',').map(short).filter(|goal| !goal.is_empty()).filter(is_measured).map(str::to_owned).collect()
+    list.split(',').map(short_name).filter(|goal| !goal.is_empty()).filter(is_measured).map(str::to_owned).collect()
 }
 
 /// The goals of a list that are also in another, as they are written there.
 fn within(goals: &str, other: &str) -> String {
     let other = names(other);
-    let kept: Vec<&str> = goals.split(',').filter(|goal| other.contains(short(goal))).collect();
+    let kept: Vec<&str> = goals.split(',').filter(|goal| other.contains(short_name(goal))).collect();
     kept.join(",")
 }
 
 fn names(list: &str) -> BTreeSet<&str> {
-    list.split(',').map(short).filter(|name| !name.is_empty()).collect()
-}
-
-fn short(goal: &str) -> &str {
-    let goal = goal.trim();
-    goal.rsplit('.').next().unwrap_or(goal)
+    list.split(',').map(short_name).filter(|name| !name.is_empty()).collect()
 }
 
 fn dropped(capacities: &Capacities) -> BTreeSet<&'static str> {

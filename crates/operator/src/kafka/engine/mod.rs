@@ -20,6 +20,7 @@ mod wanted;
 
 pub use capacity::{Capacities, capacities};
 pub use goals::watched;
+pub(super) use objects::passed_over;
 pub use objects::{EngineObjects, Facts, objects};
 pub use settings::properties;
 pub(crate) use settings::{SAMPLER, ZERO_TOUCH};

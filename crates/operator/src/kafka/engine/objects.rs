@@ -36,6 +36,8 @@ use crate::{
 };
 
 const PORT_NAME: &str = "rest-api";
+/// How an engine of ours is rolled.
+const RECREATE: &str = "Recreate";
 const BINDING_GROUP: &str = "rbac.authorization.k8s.io";
 
 /// What the objects depend on besides the model.
@@ -197,18 +199,14 @@ fn disruption_budget(model: &Model, wanted: &Wanted) -> PodDisruptionBudget {
 fn deployment(model: &Model, wanted: &Wanted, facts: &Facts, config_map: &ConfigMap) -> Deployment {
     let data = |key: &str| config_map.data.as_ref().and_then(|data| data.get(key)).map_or("", String::as_str);
     let hashes = [
-        (annotations::CONFIGURATION_HASH, hash::of_text(data(PROPERTIES))),
-        (annotations::CAPACITY_CONFIGURATION_HASH, hash::of_text(data(CAPACITY))),
-        (annotations::AUTH_HASH, facts.api.hash.clone()),
-        (annotations::SERVER_CERT_HASH, facts.certificate.clone()),
-        (annotations::CLUSTER_CA_CERT_GENERATION, facts.cluster_ca.0.clone()),
-        (annotations::CLUSTER_CA_KEY_GENERATION, facts.cluster_ca.1.clone()),
+        hash::of_text(data(PROPERTIES)),
+        hash::of_text(data(CAPACITY)),
+        facts.api.hash.clone(),
+        facts.certificate.clone(),
+        facts.cluster_ca.0.clone(),
+        facts.cluster_ca.1.clone(),
     ];
-    let mut of_pod = ObjectMeta {
-        labels: Some(labels_of(&model.names, Component::Engine)),
-        annotations: Some(hashes.map(|(key, value)| (key.to_owned(), value)).into()),
-        ..ObjectMeta::default()
-    };
+    let mut of_pod = of_pod(model, hashes);
     wanted.template.pod.metadata.add_to(&mut of_pod);
     let mut pod = PodSpec {
         service_account_name: Some(model.names.engine()),
@@ -220,7 +218,7 @@ fn deployment(model: &Model, wanted: &Wanted, facts: &Facts, config_map: &Config
         ..PodSpec::default()
     };
     wanted.template.pod.apply(&mut pod);
-    let recreate = DeploymentStrategy { type_: Some("Recreate".to_owned()), rolling_update: None };
+    let recreate = DeploymentStrategy { type_: Some(RECREATE.to_owned()), rolling_update: None };
     let rolling = || DeploymentStrategy { type_: Some("RollingUpdate".to_owned()), rolling_update: None };
     let strategy = if wanted.ours { recreate } else { wanted.template.deployment.strategy().unwrap_or_else(rolling) };
     let mut metadata = own(model, &model.names.engine());
@@ -238,6 +236,55 @@ fn deployment(model: &Model, wanted: &Wanted, facts: &Facts, config_map: &Config
     }
 }
 
+/// What changes when the engine has to be rolled.
+const HASHES: [&str; 6] = [
+    annotations::CONFIGURATION_HASH,
+    annotations::CAPACITY_CONFIGURATION_HASH,
+    annotations::AUTH_HASH,
+    annotations::SERVER_CERT_HASH,
+    annotations::CLUSTER_CA_CERT_GENERATION,
+    annotations::CLUSTER_CA_KEY_GENERATION,
+];
+
+/// Metadata of its pod, with these [`HASHES`].
+fn of_pod(model: &Model, hashes: [String; 6]) -> ObjectMeta {
+    ObjectMeta {
+        labels: Some(labels_of(&model.names, Component::Engine)),
+        annotations: Some(HASHES.into_iter().map(str::to_owned).zip(hashes).collect()),
+        ..ObjectMeta::default()
+    }
+}
+
+/// Fields below its template that are not honoured, because the operator says something else there.
+pub(in crate::kafka) fn passed_over(model: &Model, wanted: &Wanted) -> Vec<String> {
+    let template = &wanted.template;
+    let ours = own(model, &model.names.engine());
+    let marks = [
+        ("deployment", &template.deployment.metadata, ours.clone()),
+        ("pod", &template.pod.metadata, of_pod(model, Default::default())),
+        ("apiService", &template.api_service.metadata, ours.clone()),
+        ("serviceAccount", &template.service_account.metadata, ours.clone()),
+        ("podDisruptionBudget", &template.pod_disruption_budget.metadata, ours),
+    ];
+    let mut fields = Vec::new();
+    for (name, wish, ours) in &marks {
+        fields.extend(wish.passed_over(ours).map(|field| format!("{name}.{field}")));
+    }
+    let variables = variables(model, wanted);
+    let passed = template.cruise_control_container.passed_over(&variables);
+    fields.extend(passed.map(|field| format!("cruiseControlContainer.{field}")));
+    // Two engines at once would move data at once.
+    let rolls = template.deployment.deployment_strategy.as_ref().is_some_and(|strategy| strategy != RECREATE);
+    if wanted.ours && rolls {
+        fields.push("deployment.deploymentStrategy".to_owned());
+    }
+    fields
+}
+
+fn variables(model: &Model, wanted: &Wanted) -> Vec<EnvVar> {
+    if wanted.ours { Vec::new() } else { foreign_variables(model, wanted) }
+}
+
 fn container(model: &Model, wanted: &Wanted) -> Container {
     let command = if wanted.ours {
         vec!["evenkeel".to_owned(), "engine".to_owned(), format!("{CONFIG_PATH}/{PROPERTIES}")]
@@ -246,7 +293,7 @@ fn container(model: &Model, wanted: &Wanted) -> Container {
     };
     let (readiness, liveness) =
         if wanted.ours { (by_http("/readyz"), by_http("/healthz")) } else { (by_script(), by_script()) };
-    let variables = if wanted.ours { Vec::new() } else { foreign_variables(model, wanted) };
+    let variables = variables(model, wanted);
     Container {
         name: "cruise-control".to_owned(),
         image: Some(wanted.image.clone()),

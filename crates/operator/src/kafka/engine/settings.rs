@@ -3,15 +3,15 @@
 use super::{
     CAPACITY, CERTS_PATH, CONFIG_PATH, PORT, TRUST_PATH, USERS_PATH, Wanted, capacity::Capacities, goals, users,
 };
-use crate::kafka::{config::METRICS_TOPIC, listeners::REPLICATION, model::Model, properties::Properties};
+use crate::{
+    auto_rebalance::settings::{NOTIFIER, OUR_NOTIFIER},
+    kafka::{config::METRICS_TOPIC, listeners::REPLICATION, model::Model, properties::Properties},
+};
 
 /// How load is learnt of.
 pub(crate) const SAMPLER: &str = "metric.sampler.class";
 /// Learns of it without a reporter in the brokers.
 pub(crate) const ZERO_TOUCH: &str = "ZeroTouchSampler";
-const NOTIFIER: &str = "anomaly.notifier.class";
-/// Writes violated goals into a ConfigMap.
-const OUR_NOTIFIER: &str = "io.strimzi.kafka.cruisecontrol.StrimziCruiseControlNotifier";
 
 /// What stands there unless the user says otherwise.
 const DEFAULTS: [(&str, &str); 9] = [

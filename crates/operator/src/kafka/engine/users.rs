@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_api::kafka::CruiseControlSpec;
+use evenkeel_api::{kafka::CruiseControlSpec, names::is_name};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 
 use crate::kafka::{hash, problem::Problem, seen::FurtherUsers};
@@ -40,7 +40,7 @@ impl std::fmt::Debug for ApiSecret {
 pub fn named_users(spec: &CruiseControlSpec) -> Option<(String, String)> {
     let named = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let reference = spec.api_users.as_ref()?.value_from.as_ref()?.secret_key_ref.as_ref()?;
-    Some((named(&reference.name)?, named(&reference.key)?))
+    Some((named(&reference.name).filter(|name| is_name(name))?, named(&reference.key)?))
 }
 
 /// What is wrong with how users are named.

@@ -27,7 +27,14 @@ fn pool(name: &str, roles: Roles, current: &[i32], replicas: usize) -> Pool {
 
 fn pools(all: impl IntoIterator<Item = Pool>) -> Pools {
     let all = all.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
-    Pools { all, taken: Ids::new(), running: Default::default(), quorum_runs: false, remarks: Vec::new() }
+    Pools {
+        all,
+        taken: Ids::new(),
+        running: Default::default(),
+        quorum_runs: false,
+        voters: Default::default(),
+        remarks: Vec::new(),
+    }
 }
 
 fn ranges(text: &str) -> NodeIdRanges {

@@ -4,6 +4,7 @@
 mod claims;
 mod config_maps;
 pub(super) mod confined;
+mod passed_over;
 mod pod;
 mod pod_sets;
 mod policies;
@@ -24,6 +25,7 @@ use super::{model::Model, names::Names};
 
 pub use claims::claims;
 pub use config_maps::{METADATA_VERSION, config_map};
+pub(super) use passed_over::passed_over;
 pub use pod::{CLUSTER_ID, RACK_CONTAINER, container_heap};
 pub(super) use pod::{container_port, mount, requirements, secret, variable};
 pub use pod_sets::{Facts, NodeFacts, pod_set_selector, pod_sets};

@@ -59,12 +59,12 @@ fn pod_set(model: &Model, pool: &Pool, facts: &Facts) -> StrimziPodSet {
 
 /// The pod as JSON, with the hash of all the rest in it.
 fn revised(pod: &Pod) -> FreeForm {
-    let mut pod = pod.clone();
-    let revision = hash::of_object(&pod);
-    pod.metadata.annotations.get_or_insert_default().insert(annotations::REVISION.to_owned(), revision);
-    match serde_json::to_value(&pod) {
-        Ok(Value::Object(fields)) => fields.into_iter().collect(),
-        // A pod always serialises, and to an object.
+    // A pod always serialises, and to an object.
+    let mut value = serde_json::to_value(pod).unwrap_or_default();
+    let revision = hash::of_value(&value);
+    value["metadata"]["annotations"][annotations::REVISION] = revision.into();
+    match value {
+        Value::Object(fields) => fields.into_iter().collect(),
         _ => FreeForm::new(),
     }
 }

@@ -41,6 +41,11 @@ pub(super) fn roles_of_pod_set(set: &StrimziPodSet) -> Option<Roles> {
     Some(Roles { controller: is_true(labels::CONTROLLER_ROLE), broker: is_true(labels::BROKER_ROLE) })
 }
 
+/// Whether its nodes take part in the quorum.
+pub(super) fn has_controllers(set: &StrimziPodSet) -> bool {
+    roles_of_pod_set(set).is_some_and(|roles| roles.controller)
+}
+
 /// The disks that its nodes were given. None if it does not say, or has no pods that could lose something.
 pub(super) fn disks_of_pod_set(set: &StrimziPodSet) -> Option<Disks> {
     if set.spec.pods.is_empty() {

@@ -1,12 +1,12 @@
 //! What pools cannot be, together and compared with what they were.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use evenkeel_api::{Kafka, KafkaNodePool, StrimziPodSet, annotations};
 use kube::ResourceExt;
 
 use super::{Pool, Pools, memory};
-use crate::kafka::problem::Problem;
+use crate::kafka::{names::Names, problem::Problem};
 
 /// More nodes than this in one pool are a slip of the finger.
 const MOST_REPLICAS: usize = 2_000;
@@ -57,6 +57,31 @@ pub(super) fn of_pools_that_are_away(
         kafka.name_any()
     );
     Some(Problem::of_kafka("spec.kafka", text))
+}
+
+/// A pool of controllers that lost its label, or is being deleted: the others would be told of a quorum without it, while
+/// its own nodes run on with the quorum that they know.
+pub(super) fn of_controllers_that_are_away(
+    names: &Names,
+    pod_sets: &[&StrimziPodSet],
+    pools: &[&KafkaNodePool],
+    problems: &mut Vec<Problem>,
+) {
+    let there: BTreeSet<String> = pools.iter().map(|pool| names.pod_set(&pool.name_any())).collect();
+    // Those of a Kafka without node pools are another matter.
+    let own = |set: &&&StrimziPodSet| set.owner_references().iter().any(|owner| owner.kind == "Kafka");
+    let away = pod_sets.iter().filter(|set| !there.contains(&set.name_any()) && !own(set));
+    for set in away.filter(|set| memory::has_controllers(set)) {
+        let ids: Vec<String> = memory::ids_of_pod_set(set).iter().map(i32::to_string).collect();
+        let text = format!(
+            "StrimziPodSet {} is still there with controllers ({}), and its node pool is not: {STATIC_QUORUM}. Give the \
+             KafkaNodePool its label strimzi.io/cluster: {} again, or make it again as it was",
+            set.name_any(),
+            ids.join(", "),
+            names.cluster
+        );
+        problems.push(Problem::of_kafka("spec.kafka", text));
+    }
 }
 
 pub(super) fn of_pools(kafka: &Kafka, pools: &Pools, problems: &mut Vec<Problem>) {

@@ -71,14 +71,13 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let controller = kept::controller(all, watched.clone(), kept::little_of_a_rebalance);
     let rebalances = controller.store();
     context.figures.show_rebalances(rebalances.clone());
+    let kafkas = kept::changes(context.api::<Kafka>(namespace), watched, observe::used_of);
     let (by_kafka, by_secret) = (rebalances.clone(), rebalances.clone());
     let controller = controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))
         // Of these only the fact matters that something has happened to them.
         .owns(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters.clone())
-        .watches(context.api::<PartialObjectMeta<Kafka>>(namespace), watched, move |kafka| {
-            of_cluster(&by_kafka, kafka.metadata.namespace, kafka.metadata.name)
-        })
+        .watches_stream(kafkas, move |kafka| of_cluster(&by_kafka, kafka.metadata.namespace, kafka.metadata.name))
         .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters, move |secret| {
             let cluster = secret.metadata.labels.and_then(|mut labels| labels.remove(labels::CLUSTER));
             let is_ours = cluster.as_deref().zip(secret.metadata.name.as_deref()).is_some_and(|(cluster, name)| {

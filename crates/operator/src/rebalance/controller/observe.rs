@@ -1,7 +1,6 @@
 //! Reads everything that a decision may depend on: the resource itself anew, what is around it as far as it matters.
 
 use evenkeel_api::kafka::CruiseControlSpec;
-use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Kafka, KafkaRebalance, conditions};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
@@ -12,10 +11,11 @@ use crate::access::{self, Access};
 use crate::another;
 use crate::error::Error;
 use crate::kafka::names::Names;
+use crate::kept;
 use crate::namespaces::is_terminating;
-use crate::rebalance::observe::{label, runs_in};
+use crate::rebalance::observe::{label, perhaps_runs, runs_in};
+use crate::rebalance::result;
 use crate::rebalance::{Cluster, Engine, FoundConfigMap, FoundKafka, Heard, Observation, Other, Template};
-use crate::rebalance::{before_any_pause, result};
 use crate::seams::{ClusterRef, Context};
 
 /// What was seen, and what is needed to act on it.
@@ -29,7 +29,7 @@ pub(super) struct Sight {
 
 /// What tells one sight from another without comparing all of it. Two that are equal lead to the same decision, but
 /// for the time and for what the engine says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Versions {
     pub resource: Option<String>,
     pub config_map: Option<String>,
@@ -52,7 +52,7 @@ pub(super) async fn observe(
     let Some(resource) = api.get_opt(name).await.map_err(Error::reading("the KafkaRebalance"))? else {
         return Ok(None);
     };
-    let template_name = Template::name(&resource.spec);
+    let template_name = Template::to_look_up(&resource.spec);
     let (config_map, template, namespace_terminating) = futures::try_join!(
         get::<ConfigMap>(context, namespace, Some(name), "the ConfigMap"),
         get::<KafkaRebalance>(context, namespace, template_name, "the template"),
@@ -135,7 +135,7 @@ async fn surroundings(
     }
     let cluster = |engine| Cluster { name: names.cluster.clone(), ready: is_ready(&kafka), engine };
     // One that is no longer wanted stays until what it carries out has ended, and is followed until then.
-    let leaving = (before_any_pause(resource).0 == RebalanceState::Rebalancing).then(CruiseControlSpec::default);
+    let leaving = perhaps_runs(resource).then(CruiseControlSpec::default);
     let Some(spec) = kafka.spec.cruise_control.as_ref().or(leaving.as_ref()) else {
         return Ok(alone(FoundKafka::There(cluster(None))));
     };
@@ -152,6 +152,7 @@ async fn surroundings(
         is_ours: kafka.spec.cruise_control.as_ref().map_or_else(|| named_its_proposal(resource), access::is_ours),
         missing_secret: access.as_ref().err().cloned(),
         first_window: access::first_window(spec),
+        is_leaving: kafka.spec.cruise_control.is_none(),
     };
     let version = |secret: Option<Secret>| secret.and_then(|it| it.metadata.resource_version);
     Ok(Surroundings {
@@ -168,6 +169,13 @@ fn named_its_proposal(resource: &KafkaRebalance) -> bool {
     result::proposal_id(status.and_then(|status| status.optimization_result.as_ref())).is_some()
 }
 
+/// What any rebalance ever uses of its Kafka, in short. Its status is written often, and mostly says nothing that matters here.
+pub(super) fn used_of(kafka: &Kafka) -> u64 {
+    // A spec always serialises.
+    let engine = kafka.spec.cruise_control.as_ref().map(|spec| serde_json::to_string(spec).unwrap_or_default());
+    kept::hash(&(&kafka.metadata.labels, is_ready(kafka), engine))
+}
+
 /// Whether the first condition, which is the state, says so.
 fn is_ready(kafka: &Kafka) -> bool {
     let first = kafka.status.as_ref().and_then(|status| status.conditions.first());
@@ -180,6 +188,25 @@ mod tests {
     use evenkeel_api::{Condition, Reason};
 
     use super::*;
+
+    #[test]
+    fn of_a_kafka_its_labels_its_engine_and_whether_it_is_ready_are_used() {
+        let mut kafka = Kafka::new("c", Default::default());
+        let before = used_of(&kafka);
+        kafka.status = Some(KafkaStatus { cluster_id: Some("x".into()), ..Default::default() });
+        kafka.metadata.annotations = Some([("a".to_owned(), "b".to_owned())].into());
+        kafka.metadata.resource_version = Some("2".into());
+        assert_eq!(used_of(&kafka), before);
+        let mut differs = |change: fn(&mut Kafka)| {
+            let before = used_of(&kafka);
+            change(&mut kafka);
+            assert_ne!(used_of(&kafka), before, "{kafka:?}");
+        };
+        differs(|kafka| kafka.status.as_mut().unwrap().conditions = vec![Condition::state("Ready")]);
+        differs(|kafka| kafka.spec.cruise_control = Some(CruiseControlSpec::default()));
+        differs(|kafka| kafka.spec.cruise_control.as_mut().unwrap().image = Some("x".into()));
+        differs(|kafka| kafka.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into()));
+    }
 
     #[test]
     fn a_kafka_is_ready_if_its_state_says_so() {

@@ -10,6 +10,7 @@ use super::ask::Line;
 use super::carry::{Carried, carry_out};
 use super::observe::{Sight, Versions, observe};
 use crate::error::{Error, Remedy};
+use crate::kept;
 use crate::rebalance::{FoundConfigMap, Next, decide, progress};
 
 /// So many decisions lead to no other, however unlucky: a controller that makes more of them runs in a circle.
@@ -25,9 +26,10 @@ pub(super) enum Back {
 
 /// What the last reconciliation of a resource left behind. Our own writes come back to us as watch events; whoever
 /// finds everything as it was left has nothing to do before its time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
-    versions: Versions,
+    /// A hash of the [`Versions`]: all others of its cluster are in them, and a thousand times that is not kept.
+    versions: u64,
     due: Instant,
 }
 
@@ -35,7 +37,7 @@ impl Left {
     /// How long nothing is to be done, if everything is still as it was left.
     pub(super) fn rests(&self, now: &Versions) -> Option<Duration> {
         let rest = self.due.saturating_duration_since(Instant::now());
-        (self.versions == *now && !rest.is_zero()).then_some(rest)
+        (self.versions == kept::hash(now) && !rest.is_zero()).then_some(rest)
     }
 
     /// Whether its time has come.
@@ -56,14 +58,14 @@ pub(super) async fn reconcile(
     if let Some(left) = before
         && let Some(rest) = left.rests(&sight.versions)
     {
-        return Ok((Back::After(rest), Some(left.clone())));
+        return Ok((Back::After(rest), Some(*left)));
     }
     for _ in 0..MOST_ROUNDS {
         let anew = match step(shell, &mut sight).await {
             Ok(Step::Heard) => false,
             Ok(Step::Again) => true,
             Ok(Step::Rest(pause)) => {
-                let left = Left { versions: sight.versions, due: Instant::now() + pause };
+                let left = Left { versions: kept::hash(&sight.versions), due: Instant::now() + pause };
                 return Ok((Back::After(pause), Some(left)));
             }
             Err(error) if error.remedy() == Remedy::LookAgain => {

@@ -22,7 +22,7 @@ pub(super) fn begin(round: &Round<'_>) -> Decision {
         return match round.standing.state {
             RebalanceState::New => Draft::fail(round, blocked.reason, blocked.message).current_spec().after(RETRY),
             RebalanceState::NotReady if round.standing.failed_before_any_request() => {
-                Draft::fail(round, blocked.reason, blocked.message).current_spec().after(RETRY)
+                Draft::fail(round, blocked.reason, blocked.message).minding_the_ask().current_spec().after(RETRY)
             }
             // What was going on before is over or given up, so only the wait is left to show.
             RebalanceState::PendingProposal | RebalanceState::Rebalancing => {
@@ -37,10 +37,11 @@ pub(super) fn begin(round: &Round<'_>) -> Decision {
     match request::proposal(round.seen) {
         Ok(request) => pending_anew(round).call(Call::Propose(request)),
         Err(why) => {
-            let draft = Draft::fail(round, Reason::IllegalArgumentException, why)
-                .current_spec()
-                .session(None)
-                .forget_what_led_here();
+            let mut draft =
+                Draft::fail(round, Reason::IllegalArgumentException, why).current_spec().forget_what_led_here();
+            if round.standing.state == RebalanceState::NotReady {
+                draft = draft.minding_the_ask();
+            }
             // It may be mended in the template, of which nothing here is told.
             if round.seen.names_a_template() { draft.after(RETRY) } else { draft.rest() }
         }
@@ -52,5 +53,6 @@ fn pending_anew<'a>(round: &'a Round<'a>) -> Draft<'a> {
         .current_spec()
         .session(None)
         .without_result()
+        .without_loads()
         .forget_what_led_here()
 }

@@ -10,13 +10,14 @@ mod resting;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use evenkeel_api::Condition;
 use evenkeel_api::annotations::{self, Ask};
-use evenkeel_api::rebalance::RebalanceState;
+use evenkeel_api::rebalance::{RebalanceMode, RebalanceState};
+use evenkeel_api::{Condition, Reason};
 use evenkeel_rest::body::UserTask;
 use evenkeel_rest::parameter::TaskStatus;
 use jiff::Timestamp;
 
+use super::config_map::FoundConfigMap;
 use super::decision::{Decision, Finalizer};
 use super::observe::{FoundKafka, Observation};
 use super::state::Standing;
@@ -46,6 +47,28 @@ pub(super) struct Round<'a> {
     pub edited: bool,
 }
 
+impl Round<'_> {
+    /// Whether there is a plan, and what the ConfigMap should say of it is missing there, or is perhaps that of the plan
+    /// before. What was refused a moment ago is not tried again at once.
+    pub(super) fn lacks_loads(&self) -> bool {
+        let found = &self.seen.config_map;
+        let has_plan = self.standing.status.optimization_result.is_some();
+        let stale = matches!(found, FoundConfigMap::Ours(_)) && self.was_refused();
+        has_plan && (found.is_lost() || (self.tells_loads() && (found.has_no_loads() || stale)))
+    }
+
+    /// Whether the ConfigMap could not be written when it was last tried: what is in it may be of another plan.
+    pub(super) fn was_refused(&self) -> bool {
+        self.standing.warning(Reason::KubernetesClientException).is_some()
+    }
+
+    /// Whether the engine says of such a plan what the brokers hold: Cruise Control does not when disks are removed.
+    pub(super) fn tells_loads(&self) -> bool {
+        let is_ours = self.seen.engine().is_some_and(|engine| engine.is_ours);
+        is_ours || self.seen.resource.spec.mode != RebalanceMode::RemoveDisks
+    }
+}
+
 /// What to do next about a KafkaRebalance.
 pub fn decide(seen: &Observation) -> Decision {
     let resource = &seen.resource;
@@ -53,8 +76,9 @@ pub fn decide(seen: &Observation) -> Decision {
     let notes = resource.metadata.annotations.as_ref().unwrap_or(&none);
     let deleting = resource.metadata.deletion_timestamp.is_some();
     if seen.kafka == FoundKafka::NotSelected {
-        // Whatever is on the resource, finalizers included, may be another operator's.
-        return Decision::nothing();
+        // Whatever is on the resource, finalizers included, may be another operator's; but where everything goes nobody
+        // is left to wait for.
+        return if deleting && seen.namespace_terminating { release(seen) } else { Decision::nothing() };
     }
     // Automatic rebalancing waits for the end of what it made: a mark that somebody puts on it counts for nothing.
     let is_template = annotations::is_template(notes) && !finalizer::is_generated(resource);

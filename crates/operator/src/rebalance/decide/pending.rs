@@ -20,11 +20,7 @@ pub(super) fn pending(round: &Round<'_>) -> Decision {
     if round.ask == Some(Ask::Stop) {
         // The engine goes on computing, and nobody looks at what comes of it. What was edited before the stop
         // does not begin anew after it.
-        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED)
-            .session(None)
-            .current_spec()
-            .forget()
-            .rest();
+        return Draft::go(round, RebalanceState::Stopped, messages::STOPPED).current_spec().forget().rest();
     }
     if round.deleting && (round.generated || session.is_none()) {
         return stop_for_deletion(round);
@@ -79,9 +75,9 @@ fn not_proposed(round: &Round<'_>, trouble: &Trouble) -> Decision {
         }
         sort if sort.passes() => stay(round).session(None).warn_trouble(trouble).back_off(),
         sort @ (Sort::Refused | Sort::NoSuchBroker) => {
-            Draft::fail(round, sort.reason(), messages::refused(&trouble.text)).session(None).rest()
+            Draft::fail(round, sort.reason(), messages::refused(&trouble.text)).rest()
         }
-        _ => Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).session(None).rest(),
+        _ => Draft::fail(round, Reason::CruiseControlRestException, trouble.text.clone()).rest(),
     }
 }
 
@@ -115,9 +111,7 @@ fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
         TaskStatus::Active => stay(round).after(FOLLOW),
         TaskStatus::Completed | TaskStatus::InExecution => match task.optimization_result() {
             Some(result) => ready(round, Some(id), &result),
-            None => {
-                Draft::fail(round, Reason::CruiseControlRestException, messages::UNREADABLE_PLAN).session(None).rest()
-            }
+            None => Draft::fail(round, Reason::CruiseControlRestException, messages::UNREADABLE_PLAN).rest(),
         },
         TaskStatus::CompletedWithError => failed(round, id),
     }
@@ -125,7 +119,7 @@ fn followed(round: &Round<'_>, id: Uuid, task: &UserTask) -> Decision {
 
 /// The list of tasks does not say why one failed. Its own request, with its id, does.
 fn failed(round: &Round<'_>, task: Uuid) -> Decision {
-    let mute = || Draft::fail(round, Reason::CruiseControlRestException, messages::MUTE_PROPOSAL).session(None).rest();
+    let mute = || Draft::fail(round, Reason::CruiseControlRestException, messages::MUTE_PROPOSAL).rest();
     match &round.seen.heard.explanation {
         None => match request::proposal(round.seen) {
             Ok(request) => Decision::ask(Call::Explain { request, task }),
@@ -137,9 +131,14 @@ fn failed(round: &Round<'_>, task: Uuid) -> Decision {
         Some(Err(trouble)) if trouble.sort.is_unclear() || trouble.sort == Sort::Denied => {
             stay(round).warn_trouble(trouble).back_off()
         }
+        Some(Err(trouble)) if trouble.is_about_another_request(&task.to_string()) => match round.deleting {
+            true => stop_for_deletion(round),
+            // The settings are others now, so what they lead to is asked for.
+            false => stay(round).session(None).after(RETRY),
+        },
         // Nothing new is begun for what is to go.
         Some(Err(trouble)) if round.deleting => {
-            Draft::fail(round, trouble.sort.reason(), messages::refused(&trouble.text)).session(None).rest()
+            Draft::fail(round, trouble.sort.reason(), messages::refused(&trouble.text)).rest()
         }
         Some(Err(trouble)) => not_proposed(round, trouble),
     }

@@ -7,15 +7,15 @@
 use evenkeel_api::annotations::{self, Ask};
 use evenkeel_api::rebalance::RebalanceState;
 use evenkeel_api::{Condition, Reason};
-use evenkeel_rest::body::UserTask;
 use evenkeel_rest::body::state::{ExecutorState, Phase};
+use evenkeel_rest::body::{OptimizationResult, UserTask};
 use evenkeel_rest::parameter::TaskStatus;
 use uuid::Uuid;
 
 use super::super::decision::Decision;
 use super::super::draft::Draft;
 use super::super::hear::{Call, Plan, Said, Sort, Trouble};
-use super::super::{finalizer, messages, queue, request, result, tag};
+use super::super::{finalizer, load, messages, queue, request, result, tag};
 use super::begin::begin;
 use super::resting::stop_for_deletion;
 use super::{CLOSELY, FOLLOW, RETRY, Round, SETTLES};
@@ -37,6 +37,10 @@ pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
             false => stay(round).rest(),
         };
     }
+    if round.seen.runs_elsewhere().is_some() {
+        // It was searched for where it may have been submitted. From here on the label counts.
+        return stay(round).again();
+    }
     if round.edited || round.ask == Some(Ask::Refresh) {
         return begin(round);
     }
@@ -44,24 +48,38 @@ pub(super) fn proposal_ready(round: &Round<'_>) -> Decision {
         // It would go on by itself, so there is something to stop.
         return Draft::go(round, RebalanceState::Stopped, messages::STOPPED).forget().rest();
     }
+    let loads = match missing_loads(round) {
+        Ok(loads) => loads,
+        Err(call) => return Decision::ask(*call),
+    };
     let draft = match approval(round) {
-        Approval::Given => return execute(round),
+        Approval::Given => return execute(round, loads.as_ref()),
         Approval::Missing => stay(round),
         Approval::Withheld(reason, message) => stay(round).warn(reason, message),
     };
-    // Somebody removed the ConfigMap. What it said of the proposal is with the engine, for a while.
-    match (round.standing.session, &round.seen.heard.task) {
-        (Some(task), None) if round.seen.config_map.is_lost() && round.seen.cannot_ask().is_none() => {
-            Decision::ask(Call::Follow { task, in_full: true })
-        }
-        (Some(task), Some(Ok(tasks))) => {
+    with_loads(draft, loads.as_ref()).rest()
+}
+
+/// What the ConfigMap lacks of the proposal, because it was removed or could not be written, is with the engine for a while.
+fn missing_loads(round: &Round<'_>) -> Result<Option<OptimizationResult>, Box<Call>> {
+    let Some(task) = round.standing.session else { return Ok(None) };
+    if !round.lacks_loads() || round.seen.cannot_ask().is_some() {
+        return Ok(None);
+    }
+    match &round.seen.heard.task {
+        None => Err(Box::new(Call::Follow { task, in_full: true })),
+        Some(Err(_)) => Ok(None),
+        Some(Ok(tasks)) => {
             let found = tasks.iter().find(|found| found.user_task_id == task.to_string());
-            match found.and_then(UserTask::optimization_result) {
-                Some(plan) => draft.loads(&plan).rest(),
-                None => draft.rest(),
-            }
+            Ok(found.and_then(UserTask::optimization_result).filter(|plan| load::json(plan).is_some()))
         }
-        _ => draft.rest(),
+    }
+}
+
+fn with_loads<'a>(draft: Draft<'a>, plan: Option<&OptimizationResult>) -> Draft<'a> {
+    match plan {
+        Some(plan) => draft.loads(plan),
+        None => draft,
     }
 }
 
@@ -89,44 +107,42 @@ fn approval(round: &Round<'_>) -> Approval {
     }
 }
 
-/// Approved: submit it, as soon as nothing else runs.
-fn execute(round: &Round<'_>) -> Decision {
+/// Approved: submit it, as soon as nothing else runs. `loads`: what the ConfigMap lacks, and gets before.
+fn execute(round: &Round<'_>, loads: Option<&OptimizationResult>) -> Decision {
     let seen = round.seen;
     if let Some(blocked) = seen.cannot_start() {
         // What only this one lacks is no reason to hold up those behind it: it gives up its place.
         let draft = match seen.template.blocked() {
             Some(_) => stay(round),
-            None => stay(round).keep_warning(Reason::WaitingForOtherRebalance),
+            None => stay_in_line(round),
         };
-        return draft.warn_blocked(blocked).back_off();
+        return with_loads(draft, loads).warn_blocked(blocked).back_off();
     }
     if let Some(message) = queue::wait(seen, &round.standing) {
-        return wait(round, message).after(FOLLOW);
+        return with_loads(wait(round, message), loads).after(FOLLOW);
     }
     let reason = tag_of(round);
     let proposal_id = result::proposal_id(round.standing.status.optimization_result.as_ref());
     let request = match request::execution(seen, reason, proposal_id) {
         Ok(request) => request,
         Err(why) => {
+            // The approval goes first. It is begun anew by itself as soon as its template is mended, and then nobody has
+            // seen what would be carried out.
             return Draft::fail(round, Reason::IllegalArgumentException, why)
                 .current_spec()
-                .forget_vain_approval()
+                .forget_if(Ask::Approve)
                 .rest();
         }
     };
     match &seen.heard.executor {
         None => Decision::ask(Call::LookAtExecutor),
-        Some(Err(trouble)) => {
-            stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
-        }
+        Some(Err(trouble)) => with_loads(stay_in_line(round), loads).warn_trouble(trouble).back_off(),
         // It arrived after all.
         Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => running(round, None).again(),
         Some(Ok(executor)) if executor.phase != Phase::Idle => {
-            wait(round, messages::waiting_for_executor(&what(executor))).after(FOLLOW)
+            with_loads(wait(round, messages::waiting_for_executor(&what(executor))), loads).after(FOLLOW)
         }
-        Some(Ok(_)) => {
-            stay(round).keep_warning(Reason::WaitingForOtherRebalance).submitting().call(Call::Submit(request))
-        }
+        Some(Ok(_)) => with_loads(stay_in_line(round), loads).submitting().call(Call::Submit(request)),
     }
 }
 
@@ -155,12 +171,10 @@ fn submitted(round: &Round<'_>, said: &Said<Plan>) -> Decision {
     };
     match trouble.sort {
         // It may have arrived: the finalizer stays, and the next round searches.
-        sort if sort.is_unclear() => stay(round).submitting().warn_trouble(trouble).back_off(),
+        sort if sort.is_unclear() => stay_in_line(round).submitting().warn_trouble(trouble).back_off(),
         // Perhaps with this very run, which was submitted before and has arrived since: the next round searches.
         Sort::Busy => wait(round, messages::waiting_for_executor(&trouble.text)).submitting().after(FOLLOW),
-        Sort::TasksExhausted | Sort::NotYet | Sort::Denied => {
-            stay(round).keep_warning(Reason::WaitingForOtherRebalance).warn_trouble(trouble).back_off()
-        }
+        Sort::TasksExhausted | Sort::NotYet | Sort::Denied => stay_in_line(round).warn_trouble(trouble).back_off(),
         // An engine that finds every proposal outdated is not driven round and round.
         Sort::Outdated if round.standing.warning(Reason::ProposalOutdated).is_some() => {
             void(round, trouble).after(RETRY)
@@ -179,6 +193,7 @@ pub(super) fn void<'a>(round: &'a Round<'a>, trouble: &Trouble) -> Draft<'a> {
     Draft::go(round, RebalanceState::PendingProposal, messages::PENDING)
         .session(None)
         .without_result()
+        .without_loads()
         .forget_vain_approval()
         .warn(Reason::ProposalOutdated, messages::outdated(&trouble.text))
 }
@@ -188,13 +203,13 @@ fn search(round: &Round<'_>) -> Option<Decision> {
     let seen = round.seen;
     let Some(tasks) = &seen.heard.tasks else {
         return Some(match seen.cannot_ask() {
-            Some(blocked) => stay(round).submitting().warn_blocked_on_the_way_out(blocked).back_off(),
+            Some(blocked) => stay_in_line(round).submitting().warn_blocked_on_the_way_out(blocked).back_off(),
             None => Decision::ask(Call::ListTasks),
         });
     };
     let tasks = match tasks {
         Ok(tasks) => tasks,
-        Err(trouble) => return Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
+        Err(trouble) => return Some(stay_in_line(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
     };
     let reason = tag_of(round);
     let task = tag::find(tasks, &reason);
@@ -204,7 +219,7 @@ fn search(round: &Round<'_>) -> Option<Decision> {
     // Its task is forgotten, or came after the list was made; it may run all the same.
     match &seen.heard.executor {
         None => Some(Decision::ask(Call::LookAtExecutor)),
-        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
+        Some(Err(trouble)) => Some(stay_in_line(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
         Some(Ok(executor)) if tag::runs(executor, seen.uid(), None) => Some(running(round, None).again()),
         Some(Ok(_)) if task.is_some() || would_be_known(round, tasks) => None,
         Some(Ok(_)) => Some(
@@ -224,7 +239,7 @@ fn found(round: &Round<'_>, task: &UserTask) -> Option<Decision> {
     let Some(id) = id else { return Some(running(round, None).again()) };
     match &round.seen.heard.task {
         None => Some(Decision::ask(Call::Follow { task: id, in_full: true })),
-        Some(Err(trouble)) => Some(stay(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
+        Some(Err(trouble)) => Some(stay_in_line(round).submitting().warn_trouble_on_the_way_out(trouble).back_off()),
         Some(Ok(tasks)) => {
             let found = tasks.iter().find(|task| task.user_task_id == id.to_string());
             let refused = found.is_some_and(|task| task.optimization_result().is_none());
@@ -255,6 +270,11 @@ fn running<'a>(round: &'a Round<'a>, task: Option<Uuid>) -> Draft<'a> {
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {
     Draft::stay_and_mind_the_ask(round).keep_warning(Reason::ProposalOutdated)
+}
+
+/// With the place in the queue that it has: it is no fault of its own that it does not move on.
+fn stay_in_line<'a>(round: &'a Round<'a>) -> Draft<'a> {
+    stay(round).keep_warning(Reason::WaitingForOtherRebalance)
 }
 
 fn what(executor: &ExecutorState) -> String {

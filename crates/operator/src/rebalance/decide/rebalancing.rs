@@ -74,7 +74,7 @@ fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
         },
     };
     // The whole answer may be large, so only if something of it is missing.
-    let in_full = round.standing.status.optimization_result.is_none() || round.seen.config_map.is_lost();
+    let in_full = round.standing.status.optimization_result.is_none() || lacks_loads(round);
     match &heard.task {
         None => Err(Box::new(Call::Follow { task, in_full })),
         Some(Err(trouble)) => Ok(News::Unanswered(trouble)),
@@ -85,6 +85,22 @@ fn news<'a>(round: &Round<'a>) -> Result<News<'a>, Box<Call>> {
             Some(found) => Ok(News::Task(found)),
             None => Ok(News::Lost),
         },
+    }
+}
+
+/// Whether the ConfigMap lacks what the plan says. What only may be wrong is asked for again only of those whose answers are
+/// short: it may be in vain each time.
+fn lacks_loads(round: &Round<'_>) -> bool {
+    let is_short = round.seen.engine().is_some_and(|engine| engine.is_ours);
+    round.lacks_loads() && (is_short || round.seen.config_map.is_lost())
+}
+
+/// What a task says of its plan, as far as it is missing.
+fn with_plan<'a>(round: &'a Round<'a>, draft: Draft<'a>, task: &UserTask) -> Draft<'a> {
+    match task.optimization_result() {
+        Some(plan) if !draft.has_result() => draft.plan(&plan),
+        Some(plan) if lacks_loads(round) => draft.loads(&plan),
+        _ => draft,
     }
 }
 
@@ -117,32 +133,35 @@ fn end(round: &Round<'_>, ending: Ending, news: &News<'_>, executor: &Said<Execu
     let executor = match executor {
         Ok(executor) => executor,
         // Without knowing whose run it is, none is stopped.
-        Err(trouble) => return in_trouble(stay(round), trouble),
+        Err(trouble) => return in_trouble(on_its_way_out(round), trouble),
     };
     if is_ours(round, executor) {
         return stop(round, executor, news);
     }
     match (news, ending) {
-        (News::Unanswered(trouble), _) => in_trouble(stay(round), trouble),
+        (News::Unanswered(trouble), _) => in_trouble(on_its_way_out(round), trouble),
         // Not begun, or just ending. A stop would be lost on it, or hit somebody else.
         (News::Task(task), _) if task.status == TaskStatus::Active => wait_for_its_beginning(round, task),
         (News::Task(task), _) if task.status == TaskStatus::InExecution => {
-            with_session(stay(round), task).after(FOLLOW)
+            with_session(on_its_way_out(round), task).after(FOLLOW)
         }
         (_, Ending::Renew) => begin(round),
         // It had come to its end before: the stop has nothing left to do, and stays to say so.
         (News::Task(task), Ending::Stop) if task.status == TaskStatus::Completed => done(round, task),
-        (_, Ending::Stop) => {
-            Draft::go(round, RebalanceState::Stopped, messages::STOPPED).session(None).current_spec().forget().rest()
+        (news, Ending::Stop) => {
+            let draft = Draft::go(round, RebalanceState::Stopped, messages::STOPPED).current_spec().forget();
+            match news {
+                News::Task(task) => with_plan(round, draft, task).rest(),
+                _ => draft.rest(),
+            }
         }
     }
 }
 
 /// What is being planned is stopped as soon as it begins.
 fn wait_for_its_beginning(round: &Round<'_>, task: &UserTask) -> Decision {
-    let said = round.standing.condition().and_then(|it| it.message.as_deref()) == Some(messages::STOPS_LATER);
     let mut draft = with_session(stay(round), task).saying(messages::STOPS_LATER);
-    if !said {
+    if said(round) != Some(messages::STOPS_LATER) {
         draft = draft.tell("Stopping", messages::STOPS_LATER);
     }
     if is_slow(round, task) {
@@ -152,11 +171,13 @@ fn wait_for_its_beginning(round: &Round<'_>, task: &UserTask) -> Decision {
 }
 
 fn stop(round: &Round<'_>, executor: &ExecutorState, news: &News<'_>) -> Decision {
-    let draft = stay(round).progress(report(round, Ok(executor), news));
+    let draft = stay(round).saying(messages::STOPPING).progress(report(round, Ok(executor), news));
     if matches!(executor.phase, Phase::Stopping(_)) {
         return draft.after(FOLLOW);
     }
     match &round.seen.heard.stop {
+        // One that came too early is sent again and again, and told of once.
+        None if said(round) == Some(messages::STOPPING) => draft.call(Call::Stop),
         None => draft.tell("Stopping", messages::STOPPING).call(Call::Stop),
         // Accepted, not over; and one that came too early is sent again next time.
         Some(Ok(())) => draft.after(FOLLOW),
@@ -171,7 +192,7 @@ fn follow(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) ->
         (News::Task(task), Ok(false)) if task.status == TaskStatus::CompletedWithError => failed(round, task),
         (News::Lost, Ok(false)) => {
             let last = round.seen.config_map.data().and_then(progress::last_percent);
-            Draft::fail(round, Reason::ExecutionOutcomeUnknown, messages::outcome_unknown(last)).session(None).rest()
+            Draft::fail(round, Reason::ExecutionOutcomeUnknown, messages::outcome_unknown(last)).rest()
         }
         _ => go_on(round, news, executor),
     }
@@ -180,16 +201,7 @@ fn follow(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) ->
 fn go_on(round: &Round<'_>, news: &News<'_>, executor: &Said<ExecutorState>) -> Decision {
     let mut draft = stay(round).progress(report(round, executor.as_ref(), news));
     if let News::Task(task) = news {
-        draft = with_session(draft, task);
-        if !draft.has_result()
-            && let Some(plan) = task.optimization_result()
-        {
-            draft = draft.plan(&plan);
-        } else if round.seen.config_map.is_lost()
-            && let Some(plan) = task.optimization_result()
-        {
-            draft = draft.loads(&plan);
-        }
+        draft = with_plan(round, with_session(draft, task), task);
     }
     if round.edited
         && let Some(Blocked { reason, message }) = impossible(round)
@@ -223,10 +235,7 @@ fn pace(round: &Round<'_>, news: &News<'_>, executor: &ExecutorState) -> Duratio
 
 fn done(round: &Round<'_>, task: &UserTask) -> Decision {
     let draft = Draft::go(round, RebalanceState::Ready, messages::READY).session(None);
-    match task.optimization_result() {
-        Some(plan) if !draft.has_result() => draft.plan(&plan).rest(),
-        _ => draft.rest(),
-    }
+    with_plan(round, draft, task).rest()
 }
 
 fn failed(round: &Round<'_>, task: &UserTask) -> Decision {
@@ -236,7 +245,8 @@ fn failed(round: &Round<'_>, task: &UserTask) -> Decision {
         (None, Some(text)) => format!("{}: {}", messages::FAILED, messages::trimmed(text)),
         (None, None) => messages::FAILED.to_owned(),
     };
-    Draft::fail(round, Reason::CruiseControlRestException, text).rest()
+    // A reason of its own: whoever asked for it can tell this from a refusal, after which nothing was moved.
+    with_plan(round, Draft::fail(round, Reason::ExecutionFailed, text), task).rest()
 }
 
 /// It was taken on, and refused later: nothing was moved. The task does not say why; its own request, with its id, does.
@@ -253,7 +263,7 @@ fn refused(round: &Round<'_>, task: &UserTask) -> Decision {
         Sort::Unreachable | Sort::Denied => in_trouble(stay(round), trouble),
         Sort::Garbled => mute(),
         // A template or a limit is another than it was, so that it is not the same request.
-        _ if trouble.text.contains(&format!("Unexpected header {}", task.user_task_id)) => mute(),
+        _ if trouble.is_about_another_request(&task.user_task_id) => mute(),
         // Nothing new is begun for what is to go.
         sort if (sort.passes() || sort == Sort::Outdated) && !round.deleting => void(round, trouble).after(RETRY),
         sort => Draft::fail(round, sort.reason(), messages::nothing_moved(&trouble.text)).rest(),
@@ -295,6 +305,18 @@ fn in_trouble(draft: Draft<'_>, trouble: &Trouble) -> Decision {
 /// A task that was found by its tag is followed by its id from now on.
 fn with_session<'a>(draft: Draft<'a>, task: &UserTask) -> Draft<'a> {
     draft.session(Uuid::try_parse(&task.user_task_id).ok())
+}
+
+/// Somebody wants it to end. What was said about that stays said.
+fn on_its_way_out<'a>(round: &'a Round<'a>) -> Draft<'a> {
+    match said(round) {
+        Some(text) if [messages::STOPPING, messages::STOPS_LATER].contains(&text) => stay(round).saying(text),
+        _ => stay(round),
+    }
+}
+
+fn said<'a>(round: &'a Round<'a>) -> Option<&'a str> {
+    round.standing.condition().and_then(|it| it.message.as_deref())
 }
 
 fn stay<'a>(round: &'a Round<'a>) -> Draft<'a> {

@@ -1,15 +1,15 @@
 //! What other controllers of this resource got wrong, one test for each.
 
-use evenkeel_api::Reason;
 use evenkeel_api::annotations::Ask;
 use evenkeel_api::rebalance::RebalanceState::{NotReady, PendingProposal, ProposalReady, Ready, Rebalancing, Stopped};
+use evenkeel_api::{KafkaRebalanceSpec, Reason};
 use evenkeel_rest::Request;
-use evenkeel_rest::body::Summary;
 use evenkeel_rest::body::state::ExecutorState;
+use evenkeel_rest::body::{Summary, UserTask};
 use evenkeel_rest::parameter::TaskStatus;
 
-use super::super::{Call, Finalizer, Heard, Next, Order, Plan, Sort, tag};
-use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, summary, task, trouble};
+use super::super::{Call, Finalizer, Heard, Next, Order, Plan, Sort, Template, tag};
+use super::scene::{Engineer, Scene, UID, executing, execution, id, plan_of, steps, summary, task, trouble};
 
 fn execution_tag() -> String {
     tag::of_execution(UID, id(1))
@@ -285,6 +285,32 @@ fn a_death_amid_a_refusal_neither_hides_it_nor_approves_what_nobody_has_seen() {
     assert_eq!((scene.warnings(), scene.called()), (vec!["ProposalOutdated"], vec!["follow"]));
 }
 
+/// It is begun anew by itself once its template is mended: with an approval that outlived the death, unseen.
+#[test]
+fn a_death_amid_what_a_template_makes_impossible_approves_nothing_that_nobody_has_seen() {
+    let goals =
+        |goals: Option<Vec<String>>| Template::Found(Box::new(KafkaRebalanceSpec { goals, ..Default::default() }));
+    let mut approved = Scene::new();
+    approved.seen.resource.spec.rebalance_disk = Some(true);
+    approved.seen.template = goals(None);
+    approved.run(&Engineer::proposes(Engineer::ready(1)));
+    approved.ask("approve");
+    approved.seen.template = goals(Some(vec!["A".into()]));
+    let decision = approved.look();
+    let most = steps(&decision).len();
+    assert!(most > 1, "{decision:?}");
+    for taken in 1..=most {
+        let mut scene = approved.clone();
+        for step in steps(&decision).iter().take(taken) {
+            step(&mut scene.seen);
+        }
+        scene.run(&Engineer::with(&[]));
+        scene.seen.template = goals(None);
+        scene.run(&Engineer { propose: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+        assert_eq!((scene.state(), scene.called().contains(&"submit")), (ProposalReady, false), "{taken} of {most}");
+    }
+}
+
 #[test]
 fn a_stop_never_hits_somebody_elses_run() {
     for command in ["stop", "refresh"] {
@@ -328,8 +354,40 @@ fn passing_trouble_is_never_terminal() {
 #[test]
 fn the_result_survives_a_stop_and_a_failure() {
     for state in [Stopped, NotReady] {
-        assert!(Scene::resting(state).status().optimization_result.is_some());
+        let scene = Scene::resting(state);
+        assert!(scene.status().optimization_result.is_some());
+        assert_eq!(
+            scene.session(),
+            Some(id(2).to_string().as_str()),
+            "{state}: who looks for it in the engine finds it"
+        );
     }
+}
+
+#[test]
+fn the_task_is_named_whatever_it_ended_with_until_something_new_is_asked_for() {
+    let proposal = id(1).to_string();
+    let mut stopped = Scene::pending();
+    stopped.ask("stop");
+    stopped.run(&Engineer::default());
+    assert_eq!((stopped.state(), stopped.session()), (Stopped, Some(proposal.as_str())));
+    let failed = Engineer::with(&[task(1, TaskStatus::CompletedWithError, "x")]);
+    let unreadable = UserTask { original_response: Some("?".into()), ..task(1, TaskStatus::Completed, "x") };
+    for engineer in [
+        Engineer { explain: Some(trouble(Sort::Refused, "no racks")), ..failed.clone() },
+        Engineer { explain: Some(Engineer::computing(1)), ..failed },
+        Engineer::with(&[unreadable]),
+    ] {
+        let mut scene = Scene::pending();
+        scene.run(&engineer);
+        assert_eq!((scene.state(), scene.session()), (NotReady, Some(proposal.as_str())), "{}", scene.message());
+    }
+    let mut lost = Scene::rebalancing();
+    lost.run(&Engineer::with(&[]));
+    assert_eq!((lost.reason(), lost.session()), (Some("ExecutionOutcomeUnknown"), Some(id(2).to_string().as_str())));
+    lost.ask("refresh");
+    lost.run(&Engineer::proposes(Engineer::computing(7)));
+    assert_eq!(lost.session(), Some(id(7).to_string().as_str()));
 }
 
 #[test]
@@ -341,6 +399,12 @@ fn a_new_proposal_replaces_the_load_of_the_one_before() {
     scene.ask("refresh");
     scene.run(&Engineer::proposes(Ok(Plan { task: Some(id(5)), result: Some(plan) })));
     assert_ne!(scene.data("brokerLoad.json").unwrap(), before);
+    scene.ask("refresh");
+    scene.run(&Engineer::proposes(Engineer::computing(6)));
+    assert_eq!(
+        (scene.state(), scene.data("brokerLoad.json"), scene.data("biggestMoves.json")),
+        (PendingProposal, None, None)
+    );
 }
 
 #[test]
@@ -381,7 +445,7 @@ fn a_run_of_which_only_the_tag_is_known_may_be_over() {
     let mut failed = execution(TaskStatus::CompletedWithError);
     failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
     scene.run(&Engineer::with(&[failed]));
-    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+    assert_eq!((scene.state(), scene.reason()), (NotReady, Some("ExecutionFailed")));
     assert!(scene.message().contains("moves failed"), "{}", scene.message());
     let mut scene = without_session();
     scene.run(&Engineer::refuses(trouble(Sort::Refused, "no racks")));

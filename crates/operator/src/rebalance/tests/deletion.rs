@@ -183,6 +183,15 @@ fn nothing_hangs_when_nothing_is_left() {
             assert!(!scene.has_finalizer());
         }
     }
+    // Whoever else it may belong to: there everything goes.
+    let mut scene = Scene::rebalancing();
+    scene.delete();
+    scene.seen.kafka = FoundKafka::NotSelected;
+    scene.run(&Engineer::default());
+    assert!(scene.has_finalizer(), "its own operator may be at work");
+    scene.seen.namespace_terminating = true;
+    scene.run(&Engineer::default());
+    assert!(!scene.has_finalizer());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use evenkeel_rest::parameter::TaskStatus;
 use serde_json::json;
 
 use super::super::observe::runs_in;
-use super::super::{Decision, FoundConfigMap, FoundKafka, Heard, Next, Other, Sort, Template};
+use super::super::{Decision, Finalizer, FoundConfigMap, FoundKafka, Heard, Next, Other, Sort, Template};
 use super::scene::{Engineer, Scene, executing, execution, task, trouble};
 
 type Harm = Box<dyn Fn(&mut Scene)>;
@@ -197,6 +197,50 @@ fn a_run_is_followed_where_it_is_when_its_label_is_gone() {
     assert_eq!(runs_in(&done.seen.resource, Some("my-cluster")), None, "from now on the label counts");
 }
 
+/// Nobody knows whether it was submitted, and the label says another Kafka by now.
+#[test]
+fn what_was_perhaps_submitted_is_searched_for_where_it_would_be() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    let labels = scene.seen.resource.metadata.labels.as_mut().unwrap();
+    labels.insert("strimzi.io/cluster".into(), "other".into());
+    assert_eq!(runs_in(&scene.seen.resource, Some("my-cluster")), None, "nothing was submitted");
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.seen.recorded_cluster = Some("my-cluster".into());
+    assert_eq!(runs_in(&scene.seen.resource, Some("my-cluster")), Some("my-cluster"));
+    let mut there = scene.clone();
+    there.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
+    assert_eq!((there.state(), there.has_finalizer()), (Rebalancing, true));
+    assert!(there.warning(Reason::InvalidResourceException).unwrap().contains("Kafka my-cluster moves"));
+    // It is not there: nothing is submitted where the label does not point.
+    scene.seen.heard.tasks = Some(Ok(vec![]));
+    scene.seen.heard.executor = Some(Ok(ExecutorState::default()));
+    let decision = scene.look();
+    assert_eq!((decision.next, decision.finalizer), (Next::Again, Finalizer::Remove));
+}
+
+/// `spec.cruiseControl` was removed, and the engine stays only until what it carries out has ended.
+#[test]
+fn an_engine_that_leaves_is_followed_and_begins_nothing() {
+    let leaving = |mut scene: Scene| {
+        scene.kafka().engine.as_mut().unwrap().is_leaving = true;
+        scene
+    };
+    let mut scene = leaving(Scene::rebalancing());
+    scene.run(&Engineer::with(&[execution(TaskStatus::Completed)]));
+    assert_eq!(scene.state(), Ready);
+    let mut scene = leaving(Scene::rebalancing());
+    scene.ask("refresh");
+    scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
+    assert_eq!((scene.state(), scene.warnings()), (PendingProposal, vec!["InvalidResourceException"]));
+    let mut scene = leaving(Scene::proposal_ready());
+    scene.ask("approve");
+    scene.set_finalizer("strimzi.io/rebalance", true);
+    scene.run(&Engineer::with(&[]));
+    assert_eq!((scene.state(), scene.has_finalizer(), scene.called()), (ProposalReady, false, vec!["list", "look"]));
+    assert!(scene.warning(Reason::InvalidResourceException).unwrap().contains("lacks 'cruiseControl'"));
+}
+
 #[test]
 fn a_run_that_is_renewed_is_renewed_in_the_kafka_of_its_label() {
     let mut scene = Scene::rebalancing();
@@ -353,6 +397,26 @@ fn a_pause_does_not_cost_a_place_in_the_queue() {
     assert_eq!(scene.status().conditions[1], place);
 }
 
+#[test]
+fn a_submission_that_nobody_knows_of_does_not_cost_a_place_in_the_queue() {
+    let mut scene = Scene::proposal_ready();
+    scene.ask("approve");
+    scene.seen.others = vec![Other { name: "a".into(), runs: true, waits_since: None }];
+    scene.run(&Engineer::default());
+    let since = scene.seen.now;
+    // Its turn has come, with somebody behind it.
+    scene.seen.now += jiff::SignedDuration::from_secs(60);
+    scene.seen.others = vec![Other { name: "b".into(), runs: false, waits_since: Some(scene.seen.now) }];
+    let down = || trouble(Sort::Unreachable, "no answer");
+    scene.run(&Engineer { submit: Some(trouble(Sort::Unreachable, "no answer")), ..Engineer::with(&[]) });
+    scene.run(&Engineer { tasks: Some(down()), ..Engineer::default() });
+    scene.run(&Engineer { executor: Some(trouble(Sort::Unreachable, "no answer")), ..Engineer::with(&[]) });
+    let place = scene.status().conditions.iter().find(|it| it.has_reason(Reason::WaitingForOtherRebalance));
+    assert_eq!(place.and_then(|it| it.since()), Some(since));
+    scene.run(&Engineer { submit: Some(Engineer::ready(2)), ..Engineer::with(&[]) });
+    assert_eq!(scene.state(), Rebalancing);
+}
+
 /// Trouble that passes, whatever it is about.
 const PASSING: [Sort; 6] =
     [Sort::Unreachable, Sort::Denied, Sort::TasksExhausted, Sort::Busy, Sort::NotYet, Sort::NotEnoughData];
@@ -465,6 +529,17 @@ fn a_failed_proposal_is_asked_for_its_reason() {
     assert_eq!((scene.state(), scene.session().is_some()), (PendingProposal, true));
     let scene = explained(Engineer::computing(1));
     assert_eq!(scene.state(), NotReady);
+    // Asked with other settings than made it, because they were changed meanwhile: what they lead to is asked for.
+    let task = super::scene::id(1);
+    let other = || trouble(Sort::Refused, &format!("Unexpected header {task} (value: User-Task-ID) in the request."));
+    let mut scene = explained(other());
+    assert_eq!((scene.state(), scene.session(), scene.warnings().len()), (PendingProposal, None, 0));
+    scene.run(&Engineer::proposes(Engineer::ready(2)));
+    assert_eq!(scene.state(), ProposalReady);
+    let mut scene = Scene::pending();
+    scene.delete();
+    scene.run(&Engineer { explain: Some(other()), ..failed });
+    assert_eq!((scene.state(), scene.has_finalizer()), (Stopped, false), "but not for what is to go");
 }
 
 #[test]
@@ -514,7 +589,17 @@ fn a_foreign_config_map_is_refused_and_not_overwritten() {
     assert_eq!((scene.state(), &scene.seen.config_map), (ProposalReady, &FoundConfigMap::Foreign));
     assert!(scene.warning(Reason::InvalidResourceException).unwrap().contains("ConfigMap my-rebalance"));
     assert_eq!(scene.status().progress, None);
-    assert!(!scene.status().optimization_result.as_ref().unwrap().contains_key("afterBeforeLoadConfigMap"));
+    let names_it =
+        |scene: &Scene| scene.status().optimization_result.as_ref().unwrap().contains_key("afterBeforeLoadConfigMap");
+    assert!(!names_it(&scene));
+    // It was renamed: from now on there is one to look at.
+    scene.seen.config_map = FoundConfigMap::Absent;
+    scene.run(&Engineer::with(&[task(1, TaskStatus::Completed, "x")]));
+    assert!(names_it(&scene) && scene.data("brokerLoad.json").is_some());
+    let mut scene = Scene::new();
+    scene.seen.config_map = FoundConfigMap::Absent.refused("exceeded quota".into());
+    scene.run(&Engineer::proposes(Engineer::ready(1)));
+    assert!(!names_it(&scene), "nothing is named that is not there");
 }
 
 #[test]

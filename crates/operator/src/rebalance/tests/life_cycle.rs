@@ -11,7 +11,7 @@ use evenkeel_rest::body::state::{ExecutorState, Leadership, Phase, Stopping};
 use evenkeel_rest::parameter::TaskStatus;
 use jiff::SignedDuration;
 
-use super::super::{Call, Next, Plan, Sort, tag};
+use super::super::{Call, FoundKafka, Next, Plan, Sort, Template, tag};
 use super::scene::{Engineer, Scene, UID, executing, execution, id, of_both_engines, plan_of, task, trouble};
 
 fn all_modes() -> [Scene; 4] {
@@ -383,6 +383,26 @@ fn a_command_that_means_nothing_here_changes_nothing() {
         assert_eq!((scene.state(), scene.asked()), (before, Some(command)));
         assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
     }
+    // Nor while it waits for what it lacks, or for its spec to be mended.
+    for command in ["stop", "aprove"] {
+        for harm in [
+            |scene: &mut Scene| scene.seen.kafka = FoundKafka::Unnamed,
+            |scene: &mut Scene| scene.kafka().ready = false,
+            |scene: &mut Scene| {
+                (scene.seen.resource.spec.mode, scene.seen.template) =
+                    (RebalanceMode::AddBrokers, Template::Found(Box::default()));
+            },
+        ] {
+            let mut scene = Scene::new();
+            harm(&mut scene);
+            scene.run(&Engineer::default());
+            assert_eq!((scene.state(), scene.warnings().len()), (NotReady, 0), "{}", scene.message());
+            scene.ask(command);
+            scene.run(&Engineer::default());
+            assert_eq!((scene.state(), scene.warnings()), (NotReady, vec!["InvalidAnnotation"]), "{}", scene.message());
+            assert_eq!(scene.run(&Engineer::default()).status, None, "said once");
+        }
+    }
     let mut scene = Scene::rebalancing();
     scene.ask("approve");
     scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]));
@@ -488,7 +508,7 @@ fn a_run_that_fails_says_why_and_keeps_what_is_known() {
         let mut failed = execution(TaskStatus::CompletedWithError);
         failed.original_response = Some(evenkeel_rest::json::to_string(&super::scene::plan()));
         scene.run(&Engineer::with(&[failed]));
-        assert_eq!((scene.state(), scene.reason()), (NotReady, Some("CruiseControlRestException")));
+        assert_eq!((scene.state(), scene.reason()), (NotReady, Some("ExecutionFailed")));
         assert!(scene.message().contains("moves failed"), "{}", scene.message());
         assert!(scene.session().is_some() && scene.status().optimization_result.is_some());
         assert_eq!(scene.data("completedByteMovementPercentage"), Some("50"));
@@ -567,6 +587,14 @@ fn a_stop_is_over_when_the_executor_is() {
         scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(stopping));
         assert_eq!(scene.called().iter().filter(|name| **name == "stop").count(), 2);
         assert_eq!((scene.state(), scene.has_finalizer()), (Rebalancing, true));
+        assert!(scene.message().contains("was told to stop"), "{}", scene.message());
+        // Nor does anything that happens meanwhile make it news again.
+        let away = || Engineer { tasks: Some(trouble(Sort::Unreachable, "down")), ..running.clone() };
+        scene.run(&away());
+        scene.run(&Engineer { executor: Some(trouble(Sort::Unreachable, "down")), ..running.clone() });
+        scene.run(&running);
+        let told = scene.events.iter().filter(|event| *event == "Stopping").count();
+        assert_eq!(told, 1, "however often it is sent");
         scene.run(&Engineer::with(&[execution(TaskStatus::CompletedWithError)]));
         assert_eq!((scene.state(), scene.asked(), scene.has_finalizer()), (Stopped, None, false));
         assert!(scene.status().optimization_result.is_some(), "what was planned is kept");
@@ -600,7 +628,8 @@ fn a_stop_that_waits_for_the_planning_says_so() {
         scene.run(&planning);
         assert!(scene.warning(Reason::CruiseControlRestException).unwrap().contains("ten minutes"), "{command}");
         scene.run(&Engineer::with(&[execution(TaskStatus::InExecution)]).running(executing(2, "x")));
-        assert!(scene.message().contains("carries the proposal out"), "{}", scene.message());
+        assert!(scene.message().contains("was told to stop"), "{}", scene.message());
+        assert_eq!(scene.events, ["Stopping", "Stopping"], "that it has to wait, and that it does no longer");
     }
 }
 

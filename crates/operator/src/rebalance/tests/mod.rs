@@ -6,6 +6,7 @@ mod deletion;
 mod environment;
 mod explore;
 mod life_cycle;
+mod loads;
 mod pair;
 mod picture;
 mod requests;

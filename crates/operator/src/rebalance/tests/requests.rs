@@ -102,7 +102,9 @@ fn what_cannot_be_says_how_to_mend_it() {
         let told = refused(|spec| spec.mode = mode);
         assert_eq!(told, format!("mode {mode} needs spec.brokers: list at least one broker id"));
         assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![]))).contains("at least one"));
-        assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![1, -2]))).contains("negative id -2"));
+        assert!(
+            refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![1, -2]))).contains("an id that is negative")
+        );
         assert!(refused(|spec| (spec.mode, spec.brokers) = (mode, Some(vec![1, 1]))).contains("1 twice"));
     }
     let disks = |entries: Vec<BrokerVolumes>| {
@@ -138,13 +140,47 @@ fn fields_of_other_modes_are_ignored() {
     assert_eq!(query(&scene), format!("rebalance?{TOLD}&{TAG}"));
 }
 
+/// Strimzi's own definitions bound no number, and the API server knows no `int32`: what is admitted has to be readable,
+/// or every list that it is in is not.
+#[test]
+fn a_number_that_is_too_large_is_read_and_refused_in_words() {
+    let beyond = 3_000_000_000_i64;
+    for (spec, told) in [
+        (
+            serde_json::json!({"mode": "remove-brokers", "brokers": [0, beyond]}),
+            "spec.brokers has an id that is negative, or larger",
+        ),
+        (serde_json::json!({"mode": "remove-brokers", "brokers": [beyond, beyond + 1]}), "larger than 2147483647"),
+        (
+            serde_json::json!({"concurrentLeaderMovements": beyond}),
+            "spec.concurrentLeaderMovements is negative, or larger",
+        ),
+        (serde_json::json!({"concurrentPartitionMovementsPerBroker": i64::MAX}), "PerBroker is negative, or larger"),
+        (serde_json::json!({"concurrentIntraBrokerPartitionMovements": u64::MAX}), "Movements is negative, or larger"),
+        (
+            serde_json::json!({"mode": "remove-disks", "moveReplicasOffVolumes": [{"brokerId": beyond, "volumeIds": [1]}]}),
+            "no broker can have",
+        ),
+        (
+            serde_json::json!({"mode": "remove-disks", "moveReplicasOffVolumes": [{"brokerId": 1, "volumeIds": [beyond]}]}),
+            "of broker 1 has an id",
+        ),
+    ] {
+        let mut scene = Scene::new();
+        scene.seen.resource.spec = serde_json::from_value(spec).expect("readable");
+        scene.run(&Engineer::default());
+        assert_eq!(scene.state(), evenkeel_api::rebalance::RebalanceState::NotReady);
+        assert!(scene.message().contains(told), "{}", scene.message());
+    }
+}
+
 /// Strimzi's own definitions admit it.
 #[test]
 fn what_only_our_definitions_require_is_read_and_refused_in_words() {
     let resource: evenkeel_api::KafkaRebalance = serde_json::from_value(serde_json::json!({
         "apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaRebalance", "metadata": {"name": "r"},
         "spec": {"mode": "remove-disks", "moveReplicasOffVolumes": [{}]},
-        "status": {"conditions": [{}]},
+        "status": {"conditions": [{}], "progress": {}},
     }))
     .expect("readable");
     let mut scene = Scene::new();

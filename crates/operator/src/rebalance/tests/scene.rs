@@ -187,7 +187,12 @@ impl Scene {
         resource.metadata.uid = Some(UID.to_owned());
         resource.metadata.generation = Some(1);
         resource.metadata.labels = Some([(labels::CLUSTER.to_owned(), "my-cluster".to_owned())].into());
-        let engine = Engine { is_ours: true, missing_secret: None, first_window: Some(Duration::from_secs(90)) };
+        let engine = Engine {
+            is_ours: true,
+            missing_secret: None,
+            first_window: Some(Duration::from_secs(90)),
+            is_leaving: false,
+        };
         let seen = Observation {
             resource,
             namespace_terminating: false,

@@ -275,7 +275,7 @@ impl World {
             late.faults -= 1;
             late.engine.unread = Some(Submission::of(&Request::from(planning.clone())));
             let mut heard = heard.clone();
-            Answer::lost(call).hear(call, &mut heard);
+            Answer::lost(call, Sort::Unreachable).hear(call, &mut heard);
             all.push((late, heard, true));
         }
         all
@@ -301,11 +301,12 @@ impl World {
     fn prompt_answers(&self, call: &Call, heard: &Heard) -> Vec<(World, Heard, bool)> {
         let mut all: Vec<(World, Heard, bool)> = Vec::new();
         for (world, said) in self.normal_answers(call) {
-            if world.faults > 0 {
+            // It was done, and the answer does not come, or is none.
+            for sort in [Sort::Unreachable, Sort::Garbled].into_iter().filter(|_| world.faults > 0) {
                 let mut lost = world.clone();
                 lost.faults -= 1;
                 let mut heard = heard.clone();
-                Answer::lost(call).hear(call, &mut heard);
+                Answer::lost(call, sort).hear(call, &mut heard);
                 all.push((lost, heard, true));
             }
             let mut heard = heard.clone();
@@ -316,7 +317,7 @@ impl World {
             let mut undelivered = self.clone();
             undelivered.faults -= 1;
             let mut heard = heard.clone();
-            Answer::lost(call).hear(call, &mut heard);
+            Answer::lost(call, Sort::Unreachable).hear(call, &mut heard);
             all.push((undelivered, heard, true));
         }
         all
@@ -494,16 +495,16 @@ enum Answer {
     Tasks(Said<Vec<UserTask>>),
     Executor(Said<ExecutorState>),
     Stop,
-    StopLost,
+    StopLost(Sort),
 }
 
 impl Answer {
-    fn lost(call: &Call) -> Self {
+    fn lost(call: &Call, sort: Sort) -> Self {
         match call {
-            Call::Propose(_) | Call::Explain { .. } | Call::Submit(_) => Self::Plan(trouble(Sort::Unreachable, "down")),
-            Call::Follow { .. } | Call::ListTasks => Self::Tasks(trouble(Sort::Unreachable, "down")),
-            Call::LookAtExecutor => Self::Executor(trouble(Sort::Unreachable, "down")),
-            Call::Stop => Self::StopLost,
+            Call::Propose(_) | Call::Explain { .. } | Call::Submit(_) => Self::Plan(trouble(sort, "down")),
+            Call::Follow { .. } | Call::ListTasks => Self::Tasks(trouble(sort, "down")),
+            Call::LookAtExecutor => Self::Executor(trouble(sort, "down")),
+            Call::Stop => Self::StopLost(sort),
         }
     }
 
@@ -519,7 +520,7 @@ impl Answer {
             (Self::Tasks(said), _) => heard.tasks = Some(said),
             (Self::Executor(said), _) => heard.executor = Some(said),
             (Self::Stop, _) => heard.stop = Some(Ok(())),
-            (Self::StopLost, _) => heard.stop = Some(trouble(Sort::Unreachable, "down")),
+            (Self::StopLost(sort), _) => heard.stop = Some(trouble(sort, "down")),
         }
     }
 }

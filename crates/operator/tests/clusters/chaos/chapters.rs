@@ -157,7 +157,7 @@ impl Chapter {
         }
         if self == Self::Imbalance {
             let spread = async |play: &crate::play::Play| {
-                play.machines.world.look(|cluster| {
+                play.machines.world().look(|cluster| {
                     let held = cluster.replicas_on(evenkeel_sim::BrokerId(2));
                     held.iter().any(|partition| partition.topic.starts_with("t-"))
                 })

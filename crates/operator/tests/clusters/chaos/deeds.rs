@@ -7,7 +7,7 @@ use std::time::Duration;
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations};
 use evenkeel_sim::cluster::NewTopic;
 use evenkeel_sim::{BrokerId, TopicPartition};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -18,12 +18,13 @@ use tokio::time::sleep;
 use super::Kept;
 use super::eyes::{History, watch};
 use super::lives::Lives;
-use super::story::{Deed, Modes, Pool, Template, Whose};
+use super::story::{Deed, Edit, Modes, Pool, Template, Whose};
 use crate::play::{Play, mode};
-use crate::scene::pool;
+use crate::scene::claimed;
 use crate::stage::CLUSTER;
 
 const TENTH: Duration = Duration::from_millis(100);
+const TRACKER: &str = "my-cluster-rebalancing-tracker";
 /// What a topic of a story weighs, in each of its partitions.
 const BYTES: u64 = 5_000_000;
 
@@ -50,15 +51,11 @@ impl Chaos {
     /// Brokers with a topic on them, and an engine that knows its load. Whoever is to know what was seen finds it in `keep`,
     /// whatever becomes of this.
     pub(crate) async fn begin(beginning: Beginning, seed: u64, keep: &Kept) -> Self {
-        let engine = json!({
-            "autoRebalance": modes(beginning.modes),
-            "config": {"anomaly.detection.goals": "ReplicaDistributionGoal"},
-        });
         let there: BTreeSet<i32> = (0..beginning.brokers).collect();
-        let mut play = Play::placed(beginning.brokers, engine, &Vec::from_iter(there.clone())).await;
+        let mut play = Play::placed(beginning.brokers, engine(beginning.modes), &Vec::from_iter(there.clone())).await;
         play.operator.abort();
         let _ = (&mut play.operator).await;
-        let history = Arc::new(Mutex::new(History::new(play.machines.world.clone(), there)));
+        let history = Arc::new(Mutex::new(History::new(play.machines.world(), there)));
         *keep.lock().unwrap() = Some(Arc::clone(&history));
         tokio::spawn(watch(play.stage.client.clone(), Arc::clone(&history)));
         let (play, lives) = (Arc::new(play), Lives::default());
@@ -117,24 +114,25 @@ impl Chaos {
                     delete(&api, &name).await;
                 }
             }
+            Deed::Edit(what) => self.edit(what).await,
+            Deed::Engine(wanted) => self.want_engine(wanted).await,
             Deed::Manual { approved } => self.ask_for_one(approved).await,
             Deed::Topic => self.make_topic(),
             Deed::Crash { broker, seconds } => {
                 if let Some((id, pod)) = self.broker(broker).await {
-                    self.play.machines.world.with(|cluster| cluster.crash_broker(id));
-                    self.tell_of(&pod, false).await;
-                    let (machines, stage) = (self.play.machines.clone(), self.play.stage.api::<Pod>());
+                    let machines = self.play.machines.clone();
+                    machines.hold(&pod);
+                    machines.world().with(|cluster| cluster.crash_broker(id));
                     tokio::spawn(async move {
                         sleep(Duration::from_secs(seconds)).await;
-                        machines.revive(id);
-                        readiness(&stage, &pod, true).await;
+                        machines.release(&pod);
                     });
                 }
             }
             Deed::CutOff { broker, seconds } => {
                 if let Some((id, _)) = self.broker(broker).await {
-                    self.play.machines.world.with(|cluster| cluster.isolate_broker(id));
-                    let world = self.play.machines.world.clone();
+                    self.play.machines.world().with(|cluster| cluster.isolate_broker(id));
+                    let world = self.play.machines.world();
                     tokio::spawn(async move {
                         sleep(Duration::from_secs(seconds)).await;
                         world.with(|cluster| cluster.reconnect_broker(id));
@@ -172,19 +170,61 @@ impl Chaos {
                 self.annotate(&name, annotations::PAUSE_RECONCILIATION, None).await;
             }
         }
+        for name in self.named(Whose::Generated).await {
+            self.annotate(&name, annotations::REBALANCE_AUTO_APPROVAL, Some("true")).await;
+            self.label(&name, Some(CLUSTER)).await;
+        }
         for name in self.named(Whose::Manual).await {
             delete(&self.play.stage.api::<KafkaRebalance>(), &name).await;
         }
         self.annotate_kafka(annotations::AUTO_REBALANCE, None).await;
         self.annotate_kafka(annotations::PAUSE_RECONCILIATION, None).await;
-        self.happen(Deed::Modes(Modes::Scaling)).await;
+        self.modes = Modes::Scaling;
+        self.want_engine(true).await;
+    }
+
+    async fn edit(&self, what: Edit) {
+        let rebalances = self.play.stage.api::<KafkaRebalance>();
+        let maps = self.play.stage.api::<ConfigMap>();
+        for name in self.named(Whose::Generated).await {
+            match what {
+                Edit::Approval => self.annotate(&name, annotations::REBALANCE_AUTO_APPROVAL, None).await,
+                Edit::Label => self.label(&name, None).await,
+                Edit::Goals => {
+                    let others = ["ReplicaDistributionGoal", "LeaderReplicaDistributionGoal"];
+                    try_patch(&rebalances, &name, json!({"spec": {"goals": others}})).await;
+                }
+                Edit::Damage | Edit::Unlabel | Edit::Forget => {}
+            }
+        }
+        match what {
+            Edit::Damage => {
+                try_patch(&maps, TRACKER, json!({"data": {"memory.json": "{"}})).await;
+            }
+            Edit::Unlabel => {
+                let nobodys = json!({"metadata": {"labels": {"strimzi.io/cluster": null}}});
+                try_patch(&maps, TRACKER, nobodys).await;
+            }
+            Edit::Forget => delete(&maps, TRACKER).await,
+            Edit::Approval | Edit::Label | Edit::Goals => {}
+        }
+    }
+
+    /// With the modes that were switched on last.
+    async fn want_engine(&self, wanted: bool) {
+        self.change_kafka(json!({"spec": {"cruiseControl": wanted.then(|| engine(self.modes))}})).await;
+    }
+
+    async fn label(&self, rebalance: &str, cluster: Option<&str>) {
+        let change = json!({"metadata": {"labels": {"strimzi.io/cluster": cluster}}});
+        try_patch(&self.play.stage.api::<KafkaRebalance>(), rebalance, change).await;
     }
 
     async fn scale(&mut self, which: Pool, replicas: i32) {
         self.wanted.insert(which, replicas);
         let pools = self.play.stage.api::<KafkaNodePool>();
         if !try_patch(&pools, which.name(), json!({"spec": {"replicas": replicas}})).await {
-            try_create(&pools, pool(which.name(), replicas, &["broker"], json!({}))).await;
+            try_create(&pools, claimed(which.name(), replicas, &["broker"], json!({}))).await;
         }
     }
 
@@ -230,7 +270,7 @@ impl Chaos {
     fn make_topic(&mut self) {
         self.made += 1;
         let name = format!("t-{}", self.made);
-        self.play.machines.world.with(|cluster| {
+        self.play.machines.world().with(|cluster| {
             // One of them may be away.
             if cluster.create_topic(&NewTopic::manual(&name, &[&[0, 1], &[1, 0], &[0, 1], &[1, 0]]), false).is_ok() {
                 (0..4).for_each(|number| cluster.fill(&TopicPartition::new(name.as_str(), number), BYTES));
@@ -258,10 +298,6 @@ impl Chaos {
         Some((BrokerId(id), pod.clone()))
     }
 
-    async fn tell_of(&self, pod: &str, ready: bool) {
-        readiness(&self.play.stage.api::<Pod>(), pod, ready).await;
-    }
-
     async fn change_kafka(&self, change: Value) {
         try_patch(&self.play.stage.api::<Kafka>(), CLUSTER, change).await;
     }
@@ -285,16 +321,17 @@ async fn operators(lives: Lives, play: Arc<Play>, history: Arc<Mutex<History>>) 
     lives.run(|life| life.context(&play), tell).await;
 }
 
+/// The engine of a story.
+fn engine(which: Modes) -> Value {
+    json!({
+        "autoRebalance": modes(which),
+        "config": {"anomaly.detection.goals": "ReplicaDistributionGoal"},
+    })
+}
+
 /// None of them is no list at all.
 fn modes(which: Modes) -> Option<Vec<Value>> {
     Some(which.names().iter().map(|name| mode(name)).collect()).filter(|modes: &Vec<Value>| !modes.is_empty())
-}
-
-/// What a kubelet says of a pod, if that is still there.
-async fn readiness(pods: &Api<Pod>, pod: &str, ready: bool) {
-    let ready = if ready { "True" } else { "False" };
-    let status = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}});
-    let _ = pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await;
 }
 
 /// Whether it was there.

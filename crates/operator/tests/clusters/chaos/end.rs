@@ -87,7 +87,7 @@ impl Chaos {
         if pods != brokers {
             return Some(format!("there are pods {pods:?} for brokers {brokers:?}"));
         }
-        self.play.machines.world.look(|cluster| unrest_of(cluster, &brokers))
+        self.play.machines.world().look(|cluster| unrest_of(cluster, &brokers))
     }
 
     /// Brokers that were added, should have got data, and have none.
@@ -96,8 +96,9 @@ impl Chaos {
             let history = self.history.lock().unwrap();
             &history.excused | &(&history.filled & &history.shaken)
         };
-        let registered = self.play.machines.world.look(|cluster| registered(cluster));
-        let empty = |id: &&i32| self.play.machines.world.look(|cluster| cluster.replicas_on(BrokerId(**id)).is_empty());
+        let registered = self.play.machines.world().look(|cluster| registered(cluster));
+        let empty =
+            |id: &&i32| self.play.machines.world().look(|cluster| cluster.replicas_on(BrokerId(**id)).is_empty());
         let neglected: Vec<&i32> = registered.difference(&excused).filter(empty).collect();
         (!neglected.is_empty()).then(|| format!("brokers {neglected:?} were added and have got no data"))
     }

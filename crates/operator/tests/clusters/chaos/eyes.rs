@@ -383,8 +383,8 @@ impl History {
 
     fn see_pod(&mut self, gone: bool, it: &Pod) {
         let name = it.name_any();
-        let ready =
-            it.status.iter().flat_map(|status| status.conditions.iter().flatten()).any(|it| it.status == "True");
+        let mut conditions = it.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let ready = conditions.any(|it| it.type_ == "Ready" && it.status == "True");
         let how = match (gone, it.metadata.deletion_timestamp.is_some(), ready) {
             (true, ..) => "is gone",
             (_, true, _) => "ends",

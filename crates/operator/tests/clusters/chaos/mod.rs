@@ -23,7 +23,7 @@ use tokio::runtime::Builder;
 
 use self::deeds::{Beginning, Chaos};
 use self::eyes::History;
-use self::story::{Deed, Modes, THEMES, Theme, story};
+use self::story::{Deed, Modes, THEMES, Theme, story, story_of_edits};
 
 /// How often a story that went wrong is told again to make it shorter.
 const RETOLD: usize = 40;
@@ -78,22 +78,26 @@ fn goes_wrong(seed: u64, deeds: &[Deed]) -> Option<Failure> {
 }
 
 /// Every theme has its own share of the seeds, and its own test, so that they are told side by side.
+fn chaos_of(theme: Theme) {
+    chaos(&format!("{theme:?}"), seeds().filter(|seed| Theme::of(*seed) == theme), story);
+}
+
 #[allow(
     clippy::print_stderr,
     reason = "what went wrong is told before it is shrunk, for whoever does not want to wait"
 )]
-fn chaos(theme: Theme) {
+fn chaos(theme: &str, seeds: impl Iterator<Item = u64>, story: fn(u64) -> Vec<Deed>) {
     let (mut told, mut failures) = (0, Vec::new());
-    for seed in seeds().filter(|seed| Theme::of(*seed) == theme) {
+    for seed in seeds {
         told += 1;
         let deeds = story(seed);
         let Some(failure) = goes_wrong(seed, &deeds) else { continue };
         let whole = deeds.len();
         let first = failure.what.clone();
-        eprintln!("seed {seed}, {theme:?}: {first}\n\n{deeds:#?}\n\n{}", failure.log.join("\n"));
+        eprintln!("seed {seed}, {theme}: {first}\n\n{deeds:#?}\n\n{}", failure.log.join("\n"));
         let (deeds, failure) = shrunk(&deeds, failure, RETOLD, |deeds| goes_wrong(seed, deeds));
         failures.push(format!(
-            "seed {seed}, {theme:?}: {first}\n\nof {whole} deeds these are left: {deeds:#?}\n\nwith them: {}\n\n{}",
+            "seed {seed}, {theme}: {first}\n\nof {whole} deeds these are left: {deeds:#?}\n\nwith them: {}\n\n{}",
             failure.what,
             failure.log.join("\n"),
         ));
@@ -106,27 +110,35 @@ fn chaos(theme: Theme) {
 
 #[test]
 fn in_chaos_users_may_change_their_minds() {
-    chaos(Theme::Minds);
+    chaos_of(Theme::Minds);
 }
 
 #[test]
 fn in_chaos_users_may_lay_hands_on_rebalances() {
-    chaos(Theme::Hands);
+    chaos_of(Theme::Hands);
 }
 
 #[test]
 fn in_chaos_brokers_may_fail() {
-    chaos(Theme::Brokers);
+    chaos_of(Theme::Brokers);
 }
 
 #[test]
 fn in_chaos_processes_may_die() {
-    chaos(Theme::Deaths);
+    chaos_of(Theme::Deaths);
 }
 
 #[test]
 fn in_chaos_calls_may_be_refused_and_lost() {
-    chaos(Theme::Weather);
+    chaos_of(Theme::Weather);
+}
+
+/// Every seed has a story of this kind, too. As many are told as of each theme.
+#[test]
+fn in_chaos_users_may_edit_what_is_generated() {
+    let all = seeds();
+    let told = all.start..all.end.min(all.start + (all.end - all.start).div_ceil(THEMES.len() as u64));
+    chaos("edits", told, story_of_edits);
 }
 
 #[test]

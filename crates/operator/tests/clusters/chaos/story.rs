@@ -26,6 +26,10 @@ pub(crate) enum Deed {
     Delete(Whose),
     /// The generated rebalance is deleted, and its finalizers are torn off.
     Tear,
+    /// Somebody edits what automatic rebalancing has made.
+    Edit(Edit),
+    /// The engine is not wanted any more, or is wanted again.
+    Engine(bool),
     /// A user asks for a rebalance.
     Manual { approved: bool },
     /// A topic is made that lies on two brokers only.
@@ -89,6 +93,25 @@ pub(crate) enum Template {
     OtherGoals,
     Usual,
 }
+
+/// What may be edited. Not the brokers of a rebalance: whoever names others gets those.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Edit {
+    /// The rebalance is not approved by itself any more.
+    Approval,
+    /// By its label it is nobody's.
+    Label,
+    /// It has other goals.
+    Goals,
+    /// What is remembered cannot be read any more.
+    Damage,
+    /// By its label it is nobody's.
+    Unlabel,
+    /// It is deleted.
+    Forget,
+}
+
+const EDITS: [Edit; 6] = [Edit::Approval, Edit::Label, Edit::Goals, Edit::Damage, Edit::Unlabel, Edit::Forget];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Whose {
@@ -175,6 +198,31 @@ pub(crate) fn story(seed: u64) -> Vec<Deed> {
     }
     deeds.push(wait(&mut chance));
     deeds
+}
+
+/// Another story of a seed: brokers come and go, users lay hands on what is generated, and edit it.
+pub(crate) fn story_of_edits(seed: u64) -> Vec<Deed> {
+    let mut chance = Chance::new(seed);
+    let kinds = [(None, 3), (Some(Kind::Scale), 3), (Some(Kind::Mind), 1), (Some(Kind::Hand), 1)];
+    let mut deeds = vec![scale(&mut chance)];
+    for _ in 0..5 + chance.below(5) {
+        deeds.push(wait(&mut chance));
+        deeds.push(match chance.weighed(&kinds).flatten() {
+            Some(Kind::Mind) => mind(&mut chance),
+            Some(Kind::Hand) => hand(&mut chance),
+            Some(_) => scale(&mut chance),
+            None => edit(&mut chance),
+        });
+    }
+    deeds.push(wait(&mut chance));
+    deeds
+}
+
+fn edit(chance: &mut Chance) -> Deed {
+    match chance.once_in(4) {
+        true => Deed::Engine(chance.once_in(2)),
+        false => Deed::Edit(EDITS[chance.below(EDITS.len() as u64) as usize]),
+    }
 }
 
 /// Some things happen at once; most take a while to be noticed, and data takes a while to move.
@@ -276,5 +324,13 @@ mod tests {
         let kind = |deed: &Deed| format!("{deed:?}").split(['(', ' ']).next().unwrap_or_default().to_owned();
         let kinds: BTreeSet<String> = (0..50).flat_map(story).map(|deed| kind(&deed)).collect();
         assert_eq!(kinds.len(), 19, "{kinds:?}");
+    }
+
+    #[test]
+    fn ten_stories_of_edits_have_every_edit() {
+        let deeds: Vec<Deed> = (0..10).flat_map(story_of_edits).collect();
+        let all = EDITS.map(Deed::Edit).into_iter().chain([Deed::Engine(false), Deed::Engine(true)]);
+        let missing: Vec<Deed> = all.filter(|deed| !deeds.contains(deed)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -20,12 +20,20 @@ fn scale_up(reason: Reason) -> Observation {
 
 #[test]
 fn what_passes_by_itself_is_waited_out() {
-    for reason in [Reason::NoSuchResourceException, Reason::NotEnoughData] {
+    for reason in [Reason::NoSuchResourceException, Reason::NotEnoughData, Reason::InvalidResourceException] {
         let found = check("drain", &drain(reason), "RebalanceOnScaleDown R[4]");
         assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
-        check("scale-up", &scale_up(reason), "RebalanceOnScaleUp A[4]");
+        let found = check("scale-up", &scale_up(reason), "RebalanceOnScaleUp A[4]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
         check("more urgent", &scale_up(reason).leaving(&[3]), "RebalanceOnScaleDown R[3] A[4]; remove add");
+        let uneven = calm().recorded(Imbalance, &[]).with(failed(IMBALANCE, &[], reason, -5));
+        check("imbalance", &uneven, "RebalanceOnImbalance I");
     }
+    // Without its label it has the same reason, and nobody puts the label back.
+    let unlabelled = |seen: Observation| seen.change(|seen| seen.generated[0].labelled = false);
+    let reason = Reason::InvalidResourceException;
+    check("drain", &unlabelled(drain(reason)), "Idle R[4]; remove remove");
+    check("scale-up", &unlabelled(scale_up(reason)), "Idle; remove add");
     for reason in [Reason::CruiseControlRestException, Reason::IllegalArgumentException] {
         let rolling = |seen: Observation| seen.change(|seen| seen.engine = Engine::Rolling);
         check("the engine is rolling", &rolling(drain(reason)), "RebalanceOnScaleDown R[4]");
@@ -46,6 +54,20 @@ fn what_an_earlier_engine_refused_is_asked_again() {
     check("the engine has not changed", &scale_up(reason), "Idle; remove add");
     let held = later(scale_up(reason)).change(|seen| seen.brake = Brake::Pulled);
     check("the brake is pulled", &held, "Idle A[4]; remove add");
+}
+
+/// A refusal is asked again, a run that began is not: whichever engine ended it.
+#[test]
+fn what_failed_while_data_moved_is_over_under_every_engine() {
+    let reason = Reason::ExecutionFailed;
+    for which in ["e1", "e2"] {
+        let under = |seen: Observation| seen.change(|seen| seen.engine = engine(which));
+        check(which, &under(drain(reason)), "Idle R[4]; remove remove");
+        let found = check(which, &under(scale_up(reason)), "Idle; remove add");
+        assert_eq!(warned(&found), ["AutoRebalanceFailed"], "{which}");
+        let imbalance = calm().recorded(Imbalance, &[]).with(failed(IMBALANCE, &[], reason, -5));
+        check(which, &under(imbalance), "Idle; remove imbalance-a1");
+    }
 }
 
 /// Whatever the clocks say: a kubelet's may be ahead of the operator's, or behind it.
@@ -96,6 +118,17 @@ fn a_refusal_is_not_known_by_its_words() {
     let refused = calm().recorded(ScaleUp, &[4]).with(Generated { because, ..failed(ADD, &[4], reason, -5) });
     let found = check("refused for good", &refused, "Idle; remove add");
     assert_eq!(warned(&found), ["AutoRebalanceFailed"]);
+}
+
+#[test]
+fn a_drain_of_which_nobody_can_say_whether_data_is_left_has_not_failed() {
+    let ended = |leaving: &[i32]| {
+        let seen = calm().recorded(ScaleDown, &[]).emptying(&[3, 4]).leaving(leaving).with(own(REMOVE, Ready, &[3, 4]));
+        seen.change(|seen| seen.brokers.check = Check::Unknown)
+    };
+    let found = check("nobody knows", &ended(&[3, 4]), "Idle R[3, 4]; remove remove");
+    assert_eq!((warned(&found), memory(&found, &ended(&[3, 4])).removal.failed), (vec![], 0));
+    check("nothing is begun on a guess", &ended(&[4]), "Idle R[4]; remove remove");
 }
 
 #[test]
@@ -213,9 +246,12 @@ fn what_nobody_approves_comes_to_an_end_and_holds_up_nothing() {
     let gone = on_imbalance(Generated { state: Stopped, withheld: None, ..going });
     let found = check("gone", &gone, "RebalanceOnScaleUp A[4]; remove imbalance-a1");
     assert_eq!(memory(&found, &gone).imbalance.ended, Some(at(-5)));
-    // A user may still approve it.
+    // A user may still approve it, if that can be read.
     let approved = Generated { ask: Some(Ask::Approve), ..stuck(IMBALANCE, &[]) };
     check("approved", &on_imbalance(approved), "RebalanceOnImbalance A[4] I");
+    let misspelt = Generated { ask: Some(Ask::Unknown("aprove".into())), ..stuck(IMBALANCE, &[]) };
+    let withdrawn = "RebalanceOnImbalance A[4] I; withdraw imbalance-a1 (withheld)";
+    check("misspelt", &on_imbalance(misspelt), withdrawn);
 
     let drain = calm().recorded(ScaleDown, &[]).leaving(&[4]).with(stuck(REMOVE, &[4]));
     let found = check("drain", &drain, "RebalanceOnScaleDown R[4]; withdraw remove (withheld)");
@@ -236,6 +272,10 @@ fn whoever_takes_the_approval_off_is_told_and_an_imbalance_holds_up_nobody() {
         assert!(said.contains("rebalance-auto-approval: \"true\"") && said.contains("approve"), "{said}");
         let approved = seen.clone().change(|seen| seen.generated[0].ask = Some(Ask::Approve));
         assert_eq!(warned(&check("somebody approves", &approved, expected)), [""; 0]);
+        for in_vain in [Ask::Stop, Ask::Unknown("aprove".into())] {
+            let asked = seen.clone().change(|seen| seen.generated[0].ask = Some(in_vain.clone()));
+            assert_eq!(warned(&check("it means nothing", &asked, expected)), ["AutoRebalanceWaiting"], "{in_vain:?}");
+        }
     }
     check("it follows the spec", &up.leaving(&[3]), "RebalanceOnScaleUp R[3] A[4]; withdraw add (preempted)");
 
@@ -280,4 +320,22 @@ fn one_more_attempt_at_a_drain_does_not_stop_a_scale_up() {
     check("tried before", &again, "RebalanceOnScaleUp R[4] A[5]");
     let done = again.change(|seen| seen.generated[0].state = Ready);
     check("its turn", &done, "RebalanceOnScaleDown R[4]; remove add");
+}
+
+/// It may wait for ever, and nothing runs that would be stopped.
+#[test]
+fn one_more_attempt_at_a_drain_does_not_wait_for_a_scale_up_that_waits() {
+    let unheard = failed(ADD, &[4], Reason::NoSuchBroker, -10);
+    let waiting = calm().recorded(ScaleUp, &[4]).leaving(&[3]).with(unheard).change(|seen| {
+        seen.brokers.ready.remove(&4);
+    });
+    let tried = |not_before: i64| {
+        waiting.clone().remembering(|tracker| {
+            tracker.removal.count_failure("before", at(-100), Some("e1"));
+            tracker.removal.not_before = Some(at(not_before));
+        })
+    };
+    check("it is time", &tried(-1), "RebalanceOnScaleDown R[3] A[4]; remove add");
+    let found = check("not yet", &tried(7), "RebalanceOnScaleUp R[3] A[4]");
+    assert_eq!(found.look_again, Some(at(7)), "nothing calls when it is");
 }

@@ -59,6 +59,31 @@ fn a_conflict_between_memory_and_record_uses_up_no_start() {
     assert_eq!(memory(&again, &refused).imbalance.starts.len(), 2);
 }
 
+/// The API server refused it, and then a user's rebalance made old news of what it was for.
+#[test]
+fn a_start_that_was_counted_and_never_made_is_followed_by_the_pause_it_would_have_been() {
+    let third = uneven().remembering(|tracker| {
+        let goals = ["RackAwareGoal".to_owned()].into();
+        tracker.imbalance = History { goals, repeats: 2, ended: Some(at(-1_200)), ..History::default() };
+    });
+    let first = check("the pause is over", &third, START);
+    let refused = third.change(|seen| {
+        seen.recorded = first.status.clone();
+        seen.tracker = Some(memory(&first, seen).written());
+    });
+    check("it can still be made", &refused, START);
+    let forgotten = refused.violated("", "");
+    let found = check("it is too late", &forgotten, "Idle");
+    let again = forgotten.change(|seen| {
+        seen.recorded = found.status.clone();
+        seen.tracker = Some(memory(&found, seen).written());
+        seen.now = at(60);
+    });
+    let again = again.violated("- a2: [RackAwareGoal]", "");
+    let found = check("the same goals again", &again, "Idle");
+    assert_eq!((warned(&found), found.look_again), (vec!["AutoRebalanceHeld"], Some(at(2_400))), "40 minutes");
+}
+
 #[test]
 fn the_data_cap_is_for_imbalance_only() {
     let capped = |seen: Observation| seen.change(|seen| seen.configured.most_data_mb = Some(700));

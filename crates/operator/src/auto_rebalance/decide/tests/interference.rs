@@ -64,9 +64,11 @@ fn while_it_is_settled_whether_brokers_go_nothing_is_put_on_them() {
         assert_eq!(found.cordoned, set(&[4]), "{unsettled:?}");
         let found = check("what was added waits", &seen.clone().recorded(Idle, &[5]), "Idle A[5]");
         assert_eq!(warned(&found), ["AutoRebalanceWaiting"], "{unsettled:?}");
-        let done = seen.recorded(ScaleDown, &[5]).with(own(REMOVE, Ready, &[4]));
-        let found = check("a drain has just ended", &done, "Idle A[5]; remove remove");
+        let done = seen.recorded(ScaleDown, &[5]).emptying(&[4]).with(own(REMOVE, Ready, &[4]));
+        let queued = if unsettled == Check::Unknown { "Idle R[4] A[5]" } else { "Idle A[5]" };
+        let found = check("a drain has just ended", &done, &format!("{queued}; remove remove"));
         assert_eq!(found.cordoned, set(&[4]), "{unsettled:?}");
+        assert!(!warned(&found).contains(&"AutoRebalanceFailed"), "{:?}", found.warnings);
     }
     let stuck = calm().leaving(&[4]).change(|seen| seen.brokers.check = Check::Stuck);
     assert_eq!(check("there is no room for their data", &stuck, "Idle").cordoned, Brokers::new());
@@ -157,6 +159,62 @@ fn one_that_a_user_deletes_is_followed_to_its_end() {
     assert_eq!(warned(&check("not begun", &seen(Stopped), "Idle; remove add")), ["AutoRebalanceStopped"]);
     let rest = calm().recorded(ScaleUp, &[4, 5]).with(deleted(Ready));
     check("the rest gets one of its own", &rest, "RebalanceOnScaleUp A[5]; remove add");
+}
+
+#[test]
+fn a_users_stop_is_neither_overwritten_nor_taken_for_ours() {
+    let stopped = |mode, state, brokers: &[i32]| Generated { ask: Some(Ask::Stop), ..own(mode, state, brokers) };
+    for state in [New, PendingProposal, ProposalReady, Rebalancing] {
+        let up = calm().recorded(ScaleUp, &[4, 5]).with(stopped(ADD, state, &[4]));
+        let found = check("another broker came", &up, "RebalanceOnScaleUp A[4, 5]");
+        assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+        check("brokers are to go", &up.clone().leaving(&[3]), "RebalanceOnScaleUp R[3] A[4, 5]");
+        let braked = up.clone().change(|seen| seen.brake = Brake::Pulled);
+        assert_eq!(warned(&check("the brake", &braked, "RebalanceOnScaleUp A[4, 5]")), ["AutoRebalanceHeld"]);
+        assert_eq!(super::super::while_refused(&braked.generated, &braked.brake, &braked.configured), []);
+        let off = up.clone().change(|seen| seen.configured.modes.clear());
+        check("switched off", &off, "off; delete map");
+
+        let drain = calm().recorded(ScaleDown, &[]).leaving(&[3, 4]).with(stopped(REMOVE, state, &[4]));
+        check("another one is to go", &drain, "RebalanceOnScaleDown R[3, 4]");
+        let uneven = calm().recorded(Imbalance, &[]).leaving(&[4]).with(stopped(IMBALANCE, state, &[]));
+        let preempting = uneven.change(|seen| seen.configured.preempt = true);
+        check("brokers are to go", &preempting, "RebalanceOnImbalance R[4] I");
+    }
+    let ended = calm().recorded(ScaleUp, &[4, 5]).leaving(&[3]).with(own(ADD, Stopped, &[4]));
+    let found = check("it is what the user wanted", &ended, "RebalanceOnScaleDown R[3] A[5]; remove add");
+    assert_eq!(warned(&found), ["AutoRebalanceStopped"]);
+}
+
+/// A tool of the user's has put a finalizer on it, and does not take it off.
+#[test]
+fn one_that_others_keep_is_named_and_holds_up_none_but_its_own_name() {
+    let kept = |mode, brokers: &[i32]| Generated {
+        deleting: true,
+        released: true,
+        kept_by: vec!["example.com/keep".into()],
+        ..own(mode, Ready, brokers)
+    };
+    let with = |seen: Observation, own: Generated| seen.change(|seen| seen.generated.push(own));
+    let added = || kept(ADD, &[4]);
+    let found = check("nothing to do", &with(calm(), added()), "Idle");
+    assert_eq!(warned(&found), ["AutoRebalanceWaiting"]);
+    let said = found.warnings[0].message.as_deref().unwrap();
+    assert!(said.contains("c-auto-rebalancing-add-brokers") && said.contains("example.com/keep"), "{said}");
+    let drained = "RebalanceOnScaleDown R[4]; create remove[4]";
+    check("brokers are to go", &with(calm().leaving(&[4]), added()), drained);
+    check("another one came", &with(calm().recorded(ScaleUp, &[5]), added()), "Idle A[5]");
+    let uneven = calm().violated(SOME, "");
+    let mended = "RebalanceOnImbalance I; create imbalance-a1[]; empty fixable";
+    check("load has drifted", &with(uneven.clone(), added()), mended);
+    check("it was for this one", &with(uneven, kept(IMBALANCE, &[])), "Idle");
+    let filling =
+        with(calm().recorded(ScaleUp, &[5]).leaving(&[4]), kept(REMOVE, &[3])).with(own(ADD, Rebalancing, &[5]));
+    check("nothing is stopped for what cannot begin", &filling, "RebalanceOnScaleUp R[4] A[5]");
+    let off = with(calm(), added()).remembering(|_| {}).change(|seen| seen.configured.modes.clear());
+    assert_eq!(check("switched off", &off, "off; delete map").tracker, TrackerWrite::Delete);
+    let at_work = Generated { state: Rebalancing, ..added() };
+    check("it still runs", &with(calm().leaving(&[4]), at_work), "Idle R[4]; stop add (cancelled)");
 }
 
 #[test]

@@ -97,6 +97,13 @@ impl Observation {
         self
     }
 
+    /// With brokers on record that are to be emptied.
+    fn emptying(mut self, removals: &[i32]) -> Self {
+        let recorded = Recorded { removals: set(removals), ..Recorded::read(self.recorded.as_ref()) };
+        self.recorded = Some(recorded.written(None, at(-100)));
+        self
+    }
+
     fn leaving(mut self, leaving: &[i32]) -> Self {
         self.brokers.leaving = set(leaving);
         self.brokers.check = if leaving.is_empty() { Check::Clear } else { Check::HasData };

@@ -14,6 +14,7 @@ use super::super::{Decision, Deed, Given, Step, decide, questioned};
 use crate::{
     auto_rebalance::{Act, TrackerWrite, sort_rebalances, tracker::tracker_name},
     kafka::{
+        config::{SERVER_CONFIG, ServerConfig, VOTERS},
         pools::{ids_of_pod_set, pool_of_pod},
         seen::{EngineSaid, FurtherUsers, Known, Live, Metadata, Missing, Partition, Seen},
         settings::Settings,
@@ -59,31 +60,36 @@ pub(super) struct World {
     restarts: usize,
     /// What was told, by reason.
     told: Vec<String>,
+    /// Whether Kafka does not answer the operator.
+    is_away: bool,
+    /// How long an answer is waited for.
+    silence: SignedDuration,
+    /// When the last look wanted another one, at the latest.
+    look_again: Option<Timestamp>,
+    /// Pods that find no place.
+    unplaced: BTreeSet<String>,
     /// Whether the last look had nothing to do, now or later.
     is_quiet: bool,
     settings: Settings,
 }
 
+fn node_pool(name: &str, replicas: usize, role: &str) -> KafkaNodePool {
+    serde_json::from_value(json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "generation": 1,
+            "labels": {"strimzi.io/cluster": "w"}},
+        "spec": {"replicas": replicas, "roles": [role], "storage": {"type": "ephemeral"}}}))
+    .unwrap()
+}
+
 impl World {
     /// One controller, and three pools of brokers: 0; 1 and 2; 3.
     pub(super) fn new(seed: u64) -> Self {
-        let pool = |name: &str, replicas: usize, role: &str| -> KafkaNodePool {
-            serde_json::from_value(json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaNodePool",
-                "metadata": {"name": name, "namespace": "ns", "uid": name, "generation": 1,
-                    "labels": {"strimzi.io/cluster": "w"}},
-                "spec": {"replicas": replicas, "roles": [role], "storage": {"type": "ephemeral"}}}))
-            .unwrap()
-        };
-        let mut pools: BTreeMap<String, KafkaNodePool> =
-            [("a", 1), ("b", 2), ("c", 1)].map(|(name, n)| (name.to_owned(), pool(name, n, "broker"))).into();
-        let mut controllers = pool("k", 1, "controller");
-        let ids = [(annotations::NEXT_NODE_IDS.to_owned(), "[100-102]".to_owned())];
-        controllers.metadata.annotations = Some(ids.into());
-        pools.insert("k".to_owned(), controllers);
+        let pools: BTreeMap<String, KafkaNodePool> =
+            [("a", 1), ("b", 2), ("c", 1)].map(|(name, n)| (name.to_owned(), node_pool(name, n, "broker"))).into();
         let kafka = json!({"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka",
             "metadata": {"name": "w", "namespace": "ns", "uid": "w", "generation": 1},
             "spec": {"kafka": {}, "cruiseControl": {"autoRebalance": [{"mode": "add-brokers"}, {"mode": "remove-brokers"}]}}});
-        Self {
+        let mut world = Self {
             seed,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             kafka: serde_json::from_value(kafka).unwrap(),
@@ -99,9 +105,67 @@ impl World {
             struck_off: BTreeMap::new(),
             restarts: 0,
             told: Vec::new(),
+            is_away: false,
+            silence: SignedDuration::ZERO,
+            look_again: None,
+            unplaced: BTreeSet::new(),
             is_quiet: false,
             settings: Settings::default(),
+        };
+        world.add_controllers("k", 1);
+        world
+    }
+
+    /// A further pool of controllers.
+    pub(super) fn add_controllers(&mut self, pool: &str, replicas: usize) {
+        let mut controllers = node_pool(pool, replicas, "controller");
+        let ids = [(annotations::NEXT_NODE_IDS.to_owned(), "[100-109]".to_owned())];
+        controllers.metadata.annotations = Some(ids.into());
+        self.pools.insert(pool.to_owned(), controllers);
+    }
+
+    /// A pool carries the label of its cluster, or not.
+    pub(super) fn label(&mut self, pool: &str, is_labelled: bool) {
+        let label = is_labelled.then(|| (labels::CLUSTER.to_owned(), "w".to_owned()));
+        self.pools.get_mut(pool).unwrap().metadata.labels = Some(label.into_iter().collect());
+    }
+
+    /// A pool goes. What is its own goes when the garbage collector comes.
+    pub(super) fn delete(&mut self, pool: &str) {
+        self.pools.remove(pool);
+    }
+
+    /// What belongs to pools that are gone, goes.
+    pub(super) fn collect_garbage(&mut self) {
+        let pools = &self.pools;
+        self.live.objects.retain(|_, object| {
+            let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            let mut pool = owners.into_iter().flatten().filter(|owner| owner["kind"] == "KafkaNodePool");
+            pool.all(|owner| pools.contains_key(owner["name"].as_str().unwrap()))
+        });
+    }
+
+    /// Somebody writes this list of voters into the files of so many nodes.
+    pub(super) fn tell_voters(&mut self, list: &str, nodes: usize) {
+        let maps = self.live.objects.iter_mut().filter(|((kind, _), _)| kind == "ConfigMap");
+        let files = maps.filter_map(|(_, map)| map.pointer_mut("/data")?.get_mut(SERVER_CONFIG));
+        for file in files.take(nodes) {
+            let mut config = ServerConfig::read(file.as_str().unwrap());
+            config.entries.insert(VOTERS.to_owned(), list.to_owned());
+            *file = json!(config.text());
         }
+    }
+
+    /// All lists of voters that nodes have, by the nodes that have them.
+    pub(super) fn voters(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, map) in self.live.of_kind("ConfigMap") {
+            let file = map.pointer("/data").and_then(|data| data.get(SERVER_CONFIG)?.as_str());
+            if let Some(list) = file.and_then(|file| ServerConfig::read(file).entries.remove(VOTERS)) {
+                lists.entry(list).or_default().insert(name.to_owned());
+            }
+        }
+        lists
     }
 
     pub(super) fn want(&mut self, pool: &str, replicas: usize) {
@@ -235,6 +299,7 @@ impl World {
         self.missing_since = if survives { found_missing } else { BTreeMap::new() };
         self.struck_off = if survives { struck_off } else { BTreeMap::new() };
         self.is_quiet = writes == 0 && look_again.is_none();
+        self.look_again = look_again;
         writes
     }
 
@@ -254,6 +319,31 @@ impl World {
         self.machines();
         self.rebalances_go_on(&mut Dice::new(self.seed));
         self.pass(3);
+    }
+
+    /// For a while Kafka does not answer.
+    pub(super) fn look_while_kafka_is_away(&mut self) {
+        self.is_away = true;
+        self.look_often();
+        self.is_away = false;
+    }
+
+    /// The pause after a look at a Kafka that does not answer for so many seconds.
+    pub(super) fn pause_after_silence(&mut self, seconds: i64) -> SignedDuration {
+        (self.is_away, self.silence) = (true, SignedDuration::from_secs(seconds));
+        self.look(None);
+        (self.is_away, self.silence) = (false, SignedDuration::ZERO);
+        self.look_again.unwrap().duration_since(self.now)
+    }
+
+    /// There is no place for a pod.
+    pub(super) fn crowd_out(&mut self, pod: &str) {
+        self.unplaced.insert(pod.to_owned());
+    }
+
+    /// Now there is.
+    pub(super) fn make_room(&mut self) {
+        self.unplaced.clear();
     }
 
     pub(super) fn look_often(&mut self) {
@@ -316,7 +406,7 @@ impl World {
         };
         let mut seen = Seen {
             now: self.now,
-            read_at: self.now,
+            read_at: self.now + self.silence,
             kafka: self.kafka.clone(),
             node_pools: self.pools.values().cloned().collect(),
             pod_sets: sets,
@@ -324,7 +414,11 @@ impl World {
             live: self.live.clone(),
             rebalances: self.rebalances.values().cloned().collect(),
             further_users: FurtherUsers::Unasked,
-            metadata: if self.registered.is_empty() { Metadata::Nobody } else { Metadata::Known(known) },
+            metadata: match (self.is_away, self.registered.is_empty()) {
+                (true, _) => Metadata::Unreachable("it does not answer".to_owned()),
+                (false, true) => Metadata::Nobody,
+                (false, false) => Metadata::Known(known),
+            },
             engine: EngineSaid::default(),
             empty_since: self.empty_since.clone(),
             missing_since: self.missing_since.clone(),
@@ -394,10 +488,7 @@ impl World {
         let wanted =
             self.pools.iter().find(|(pool, _)| name == format!("w-{pool}")).map(|(_, pool)| pool.spec.replicas);
         let is_wanted = wanted.is_none_or(|wanted| after.len() <= wanted as usize);
-        // One that got data while it ended comes back, and all that went with it.
-        let holds = |id: &i32| self.data.values().any(|replicas| replicas.contains(id));
-        let may_come = is_wanted || after.is_subset(&before) || after.difference(&before).any(holds);
-        assert!(may_come, "seed {}: {name} gets {after:?} after {before:?}", self.seed);
+        assert!(is_wanted || after.is_subset(&before), "seed {}: {name} gets {after:?} after {before:?}", self.seed);
         for id in before.difference(&after) {
             let held = self.data.iter().find(|(_, replicas)| replicas.contains(id));
             assert_eq!(held, None, "seed {}: broker {id} goes with its data", self.seed);
@@ -500,7 +591,7 @@ impl World {
             pod.metadata.deletion_timestamp = Some(Time(self.now));
         }
         for (name, mut pod) in listed {
-            if self.running.contains_key(&name) {
+            if self.running.contains_key(&name) || self.unplaced.contains(&name) {
                 continue;
             }
             pod.metadata.uid = Some(format!("{name}-{}", self.now));
