@@ -3,7 +3,10 @@
 //! Who has docker builds the image itself (`deploy/Containerfile`); here the same program is built by the same command, and
 //! run with that folder as its root. A program that needed a library, a shell or any other file would not start there.
 //! What a static program of glibc may well lack there is the way from a name to an address, on which operator and engine
-//! live: so it also looks for a cluster by name, with no other file than the one that a kubelet puts there.
+//! live: so it also looks for a cluster by name, with no other files than those that a kubelet puts there, and asks a name
+//! server.
+
+mod name_server;
 
 use std::{
     fs,
@@ -83,6 +86,14 @@ fn finds_by_name(program: &Path, root: &Path, inside: &impl Fn(&str, &[&str]) ->
     let live = ["snapshot", "--seconds", "1", "--bootstrap"];
     let snapshot = process::read(&mut inside(PROGRAM, &[&live[..], &[&plain.at("broker.test")]].concat()))?;
     ensure!(snapshot.contains(" brokers=3 "), "a snapshot says of how many brokers it is:\n{snapshot}");
+    if name_server::start()? {
+        let resolver = format!("nameserver {}\noptions ndots:5\n", name_server::ADDRESS);
+        fs::write(root.join("etc/resolv.conf"), resolver).context("could not write where names are asked for")?;
+        let snapshot = process::read(&mut inside(PROGRAM, &[&live[..], &[&plain.at(name_server::NAME)]].concat()))?;
+        ensure!(snapshot.contains(" brokers=3 "), "a snapshot says of how many brokers it is:\n{snapshot}");
+    } else {
+        println!("skipped: only root may be a name server here");
+    }
     let folder = root.join("tmp/sim");
     let shown = folder.to_str().context("a folder with a strange name")?;
     let secured = Simulation::start(program, &["--tls", "--user", "alice", "--dir", shown])?;

@@ -5,16 +5,19 @@ mod check;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use evenkeel_engine::clock::WallClock;
-use evenkeel_engine::engine::{Engine, Parts};
+use evenkeel_engine::engine::{Engine, Parts, Running, WORK};
 use evenkeel_engine::files::{self, Files};
 use evenkeel_engine::serve::listen::Server;
 use evenkeel_engine::serve::router;
 
 use crate::ending::Signals;
 use crate::misuse::Misuse;
+
+const LOOK_AFTER_ENGINE: Duration = Duration::from_secs(1);
 
 /// Where its files are, and where it listens.
 #[derive(clap::Args)]
@@ -95,7 +98,20 @@ async fn serve(files: Files) -> anyhow::Result<()> {
         let _ =
             writeln!(out, "{scheme}://{}{}/", server.address(), settings.webserver.prefix).and_then(|()| out.flush());
     }
-    signals.one().await;
+    tokio::select! {
+        () = signals.one() => {}
+        why = broken(&engine) => bail!(why),
+    }
     server.stop().await;
     Ok(())
+}
+
+/// Waits until a fault of ours has ended a part of the engine: only whoever starts programs can help then.
+async fn broken(engine: &Running) -> String {
+    loop {
+        if let Some(why) = engine.door().readiness().of(WORK) {
+            return why;
+        }
+        tokio::time::sleep(LOOK_AFTER_ENGINE).await;
+    }
 }

@@ -13,17 +13,23 @@ use evenkeel_engine::config::capacity::{Capacities, Capacity, Disk};
 use evenkeel_engine::config::connection::Connection;
 use evenkeel_engine::config::properties::Properties;
 use evenkeel_engine::model::{self, Purpose};
-use evenkeel_engine::monitor::record::record;
+use evenkeel_engine::monitor::record::{NoRecording, record};
 use evenkeel_engine::watch::Sighting;
+use evenkeel_kafka::connect::{Connector as _, Tcp};
+use evenkeel_kafka::{Address, Error};
 use evenkeel_snapshot::Snapshot;
 
 use crate::misuse::Misuse;
+use crate::plan::progress;
+use crate::printable;
 
 /// Where brokers with the reporter plug-in write what they measure.
 const REPORTER_TOPIC: &str = "__CruiseControlMetrics";
 /// A link of 1 Gbit/s, in KB/s: what a broker without a known capacity is taken to have.
 const USUAL_LINK: f64 = 125_000_000.0 / 1024.0;
 const MB: f64 = 1024.0 * 1024.0;
+/// Who takes longer to refuse a connection may be on the way to accept it.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// How a running cluster is reached and recorded.
 #[derive(clap::Args)]
@@ -53,21 +59,41 @@ pub(crate) fn snapshot(bootstrap: &str, options: &Options) -> anyhow::Result<Sna
     let connection = options.connection(bootstrap)?;
     let given = options.capacities()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(async {
-        let client = connection.client().context("TLS cannot be used")?;
-        let apart = Duration::from_secs(options.seconds);
-        let known = Arc::new(given.clone().unwrap_or_default());
-        let (sighting, loads) = record(client, WallClock::system(), known, REPORTER_TOPIC, apart).await?;
-        let capacities = given.unwrap_or_else(|| guessed(&sighting));
-        let tells_dirs_apart = capacities.listed.values().chain(&capacities.default).any(is_by_dir);
-        let purpose = Purpose { tells_dirs_apart, may_estimate: true, ..Purpose::default() };
-        let cluster = model::build(&sighting.view, &loads, &capacities, CpuWeights::default(), &purpose)?;
-        Ok(Snapshot { notes: BTreeMap::from([("name".to_owned(), sighting.cluster)]), cluster })
-    })
+    let bar = progress::recording(bootstrap);
+    let recorded = runtime.block_on(recorded(&connection, given, Duration::from_secs(options.seconds)));
+    bar.finish_and_clear();
+    recorded
+}
+
+async fn recorded(connection: &Connection, given: Option<Capacities>, apart: Duration) -> anyhow::Result<Snapshot> {
+    let client = connection.client().map_err(|error| unusable(error.into(), "TLS cannot be used".to_owned()))?;
+    if let Some(refusal) = refusal_of_all(&connection.bootstrap).await {
+        return Err(NoRecording::from(refusal).into());
+    }
+    let known = Arc::new(given.clone().unwrap_or_default());
+    let (sighting, loads) = record(client, WallClock::system(), known, REPORTER_TOPIC, apart).await?;
+    let capacities = given.unwrap_or_else(|| guessed(&sighting));
+    let tells_dirs_apart = capacities.listed.values().chain(&capacities.default).any(is_by_dir);
+    let purpose = Purpose { tells_dirs_apart, may_estimate: true, ..Purpose::default() };
+    let cluster = model::build(&sighting.view, &loads, &capacities, CpuWeights::default(), &purpose)?;
+    Ok(Snapshot { notes: BTreeMap::from([("name".to_owned(), sighting.cluster)]), cluster })
+}
+
+/// What the last address says if none of them accepts a connection. A client tries again and again, because what it serves
+/// outlives restarts of brokers; whoever waits for one answer is told at once.
+async fn refusal_of_all(addresses: &[Address]) -> Option<Error> {
+    let mut last = None;
+    for address in addresses {
+        match tokio::time::timeout(AT_ONCE, Tcp.open(address)).await {
+            Ok(Err(source)) => last = Some(Error::Connect { address: address.clone(), source }),
+            _ => return None,
+        }
+    }
+    last
 }
 
 impl Options {
-    fn connection(&self, bootstrap: &str) -> anyhow::Result<Connection> {
+    fn connection(&self, bootstrap: &str) -> Result<Connection, Misuse> {
         let mut text = match &self.command_config {
             Some(path) => read(path)?,
             None => String::new(),
@@ -78,7 +104,7 @@ impl Options {
             let file = self.command_config.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
             format!("{file}{what}")
         };
-        let wrong = |what: String| Misuse::Connection { what };
+        let wrong = |what: String| Misuse::Recording { what };
         let properties =
             Properties::read(&text, |name| std::env::var(name).ok()).map_err(|it| wrong(in_file(it.to_string())))?;
         let (connection, remarks) = Connection::read(&properties).map_err(|errors| {
@@ -96,15 +122,20 @@ impl Options {
         Ok(connection)
     }
 
-    fn capacities(&self) -> anyhow::Result<Option<Capacities>> {
+    fn capacities(&self) -> Result<Option<Capacities>, Misuse> {
         let Some(path) = &self.capacity else { return Ok(None) };
-        let capacities = Capacities::read(&read(path)?).with_context(|| path.display().to_string())?;
-        Ok(Some(capacities))
+        let capacities = Capacities::read(&read(path)?);
+        capacities.map(Some).map_err(|error| unusable(error.into(), path.display().to_string()))
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))
+fn read(path: &Path) -> Result<String, Misuse> {
+    std::fs::read_to_string(path).map_err(|error| unusable(error.into(), format!("{}: cannot be read", path.display())))
+}
+
+/// What is wrong with a file, in one line.
+fn unusable(error: anyhow::Error, with: String) -> Misuse {
+    Misuse::Recording { what: printable::causes(&error.context(with)) }
 }
 
 fn is_by_dir(capacity: &Capacity) -> bool {

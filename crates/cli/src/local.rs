@@ -5,6 +5,7 @@ mod example;
 mod greeting;
 mod logs;
 mod operator;
+mod patience;
 mod stack;
 mod tour;
 
@@ -136,7 +137,7 @@ async fn live(stack: &Stack, begun: Instant, args: &Args, last: usize) -> anyhow
     guide.pauses = args.tour.pauses();
     guide.until_ready().await?;
     guide.until_engine().await?;
-    let addresses = stack.bootstrap().await;
+    let addresses = stack.bootstrap().await?;
     guide.bootstrap = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     // From here on Kafka is asked as people's own clients would, at the very address that was printed.
     guide.kafka = Kafka::new(Arc::new(Tcp), KafkaSettings::new(addresses));

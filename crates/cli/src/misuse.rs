@@ -41,10 +41,10 @@ pub(crate) enum Misuse {
         /// What is wrong with it.
         why: NoVersion,
     },
-    /// Kafka cannot be reached like that.
+    /// A running cluster cannot be reached, or recorded, like that.
     #[error("{what}")]
-    Connection {
-        /// Which settings are wrong, and how.
+    Recording {
+        /// Which file or which settings are wrong, and how.
         what: String,
     },
     /// No such cluster can be drawn.

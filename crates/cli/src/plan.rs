@@ -4,7 +4,7 @@
 //! `reassignment`; all of these are pure. Here is what touches files and the terminal.
 
 mod page;
-mod progress;
+pub(crate) mod progress;
 mod reassignment;
 mod rebuild;
 mod refusal;
@@ -42,7 +42,13 @@ use crate::live;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The cluster: a file as in docs/snapshot.md, plain or compressed, or - for standard input.
-    #[arg(long, value_name = "FILE", required_unless_present = "bootstrap", conflicts_with = "bootstrap")]
+    // Because of the conflict with it, what else requires `bootstrap` would pass without: it is in conflict, too.
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "bootstrap",
+        conflicts_with_all = ["bootstrap", "command_config", "capacity", "seconds"]
+    )]
     snapshot: Option<PathBuf>,
     /// The cluster: a running one, recorded from outside. Brokers to ask first, separated by commas.
     #[arg(long, value_name = "HOST:PORT")]

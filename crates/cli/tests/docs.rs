@@ -164,7 +164,8 @@ impl Block {
 fn blocks(page: &str) -> Vec<Block> {
     let (mut closed, mut open) = (Vec::new(), None::<Block>);
     for (number, line) in page.lines().enumerate() {
-        open = match (open, line.strip_prefix("```")) {
+        // A block within a list is indented.
+        open = match (open, line.trim_start().strip_prefix("```")) {
             (None, None) => None,
             (None, Some(marks)) => Some(Block {
                 line: number + 1,
@@ -358,7 +359,7 @@ fn pages() -> Vec<String> {
 fn prose(page: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     page.lines().filter(move |line| {
-        let is_fence = line.starts_with("```");
+        let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
         !is_code && !is_fence
     })

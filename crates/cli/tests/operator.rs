@@ -71,9 +71,14 @@ struct Kube {
 
 impl Kube {
     fn start() -> Self {
+        Self::with(&["--install-crds"])
+    }
+
+    fn with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
-        command.arg("kube").arg("--dir").arg(folder.path()).env("HOME", folder.path()).env_remove("KUBECONFIG");
+        command.arg("kube").args(options).arg("--dir").arg(folder.path());
+        command.env("HOME", folder.path()).env_remove("KUBECONFIG");
         let mut program = Program::start(&mut command);
         let line = program.first_line();
         let config = line.strip_prefix("export KUBECONFIG=").unwrap_or_else(|| panic!("{line}"));
@@ -129,8 +134,11 @@ async fn it_says_how_it_fares_takes_its_turn_and_gives_it_up_when_it_is_told_to_
     let leases = kube.leases().await;
     let mut operator = Program::start(&mut kube.operator());
     let at = operator.first_line();
-    for path in ["/healthy", "/ready"] {
-        assert_eq!(get(&at, path).0, "HTTP/1.1 200 OK", "{path}");
+    assert_eq!(get(&at, "/healthy").0, "HTTP/1.1 200 OK");
+    let before = Instant::now();
+    while get(&at, "/ready").0 != "HTTP/1.1 200 OK" {
+        assert!(before.elapsed() < PATIENCE, "it is never ready");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (status, kind) = get(&at, "/metrics");
     assert_eq!(
@@ -143,6 +151,18 @@ async fn it_says_how_it_fares_takes_its_turn_and_gives_it_up_when_it_is_told_to_
     operator.terminate();
     assert_eq!(operator.ended().code(), Some(0), "{}", operator.complaint());
     assert_eq!(holder(&leases, false).await, None, "the next one need not wait");
+}
+
+/// It may have the Lease, but there is nothing yet that it could look after.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_definitions_of_its_resources_it_is_healthy_and_not_ready() {
+    let kube = Kube::with(&[]);
+    let leases = kube.leases().await;
+    let mut operator = Program::start(kube.operator().env("RUST_LOG", "off"));
+    let at = operator.first_line();
+    holder(&leases, true).await;
+    assert_eq!(get(&at, "/healthy").0, "HTTP/1.1 200 OK");
+    assert_eq!(get(&at, "/ready").0, "HTTP/1.1 503 Service Unavailable");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,6 +100,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
     refused(&["--exclude-brokers-for-leadership", "9"], &small(), 2, "broker 9 is not part of the cluster");
     refused(&["--exclude-brokers-for-replica-moves", "9"], &small(), 2, "broker 9 is not part of the cluster");
     refused(&["--destination-brokers", "9"], &small(), 2, "broker 9 is not part of the cluster");
+    let demoted = small().replacen("h2 ALIVE", "h2 DEMOTED", 1);
+    let added = ["--mode", "add-brokers", "--brokers", "2"];
+    refused(&added, &demoted, 2, "--brokers 2: the broker is demoted, and would lead again if it were new");
     let dead = small().replacen("h1 ALIVE", "h1 DEAD", 1);
     refused(&["--destination-brokers", "1"], &dead, 2, "--destination-brokers 1: the broker is dead");
     refused(
@@ -109,6 +112,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         "broker 1 is to be removed, and yet a destination",
     );
     refused(&["--set", "disk.threshold=2"], &small(), 2, "did you mean `disk.balance.threshold`?");
+    let two = ["--max-replicas-per-broker", "7", "--set", "max.replicas.per.broker=5"];
+    refused(&two, &small(), 2, "--max-replicas-per-broker and --set max.replicas.per.broker say the same");
     refused(&["--skip-urp-demotion"], &small(), 2, "--skip-urp-demotion goes with --mode demote only");
     refused(&["--disk-bandwidth", "much"], &small(), 2, "--disk-bandwidth much: not a rate");
     refused(&["--lose-rack", "q"], &small(), 2, "there are a, b");
@@ -410,6 +415,9 @@ fn nothing_in_a_name_reaches_the_terminal_as_a_command() {
     assert!(table.contains(r"T\u{1b}[31m\u{0}\nevil-0") && table.contains(r"rack a\u{1b}[2J"), "{table}");
     let yaml = text(&run(&["--goals", "RackAwareGoal", "--output", "yaml"], &snapshot).stdout);
     assert!(is_plain(&yaml), "{yaml:?}");
+    let page = text(&run(&["--goals", "RackAwareGoal", "--output", "html"], &snapshot).stdout);
+    assert!(is_plain(&page), "{page:?}");
+    assert!(page.contains(r"T\u{1b}[31m\u{0}\nevil-0") && page.contains(r"<h1>\u{1b}]0;owned\u{7}</h1>"), "{page}");
     for (snapshot, arguments) in [
         (snapshot.replacen("0,1", "0,7", 1), &[][..]),
         (snapshot.replacen("1,9000,0,20000\n", "1,-9000,0,20000\n", 1), &[]),
@@ -429,6 +437,13 @@ fn a_command_line_that_cannot_be_read_is_one_line_too() {
     refused(&["--brokrs", "1"], "", 2, "a similar argument exists: '--brokers'; evenkeel plan --help tells more");
     refused(&["--mode", "rebalence"], "", 2, "[possible values: rebalance, add-brokers, ");
     refused(&["--max-moves", "many"], "", 2, "invalid value 'many' for '--max-moves <N>'");
+    // What says how a running cluster is recorded says nothing about one in a file.
+    for option in ["--command-config", "--capacity", "--seconds"] {
+        let output = run(&[option, "1"], &small());
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("cannot be used with") && said.contains(option), "{said}");
+    }
     let nothing = Command::new(env!("CARGO_BIN_EXE_evenkeel")).arg("plan").output().unwrap();
     assert_eq!(nothing.status.code(), Some(2));
     assert_eq!(
@@ -460,6 +475,8 @@ fn what_cannot_be_done_is_told_with_the_options_that_were_typed() {
         assert!(said.ends_with(&format!("In the way may be {options}.\n")), "{said}");
     };
     says(&goals, "--max-replicas-per-broker 1");
+    let little = ["--goals", "DiskCapacityGoal", "--set", "disk.capacity.threshold=0"];
+    says(&little, "--set disk.capacity.threshold=0");
     let racks = |more: [&'static str; 2]| [&["--goals", "RackAwareGoal"][..], &more].concat();
     says(&racks(["--lose-rack", "b"]), "--lose-rack b");
     says(&racks(["--remove-broker", "2"]), "--remove-broker 2");
@@ -476,6 +493,21 @@ fn contradictions_are_refused() {
     refused(&added, &small(), 2, "broker 2 is to be added, and yet excluded from replica moves");
     let added = ["--add-broker", "50", "--exclude-brokers-for-replica-moves", "50"];
     refused(&added, &small(), 2, "--add-broker 50: the broker is excluded for replica moves, so it would stay empty");
+    let added = ["--add-broker", "50", "--destination-brokers", "2"];
+    refused(
+        &added,
+        &small(),
+        2,
+        "--add-broker 50: the broker is none of --destination-brokers, so it would stay empty",
+    );
+    let added = ["--mode", "add-brokers", "--brokers", "1", "--destination-brokers", "2"];
+    refused(&added, &small(), 2, "--brokers 1: the broker is to be added, and yet none of --destination-brokers");
+    for mode in [&["demote", "--brokers", "0"][..], &["remove-disks", "--disks", "0:/d1"], &["rebalance-disks"]] {
+        let added = [&["--add-broker", "50", "--mode"], mode].concat();
+        refused(&added, JBOD, 2, "--add-broker 50: nothing moves from broker to broker in this mode");
+    }
+    let everybody = ["--mode", "remove-brokers", "--brokers", "0,1,2"];
+    refused(&everybody, &small(), 2, "no broker is left to take replicas: all are dead or to be removed");
     refused(&["--goals", "foo"], &small(), 2, "there is no goal `foo`; there are RackAwareGoal, ");
     refused(&["--report", "-"], &small(), 2, "--report and -o both write -");
     refused(&["--report", "/tmp/x", "-o", "/tmp/x"], &small(), 2, "--report and -o both write /tmp/x");
@@ -595,17 +627,26 @@ fn topics_are_excluded_by_patterns_that_look_ahead() {
     refused(&["--exclude-topics", r"(?!b)((a*)*)*\2c"], &long, 2, says);
 }
 
+/// Whoever carries a removal out must be able to switch the broker off.
+#[test]
+fn excluded_topics_leave_a_broker_that_is_removed() {
+    let removal = ["--goals", "ReplicaCapacityGoal", "--exclude-topics", "T", "--remove-broker", "2"];
+    let told = report(&removal, &small());
+    assert_eq!((&told["brokers"][2]["after"]["replicas"], &told["summary"]["replicaMoves"]), (&0.into(), &1.into()));
+}
+
 /// The same answer as from the planner: a broker that is named is meant.
 #[test]
 fn destinations_override_exclusions_and_the_rule_of_new_brokers() {
-    let moves = |arguments: &[&str]| {
-        let goals = ["--goals", "RackAwareGoal", "--destination-brokers", "2"];
-        report(&[&goals[..], arguments].concat(), &small())["changes"][0]["moves"].clone()
+    let moves = |arguments: &[&str], snapshot: &str| {
+        let goals = ["--goals", "RackAwareGoal", "--destination-brokers"];
+        report(&[&goals[..], arguments].concat(), snapshot)["changes"][0]["moves"].clone()
     };
-    let to_broker_2 = moves(&[]);
+    let to_broker_2 = moves(&["2"], &small());
     assert_eq!(to_broker_2[0]["to"], 2);
-    assert_eq!(moves(&["--exclude-brokers-for-replica-moves", "2"]), to_broker_2);
-    assert_eq!(moves(&["--mode", "add-brokers", "--brokers", "1"]), to_broker_2);
+    assert_eq!(moves(&["2", "--exclude-brokers-for-replica-moves", "2"], &small()), to_broker_2);
+    assert_eq!(moves(&["2"], &small().replacen("h1 ALIVE", "h1 NEW", 1)), to_broker_2);
+    assert_eq!(moves(&["1,2", "--mode", "add-brokers", "--brokers", "1"], &small()), to_broker_2);
 }
 
 #[test]
@@ -640,7 +681,20 @@ fn that_only_new_brokers_get_replicas_is_told_where_it_is_in_the_way() {
     let output = run(&["--goals", "RackAwareGoal"], snapshot);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    let words = "Add at least 1 broker to a rack other than [b]. In the way may be that only new brokers get replicas, \
-                 which are 0.\n";
+    let words = "Add at least 1 broker to a rack other than [b], besides those that are new. In the way may be that only \
+                 new brokers get replicas, which are 0 (--destination-brokers that names old ones, too, lifts that).\n";
     assert!(said.ends_with(words), "{said}");
+}
+
+/// Two of these partitions are too much for any one disk: the broker that is asked for helps only together with an old one.
+#[test]
+fn the_way_out_of_a_refusal_is_told_and_leads_out() {
+    let replicas = "50,150000,100000,150000 50,150000,100000,150000";
+    let partitions = format!("p T1 0 1,0 1 {replicas}\np T2 0 1,0 1 {replicas}\n");
+    let snapshot = format!("evenkeel-snapshot v1 brokers=3 partitions=2\n{BROKERS}{partitions}");
+    refused(&[], &snapshot, 3, "Add at least 1 broker for disk.");
+    refused(&["--add-broker", "7"], &snapshot, 3, "Add at least 1 broker for disk, besides those that are new.");
+    refused(&["--add-broker", "7"], &snapshot, 3, "(--destination-brokers that names old ones, too, lifts that)");
+    let told = report(&["--add-broker", "7", "--destination-brokers", "0,1,2,7"], &snapshot);
+    assert_eq!(told["brokers"][3]["after"]["replicas"], 1, "{told:#}");
 }

@@ -1,6 +1,7 @@
 //! `evenkeel snapshot` and `evenkeel plan --bootstrap`, as programs, against a simulated cluster behind TLS and SCRAM.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
 
 struct Sim {
@@ -80,4 +81,44 @@ fn what_is_wrong_with_the_settings_is_said_in_one_line() {
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("ssl.truststore.type: JKS") && said.lines().count() == 1, "{said}");
+}
+
+/// Nothing was asked of anybody: there is no cluster at that address.
+#[test]
+fn a_file_that_is_missing_or_wrong_is_bad_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("capacity.json");
+    std::fs::write(&broken, "{").unwrap();
+    let (broken, missing) = (broken.to_str().unwrap(), dir.path().join("missing"));
+    let missing = missing.to_str().unwrap();
+    let tls = dir.path().join("tls.properties");
+    std::fs::write(
+        &tls,
+        format!("security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={missing}\n"),
+    )
+    .unwrap();
+    for (option, file, says) in [
+        ("--capacity", missing, "missing: cannot be read: No such file or directory"),
+        ("--command-config", missing, "missing: cannot be read: No such file or directory"),
+        ("--capacity", broken, "capacity.json: the capacity file is not as it should be: "),
+        ("--command-config", tls.to_str().unwrap(), "TLS cannot be used: "),
+    ] {
+        for command in ["plan", "snapshot"] {
+            let refused = evenkeel(&[command, "--bootstrap", "127.0.0.1:1", option, file]);
+            let said = text(&refused.stderr);
+            assert_eq!((refused.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+            assert!(said.contains(says) && refused.stdout.is_empty(), "{said}");
+        }
+    }
+}
+
+/// That it refused is said, not that it took too long.
+#[test]
+fn addresses_that_all_refuse_are_not_tried_for_long() {
+    let closed = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let bootstrap = format!("{},{}", closed(), closed());
+    let refused = evenkeel(&["plan", "--bootstrap", &bootstrap]);
+    let said = text(&refused.stderr);
+    assert_eq!((refused.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("the address cannot be reached: Connection refused"), "{said}");
 }

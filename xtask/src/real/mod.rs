@@ -31,9 +31,11 @@ const FEATURES: [&str; 2] = ["--features", "evenkeel-testkit/real-kube,evenkeel-
 
 /// Test binaries with real arms, by the part that these need.
 const KUBE_SUITES: [&str; 4] = ["kubectl", "operator", "promises", "real_control_plane"];
+/// Their tests wait for the servers half of their time, so more of them run side by side than there are cores.
+const AT_ONCE: &str = "4";
 /// These wait for the clock almost all of their time, so many are told side by side, whatever the number of cores.
 const WAITING_KUBE_SUITES: [&str; 1] = ["rebalances_on_a_real_server"];
-const WAITING_AT_ONCE: &str = "8";
+const WAITING_AT_ONCE: &str = "20";
 const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
 
 /// What tells the harness where Apache Kafka is, and where Strimzi's definitions are.
@@ -59,9 +61,11 @@ pub(crate) fn kube(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         (KIT, kit.as_os_str()),
         (STRIMZI_DEFINITIONS, definitions.as_os_str()),
     ];
-    Suites { part: "kube", tests: &KUBE_SUITES, environment: &environment }.run(workspace, arguments)?;
-    let environment = [&environment[..], &[("RUST_TEST_THREADS", OsStr::new(WAITING_AT_ONCE))]].concat();
-    Suites { part: "kube", tests: &WAITING_KUBE_SUITES, environment: &environment }.run(workspace, arguments)
+    for (tests, at_once) in [(&KUBE_SUITES[..], AT_ONCE), (&WAITING_KUBE_SUITES, WAITING_AT_ONCE)] {
+        let environment = [&environment[..], &[("RUST_TEST_THREADS", OsStr::new(at_once))]].concat();
+        Suites { part: "kube", tests, environment: &environment }.run(workspace, arguments)?;
+    }
+    Ok(())
 }
 
 /// Runs the real arms of the suites about Kafka.

@@ -1,7 +1,5 @@
 //! The cluster that a local run begins with: manifests as anybody might apply them, and topics with data in them.
 
-use std::time::Duration;
-
 use anyhow::Context;
 use evenkeel_api::{Kafka, KafkaNodePool};
 use evenkeel_kafka::Client;
@@ -14,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::data;
+use super::patience::until_seen;
 use super::stack::Stack;
 
 /// Where it lives.
@@ -27,8 +26,6 @@ const MANAGER: &str = "evenkeel-local";
 const REPORTER: [&str; 2] = ["evenkeel.metrics.reporter", "cruise.control.metrics.reporter"];
 /// What is written to each partition of real brokers.
 const BYTES: usize = 256 * 1024;
-/// How often it is looked whether the brokers are up.
-const GLANCE: Duration = Duration::from_millis(100);
 /// How long its topics have been written to before it began, as far as their sizes tell.
 const HISTORY: i64 = 300_000;
 
@@ -141,7 +138,7 @@ pub(super) async fn fill(stack: &Stack, scale: Scale, kafka: &Client) -> anyhow:
         }
         return Ok(topics);
     }
-    let world = until_up(stack, scale).await;
+    let world = until_up(stack, scale).await?;
     make_topics(&world, scale)?;
     Ok(scale.topics().into_iter().map(|(name, partitions, _)| (name, partitions)).collect())
 }
@@ -156,16 +153,9 @@ fn make_topics(world: &World, scale: Scale) -> anyhow::Result<()> {
 }
 
 /// The simulated cluster, when its brokers are there to hold topics.
-async fn until_up(stack: &Stack, scale: Scale) -> World {
+async fn until_up(stack: &Stack, scale: Scale) -> anyhow::Result<World> {
     let wanted = usize::try_from(scale.brokers()).unwrap_or(0);
-    loop {
-        if let Some(world) = stack.world(NAMESPACE, CLUSTER)
-            && running(&world) >= wanted
-        {
-            return world;
-        }
-        tokio::time::sleep(GLANCE).await;
-    }
+    until_seen("all brokers are up", || stack.world(NAMESPACE, CLUSTER).filter(|world| running(world) >= wanted)).await
 }
 
 /// How many brokers are up and let in.

@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 use super::example;
 use super::logs::NodeLogs;
 use super::operator::Operator;
+use super::patience::until_seen;
 use crate::kube::{client, install_crds};
 use crate::misuse::Misuse;
 
@@ -144,15 +145,13 @@ impl Stack {
     }
 
     /// Where people point their own clients: the plain listeners, as they are on this machine. Waits until there is one.
-    pub(super) async fn bootstrap(&self) -> Vec<Address> {
+    pub(super) async fn bootstrap(&self) -> anyhow::Result<Vec<Address>> {
         let host = format!("{}-kafka-bootstrap.{}.svc", example::CLUSTER, example::NAMESPACE);
-        loop {
+        let found = until_seen("brokers have addresses", || {
             let found = self.table.find(&host, 9092);
-            if !found.is_empty() {
-                return found.iter().map(|it| Address { host: it.ip().to_string(), port: it.port() }).collect();
-            }
-            tokio::time::sleep(GLANCE).await;
-        }
+            (!found.is_empty()).then_some(found)
+        });
+        Ok(found.await?.iter().map(|it| Address { host: it.ip().to_string(), port: it.port() }).collect())
     }
 
     /// Comes back only if a part has ended that should not have.

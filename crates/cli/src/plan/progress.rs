@@ -1,4 +1,4 @@
-//! Bars on standard error while a large cluster is read and planned, and only if that is a terminal.
+//! Bars on standard error while a large cluster is read or recorded, and planned, and only if that is a terminal.
 
 use std::time::Duration;
 
@@ -31,6 +31,17 @@ impl Reading {
     pub(super) fn finish(self) {
         self.0.finish_and_clear();
     }
+}
+
+/// A sign of life while a running cluster is looked at twice, or does not answer.
+pub(crate) fn recording(addresses: &str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("recording  {spinner} {msg}, {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(crate::printable::line(addresses).into_owned());
+    bar.enable_steady_tick(TICK);
+    bar
 }
 
 /// A sign of life while the balancer, which knows no terminals, is at work.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use evenkeel_balancer::cluster::{BrokerId, BrokerState, Cluster, Invalid};
+use evenkeel_balancer::cluster::{BrokerId, BrokerState, Cluster, Invalid, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Operation, Request};
 use evenkeel_balancer::planner::{Infeasible, Refused};
+use evenkeel_balancer::rules::BadRequest;
 use evenkeel_balancer::settings::Settings;
 
 use super::request::Asked;
@@ -62,6 +63,10 @@ impl Refusal {
                     narrowings(goal, asked).into_iter().chain(restrictions(cluster, &asked.request)).collect();
                 Refusal::Infeasible { reason, options }
             }
+            // In Cruise Control's words all are excluded, though nobody asked for that.
+            Refused::BadRequest(BadRequest::NoDestination) if asked.request.excluded_for_replica_moves.is_empty() => {
+                Refusal::Options("no broker is left to take replicas: all are dead or to be removed".to_owned())
+            }
             other => Refusal::Refused(other),
         }
     }
@@ -98,6 +103,12 @@ fn narrowings(goal: Goal, asked: &Asked) -> Vec<String> {
     if goal == Goal::ReplicaCapacity && most != Settings::default().max_replicas_per_broker {
         options.push(format!("--max-replicas-per-broker {most}"));
     }
+    if let Some((resource, key)) = capacity_threshold(goal) {
+        let share = |settings: &Settings| settings.capacity_thresholds[resource as usize];
+        if share(&asked.settings) < share(&Settings::default()) {
+            options.push(format!("--set {key}={}", share(&asked.settings)));
+        }
+    }
     // The fewer brokers there are, the easier it is for each of them to lead some of a topic.
     if goal == Goal::MinTopicLeadersPerBroker {
         return options;
@@ -115,21 +126,37 @@ fn narrowings(goal: Goal, asked: &Asked) -> Vec<String> {
     options
 }
 
+/// Whose capacity the goal keeps to, and the key that says how much of it may be used.
+fn capacity_threshold(goal: Goal) -> Option<(Resource, &'static str)> {
+    match goal {
+        Goal::CpuCapacity => Some((Resource::Cpu, "cpu.capacity.threshold")),
+        Goal::NetworkInboundCapacity => Some((Resource::NwIn, "network.inbound.capacity.threshold")),
+        Goal::NetworkOutboundCapacity => Some((Resource::NwOut, "network.outbound.capacity.threshold")),
+        Goal::DiskCapacity | Goal::IntraBrokerDiskCapacity => Some((Resource::Disk, "disk.capacity.threshold")),
+        _ => None,
+    }
+}
+
 /// The options that keep replicas or leaders from where they could go.
 fn restrictions(cluster: &Cluster, request: &Request) -> Vec<String> {
     let mut options = Vec::new();
-    let mut brokers = |option: &str, ids: &BTreeSet<BrokerId>| {
-        if !ids.is_empty() {
-            let ids: Vec<String> = ids.iter().map(BrokerId::to_string).collect();
-            options.push(format!("{option} {}", ids.join(",")));
-        }
-    };
-    brokers("--destination-brokers", &request.destinations);
-    if request.destinations.is_empty() {
-        brokers("that only new brokers get replicas, which are", &new_brokers(cluster, &request.operation));
+    let new = new_brokers(cluster, &request.operation);
+    if request.destinations.is_empty() && !new.is_empty() {
+        let new = listed(&new);
+        options.push(format!(
+            "that only new brokers get replicas, which are {new} (--destination-brokers that names old ones, too, lifts \
+             that)"
+        ));
     }
-    brokers("--exclude-brokers-for-replica-moves", &request.excluded_for_replica_moves);
-    brokers("--exclude-brokers-for-leadership", &request.excluded_for_leadership);
+    for (option, ids) in [
+        ("--destination-brokers", &request.destinations),
+        ("--exclude-brokers-for-replica-moves", &request.excluded_for_replica_moves),
+        ("--exclude-brokers-for-leadership", &request.excluded_for_leadership),
+    ] {
+        if !ids.is_empty() {
+            options.push(format!("{option} {}", listed(ids)));
+        }
+    }
     if let Some(pattern) = &request.excluded_topics {
         let count = cluster.topics().iter().filter(|topic| pattern.matches(topic)).count();
         if count > 0 {
@@ -137,4 +164,8 @@ fn restrictions(cluster: &Cluster, request: &Request) -> Vec<String> {
         }
     }
     options
+}
+
+fn listed(ids: &BTreeSet<BrokerId>) -> String {
+    ids.iter().map(BrokerId::to_string).collect::<Vec<_>>().join(",")
 }

@@ -438,24 +438,19 @@ fn state(state: BrokerState) -> &'static str {
     }
 }
 
-/// Loads are sums from which all that left was taken away again: what is left of nothing may be a little less.
-fn told(load: f64) -> f64 {
-    load.max(0.0)
-}
-
 fn carried(cluster: &Cluster, broker: &Broker, load: &BrokerLoad) -> Carried {
     let known = |resource| !cluster.unknown().contains(resource);
     let percent = |resource: Resource| {
         let capacity = broker.capacity[resource as usize];
-        (known(resource) && capacity > 0.0).then(|| told(100.0 * load.resources[resource as usize] / capacity))
+        (known(resource) && capacity > 0.0).then(|| 100.0 * load.resources[resource as usize] / capacity)
     };
     Carried {
         replicas: load.replicas,
         leaders: load.leaders,
-        load: PerResource::of(|resource| known(resource).then(|| told(load.resources[resource as usize]))),
+        load: PerResource::of(|resource| known(resource).then(|| load.resources[resource as usize])),
         percent: PerResource::of(percent),
-        potential_network_outbound: known(Resource::NwOut).then(|| told(load.potential_out)),
-        leader_network_inbound: known(Resource::NwIn).then(|| told(load.leader_in)),
+        potential_network_outbound: known(Resource::NwOut).then_some(load.potential_out),
+        leader_network_inbound: known(Resource::NwIn).then_some(load.leader_in),
     }
 }
 

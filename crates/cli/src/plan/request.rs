@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use clap::ValueEnum;
-use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
+use evenkeel_balancer::cluster::{Broker, BrokerId, BrokerState, Cluster, Resource};
 use evenkeel_balancer::estimate::Pace;
-use evenkeel_balancer::goal::{Goal, UnknownGoal};
+use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::{Budget, Demotion, Operation, Request, TopicPattern};
 use evenkeel_balancer::planner::Refused;
 use evenkeel_balancer::rules::BadRequest;
@@ -33,7 +33,7 @@ pub(crate) struct Question {
     /// The goals, most important first [default: those of the mode]
     #[arg(long, value_name = "GOAL,…")]
     pub(super) goals: Option<String>,
-    /// Leaves topics alone whose whole name matches.
+    /// Leaves topics alone whose whole name matches, but for replicas that must leave their broker or disk.
     #[arg(long, value_name = "REGEX")]
     exclude_topics: Option<String>,
     /// Moves replicas onto these brokers only, be they excluded or old.
@@ -120,8 +120,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Refuses brokers to exclude that are not there, destinations that can take nothing, and a limit to what nobody
-    /// measured: a slip of the finger must not become a plan.
+    /// Refuses brokers to exclude that are not there, destinations that can take nothing, brokers to add that are to lead
+    /// nothing, and a limit to what nobody measured: a slip of the finger must not become a plan.
     pub(super) fn check_against(&self, cluster: &Cluster) -> Result<(), Refusal> {
         if self.request.budget.megabytes.is_some() && cluster.unknown().contains(Resource::Disk) {
             let problem = "--max-data cannot be kept: nobody measured how large replicas are; --max-moves can";
@@ -130,6 +130,14 @@ impl Asked {
         for id in &self.request.destinations {
             if cluster.broker(*id).is_some_and(|broker| !broker.is_alive()) {
                 return Err(Refusal::value("--destination-brokers", &id.to_string(), "the broker is dead"));
+            }
+        }
+        if let Operation::AddBrokers(added) = &self.request.operation {
+            let is_demoted = |id: &BrokerId| cluster.broker(*id).is_some_and(|it| it.state == BrokerState::Demoted);
+            if let Some(id) = added.iter().copied().find(is_demoted) {
+                let problem = "the broker is demoted, and would lead again if it were new; write ALIVE for DEMOTED in \
+                               the snapshot if that is meant";
+                return Err(Refusal::value("--brokers", &id.to_string(), problem));
             }
         }
         let excluded = self.request.excluded_for_leadership.iter().chain(&self.request.excluded_for_replica_moves);
@@ -154,8 +162,15 @@ impl Question {
             text.as_deref().map_or_else(|| Ok(BTreeSet::new()), |text| ids(option, text))
         };
         let mut settings = Settings::default();
-        settings::set(&mut settings, &self.set)?;
-        settings.max_replicas_per_broker = self.max_replicas_per_broker.unwrap_or(settings.max_replicas_per_broker);
+        let set = settings::set(&mut settings, &self.set)?;
+        if let Some(most) = self.max_replicas_per_broker {
+            if set.contains("max.replicas.per.broker") {
+                let problem =
+                    "--max-replicas-per-broker and --set max.replicas.per.broker say the same: give one of them";
+                return Err(Refusal::Options(problem.to_owned()));
+            }
+            settings.max_replicas_per_broker = most;
+        }
         let megabytes = self
             .max_data
             .as_deref()
@@ -245,18 +260,33 @@ impl Question {
     }
 }
 
-/// Refuses what-if questions that ask for a thing and for its opposite. What the options of a request make of each other is
-/// the planner's to say: there, destinations override exclusions and the rule of new brokers, as in Cruise Control.
+/// Refuses to ask for a thing and for its opposite, and to add a broker that can get nothing. What else the options of a
+/// request make of each other is the planner's to say: there, destinations override exclusions and the rule of new
+/// brokers, as in Cruise Control.
 fn contradiction(request: &Request, what_if: &WhatIf) -> Result<(), Refusal> {
+    let operation = &request.operation;
+    let stays_put =
+        matches!(operation, Operation::DemoteBrokers(_) | Operation::RemoveDisks(_) | Operation::RebalanceDisks);
+    let moves_elsewhere = |id: BrokerId| !request.destinations.is_empty() && !request.destinations.contains(&id);
     for (id, _) in what_if.added()? {
-        let is_removed = matches!(&request.operation, Operation::RemoveBrokers(removed) if removed.contains(&id));
-        let is_closed = request.destinations.is_empty() && request.excluded_for_replica_moves.contains(&id);
-        let problem = match (is_removed, is_closed) {
-            (true, _) => "the broker cannot be removed at the same time",
-            (_, true) => "the broker is excluded for replica moves, so it would stay empty",
-            _ => continue,
+        let problem = if matches!(operation, Operation::RemoveBrokers(removed) if removed.contains(&id)) {
+            "the broker cannot be removed at the same time"
+        } else if stays_put {
+            "nothing moves from broker to broker in this mode, so it would stay empty"
+        } else if moves_elsewhere(id) {
+            "the broker is none of --destination-brokers, so it would stay empty"
+        } else if request.destinations.is_empty() && request.excluded_for_replica_moves.contains(&id) {
+            "the broker is excluded for replica moves, so it would stay empty"
+        } else {
+            continue;
         };
         return Err(Refusal::value("--add-broker", &id.to_string(), problem));
+    }
+    if let Operation::AddBrokers(added) = operation
+        && let Some(id) = added.iter().copied().find(|id| moves_elsewhere(*id))
+    {
+        let problem = "the broker is to be added, and yet none of --destination-brokers";
+        return Err(Refusal::value("--brokers", &id.to_string(), problem));
     }
     Ok(())
 }
@@ -282,27 +312,13 @@ fn disks(text: &str) -> Result<BTreeSet<(BrokerId, String)>, Refusal> {
 fn goals(text: &str) -> Result<Vec<Goal>, Refusal> {
     let mut goals = Vec::new();
     for name in text.split(',') {
-        let goal = Goal::from_name(name).map_err(|unknown| Refusal::Goal(unknown_goal(&unknown)))?;
+        let goal = Goal::from_name(name).map_err(|unknown| Refusal::Goal(unknown.to_string()))?;
         if goals.contains(&goal) {
             return Err(Refusal::value("--goals", text, format!("{goal} is listed twice")));
         }
         goals.push(goal);
     }
     Ok(goals)
-}
-
-/// The goal that is near, or all of them if none is: a guess that shares nothing with what was typed helps nobody.
-fn unknown_goal(unknown: &UnknownGoal) -> String {
-    let name = unknown.nearest.name().to_ascii_lowercase();
-    let typed = unknown.name.to_ascii_lowercase();
-    let typed = typed.strip_suffix("goal").unwrap_or(&typed).as_bytes();
-    let pairs = typed.windows(2);
-    let shared = pairs.clone().filter(|pair| name.as_bytes().windows(2).any(|other| other == *pair)).count();
-    if shared > 0 && 2 * shared >= pairs.len() {
-        return unknown.to_string();
-    }
-    let all: Vec<&str> = Goal::ALL.into_iter().map(Goal::name).collect();
-    format!("there is no goal `{}`; there are {}", unknown.name, all.join(", "))
 }
 
 fn topics(text: &str) -> Result<TopicPattern, Refusal> {

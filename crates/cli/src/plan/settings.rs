@@ -1,5 +1,7 @@
 //! The goals' configuration on the command line: `--set key=value`, with the keys that Cruise Control has for it.
 
+use std::collections::BTreeSet;
+
 use evenkeel_balancer::cluster::Resource;
 use evenkeel_balancer::goal::nearest;
 use evenkeel_balancer::options::TopicPattern;
@@ -50,20 +52,32 @@ const KEYS: [(&str, Setter); 25] = [
     ("overprovisioned.max.replicas.per.broker", |s, v| whole(&mut s.overprovisioned_max_replicas_per_broker, v)),
 ];
 
-/// Sets everything that `given` says, the last of two values of one key.
-pub(super) fn set(settings: &mut Settings, given: &[String]) -> Result<(), Refusal> {
+/// Sets everything that `given` says, each key once, and tells which keys these were.
+pub(super) fn set(settings: &mut Settings, given: &[String]) -> Result<BTreeSet<&'static str>, Refusal> {
+    let mut done = BTreeSet::new();
     for text in given {
         let Some((key, value)) = text.split_once('=') else {
             return Err(Refusal::value(OPTION, text, "not key=value, such as disk.balance.threshold=1.2"));
         };
         let (key, value) = (key.trim(), value.trim());
-        let Some((_, setter)) = KEYS.iter().find(|(known, _)| *known == key) else {
-            let near = nearest(key, KEYS.iter().map(|(known, _)| *known), |known| known).unwrap_or_default();
-            return Err(Refusal::value(OPTION, text, format!("there is no key `{key}`; did you mean `{near}`?")));
+        let Some((known, setter)) = KEYS.iter().find(|(known, _)| *known == key) else {
+            return Err(Refusal::value(OPTION, text, unknown_key(key)));
         };
+        if !done.insert(*known) {
+            return Err(Refusal::value(OPTION, text, "the key is set twice"));
+        }
         setter(settings, value).map_err(|wanted| Refusal::value(OPTION, text, format!("it must be {wanted}")))?;
     }
-    Ok(())
+    Ok(done)
+}
+
+/// With the key that is near, or all of them if none is.
+fn unknown_key(key: &str) -> String {
+    let all = || KEYS.iter().map(|(known, _)| *known);
+    match nearest(key, all(), |known| known) {
+        Some(near) => format!("there is no key `{key}`; did you mean `{near}`?"),
+        None => format!("there is no key `{key}`; there are {}", all().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 fn at_least_one(place: &mut f64, value: &str) -> Result<(), String> {
@@ -98,7 +112,7 @@ mod tests {
     fn with(given: &[&str]) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
-        set(&mut settings, &given).map(|()| settings).map_err(|refusal| refusal.to_string())
+        set(&mut settings, &given).map(|_| settings).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -125,6 +139,11 @@ mod tests {
         let refused = |text: &str| with(&[text]).unwrap_err();
         expect!["--set disk.threshold=1.2: there is no key `disk.threshold`; did you mean `disk.balance.threshold`?"]
             .assert_eq(&refused("disk.threshold=1.2"));
+        let unlike_any = refused("foo=1");
+        assert!(unlike_any.starts_with("--set foo=1: there is no key `foo`; there are cpu.balance.threshold, "));
+        assert!(KEYS.iter().all(|(key, _)| unlike_any.contains(key)), "{unlike_any}");
+        let twice = with(&["disk.balance.threshold=1.2", "disk.balance.threshold = 1.3"]);
+        expect!["--set disk.balance.threshold = 1.3: the key is set twice"].assert_eq(&twice.unwrap_err());
         expect!["--set x: not key=value, such as disk.balance.threshold=1.2"].assert_eq(&refused("x"));
         expect!["--set disk.balance.threshold=0.9: it must be a number from 1"]
             .assert_eq(&refused("disk.balance.threshold=0.9"));

@@ -26,6 +26,9 @@ pub(super) struct NotEmptied {
     pub(super) replicas: u64,
     #[serde(rename = "dataMB")]
     pub(super) data: Option<f64>,
+    /// Replicas of these that are still being copied to it, so that no list of replicas has them.
+    #[serde(skip)]
+    copies: u64,
 }
 
 impl Lost {
@@ -62,7 +65,8 @@ impl NotEmptied {
             .map(|(broker, after)| NotEmptied {
                 broker: broker.id.0,
                 replicas: after.replicas,
-                data: sized.then(|| after.resources[Resource::Disk as usize].max(0.0)),
+                data: sized.then(|| after.resources[Resource::Disk as usize]),
+                copies: cluster.pending_moves().filter(|copy| copy.to == broker.id).count() as u64,
             })
             .collect()
     }
@@ -71,7 +75,9 @@ impl NotEmptied {
     pub(super) fn in_words(all: &[NotEmptied]) -> Option<String> {
         let one = |it: &NotEmptied| {
             let data = it.data.map(|data| format!(", {}", megabytes(data))).unwrap_or_default();
-            format!("broker {} still holds {}{data}", it.broker, counted(it.replicas, "replica", "replicas"))
+            let copies =
+                if it.copies > 0 { format!(", {} of them on the way to it", it.copies) } else { String::new() };
+            format!("broker {} still holds {}{data}{copies}", it.broker, counted(it.replicas, "replica", "replicas"))
         };
         let mut words: Vec<String> = all.iter().take(MOST_NAMED).map(one).collect();
         let more = all.len().saturating_sub(MOST_NAMED);

@@ -109,10 +109,14 @@ fn summary(report: &Report<'_>) -> String {
         let verb = if summary.unsafe_changes == 1 { "breaks" } else { "break" };
         line("order", format!("{changes} {verb} a hard goal for a while, in whatever order they come"));
     }
-    let is_healed = |goal: &GoalLine| goal.held_back_by.iter().any(|held| held.rule == Rule::Healing);
-    if report.heals && report.goals.iter().any(is_healed) {
+    let holds_back = |rule: Rule| report.goals.iter().flat_map(|goal| &goal.held_back_by).any(|held| held.rule == rule);
+    if report.heals && holds_back(Rule::Healing) {
         let rule = "soft goals move only replicas that are offline or on brokers to be removed";
         line("held back", format!("{rule}; a rebalance afterwards may get further"));
+    }
+    if holds_back(Rule::UnlikeReplicas) {
+        let rule = "where replicas of a partition differ, none takes the place of another in the same plan";
+        line("held back", format!("{rule}; planning again afterwards may get further"));
     }
     if !report.unmeasured_goals.is_empty() {
         let (goals, what) = (report.unmeasured_goals.join(", "), cluster.unmeasured.join(", "));
@@ -176,6 +180,7 @@ fn in_words(held: &HeldBackBy) -> String {
         Rule::OnlyImmigrants => "only immigrants move",
         Rule::Moving => "partitions that are being reassigned",
         Rule::Offline => "replicas that are offline",
+        Rule::UnlikeReplicas => "no replica takes the place of an unlike one in the same plan",
     };
     format!("held back by a rule: {rule} ({})", counted(held.times, "time", "times"))
 }
@@ -347,6 +352,7 @@ mod tests {
             time         5 min 30 s expected; 3 min 48 s at the full speed of one broker
             balancedness 0.0 → 74.5 of 100
             size         RIGHT_SIZED
+            held back    where replicas of a partition differ, none takes the place of another in the same plan; planning again afterwards may get further
 
             GOALS
             RackAwareGoal                  hard  FIXED      missed by 1.0 → 0

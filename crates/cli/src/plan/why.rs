@@ -1,5 +1,6 @@
-//! Why a partition changes, in words and in the numbers of the cluster as found.
+//! Why a partition changes, in words and in numbers that argue for it.
 
+use evenkeel_balancer::argument::{Argument, Measure};
 use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
 use evenkeel_balancer::goal::Goal;
 use evenkeel_balancer::options::Operation;
@@ -13,17 +14,6 @@ pub(super) struct Explainer<'a> {
     cluster: &'a Cluster,
     operation: &'a Operation,
     before: &'a [BrokerLoad],
-}
-
-/// What a goal compares on two brokers.
-enum Measure {
-    /// Percent of the capacity for a resource.
-    Percent(Resource, &'static str),
-    /// Percent of the outbound capacity if it led everything it holds.
-    PotentialOut,
-    Replicas,
-    Leaders,
-    LeaderIn,
 }
 
 impl<'a> Explainer<'a> {
@@ -69,37 +59,29 @@ impl<'a> Explainer<'a> {
     }
 
     fn goal(&self, change: &Change, reason: &Reason, goal: Goal) -> String {
-        let measure = match goal {
+        match goal {
             Goal::RackAware | Goal::RackAwareDistribution => return self.racks(change, reason),
             Goal::MinTopicLeadersPerBroker => {
                 return format!("broker {} leads too few partitions of {}", reason.to, change.topic);
             }
-            Goal::TopicReplicaDistribution => {
-                let (from, to) = (reason.from, reason.to);
-                return format!("broker {from} holds more replicas of {} than broker {to}", change.topic);
-            }
+            Goal::TopicReplicaDistribution => return topics(change, reason),
             Goal::PreferredLeaderElection => {
                 return format!("broker {} is the one that should lead", change.new_leader);
             }
             Goal::IntraBrokerDiskCapacity | Goal::IntraBrokerDiskUsageDistribution => return disks(change),
-            Goal::ReplicaCapacity | Goal::ReplicaDistribution => Measure::Replicas,
-            Goal::LeaderReplicaDistribution => Measure::Leaders,
-            Goal::LeaderBytesInDistribution => Measure::LeaderIn,
-            Goal::PotentialNwOut => Measure::PotentialOut,
-            Goal::DiskCapacity | Goal::DiskUsageDistribution => Measure::Percent(Resource::Disk, "disk"),
-            Goal::NetworkInboundCapacity | Goal::NetworkInboundUsageDistribution => {
-                Measure::Percent(Resource::NwIn, "network inbound")
-            }
-            Goal::NetworkOutboundCapacity | Goal::NetworkOutboundUsageDistribution => {
-                Measure::Percent(Resource::NwOut, "network outbound")
-            }
-            Goal::CpuCapacity | Goal::CpuUsageDistribution => Measure::Percent(Resource::Cpu, "CPU"),
-        };
-        let (from, to) = (self.level(&measure, reason.from), self.level(&measure, reason.to));
-        let mean = self.mean(&measure);
+            _ => {}
+        }
+        let Some(told) = Argument::of(self.cluster, self.before, reason) else { return together(reason) };
+        let Argument { measure, from, to, mean, as_found } = told;
         let (from_id, to_id) = (reason.from, reason.to);
-        match measure {
-            Measure::Percent(_, what) => {
+        let words = match measure {
+            Measure::Percent(resource) => {
+                let what = match resource {
+                    Resource::Cpu => "CPU",
+                    Resource::NwIn => "network inbound",
+                    Resource::NwOut => "network outbound",
+                    Resource::Disk => "disk",
+                };
                 format!(
                     "{what} at {from:.1} % on broker {from_id}, {to:.1} % on broker {to_id}, {mean:.1} % on average"
                 )
@@ -111,11 +93,12 @@ impl<'a> Explainer<'a> {
                 "leaders take in {from:.0} KB/s on broker {from_id}, {to:.0} KB/s on broker {to_id}, {mean:.0} KB/s on average"
             ),
             Measure::Replicas | Measure::Leaders => {
-                let what = if matches!(measure, Measure::Leaders) { "leaders" } else { "replicas" };
+                let what = if measure == Measure::Leaders { "leaders" } else { "replicas" };
                 let [from, to, mean] = [from, to, mean].map(|number| count(number.round() as u64));
                 format!("{from} {what} on broker {from_id}, {to} on broker {to_id}, {mean} on average")
             }
-        }
+        };
+        if as_found { words } else { format!("{words}{BY_THEN}") }
     }
 
     fn racks(&self, change: &Change, reason: &Reason) -> String {
@@ -133,40 +116,26 @@ impl<'a> Explainer<'a> {
             None => format!("from broker {} in rack {from_rack} to broker {} in {to_rack}", reason.from, reason.to),
         }
     }
-
-    /// What is compared, on one broker; 0 for one that is not there.
-    fn level(&self, measure: &Measure, id: BrokerId) -> f64 {
-        let place = self.cluster.brokers().binary_search_by_key(&id, |broker| broker.id);
-        place.map_or(0.0, |seat| {
-            let (amount, capacity) = amounts(measure, &self.cluster.brokers()[seat], &self.before[seat]);
-            scaled(measure, amount, capacity)
-        })
-    }
-
-    /// Over the brokers that live, all together.
-    fn mean(&self, measure: &Measure) -> f64 {
-        let alive = self.cluster.brokers().iter().zip(self.before).filter(|(broker, _)| broker.is_alive());
-        let (amount, capacity) = alive
-            .map(|(broker, load)| amounts(measure, broker, load))
-            .fold((0.0, 0.0), |(amount, capacity), (more, room)| (amount + more, capacity + room));
-        scaled(measure, amount, capacity)
-    }
 }
 
-/// How much there is, and of how much: the capacity, or one broker.
-fn amounts(measure: &Measure, broker: &Broker, load: &BrokerLoad) -> (f64, f64) {
-    match measure {
-        Measure::Percent(resource, _) => (load.resources[*resource as usize], broker.capacity[*resource as usize]),
-        Measure::PotentialOut => (load.potential_out, broker.capacity[Resource::NwOut as usize]),
-        Measure::Replicas => (load.replicas as f64, 1.0),
-        Measure::Leaders => (load.leaders as f64, 1.0),
-        Measure::LeaderIn => (load.leader_in, 1.0),
-    }
+/// Said of numbers that are not those of the cluster as found.
+const BY_THEN: &str = ", after other changes of the plan";
+
+/// Where no numbers of the two brokers alone argue for it.
+fn together(reason: &Reason) -> String {
+    let with = if reason.exchange { "" } else { ", together with other changes of the plan" };
+    format!("from broker {} to broker {}{with}", reason.from, reason.to)
 }
 
-fn scaled(measure: &Measure, amount: f64, of: f64) -> f64 {
-    let unit = if matches!(measure, Measure::Percent(..) | Measure::PotentialOut) { 100.0 } else { 1.0 };
-    if of > 0.0 { unit * amount / of } else { 0.0 }
+fn topics(change: &Change, reason: &Reason) -> String {
+    match reason.levels.filter(|(from, to)| from > to) {
+        Some((from, to)) if !reason.exchange => {
+            let [from, to] = [from, to].map(|number| count(number as u64));
+            let (from_id, to_id, topic) = (reason.from, reason.to, &change.topic);
+            format!("{from} replicas of {topic} on broker {from_id}, {to} on broker {to_id}{BY_THEN}")
+        }
+        _ => together(reason),
+    }
 }
 
 fn disks(change: &Change) -> String {
@@ -179,4 +148,50 @@ fn disks(change: &Change) -> String {
         })
         .collect();
     moves.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use evenkeel_balancer::cluster::{BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec};
+    use evenkeel_balancer::inspect::inspect;
+    use evenkeel_balancer::options::Request;
+    use evenkeel_balancer::planner::plan;
+    use evenkeel_balancer::settings::Settings;
+
+    use super::*;
+
+    /// Six replicas on each of two brokers, which is all that they may hold: so what crowds a broker goes in exchange for
+    /// something else, of which neither needs to have more than the other.
+    #[test]
+    fn of_an_exchange_between_topics_neither_half_claims_numbers_that_argue_against_it() {
+        let mut builder = ClusterBuilder::new();
+        for id in 0..2 {
+            let (rack, host) = (String::new(), format!("h{id}"));
+            let (state, capacity, disks) = (BrokerState::Alive, [1000.0; 4], Vec::new());
+            builder.broker(BrokerSpec { id: BrokerId(id), rack, host, state, capacity, disks }).unwrap();
+        }
+        for (topic, number, id) in (0..12).map(|n| [("t", n, 0), ("u", n, n % 2), ("w", n, 1)][n as usize / 4]) {
+            let load = Load { cpu: 1.0, nw_in: 10.0, nw_out: 10.0, disk: 10.0 };
+            let replica = ReplicaSpec { broker: BrokerId(id), disk: None, load, offline: false };
+            builder.partition(topic, number, 0, &[replica]).unwrap();
+        }
+        let cluster = builder.build().unwrap();
+        let settings = Settings {
+            max_replicas_per_broker: 6,
+            topic_replica_count_balance_threshold: 1.2,
+            topic_replica_count_balance_min_gap: 0,
+            ..Settings::default()
+        };
+        let request = Request::rebalance(&[Goal::ReplicaCapacity, Goal::TopicReplicaDistribution]);
+        let outcome = plan(&cluster, &request, &settings).unwrap();
+        assert_eq!(inspect(&cluster, &request, &outcome.plan), []);
+        let explainer = Explainer::new(&cluster, &request.operation, &outcome.before);
+        let told: BTreeSet<String> = outcome.plan.changes.iter().map(|change| explainer.why(change)).collect();
+        let goal = Goal::TopicReplicaDistribution;
+        let halves = [(0, 1), (1, 0)]
+            .map(|(from, to)| format!("{goal}: from broker {from} to broker {to}, in exchange with another partition"));
+        assert_eq!(told, BTreeSet::from(halves));
+    }
 }

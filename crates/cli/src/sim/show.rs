@@ -143,6 +143,12 @@ mod tests {
     use expect_test::expect;
 
     #[test]
+    fn the_page_lists_the_commands_as_help_does() {
+        let page = include_str!("../../../../docs/sim.md");
+        assert!(page.contains(&format!("```text\n{}```\n", help())), "docs/sim.md lacks:\n{}", help());
+    }
+
+    #[test]
     fn a_cluster_in_trouble_can_be_read_at_a_glance() {
         let spec = |id: i32| BrokerSpec::new(id).in_rack(["a", "b"][id as usize % 2]).with_dirs(["/d0", "/d1"]);
         let mut cluster = Cluster::new(Options::default(), (0..4).map(spec));

@@ -34,8 +34,11 @@ pub(super) fn paint(found: &KafkaRebalance, data: Option<&BTreeMap<String, Strin
     }
     text.push_str(&progress(found.state(), data));
     text.push_str(&proposal(found));
-    text.push_str(&loads(data));
-    text.push_str(&moves(found, data));
+    // Without a proposal they are those of one before.
+    if found.status.as_ref().is_some_and(|status| status.optimization_result.is_some()) {
+        text.push_str(&loads(data));
+        text.push_str(&moves(data));
+    }
     text
 }
 
@@ -134,7 +137,7 @@ fn loads(data: &BTreeMap<String, String>) -> String {
 }
 
 /// The moves that copy the most, and why.
-fn moves(found: &KafkaRebalance, data: &BTreeMap<String, String>) -> String {
+fn moves(data: &BTreeMap<String, String>) -> String {
     #[derive(Deserialize)]
     struct Move {
         topic: String,
@@ -145,12 +148,11 @@ fn moves(found: &KafkaRebalance, data: &BTreeMap<String, String>) -> String {
         reason: String,
     }
     let ids = |ids: &[i32]| ids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
-    let has_proposal = found.status.as_ref().is_some_and(|status| status.optimization_result.is_some());
     let Some(moves) = data.get("biggestMoves.json").and_then(|text| serde_json::from_str::<Vec<Move>>(text).ok())
     else {
-        return match has_proposal && !data.is_empty() {
-            true => "\nWhich moves are the biggest, this engine does not say.\n".to_owned(),
-            false => String::new(),
+        return match data.is_empty() {
+            false => "\nWhich moves are the biggest, this engine does not say.\n".to_owned(),
+            true => String::new(),
         };
     };
     if moves.is_empty() {
@@ -282,6 +284,14 @@ mod tests {
         let young = [("completedByteMovementPercentage".to_owned(), "0".to_owned())].into();
         let young = paint(&found(status, json!({})), Some(&young), now());
         assert!(!young.contains("how far each broker is"), "{young}");
+    }
+
+    /// It may still be there for a moment, or for as long as the ConfigMap cannot be written.
+    #[test]
+    fn what_is_left_of_a_proposal_before_is_not_shown_as_one() {
+        let status = json!({"conditions": [{"type": "PendingProposal", "status": "True"}]});
+        let text = paint(&found(status, json!({})), Some(&data()), now());
+        assert!(!text.contains("Brokers, before and after") && !text.contains("Biggest moves"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use evenkeel_api::names::is_name;
+
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -38,12 +40,6 @@ impl FromStr for Target {
             _ => Err(format!("there is no status of a `{kind}`: write kafkarebalance/NAME or kafka/NAME")),
         }
     }
-}
-
-/// Whether Kubernetes would take it for a name.
-fn is_name(text: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-    !text.is_empty() && text.len() <= 253 && text.chars().all(plain)
 }
 
 #[cfg(test)]

@@ -47,8 +47,11 @@ pub(crate) async fn made_at_once(
 
 /// Tells what the operator holds now.
 pub(crate) fn memory(stand: &Stand, of: &str, numbers: &mut Numbers) -> Result<()> {
-    let held = stand.operator.cost()?.memory.resident as f64 / MIB;
-    numbers.aimed(Measurement::new(format!("{of}, memory"), Unit::Mebibytes, held), 64.0);
+    let held = stand.operator.cost()?.memory;
+    let measured =
+        |what: &str, bytes: u64| Measurement::new(format!("{of}, {what}"), Unit::Mebibytes, bytes as f64 / MIB);
+    numbers.aimed(measured("memory", held.resident), 64.0);
+    numbers.add(measured("memory without the program's own file", held.anonymous));
     Ok(())
 }
 

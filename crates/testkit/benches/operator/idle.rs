@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use evenkeel_api::KafkaRebalance;
+use evenkeel_operator::settings::Settings;
 use evenkeel_testkit::measure::{Cost, Measurement, Numbers, Spread, Unit, grouped};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -19,6 +20,8 @@ use crate::{
 
 /// Until whatever was begun has come to its end.
 const SETTLE: Duration = Duration::from_secs(10);
+/// How long a rest is of which nothing is to be learnt.
+const GLIMPSE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn measure(sizes: &Sizes, numbers: &mut Numbers) -> Result<()> {
     let stand = Stand::start().await?;
@@ -59,21 +62,30 @@ async fn all_proposed(stand: &Stand, wanted: usize) -> Result<bool> {
     Ok(ready.count() == wanted)
 }
 
-/// What the operator holds, and does, while nobody wants anything.
+/// What the operator holds, and does, while nobody wants anything. It looks at everything again meanwhile.
 async fn rest(stand: &Stand, sizes: &Sizes, of: &str, numbers: &mut Numbers) -> Result<()> {
+    let whole = Settings::default().reconciliation_interval * sizes.rests;
     step(&format!("idle: at rest with {of}"));
-    sleep(SETTLE.min(Duration::from_secs(sizes.rest))).await;
+    sleep(SETTLE.min(whole)).await;
     let own = || Cost::of(std::process::id());
     let (before, others, version, began) = (stand.operator.cost()?, own()?, stand.version().await?, Instant::now());
-    sleep(Duration::from_secs(sizes.rest)).await;
+    let looked_before = stand.operator.reconciliations()?;
+    sleep(whole.max(GLIMPSE)).await;
     let (after, elapsed) = (stand.operator.cost()?, began.elapsed());
     let share = |used: Duration| used.as_secs_f64() / elapsed.as_secs_f64() * 100.0;
     let (used, used_by_others) = (share(after.cpu - before.cpu), share(own()?.cpu - others.cpu));
     let written = stand.version().await? - version;
     step(&format!("idle: brokers, engines and the API have used {used_by_others:.0} % of a core meanwhile"));
+    let looked = stand.operator.reconciliations()?;
+    let looked =
+        looked.iter().map(|(kind, count)| (kind, count - looked_before.get(kind).copied().unwrap_or_default()));
+    let each: Vec<String> = looked.clone().map(|(kind, count)| format!("{kind} {}", grouped(count))).collect();
+    let all = grouped(looked.map(|(_, count)| count).sum::<u64>());
+    step(&format!("idle: {all} reconciliations fell into it: {}", each.join(", ")));
     memory(stand, of, numbers)?;
-    numbers.aimed(Measurement::new(format!("{of}, processor"), Unit::PercentOfCore, used), 1.0);
-    let what = format!("{of}, written by anybody in {:.0} s", elapsed.as_secs_f64());
+    let meanwhile = format!("in {:.0} s with {all} reconciliations", elapsed.as_secs_f64());
+    numbers.aimed(Measurement::new(format!("{of}, processor {meanwhile}"), Unit::PercentOfCore, used), 1.0);
+    let what = format!("{of}, written by anybody {meanwhile}");
     numbers.aimed(Measurement::new(what, Unit::Writes, written as f64), 0.0);
     Ok(())
 }

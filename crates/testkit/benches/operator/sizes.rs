@@ -10,14 +10,15 @@ pub(crate) struct Sizes {
     pub(crate) rebalances: usize,
     /// How often a wish is made whose answer is timed.
     pub(crate) wishes: usize,
-    /// For how many seconds nobody does anything while it is read what the operator costs.
-    pub(crate) rest: u64,
+    /// For how many of the operator's intervals, after which it looks at everything again, nobody does anything while it is
+    /// read what it costs. 0: for a few seconds.
+    pub(crate) rests: u32,
     /// How often a cluster grows, is filled, is emptied and shrinks.
     pub(crate) tides: usize,
 }
 
 impl Sizes {
-    pub(crate) const FULL: Self = Self { clusters: 100, rebalances: 10, wishes: 100, rest: 60, tides: 5 };
+    pub(crate) const FULL: Self = Self { clusters: 100, rebalances: 10, wishes: 100, rests: 2, tides: 5 };
 
-    pub(crate) const QUICK: Self = Self { clusters: 3, rebalances: 2, wishes: 3, rest: 5, tides: 1 };
+    pub(crate) const QUICK: Self = Self { clusters: 3, rebalances: 2, wishes: 3, rests: 0, tides: 1 };
 }

@@ -29,6 +29,14 @@ fn patch_takes_every_type(terminal: &Terminal) {
         .fails_with("the server rejected our request due to an error in our request");
     patch("strategic", r#"{"spec":{"size":"large"}}"#)
         .fails_with("accepted media types include: application/json-patch+json, application/merge-patch+json");
+    // Strategic is for built-in kinds: a container is found by its name, and another is added beside it.
+    terminal.run(&["create", "deployment", "a", "--image=i", "--replicas=0"]).ok();
+    let containers = r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"s"}]}}}}"#;
+    terminal
+        .run(&["patch", "deployment", "a", "--type=strategic", "-p", containers])
+        .prints("deployment.apps/a patched");
+    let images = "jsonpath={range .spec.template.spec.containers[*]}{.name}={.image} {end}";
+    assert_eq!(terminal.run(&["get", "deployment", "a", "-o", images]).ok().trim(), "side=s i=i");
     let status = terminal.run(&[
         "patch",
         "widget",

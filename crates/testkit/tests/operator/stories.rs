@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::{Value, json};
@@ -96,10 +96,13 @@ async fn life_of_a_cluster() {
         })
         .await;
 
-    scene.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.expect("a Kafka that goes");
+    assert!(left(&scene).await.iter().any(|it| it.starts_with("ClusterRoleBinding ")), "it has racks");
+    // The pools first: then nothing of the cluster is left that would remember its racks.
     for pool in ["quay", "pilots"] {
         scene.api::<KafkaNodePool>().delete(pool, &DeleteParams::default()).await.expect("a pool that goes");
     }
+    scene.until("its pod sets go", async || of::<StrimziPodSet>(&scene).await.is_empty()).await;
+    scene.api::<Kafka>().delete(CLUSTER, &DeleteParams::default()).await.expect("a Kafka that goes");
     scene
         .until("nothing is left", async || {
             let left = left(&scene).await;
@@ -124,6 +127,11 @@ async fn left(scene: &Scene) -> Vec<String> {
     all.extend(of::<Role>(scene).await);
     all.extend(of::<RoleBinding>(scene).await);
     all.extend(of::<KafkaRebalance>(scene).await);
+    // In no namespace; the name of its own is in its name.
+    let binding = format!("strimzi-{}-{CLUSTER}-kafka-init", scene.namespace);
+    let bindings = Api::<ClusterRoleBinding>::all(scene.client.clone());
+    let binding = bindings.get_metadata_opt(&binding).await.expect("an answer");
+    all.extend(binding.and_then(|it| Some(format!("ClusterRoleBinding {}", it.metadata.name?))));
     all
 }
 

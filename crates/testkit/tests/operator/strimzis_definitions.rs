@@ -56,8 +56,16 @@ async fn works_on_strimzis_definitions() {
     let world: &'static World = Box::leak(Box::new(World::begin(control_plane, Refusals::lenient()).await));
 
     let scene = Scene::of(world, "beside-strimzi").await;
-    let automatic = json!([{"mode": "add-brokers"}, {"mode": "remove-brokers"}]);
+    // Ours refuse a mode that is listed twice; these do not. The first entry counts: with the other nothing would be made.
+    let other = json!({"mode": "add-brokers", "template": {"name": "missing"}});
+    let automatic = json!([{"mode": "add-brokers"}, {"mode": "remove-brokers"}, other]);
     scene.cluster(Some(automatic)).await;
+    scene
+        .until("it is said that a mode is listed twice", async || {
+            let said = scene.warning("InvalidResourceException").await;
+            said.is_some_and(|text| text.contains("lists mode add-brokers twice"))
+        })
+        .await;
     let brokers = world.node.brokers.worlds().get(&scene.namespace, CLUSTER).expect("brokers that have started");
     brokers.with(|cluster| {
         let lists: [&[i32]; 6] = [&[0, 1], &[1, 0], &[0, 1], &[1, 0], &[0, 1], &[1, 0]];

@@ -1,9 +1,12 @@
 //! The stories of KafkaRebalances that `crates/operator/tests/rebalance` tells in paused time, told on the real
-//! kube-apiserver: the same words, and the same controller, engine and simulated brokers, while time really passes.
+//! kube-apiserver: the same words, and the same controller, engine and simulated brokers, while time really passes. One
+//! is left out, because it takes ten minutes: see `suite.rs`.
 
 #![cfg(feature = "real-kube")]
 #![allow(unreachable_pub, reason = "a test binary has no outside")]
 
+#[path = "../../../operator/tests/rebalance/authority.rs"]
+mod authority;
 #[path = "../../../operator/tests/rebalance/cluster.rs"]
 #[allow(dead_code, reason = "nobody dies here, and nobody else moves anything")]
 mod cluster;
@@ -21,6 +24,8 @@ mod rights;
 #[path = "../../../operator/tests/rebalance/seams.rs"]
 #[allow(dead_code, reason = "nobody dies here, and the weather is good")]
 mod seams;
+#[path = "../../../operator/tests/rebalance/slow.rs"]
+mod slow;
 #[path = "../../../operator/tests/rebalance/stage.rs"]
 #[allow(dead_code, reason = "of its arms only one is here")]
 mod stage;
@@ -72,4 +77,5 @@ mod arm {
 
 mod real_arm {
     crate::suite::suite!([#[tokio::test]] real);
+    crate::suite::suite!(@sockets [#[tokio::test]] real);
 }

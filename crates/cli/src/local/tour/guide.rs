@@ -19,14 +19,13 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::super::patience::PATIENCE;
 use super::backstage::Backstage;
 use super::brokers::Brokers;
 use super::show::Show;
 
 /// How often the API is asked while something is waited for.
 const GLANCE: Duration = Duration::from_millis(200);
-/// When waiting is given up. Nothing takes nearly as long; it is there so that a tour comes to an end on any machine.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// For how long something must stay as it is to be called lasting.
 const LASTING: Duration = Duration::from_secs(2);
 
@@ -231,18 +230,25 @@ impl<W: Write> Guide<W> {
         }
     }
 
-    /// Looks again and again for a while: what is promised must be so each time. A look that fails sees nothing.
+    /// Looks again and again for a while: what is promised must be so each time. A look that fails sees nothing, and if all
+    /// of them do, that is said after a while.
     pub(crate) async fn throughout<F>(&mut self, promise: &str, mut look: F) -> anyhow::Result<()>
     where
         F: AsyncFnMut(&Self) -> anyhow::Result<bool>,
     {
-        let end = Instant::now() + LASTING;
+        let begun = Instant::now();
         let mut seen = false;
-        while Instant::now() < end || !seen {
+        while begun.elapsed() < LASTING || !seen {
             self.tell_events().await?;
             match look(self).await {
                 Ok(true) => seen = true,
                 Ok(false) => return self.promise(false, promise),
+                Err(error) if begun.elapsed() >= PATIENCE => {
+                    self.show.settled()?;
+                    let seconds = PATIENCE.as_secs();
+                    return self
+                        .promise(false, &format!("{promise}: nothing is seen of it for {seconds} s: {error:#}"));
+                }
                 Err(error) => self.show.status(&format!("{error:#}"), None)?,
             }
             tokio::time::sleep(GLANCE).await;

@@ -66,6 +66,15 @@ async fn what_must_last_is_looked_at_more_than_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_cannot_be_looked_at_does_not_last() {
+    let mut guide = guide().await;
+    let begun = Instant::now();
+    let outcome = guide.throughout("it stays", async |_| Err(anyhow::anyhow!("nobody answers"))).await;
+    assert_eq!(broken(outcome), "it stays: nothing is seen of it for 300 s: nobody answers");
+    assert!(begun.elapsed() >= PATIENCE && guide.kept() == 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_shown_is_what_is_done() {
     let mut guide = guide().await;
     guide.create::<ConfigMap>("\nmetadata:\n  name: a\ndata:\n  key: value\n").await.expect("made");

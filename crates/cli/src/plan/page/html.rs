@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Text as it may stand between tags and in quoted attributes.
+use crate::printable;
+
+/// Text as it may stand between tags and in quoted attributes, with what people could not see spelled out.
 pub(super) fn text(text: &str) -> Text<'_> {
     Text(text)
 }
@@ -11,7 +13,7 @@ pub(super) struct Text<'a>(&'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
+        for letter in printable::line(self.0).chars() {
             match letter {
                 '&' => out.write_str("&amp;")?,
                 '<' => out.write_str("&lt;")?,

@@ -8,6 +8,7 @@ use super::render;
 fn names_cannot_become_markup() {
     assert_eq!(text("<b a='1' c=\"2\">&").to_string(), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
     assert_eq!(text("orders.v2").to_string(), "orders.v2");
+    assert_eq!(text("a\u{1b}[2J\n\u{202e}<").to_string(), r"a\u{1b}[2J\n\u{202e}&lt;");
 }
 
 #[test]

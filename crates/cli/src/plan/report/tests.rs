@@ -83,7 +83,12 @@ fn the_fields_are_those_documented() {
                   "times": 7
                 }
               ],
-              "heldBackBy": []
+              "heldBackBy": [
+                {
+                  "rule": "unlikeReplicas",
+                  "times": 3
+                }
+              ]
             }
           ],
           "unmeasuredGoals": [],

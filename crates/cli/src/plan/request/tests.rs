@@ -72,6 +72,15 @@ fn options_that_do_not_go_together_are_refused() {
         WhatIf::default(),
         expect!["--mode rebalance does not take --brokers"],
     );
+    refused(
+        Question {
+            max_replicas_per_broker: Some(7),
+            set: vec!["max.replicas.per.broker=7".to_owned()],
+            ..Question::default()
+        },
+        WhatIf::default(),
+        expect!["--max-replicas-per-broker and --set max.replicas.per.broker say the same: give one of them"],
+    );
     let gone = WhatIf { remove_broker: vec!["3".to_owned()], ..WhatIf::default() };
     refused(
         Question { mode, brokers: text("1"), ..Question::default() },
