@@ -5,19 +5,19 @@ use anyhow::Result;
 
 use crate::{process, workspace::Workspace};
 
-/// Test binaries that own generated files, by their crates.
-const OWNERS: [(&str, &str); 4] = [
-    ("evenkeel-api", "api"),                   // The custom resource definitions in deploy/crds.
-    ("evenkeel-rest", "reference_page"),       // The reference page docs/rest.md.
-    ("evenkeel-engine", "configuration_page"), // The table of keys in docs/configuration.md.
-    ("evenkeel-cli", "pictures"),              // The picture of a plan in docs/pictures, and its text in docs/plan.md.
+/// Who owns generated files: crate, test binary, and which of its tests.
+const OWNERS: [(&str, &str, &str); 4] = [
+    ("evenkeel-api", "api", ""),             // The custom resource definitions in deploy/crds.
+    ("evenkeel-rest", "reference_page", ""), // The reference page docs/rest.md.
+    ("evenkeel-engine", "engine", "configuration_page::"), // The table of keys in docs/configuration.md.
+    ("evenkeel-cli", "program", "pictures::"), // The picture of a plan in docs/pictures, and its text in docs/plan.md.
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    for (owner, test) in OWNERS {
+    for (owner, binary, tests) in OWNERS {
         process::run(
             process::cargo()
-                .args(["test", "--quiet", "--package", owner, "--test", test])
+                .args(["test", "--quiet", "--package", owner, "--test", binary, tests])
                 .env("EVENKEEL_BLESS", "1")
                 .current_dir(workspace.root()),
         )?;

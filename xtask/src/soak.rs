@@ -20,7 +20,7 @@ const SEEDS: &str = "EVENKEEL_SEEDS";
 
 /// The suites that look at it: package, test binary (or the tests beside the code), and the names of the tests.
 const SUITES: [(&str, &str, &str); 6] = [
-    ("evenkeel-engine", "draining", "brokers_that_were_just_filled"),
+    ("evenkeel-engine", "engine", "brokers_that_were_just_filled"),
     ("evenkeel-operator", LIB, "in_orders_that_seeds_choose"),
     ("evenkeel-operator", "rebalance", "in_bad_weather"),
     ("evenkeel-operator", "clusters", "whenever_the_operator_dies"),

@@ -36,7 +36,7 @@ const AT_ONCE: &str = "4";
 /// These wait for the clock almost all of their time, so many are told side by side, whatever the number of cores.
 const WAITING_KUBE_SUITES: [&str; 1] = ["rebalances_on_a_real_server"];
 const WAITING_AT_ONCE: &str = "20";
-const KAFKA_SUITES: [&str; 5] = ["engine_and_others", "kafka_clients", "kafka_promises", "local", "strimzi"];
+const KAFKA_SUITES: [&str; 4] = ["engine_and_others", "kafka_clients", "kafka_promises", "program"];
 
 /// What tells the harness where Apache Kafka is, and where Strimzi's definitions are.
 const KIT: &str = "EVENKEEL_KAFKA_KIT";

@@ -1,4 +1,4 @@
-//! The page's text; that a browser shows it is `tests/plan_page.rs`.
+//! The page's text; that a browser shows it is `tests/program/plan_page.rs`.
 
 use super::super::testing::{with_report, with_report_of_a_balanced_cluster};
 use super::html::text;

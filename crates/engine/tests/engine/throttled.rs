@@ -1,8 +1,5 @@
 //! How much of the bandwidth that is allowed a throttled execution uses, in simulated time.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeMap, time::Duration};
 
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TopicPattern};
@@ -10,9 +7,10 @@ use evenkeel_sim::{
     cluster::{BrokerSpec, NewTopic, Registration},
     traffic::Load,
 };
-use lives::{PATIENCE, executing, spread};
-use stage::{MB, Stage, mv};
 use tokio::time::Instant;
+
+use crate::lives::{PATIENCE, executing, spread};
+use crate::stage::{MB, Stage, mv};
 
 /// Bytes per second on each broker, in and out.
 const ALLOWED: u64 = 50 * MB;

@@ -1,9 +1,6 @@
 //! Whole engines on simulated brokers, under paused time: asked over their door, dying, and taking up again what they
 //! had begun.
 
-mod lives;
-mod stage;
-
 use std::{
     collections::BTreeSet,
     sync::{
@@ -29,8 +26,9 @@ use evenkeel_sim::{
     BrokerId, Options,
     cluster::{BrokerSpec, Fault, NewTopic},
 };
-use lives::{Life, PATIENCE, adding, executing, removing, spread, task};
-use stage::{Stage, moves};
+
+use crate::lives::{Life, PATIENCE, adding, executing, removing, spread, task};
+use crate::stage::{self, Stage, moves};
 
 #[tokio::test(start_paused = true)]
 async fn what_was_approved_is_carried_out_and_remembered_by_the_next_life() {

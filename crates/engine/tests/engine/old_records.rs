@@ -3,9 +3,6 @@
 //! Every form of the records that is kept (`src/journal/forms`) is put into the journal of a cluster that is as the run
 //! would have left it. That all of a form is read is tested where the forms are.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use evenkeel_engine::journal::{Entry, Journal};
@@ -14,10 +11,11 @@ use evenkeel_sim::{
     BrokerId, Cluster, TopicPartition,
     cluster::{Alteration, NewTopic, Operation, Resource},
 };
-use lives::PATIENCE;
-use stage::{MB, Stage};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
+
+use crate::lives::PATIENCE;
+use crate::stage::{MB, Stage};
 
 /// Of all forms: one partition of each of three topics leaves broker 0 for broker 3.
 const MOVES: i32 = 3;

@@ -1,5 +1,5 @@
 //! A small simulated cluster, what is to be done on it, and how it must be afterwards.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 use std::{collections::BTreeMap, sync::Arc};
 

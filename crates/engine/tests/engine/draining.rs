@@ -1,9 +1,6 @@
 //! Brokers are filled, under paused time. Emptied again at once, one run takes everything away, whatever brokers still show
 //! of the run before it; and one that dies meanwhile is not told as filled.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeSet, time::Duration};
 
 use evenkeel_rest::{
@@ -16,8 +13,9 @@ use evenkeel_sim::{
     Cluster, Options,
     cluster::{BrokerSpec, Fault},
 };
-use lives::{Life, PATIENCE, adding, removing, spread, task};
-use stage::{Stage, moves};
+
+use crate::lives::{Life, PATIENCE, adding, removing, spread, task};
+use crate::stage::{Stage, moves};
 
 const GUESTS: [i32; 2] = [3, 4];
 /// A broker that is down for half an hour is not waited for any longer.

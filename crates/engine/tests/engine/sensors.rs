@@ -1,14 +1,12 @@
 //! The page of figures of a whole engine, beside the sensors that dashboards for the original know.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeSet, time::Duration};
 
 use evenkeel_rest::{body::state::Phase, parameter::AnomalyType};
 use evenkeel_sim::{BrokerId, cluster::Fault};
-use lives::{Life, PATIENCE, removing, spread};
-use stage::Stage;
+
+use crate::lives::{Life, PATIENCE, removing, spread};
+use crate::stage::Stage;
 
 /// Figures of the moment.
 const VALUES: &[(&str, &str)] = &[

@@ -1,8 +1,5 @@
 //! Every endpoint in every state that an engine can be in: with which code it answers, and with which kind of error.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use evenkeel_engine::journal::topic::TOPIC;
@@ -12,9 +9,10 @@ use evenkeel_sim::{
     cluster::{Fault, NewTopic},
 };
 use expect_test::expect;
-use lives::{Life, PATIENCE, between_disks, crowded, executing, spread, task};
 use serde_json::{Value, json};
-use stage::{MB, Stage, mv};
+
+use crate::lives::{Life, PATIENCE, between_disks, crowded, executing, spread, task};
+use crate::stage::{MB, Stage, mv};
 
 const COUNTING: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
 /// The original's way to measure, which knows nothing before brokers report: and these never do.

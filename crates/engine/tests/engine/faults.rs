@@ -1,8 +1,6 @@
 //! An execution under each fault of the simulator, under paused time: whatever happens in its middle, it comes to an end
 //! that Kafka shows, with every partition where it was or where it was to go, and with nothing held back.
 
-mod stage;
-
 use std::time::Duration;
 
 use evenkeel_engine::executor::{
@@ -13,7 +11,8 @@ use evenkeel_sim::{
     BrokerId, TopicPartition,
     cluster::{BrokerSpec, Fault, NewTopic, Reassignment},
 };
-use stage::{DIRS, Stage, idle, moves, run};
+
+use crate::stage::{DIRS, Stage, idle, moves, run};
 
 /// When it happens, and for how long it lasts.
 const BEFORE: Duration = Duration::from_secs(2);

@@ -1,16 +1,14 @@
 //! Executions beside other tools that move partitions: what is theirs is taken back for a plan that is carried out, and for
 //! nothing else. On simulated brokers, under paused time.
 
-mod lives;
-mod stage;
-
 use std::time::Duration;
 
 use evenkeel_engine::{executor::Move, journal::topic::TOPIC};
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus};
 use evenkeel_sim::cluster::{BrokerSpec, NewTopic};
-use lives::{PATIENCE, executing, removing, spread, task};
-use stage::{MB, Stage, moves, mv};
+
+use crate::lives::{PATIENCE, executing, removing, spread, task};
+use crate::stage::{MB, Stage, moves, mv};
 
 #[tokio::test(start_paused = true)]
 async fn moves_of_other_tools_are_taken_back_before_an_execution() {

@@ -1,9 +1,6 @@
 //! Hours of a cluster's life with an engine beside it, under paused time, told in a few lines: the cluster is asked how it
 //! is, not the engine.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use evenkeel_rest::{
@@ -18,8 +15,9 @@ use evenkeel_sim::{
     traffic::Load,
 };
 use expect_test::expect;
-use lives::{Life, PATIENCE, adding, executing, removing, spread};
-use stage::{Stage, moves};
+
+use crate::lives::{Life, PATIENCE, adding, executing, removing, spread};
+use crate::stage::{Stage, moves};
 
 /// It is looked at every other minute: there are many in a few hours.
 const SETTINGS: &str = "default.replication.throttle=50000000\nmetric.sampling.interval.ms=120000\n\

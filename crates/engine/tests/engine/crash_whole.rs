@@ -3,18 +3,16 @@
 //! An engine dies at a call to Kafka, and so does the next one, at another call; the third comes to its end. Whoever
 //! wanted something asks for it again where it is not known to be under way or done, as an operator would.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use evenkeel_engine::executor::Move;
 use evenkeel_kafka::Client;
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus, request::StopProposalExecution};
 use evenkeel_testkit::mortal::{Death, Fate, Mortal};
-use lives::{Life, PATIENCE, executing, spread};
-use stage::{MB, Stage, moves};
 use uuid::Uuid;
+
+use crate::lives::{Life, PATIENCE, executing, spread};
+use crate::stage::{MB, Stage, moves};
 
 /// So many places to die at, all over a life.
 const DEATHS: usize = 24;

@@ -1,7 +1,5 @@
 //! Runs carried out over the wire on simulated brokers, under paused time, by processes that die.
 
-mod stage;
-
 use std::{
     future::Future,
     pin::{Pin, pin},
@@ -24,7 +22,7 @@ use evenkeel_sim::cluster::{Fault, Resource};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use stage::{MB, Stage, idle, moves, mv, run, run_of};
+use crate::stage::{MB, Stage, idle, moves, mv, run, run_of};
 
 impl Stage {
     /// One life of the engine: what the journal holds is carried on, or else `fresh` is begun.

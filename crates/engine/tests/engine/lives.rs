@@ -1,5 +1,5 @@
 //! Whole engines on a stage, as the tests that ask them over their door need them.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part of it")]
+#![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

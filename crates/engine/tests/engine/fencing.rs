@@ -1,7 +1,5 @@
 //! Whose the journal is: engines that are out of reach for a while, and engines that are replaced.
 
-mod stage;
-
 use std::{
     future::Future,
     pin::{Pin, pin},
@@ -15,7 +13,7 @@ use evenkeel_engine::journal::{
 use evenkeel_kafka::{BrokerId, Error};
 use evenkeel_sim::cluster::{Fault, Isolation, NewTopic, OffsetQuery, Reassignment, Resource};
 
-use stage::{Stage, run};
+use crate::stage::{Stage, run};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -1,18 +1,16 @@
 //! The keys of a running engine's answers beside those that a real Cruise Control sent in the same situation: all that
 //! differs is written down here.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeSet, fmt::Write as _, path::Path, time::Duration};
 
 use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_rest::{body::state::Phase, json};
 use evenkeel_sim::{BrokerId, cluster::Fault};
 use expect_test::expect;
-use lives::{Life, between_disks, crowded, removing, spread};
 use serde_json::Value;
-use stage::Stage;
+
+use crate::lives::{self, Life, between_disks, crowded, removing, spread};
+use crate::stage::Stage;
 
 const EXECUTOR: &str = "state?json=true&substates=executor";
 const EXECUTOR_VERBOSE: &str = "state?json=true&substates=executor&verbose=true";

@@ -6,8 +6,6 @@
 //! directories, each move was made once, between brokers and between directories, nothing is held back, and the user task
 //! is known to be completed.
 
-mod stage;
-
 use std::{collections::BTreeSet, sync::Arc};
 
 use evenkeel_engine::{
@@ -23,8 +21,9 @@ use evenkeel_testkit::{
     mortal::{Death, Fate, Mortal},
     story::Chance,
 };
-use stage::{DIRS, MB, Stage, changes, comes, idle, moves, mv, run_of};
 use uuid::Uuid;
+
+use crate::stage::{DIRS, MB, Stage, changes, comes, idle, moves, mv, run_of};
 
 const TASK: Uuid = Uuid::from_u128(2);
 /// The protocol's numbers for what changes where replicas lie, how fast they may be copied, and who leads.

@@ -1,9 +1,6 @@
 //! A move that can neither go on nor back: Kafka lists it until somebody has mended what is broken, which may be never.
 //! Nothing else waits for that. On simulated brokers, under paused time.
 
-mod lives;
-mod stage;
-
 use std::time::Duration;
 
 use evenkeel_rest::{Answer, body::state::Phase, parameter::TaskStatus};
@@ -11,8 +8,9 @@ use evenkeel_sim::{
     BrokerId, TopicPartition,
     cluster::{Fault, NewTopic, Reassignment},
 };
-use lives::{Life, PATIENCE, executing, spread, task};
-use stage::{MB, Stage, mv};
+
+use crate::lives::{Life, PATIENCE, executing, spread, task};
+use crate::stage::{MB, Stage, mv};
 
 /// Partitions of `bills`.
 const BILLS: i32 = 6;

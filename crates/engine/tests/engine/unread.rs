@@ -1,7 +1,5 @@
 //! A client that asks and never reads, over a pipe, under paused time: its connection is given up.
 
-mod stage;
-
 use std::{
     sync::{
         Arc,
@@ -15,8 +13,9 @@ use bytes::Bytes;
 use evenkeel_engine::serve::listen::Server;
 use evenkeel_kafka::connect::{Address, Connector, Memory};
 use futures::stream;
-use stage::local;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::stage::local;
 
 const PIECE: usize = 64 * 1024;
 /// Far more than any pipe holds.

@@ -1,8 +1,5 @@
 //! The door of a whole engine, on simulated brokers, under paused time.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use evenkeel_engine::{
@@ -21,10 +18,11 @@ use evenkeel_rest::{
 };
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use lives::{Life, PATIENCE, executing, removing, spread, task};
-use stage::Stage;
 use tower::ServiceExt;
 use uuid::Uuid;
+
+use crate::lives::{Life, PATIENCE, executing, removing, spread, task};
+use crate::stage::Stage;
 
 /// What came back.
 struct Got {

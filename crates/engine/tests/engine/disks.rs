@@ -1,8 +1,5 @@
 //! Moves between the directories of brokers, asked for over the door, on simulated brokers, under paused time.
 
-mod lives;
-mod stage;
-
 use std::{collections::BTreeMap, time::Duration};
 
 use evenkeel_rest::{
@@ -13,9 +10,10 @@ use evenkeel_rest::{
     request::{RemoveDisks, StopProposalExecution},
 };
 use evenkeel_sim::{BrokerId, cluster::Fault};
-use lives::{Life, PATIENCE, between_disks, crowded, spread, task};
-use stage::Stage;
 use uuid::Uuid;
+
+use crate::lives::{Life, PATIENCE, between_disks, crowded, spread, task};
+use crate::stage::Stage;
 
 /// How many replicas of `orders` lie in each directory, by broker.
 fn crowd(stage: &Stage) -> BTreeMap<i32, BTreeMap<String, usize>> {

@@ -1,8 +1,5 @@
 //! The door on a real port: TLS, many clients at once, and clients that do not behave. No paused time here.
 
-mod lives;
-mod stage;
-
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use evenkeel_engine::{
@@ -14,12 +11,13 @@ use evenkeel_rest::{
     client::{http_service, trusting},
     request,
 };
-use stage::{Stage, local};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use uuid::Uuid;
+
+use crate::stage::{Stage, local};
 
 fn written(name: &str, content: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("evenkeel-{name}-{}", Uuid::new_v4()));
