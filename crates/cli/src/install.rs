@@ -20,6 +20,10 @@ pub(crate) struct Args {
     /// operator that is installed; else all]
     #[arg(long, value_name = "NAMESPACES", value_delimiter = ',')]
     watch: Vec<String>,
+    /// The labels that a Kafka must have for the operator to look after it: `name=value` pairs, separated by commas, or '' for
+    /// none [default: with --apply those of the operator that is installed; else none]
+    #[arg(long, value_name = "LABELS")]
+    selector: Option<String>,
     /// Leaves out the CustomResourceDefinitions, for a cluster that has Strimzi's.
     #[arg(long)]
     no_crds: bool,
@@ -50,7 +54,7 @@ pub(crate) struct Removal {
 
 /// Prints the manifests, or applies them.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let mut manifests = manifests(&args.namespace, args.image.as_deref(), &args.watch)?;
+    let mut manifests = manifests(&args.namespace, args.image.as_deref(), &args.watch, args.selector.as_deref())?;
     manifests.crds = !args.no_crds;
     if !args.apply {
         return print(&manifests.yaml()?);
@@ -60,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Removes the operator from the cluster that the kubeconfig names.
 pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
-    let manifests = manifests(&args.namespace, None, &[])?;
+    let manifests = manifests(&args.namespace, None, &[], None)?;
     let extent = match (args.crds, args.crds_and_clusters) {
         (_, true) => Extent::Clusters,
         (true, false) => Extent::Crds,
@@ -69,8 +73,14 @@ pub(crate) fn remove(args: &Removal) -> anyhow::Result<()> {
     on_cluster(async |client| tell(installation::remove(&client, &manifests, extent, args.force).await))
 }
 
-fn manifests(namespace: &str, image: Option<&str>, watched: &[String]) -> Result<Manifests, Misuse> {
+fn manifests(
+    namespace: &str,
+    image: Option<&str>,
+    watched: &[String],
+    selector: Option<&str>,
+) -> Result<Manifests, Misuse> {
     let manifests = Manifests::new(Some(namespace), image).and_then(|manifests| manifests.watching(watched));
+    let manifests = manifests.and_then(|manifests| manifests.selecting(selector));
     manifests.map_err(|invalid| Misuse::Installation { what: invalid.to_string() })
 }
 

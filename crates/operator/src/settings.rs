@@ -91,7 +91,7 @@ impl Settings {
             clusters.kafka_images = images.ok_or(invalid)?;
         }
         let selector = text("STRIMZI_CUSTOM_RESOURCE_SELECTOR");
-        if let Some(value) = selector.clone().filter(|selector| pairs(selector).any(|pair| pair.is_none())) {
+        if let Some(value) = selector.clone().filter(|selector| plain_selector(selector).is_none()) {
             let advice = "write `name=value` pairs with commas between them: a Kafka must have all of these labels";
             return Err(InvalidSetting { variable: "STRIMZI_CUSTOM_RESOURCE_SELECTOR", value, advice });
         }
@@ -130,6 +130,12 @@ impl Settings {
             found.is_some_and(|(found, value)| found == value)
         })
     }
+}
+
+/// A selector in its shortest form, without blanks. None if it is none that is understood.
+pub(crate) fn plain_selector(selector: &str) -> Option<String> {
+    let plain = pairs(selector).map(|pair| pair.map(|(name, value)| format!("{name}={value}")));
+    plain.collect::<Option<Vec<String>>>().map(|all| all.join(","))
 }
 
 /// The labels of a selector, by name and value. None for what is no such pair: `!=`, sets and bare names are not understood.

@@ -28,14 +28,16 @@ const KUBECTL: &str = "kubectl";
 /// Only so that nothing hangs for ever: blocks have time limits of their own.
 const LONGEST: Duration = Duration::from_secs(900);
 /// The pages that are played below.
-const PLAYED: [&str; 7] = [
+const PLAYED: [&str; 9] = [
     "README.md",
     "docs/auto-rebalancing.md",
     "docs/engine.md",
+    "docs/install.md",
     "docs/kube.md",
     "docs/plan.md",
     "docs/quick-start.md",
     "docs/rebalancing.md",
+    "docs/sim.md",
 ];
 
 #[test]
@@ -51,6 +53,16 @@ fn the_quick_start_does_what_it_says() {
 #[test]
 fn the_page_on_the_kubernetes_api_does_what_it_says() {
     play("docs/kube.md");
+}
+
+#[test]
+fn the_page_on_installing_does_what_it_says() {
+    play("docs/install.md");
+}
+
+#[test]
+fn the_page_on_the_simulator_does_what_it_says() {
+    play("docs/sim.md");
 }
 
 #[test]

@@ -21,6 +21,21 @@ fn install_prints_the_manifests_and_nothing_else() {
     assert!(!without.contains("CustomResourceDefinition") && without.contains("  namespace: ops\n"), "{without}");
     let narrow = text(&install(&["--watch", "kafka,more"]).stdout);
     assert!(narrow.contains("{name: STRIMZI_NAMESPACE, value: \"kafka,more\"}\n"), "{narrow}");
+    let selecting = text(&install(&["--selector", "team=a, tier=1"]).stdout);
+    let variable = "            - {name: STRIMZI_CUSTOM_RESOURCE_SELECTOR, value: \"team=a,tier=1\"}\n";
+    assert!(selecting.contains(variable), "{selecting}");
+    assert_eq!(selecting.replace(variable, ""), text(&output.stdout), "and nothing else differs");
+}
+
+#[test]
+fn a_selector_that_the_operator_would_not_understand_is_refused_in_one_line() {
+    for selector in ["team", "team!=a", "team in (a, b)"] {
+        let output = install(&["--selector", selector]);
+        assert_eq!(output.status.code(), Some(2));
+        let said =
+            format!("evenkeel: `{selector}` cannot be a selector: write `name=value` pairs with commas between them\n");
+        assert_eq!((text(&output.stderr).as_str(), text(&output.stdout).as_str()), (said.as_str(), ""));
+    }
 }
 
 #[test]

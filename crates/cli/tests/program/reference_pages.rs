@@ -91,6 +91,38 @@ fn events_are_explained() {
 }
 
 #[test]
+fn figures_of_ours_are_those_of_the_page_on_metrics() {
+    let is_figure = |text: &str| {
+        ["evenkeel_", "strimzi_"].iter().any(|prefix| text.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()))
+            && text.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_')
+    };
+    let sources = ["crates/operator/src/figures.rs", "crates/engine/src/metrics.rs", "crates/engine/src/serve/mod.rs"];
+    let told: BTreeSet<String> =
+        sources.iter().flat_map(|source| quoted(source)).filter(|text| is_figure(text)).collect();
+    assert!(told.len() > 20, "{told:?}");
+    let page = text_of("docs/metrics.md");
+    let mut listed = BTreeSet::new();
+    for cell in page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()) {
+        let names: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+        let Some(first) = names.first().filter(|name| is_figure(name)) else { continue };
+        for name in &names {
+            // Of a family only the first is named in full, and of the others how they end: `a_sum`, `…_count`.
+            let family =
+                |ending: &str| told.iter().find(|it| it.ends_with(ending) && shares_a_family(it, first)).cloned();
+            let whole = name.strip_prefix('…').map_or_else(|| Some((*name).to_owned()), family);
+            listed.insert(whole.unwrap_or_else(|| format!("{first}, {name}")));
+        }
+    }
+    assert_eq!(listed, told);
+}
+
+/// Whether two figures differ in how they end alone.
+fn shares_a_family(one: &str, other: &str) -> bool {
+    let common = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    one.get(..common).is_some_and(|shared| shared.matches('_').count() >= 2)
+}
+
+#[test]
 fn annotations_for_people_are_explained() {
     let source = text_of("crates/api/src/annotations.rs");
     let values: BTreeSet<&str> = source

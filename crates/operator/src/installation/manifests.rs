@@ -9,6 +9,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::marks::resource;
+use crate::settings::plain_selector;
 
 /// Where the operator lives unless another namespace is named; also the word that stands for it in `deploy/`.
 pub const DEFAULT_NAMESPACE: &str = "evenkeel";
@@ -41,6 +42,8 @@ pub struct Manifests {
     image: Option<String>,
     /// The namespaces that the operator looks after. None: none are named.
     watched: Option<String>,
+    /// The labels that a Kafka must have. None: none are named. Empty: none are wanted.
+    selector: Option<String>,
     /// Whether the CRDs are among them.
     pub crds: bool,
 }
@@ -54,6 +57,9 @@ pub enum Invalid {
     /// No image is called like that.
     #[error("`{0}` cannot be the name of an image")]
     Image(String),
+    /// No Kafka can be told by that.
+    #[error("`{0}` cannot be a selector: write `name=value` pairs with commas between them")]
+    Selector(String),
     /// A bug of ours: a manifest cannot be read back.
     #[error("a manifest of ours cannot be read: {0}")]
     Manifest(String),
@@ -61,7 +67,7 @@ pub enum Invalid {
 
 impl Default for Manifests {
     fn default() -> Self {
-        Self { namespace: DEFAULT_NAMESPACE.to_owned(), image: None, watched: None, crds: true }
+        Self { namespace: DEFAULT_NAMESPACE.to_owned(), image: None, watched: None, selector: None, crds: true }
     }
 }
 
@@ -91,6 +97,12 @@ impl Manifests {
         Ok(Self { watched: Some(namespaces.join(",")).filter(|all| !all.is_empty()), ..self })
     }
 
+    /// The operator looks after Kafkas with these labels only, or whatever their labels are (an empty text).
+    pub fn selecting(self, labels: Option<&str>) -> Result<Self, Invalid> {
+        let plain = |labels: &str| plain_selector(labels).ok_or_else(|| Invalid::Selector(labels.to_owned()));
+        Ok(Self { selector: labels.map(plain).transpose()?, ..self })
+    }
+
     /// The image, if one is named.
     pub fn image(&self) -> Option<&str> {
         self.image.as_deref()
@@ -99,6 +111,11 @@ impl Manifests {
     /// Whether the namespaces that the operator looks after are named.
     pub fn names_what_is_watched(&self) -> bool {
         self.watched.is_some()
+    }
+
+    /// Whether the labels are named that a Kafka must have.
+    pub fn names_what_is_selected(&self) -> bool {
+        self.selector.is_some()
     }
 
     /// Where the operator lives.
@@ -137,7 +154,15 @@ impl Manifests {
             word if word.starts_with("image: ") || word.starts_with("value: ") => {
                 line.replace(IMAGE, self.image.as_deref().unwrap_or(IMAGE))
             }
-            word if word.contains("STRIMZI_NAMESPACE") => line.replace(ALL, self.watched.as_deref().unwrap_or(ALL)),
+            word if word.contains("STRIMZI_NAMESPACE") => {
+                let watched = line.replace(ALL, self.watched.as_deref().unwrap_or(ALL));
+                // The manifests do not name this one otherwise: whoever has set it on the cluster keeps it.
+                let selector = self.selector.as_ref().map(|labels| {
+                    let indent = &line[..line.len() - word.len()];
+                    format!("\n{indent}- {{name: STRIMZI_CUSTOM_RESOURCE_SELECTOR, value: \"{labels}\"}}")
+                });
+                watched + selector.as_deref().unwrap_or_default()
+            }
             _ => line.to_owned(),
         });
         lines.map(|line| line + "\n").collect()
@@ -227,6 +252,27 @@ mod tests {
         assert_eq!((watched(&["*"]), watched(&[])), (Ok(vec![]), Ok(vec![])));
         for wrong in [&["a", "*"][..], &["a\", b: \""], &[""]] {
             assert!(watched(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_selected_stands_in_the_variable_that_the_operator_reads() {
+        let selector = |labels: Option<&str>| {
+            let manifests = Manifests::default().selecting(labels).unwrap().objects().unwrap();
+            let deployment = manifests.iter().find(|(kind, _)| kind.kind == "Deployment").unwrap();
+            let variables = &deployment.1.data["spec"]["template"]["spec"]["containers"][0]["env"];
+            let variables = variables.as_array().unwrap();
+            let found = variables.iter().find(|variable| variable["name"] == "STRIMZI_CUSTOM_RESOURCE_SELECTOR");
+            found.map(|found| found["value"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(selector(None), None, "whoever has set it keeps it");
+        assert_eq!(selector(Some("")), Some(String::new()));
+        let written = selector(Some("team=a,\n example.com/tier==1")).unwrap();
+        assert_eq!(written, "team=a,example.com/tier=1");
+        let settings = crate::settings::Settings::read(|name| name.contains("SELECTOR").then(|| written.clone()), None);
+        assert_eq!(settings.unwrap().selector, Some(written));
+        for wrong in ["team", "team!=a", "team in (a,b)", "team=a\"}, {name: X, value: \"y", "team=a b"] {
+            assert_eq!(Manifests::default().selecting(Some(wrong)), Err(Invalid::Selector(wrong.to_owned())));
         }
     }
 

@@ -115,13 +115,16 @@ impl Error {
     /// What to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Manifests(_) => "Name another namespace or image",
+            Self::Manifests(_) => "Name another namespace, image or selector",
             Self::Read { source, .. } | Self::Write { source, .. } => match source {
                 kube::Error::Api(status) if status.is_forbidden() => "Use an account that may administer the cluster",
                 _ => "Look at the cluster, and do it again: what is done already stays done",
             },
             Self::NoImage => "Build one, as docs/install.md says, and name it with --image",
-            Self::Taken(_) => "Name the namespaces that it is to look after with --watch, and leave out those",
+            Self::Taken(_) => {
+                "Name the namespaces that it is to look after with --watch, and leave out those; or the labels of its \
+                 Kafkas with --selector"
+            }
             Self::Clusters(_) => "Remove them first, or use --crds-and-clusters, which deletes them with their data",
             Self::Others(_) => "Remove them first, or leave the CRDs where they are: leave --crds-and-clusters out",
             Self::Elsewhere(_) => "Name that namespace with --namespace; to move it, uninstall it there first",

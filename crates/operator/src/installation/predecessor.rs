@@ -1,6 +1,6 @@
-//! The operator that is there already, and what it hands on to the next: the image, and the namespaces that it looks after.
-//! Whoever installs again without naming them wants neither an image that does not exist nor clusters that were none of
-//! its business.
+//! The operator that is there already, and what it hands on to the next: the image, and the namespaces and labels that it
+//! looks after. Whoever installs again without naming them wants neither an image that does not exist nor clusters that
+//! were none of its business.
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -23,6 +23,8 @@ use evenkeel_api::labels;
 
 /// What says which namespaces are looked after.
 const WATCHED: &str = "STRIMZI_NAMESPACE";
+/// What says which labels its Kafkas have.
+const SELECTED: &str = "STRIMZI_CUSTOM_RESOURCE_SELECTOR";
 /// What says which image engines run.
 const IMAGE: &str = "EVENKEEL_IMAGE";
 
@@ -57,6 +59,10 @@ impl Predecessor {
         }
         if let Some(watched) = self.variable(WATCHED).filter(|_| !manifests.names_what_is_watched()) {
             set(new, WATCHED, watched);
+        }
+        // What an earlier installation has named would go if the next did not name it, too.
+        if let Some(selected) = self.variable(SELECTED).filter(|_| !manifests.names_what_is_selected()) {
+            set(new, SELECTED, selected);
         }
         Ok(kept)
     }
@@ -113,11 +119,12 @@ fn plain(name: &str, value: &str) -> Value {
     serde_json::json!({"name": name, "value": value})
 }
 
-/// Puts a variable in the place of the one that has its name.
+/// Puts a variable in the place of the one that has its name, or after all others.
 fn set(container: &mut Value, name: &str, variable: Value) {
-    let variables = container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten();
-    for found in variables.filter(|found| found["name"] == name) {
-        *found = variable.clone();
+    let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) else { return };
+    match variables.iter_mut().find(|found| found["name"] == name) {
+        Some(found) => *found = variable,
+        None => variables.push(variable),
     }
 }
 

@@ -14,7 +14,7 @@ const MANAGER: &str = "evenkeel-install";
 
 /// Applies the manifests, one after the other. Objects of the same name that carry somebody else's marks stay as they
 /// are: CRDs of Strimzi's, above all, whose users rely on them. An operator in another namespace keeps its rights. Where
-/// the manifests name neither an image nor namespaces to look after, those of the operator that is there stay.
+/// the manifests name no image, no namespaces or no labels to look after, those of the operator that is there stay.
 ///
 /// Nothing is put if the operator would look after clusters that another one runs, or has no image.
 pub async fn put(client: &Client, manifests: &Manifests) -> Result<Vec<Done>, Error> {

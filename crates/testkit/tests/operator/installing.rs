@@ -112,8 +112,8 @@ mod embedded_arm {
         assert!(is_held(&client, "default").await);
     }
 
-    /// What the operator's Deployment says: its image, the one that it gives to engines, and the namespaces.
-    async fn told(client: &Client) -> [String; 3] {
+    /// What the operator's Deployment says: its image, the one that it gives to engines, the namespaces and the labels.
+    async fn told(client: &Client) -> [String; 4] {
         let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
         let pod = deployments.get(NAME).await.unwrap().spec.and_then(|spec| spec.template.spec).unwrap();
         let container = &pod.containers[0];
@@ -121,7 +121,8 @@ mod embedded_arm {
             let found = container.env.iter().flatten().find(|variable| variable.name == name);
             found.and_then(|found| found.value.clone()).unwrap_or_default()
         };
-        [container.image.clone().unwrap(), variable("EVENKEEL_IMAGE"), variable("STRIMZI_NAMESPACE")]
+        let labels = variable("STRIMZI_CUSTOM_RESOURCE_SELECTOR");
+        [container.image.clone().unwrap(), variable("EVENKEEL_IMAGE"), variable("STRIMZI_NAMESPACE"), labels]
     }
 
     #[tokio::test(start_paused = true)]
@@ -133,20 +134,23 @@ mod embedded_arm {
         let deployments = Api::<Deployment>::all(client.clone());
         assert!(deployments.list(&Default::default()).await.unwrap().items.is_empty(), "nothing was put");
 
-        let narrow = manifests().watching(&["kafka".to_owned()]).unwrap();
+        let narrow = manifests().watching(&["kafka".to_owned()]).unwrap().selecting(Some("team=a")).unwrap();
         installation::put(&client, &narrow).await.expect("the manifests are taken");
-        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka"]);
+        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka", "team=a"]);
         let done = installation::put(&client, &nothing_named).await.expect("the manifests are taken");
-        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka"]);
+        assert_eq!(told(&client).await, [IMAGE, IMAGE, "kafka", "team=a"]);
         let line = format!("deployment/{NAME} applied; it keeps the image {IMAGE}: --image names no other");
         assert_eq!(done.last().map(ToString::to_string), Some(line));
 
         let newer = "registry.example/evenkeel:2";
         installation::put(&client, &Manifests::new(None, Some(newer)).unwrap()).await.expect("an upgrade");
-        assert_eq!(told(&client).await, [newer, newer, "kafka"]);
-        let wide = nothing_named.watching(&["*".to_owned()]).unwrap();
+        assert_eq!(told(&client).await, [newer, newer, "kafka", "team=a"]);
+        let other = nothing_named.clone().selecting(Some("team=b")).unwrap();
+        installation::put(&client, &other).await.expect("the manifests are taken");
+        assert_eq!(told(&client).await, [newer, newer, "kafka", "team=b"]);
+        let wide = nothing_named.watching(&["*".to_owned()]).unwrap().selecting(Some("")).unwrap();
         installation::put(&client, &wide).await.expect("the manifests are taken");
-        assert_eq!(told(&client).await, [newer, newer, "*"]);
+        assert_eq!(told(&client).await, [newer, newer, "*", ""]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -180,16 +184,13 @@ mod embedded_arm {
         // An upgrade does not widen it.
         put(&client).await;
         assert_eq!(told(&client).await[2], "kafka");
-        // Nor is it looked after under other labels.
-        let deployments = Api::<Deployment>::namespaced(client.clone(), DEFAULT_NAMESPACE);
-        let mut deployment = deployments.get(NAME).await.unwrap();
-        let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()).unwrap();
-        let by_label = json!({"name": "STRIMZI_CUSTOM_RESOURCE_SELECTOR", "value": "by=us"});
-        pod.containers[0].env.as_mut().unwrap().push(serde_json::from_value(by_label).unwrap());
-        deployments.replace(NAME, &PostParams::default(), &deployment).await.expect("a selector");
-        installation::put(&client, &manifests().watching(&["*".to_owned()]).unwrap())
-            .await
-            .expect("it is selected by label");
+        // Nor is it looked after under other labels, which stay when they are not named again.
+        let everywhere = manifests().watching(&["*".to_owned()]).unwrap();
+        installation::put(&client, &everywhere).await.expect_err("whatever its labels are");
+        let by_label = everywhere.clone().selecting(Some("by=us")).unwrap();
+        installation::put(&client, &by_label).await.expect("it is selected by label");
+        installation::put(&client, &everywhere).await.expect("it still is");
+        assert_eq!(told(&client).await[2..], ["*", "by=us"]);
     }
 
     #[tokio::test(start_paused = true)]
