@@ -27,9 +27,10 @@ pub(crate) struct Options {
     pub(crate) quick: bool,
 }
 
-/// What the tests add to the features of most dependencies. Asked for here too, those that take longest need not be
-/// built again.
-const AS_TESTED: [&str; 2] = ["--features", "tokio/test-util"];
+/// There are no examples, but whoever asks for them gets libraries with the features that the dev-dependencies of the
+/// program's own package ask for. These are the features that the whole workspace has in tests, so that all that is left
+/// to build is the program itself.
+const AS_TESTED: [&str; 1] = ["--examples"];
 
 /// Where the image has the program, and the scripts of which it is the interpreter.
 const PROGRAM: &str = "usr/local/bin/evenkeel";

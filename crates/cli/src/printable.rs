@@ -45,8 +45,18 @@ fn escaped(text: &str, is_obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use anyhow::anyhow;
+    use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_others_write_is_one_line_that_a_terminal_only_shows(text in any::<String>()) {
+            let shown = line(&text);
+            prop_assert!(!shown.contains(is_obeyed), "{shown:?}");
+            prop_assert_eq!(shown.lines().count(), usize::from(!text.is_empty()));
+        }
+    }
 
     #[test]
     fn a_cause_is_said_once() {

@@ -1,6 +1,37 @@
 use expect_test::expect;
+use serde_json::Value;
 
 use super::super::testing;
+
+/// What the page shows is rounded to this.
+const ROUNDED: f64 = 0.000_5;
+
+#[test]
+fn the_page_shows_a_part_of_what_is_written() {
+    let page = include_str!("../../../../../docs/plan.md");
+    let (_, shown) = page.split_once("```json\n").expect("an example");
+    let (shown, _) = shown.split_once("```").expect("its end");
+    let written = testing::with_report(|report| serde_json::to_value(report).unwrap());
+    assert_eq!(differs(&serde_json::from_str(shown).expect("JSON"), &written, ""), None);
+}
+
+/// Where something is shown that was not written. Lists are shortened, objects are whole.
+fn differs(shown: &Value, written: &Value, at: &str) -> Option<String> {
+    match (shown, written) {
+        (Value::Object(shown), Value::Object(written)) if shown.keys().eq(written.keys()) => {
+            shown.iter().find_map(|(key, value)| differs(value, &written[key], &format!("{at}/{key}")))
+        }
+        (Value::Array(shown), Value::Array(written)) if shown.is_empty() == written.is_empty() => {
+            let is_there = |item: &Value| written.iter().any(|it| differs(item, it, at).is_none());
+            shown.iter().find(|item| !is_there(item)).map(|item| format!("{at} has no {item}"))
+        }
+        (Value::Number(shown), Value::Number(written)) => {
+            let apart = shown.as_f64().zip(written.as_f64()).map(|(shown, written)| (shown - written).abs());
+            apart.is_none_or(|apart| apart > ROUNDED).then(|| format!("{at} is {written}, not {shown}"))
+        }
+        (shown, written) => (shown != written).then(|| format!("{at} is {written}, not {shown}")),
+    }
+}
 
 #[test]
 fn the_fields_are_those_documented() {
