@@ -44,9 +44,10 @@ use crate::{
 
 /// The first and the longest pause while the journal cannot be opened.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
-/// How often it is tried to lift what is left of throttles, and for how long: nothing begins meanwhile.
+/// How often it is tried to lift what is left of throttles, and for how long: nothing begins meanwhile. A busy cluster takes
+/// its time to tell the lists of many topics, and what is cut off is begun anew.
 const TIDY_UP_EVERY: Duration = Duration::from_secs(10);
-const TIDY_UP_WITHIN: Duration = Duration::from_secs(10);
+const TIDY_UP_WITHIN: Duration = Duration::from_secs(120);
 /// How long it is tried to take back moves of others beside a run that stops anyway.
 const OTHERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long somebody waits for a turn, or for moves of others to be taken back.
@@ -73,7 +74,7 @@ impl Executor {
     ) -> (Executor, BTreeMap<Uuid, UserTask>) {
         let [mut pause, longest] = PAUSES;
         let (journal, recovered) = loop {
-            match Journal::open(client.clone()).await {
+            match Journal::open(client.clone(), clock).await {
                 Ok(opened) => break opened,
                 Err(error) => {
                     let said = chain(&error);
@@ -84,7 +85,7 @@ impl Executor {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         };
-        let Recovered { run, tasks, history, switches, leftover, strange } = recovered;
+        let Recovered { run, tasks, history, switches, leftover, strange, .. } = recovered;
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }

@@ -23,7 +23,7 @@ mod own;
 #[cfg(test)]
 mod tests;
 
-pub use own::left_alone;
+pub use own::{Narrowed, left_alone, narrowed};
 
 const KB: f64 = 1024.0;
 const MB: f64 = 1024.0 * 1024.0;

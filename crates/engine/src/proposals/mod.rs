@@ -19,6 +19,7 @@ mod goals;
 mod known;
 mod loads;
 mod order;
+mod own;
 mod proposal;
 mod result;
 #[cfg(test)]

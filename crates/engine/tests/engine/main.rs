@@ -19,6 +19,7 @@ mod scenarios;
 mod sensors;
 mod shapes;
 mod stage;
+mod standstill;
 mod states;
 mod stuck;
 mod throttled;

@@ -44,7 +44,8 @@ impl Execution {
                 let (brokers, unset) =
                     throttle.brokers.difference(&self.unasked).copied().partition(|id| sight.up.contains(id));
                 self.unset = unset;
-                asks.throttle = Some(Throttle { rate: throttle.rate, brokers, ..Throttle::default() });
+                let (rate, theirs) = (throttle.rate, throttle.theirs.clone());
+                asks.throttle = Some(Throttle { rate, brokers, theirs, ..Throttle::default() });
                 return;
             }
             // Who has returned gets its rate before anything else begins.

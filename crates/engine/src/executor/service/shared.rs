@@ -286,7 +286,8 @@ impl Shared {
                 // A newer engine may have begun them, which this one has not heard of yet.
                 self.journal.confirm().await?;
                 let targets = listed.keys().map(|partition| (partition.clone(), Target::Cancel)).collect();
-                let answers = self.client.alter_reassignments(&targets, true).await.whole()?;
+                let taking_back = self.client.alter_reassignments(&targets, true);
+                let answers = self.journal.under_leave(taking_back).await?.whole()?;
                 for (partition, it) in listed {
                     match answers.get(&partition) {
                         Some(Err(refusal)) if refusal.code == ErrorCode::INVALID_REPLICA_ASSIGNMENT => {
@@ -325,7 +326,8 @@ impl Shared {
             return Ok(());
         }
         tracing::info!(partitions = others.len(), "moves of others are taken back");
-        self.client.alter_reassignments(&others, true).await.interrupted.map_or(Ok(()), Err)
+        let taking_back = self.client.alter_reassignments(&others, true);
+        self.journal.under_leave(taking_back).await?.interrupted.map_or(Ok(()), Err)
     }
 
     /// Partitions that are moved, and not by this run.
