@@ -70,7 +70,7 @@ impl Measure {
     }
 
     /// Of how much: a hundredth of its capacity, or one broker.
-    fn unit(self, broker: &Broker) -> f64 {
+    pub(crate) fn unit(self, broker: &Broker) -> f64 {
         match self {
             Measure::Percent(resource) => broker.capacity[resource as usize] / 100.0,
             Measure::PotentialOut => broker.capacity[Resource::NwOut as usize] / 100.0,
@@ -112,7 +112,7 @@ impl Argument {
             Argument { measure, from: at(from, one), to: at(to, other), mean, as_found }
         };
         let as_found = argument((measure.amount(&found[from]), measure.amount(&found[to])), true);
-        if reason.exchange || as_found.is_seen() {
+        if reason.exchange.is_some() || as_found.is_seen() {
             return Some(as_found);
         }
         reason.levels.map(|levels| argument(levels, false)).filter(Argument::is_seen)

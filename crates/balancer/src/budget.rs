@@ -5,13 +5,17 @@
 //! that would break a hard goal, or harm a goal without doing good to one of higher priority, as it may when what made
 //! room for it is left out. What was made in exchange happens together. The order they are taken in is the order of the
 //! plan, so that all this holds for every beginning of it too.
+//!
+//! What is left then does no good change by change, but may do so together: [`rest`] sees to that.
+
+mod rest;
 
 use std::collections::BTreeSet;
 
 use crate::aims::Aims;
 use crate::cluster::{Part, Seat, Slot};
 use crate::intra::Allowance;
-use crate::net::Net;
+use crate::net::{Account, Net};
 use crate::options::Budget;
 use crate::plan::{Change, Plan, Undone};
 use crate::reasons::Order;
@@ -41,8 +45,7 @@ pub(crate) fn cut<'c>(
     changes: Vec<(Order, Change)>,
     budget: Budget,
 ) -> (Plan, State<'c>, Allowance) {
-    let mut megabytes_left = budget.megabytes.unwrap_or(f64::INFINITY);
-    let mut moves_left = budget.moves.unwrap_or(usize::MAX);
+    let mut purse = Purse::of(budget);
     let mut kept: Vec<Change> = Vec::new();
     let mut waiting = units(changes);
     // What one change is refused another may make room for: again, until nothing more fits.
@@ -50,13 +53,11 @@ pub(crate) fn cut<'c>(
         let before = kept.len();
         let mut passed_over = Vec::new();
         for unit in waiting {
-            let cost = megabytes(&unit);
-            if unit.len() > moves_left || cost > megabytes_left || !apply(&mut state, aims, &unit) {
+            if !purse.affords(&unit) || !apply(&mut state, aims, &unit) {
                 passed_over.push(unit);
                 continue;
             }
-            moves_left -= unit.len();
-            megabytes_left -= cost;
+            purse.pay(&unit);
             kept.extend(unit);
         }
         waiting = passed_over;
@@ -64,14 +65,44 @@ pub(crate) fn cut<'c>(
             break;
         }
     }
+    let rest = rest::spare_least(&mut state, aims, waiting, purse);
+    rest.taken.iter().for_each(|unit| purse.pay(unit));
+    kept.extend(rest.taken.into_iter().flatten());
+    let waiting = rest.left_out;
     let undone = Undone { changes: waiting.iter().map(Vec::len).sum(), megabytes: megabytes(waiting.iter().flatten()) };
     let left = Allowance {
-        megabytes: megabytes_left,
-        changes: moves_left,
+        megabytes: purse.megabytes,
+        changes: purse.changes,
         changed: parts(&state, &kept),
         left_out: parts(&state, waiting.iter().flatten()),
     };
+    // Whoever was to go the other way may be left out.
+    for reason in kept.iter_mut().flat_map(|change| &mut change.reasons) {
+        reason.exchange = reason.exchange.filter(|partner| left.changed.contains(partner));
+    }
     (Plan { changes: kept, undone }, state, left)
+}
+
+/// What of a budget is left.
+#[derive(Debug, Clone, Copy)]
+struct Purse {
+    megabytes: f64,
+    changes: usize,
+}
+
+impl Purse {
+    fn of(budget: Budget) -> Purse {
+        Purse { megabytes: budget.megabytes.unwrap_or(f64::INFINITY), changes: budget.moves.unwrap_or(usize::MAX) }
+    }
+
+    fn affords(&self, unit: &[Change]) -> bool {
+        unit.len() <= self.changes && megabytes(unit) <= self.megabytes
+    }
+
+    fn pay(&mut self, unit: &[Change]) {
+        self.changes -= unit.len();
+        self.megabytes -= megabytes(unit);
+    }
 }
 
 /// Whose changes they are.
@@ -85,7 +116,7 @@ fn megabytes<'a>(changes: impl IntoIterator<Item = &'a Change>) -> f64 {
 
 /// The changes, those together that were made in exchange for each other.
 fn units(changes: Vec<(Order, Change)>) -> Vec<Vec<Change>> {
-    let is_exchange = |change: &Change| change.reasons.iter().any(|why| why.exchange);
+    let is_exchange = |change: &Change| change.reasons.iter().any(|why| why.exchange.is_some());
     let mut units: Vec<Vec<Change>> = Vec::new();
     let mut last: Option<Order> = None;
     for (order, change) in changes {
@@ -104,11 +135,20 @@ fn apply(state: &mut State<'_>, aims: &Aims, unit: &[Change]) -> bool {
     let Some(net) = Net::of(state, aims, unit) else { return false };
     // What must leave, must leave. Anything else has to do some good, to the first goal that it changes anything for.
     let must_happen = unit.iter().any(|change| change.reasons.iter().any(|why| why.goal().is_none()));
-    let taken = !net.breaks && (must_happen || net.does_good);
+    let taken = !net.outcome.breaks && (must_happen || net.outcome.does_good);
     if !taken {
         net.take_back(state);
     }
     taken
+}
+
+/// Makes the changes happen, whatever comes of it; says whether the placement was one that they begin with.
+fn apply_unchecked(state: &mut State<'_>, aims: &Aims, unit: &[Change], account: &mut Account) -> bool {
+    unit.iter().all(|change| {
+        let actions = actions(state, change);
+        actions.iter().flatten().for_each(|(action, _)| account.happens(state, aims, *action));
+        actions.is_some()
+    })
 }
 
 /// The steps from the partition's present placement to the one the change asks for, each with the way back.
@@ -167,7 +207,7 @@ mod tests {
         let (from, to) = (BrokerId(from), BrokerId(to));
         let part = cluster.find(topic, number).unwrap();
         let cause = Cause::Goal { goal: Goal::ReplicaDistribution, gain: 1.0 };
-        let reasons = vec![Reason { cause, from, to, exchange: false, levels: None }];
+        let reasons = vec![Reason { cause, from, to, exchange: None, levels: None }];
         Change { new_replicas: vec![to], moves: vec![(from, to)], new_leader: to, reasons, ..unmoved(cluster, part) }
     }
 
@@ -211,7 +251,7 @@ mod tests {
             new_replicas: vec![BrokerId(3), BrokerId(2)],
             new_leader: BrokerId(3),
             moves: vec![(BrokerId(0), BrokerId(3)), (BrokerId(1), BrokerId(2))],
-            reasons: vec![Reason { cause, from: BrokerId(0), to: BrokerId(3), exchange: false, levels: None }],
+            reasons: vec![Reason { cause, from: BrokerId(0), to: BrokerId(3), exchange: None, levels: None }],
             megabytes: 200.0,
             ..unmoved(&cluster, cluster.find("v", 0).unwrap())
         };
@@ -229,7 +269,7 @@ mod tests {
             let cluster = if seed % 2 == 0 { crooked(&mut dice) } else { crooked_with_little_room(&mut dice) };
             let whole = Request { goals: Goal::DEFAULT.to_vec(), ..Request::default() };
             let Ok(outcome) = planned(&cluster, &whole, &Settings::default()) else { continue };
-            let exchanges = |change: &Change| change.reasons.iter().any(|why| why.exchange);
+            let exchanges = |change: &Change| change.reasons.iter().any(|why| why.exchange.is_some());
             let changes = &outcome.plan.changes;
             if changes.len() < 2 || outcome.unsafe_changes > 0 || changes.iter().all(exchanges) {
                 continue;
@@ -247,9 +287,9 @@ mod tests {
         let mut small = Small::in_racks("ab");
         (0..3).for_each(|number| small.partition("t", number, &[0], 10.0));
         let cluster = small.cluster();
-        let half = |number: i32, exchange: bool| {
+        let half = |number: i32, is_exchange: bool| {
             let mut change = moved(&cluster, ("t", number), 0, 1);
-            change.reasons[0].exchange = exchange;
+            change.reasons[0].exchange = is_exchange.then_some(0);
             change
         };
         let sizes = |changes: Vec<(Order, Change)>| units(changes).iter().map(Vec::len).collect::<Vec<_>>();

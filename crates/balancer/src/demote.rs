@@ -107,7 +107,7 @@ fn change(state: &mut State<'_>, rules: &Rules, part: Part, mut list: Vec<Slot>,
     Some(Change {
         new_replicas: list.into_iter().map(id).collect(),
         new_leader: id(slot),
-        reasons: vec![Reason { cause: Cause::Demoted, from, to: id(slot), exchange: false, levels: None }],
+        reasons: vec![Reason { cause: Cause::Demoted, from, to: id(slot), exchange: None, levels: None }],
         ..unmoved(cluster, part)
     })
 }

@@ -5,6 +5,8 @@
 //! the search, from what it could not mend. Either way there is no plan, but a reason in words and
 //! numbers, what to add, and which of the request's restrictions to relax. Wording is Cruise Control's.
 
+mod remedy;
+
 use std::collections::BTreeSet;
 
 use crate::aims::Aims;
@@ -40,7 +42,7 @@ impl Feasibility<'_> {
                 _ => capacity(goal).and_then(|resource| self.lack_of_capacity(state, resource)),
             };
             if let Some(failure) = failure {
-                return Err(self.infeasible(goal, failure));
+                return Err(self.infeasible(goal, failure, None));
             }
         }
         Ok(())
@@ -60,7 +62,7 @@ impl Feasibility<'_> {
                 _ => capacity(goal).and_then(|resource| self.overloaded(state, resource)),
             };
             if let Some(failure) = failure {
-                return Err(self.infeasible(goal, failure));
+                return Err(self.infeasible(goal, failure, self.remedy(state, index)));
             }
         }
         // What moves no data is not to blame for what is offline.
@@ -70,7 +72,8 @@ impl Feasibility<'_> {
             && let Some(slot) = stranded()
         {
             let reason = format!("Cannot remove offline replicas from broker {}.", id(state, state.seat(slot)));
-            return Err(self.infeasible(*goal, (reason, Some(Advice::Add(Thing::Brokers(1))))));
+            let advice = Some(Advice::Add(Thing::Brokers(1)));
+            return Err(self.infeasible(*goal, (reason, advice), Some(self.place(state, slot))));
         }
         Ok(())
     }
@@ -79,11 +82,14 @@ impl Feasibility<'_> {
         self.aims.goals.iter().copied().enumerate().filter(|(_, goal)| goal.is_hard())
     }
 
-    fn infeasible(&self, goal: Goal, (what, advice): Failure) -> Infeasible {
+    fn infeasible(&self, goal: Goal, (what, advice): Failure, remedy: Option<String>) -> Infeasible {
         let advice = advice.map(|advice| if self.rules.only_new() { advice.beside_new_ones() } else { advice });
         let mut reason = format!("[{goal}] {what}");
         if let Some(advice) = &advice {
             reason.push_str(&format!(" {advice}"));
+        }
+        if let Some(remedy) = remedy {
+            reason.push_str(&format!(" {remedy}"));
         }
         let tips = tips(self.request, self.rules);
         Infeasible { goal, reason, tips, provision: Provision::under(goal, advice.as_ref()) }
@@ -239,10 +245,15 @@ impl Feasibility<'_> {
         Some((message, Some(Advice::Add(Thing::BrokersOutside(1, full)))))
     }
 
-    fn leaderless(&self, state: &State<'_>) -> Option<Failure> {
+    /// The first topic and broker such that the broker leads too few of it.
+    fn first_leaderless(&self, state: &State<'_>) -> Option<(u32, Seat)> {
         let topics = (0..state.cluster.topics().len() as u32).filter(|topic| self.aims.min_leaders(*topic) > 0);
         let mut pairs = topics.flat_map(|topic| self.leading(state).map(move |seat| (topic, seat)));
-        let (topic, seat) = pairs.find(|(topic, seat)| state.led(*topic, *seat) < self.aims.min_leaders(*topic))?;
+        pairs.find(|(topic, seat)| state.led(*topic, *seat) < self.aims.min_leaders(*topic))
+    }
+
+    fn leaderless(&self, state: &State<'_>) -> Option<Failure> {
+        let (topic, seat) = self.first_leaderless(state)?;
         let message = format!(
             "Broker {} has insufficient per-broker leaders for topic {} (required: {} current: {}).",
             id(state, seat),

@@ -108,6 +108,22 @@ pub(crate) fn crooked_with_little_room(dice: &mut Dice) -> Cluster {
     filled(small, dice)
 }
 
+/// A cluster of some size, of which three brokers of nine hold most of everything.
+pub(crate) fn lopsided(dice: &mut Dice) -> Cluster {
+    let mut small = Small::in_racks("abcabcabc");
+    for number in 0..600 {
+        let first = if dice.below(2) == 0 { dice.below(3) } else { dice.below(9) } as i32;
+        let load = Load {
+            cpu: dice.below(10) as f32 / 100.0,
+            nw_in: dice.below(10) as f32 / 10.0,
+            nw_out: dice.below(10) as f32 / 10.0,
+            disk: 1.0 + dice.below(10) as f32 / 10.0,
+        };
+        small.loaded(&format!("t{}", number % 40), number, &[first, (first + 1 + dice.below(8) as i32) % 9], load);
+    }
+    small.cluster()
+}
+
 fn filled(mut small: Small, dice: &mut Dice) -> Cluster {
     let brokers = 4;
     for number in 0..(6 + dice.below(14) as i32) {

@@ -19,6 +19,7 @@ pub mod rules;
 pub mod score;
 pub mod settings;
 pub mod statistics;
+pub mod without;
 
 mod aims;
 mod budget;
@@ -33,6 +34,7 @@ mod net;
 mod order;
 mod pattern;
 mod reasons;
+mod repack;
 mod state;
 mod threads;
 

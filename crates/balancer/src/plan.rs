@@ -7,7 +7,7 @@ use crate::cluster::{BrokerId, Cluster, Part, Seat, Slot};
 use crate::goal::Goal;
 use crate::improve::Step;
 use crate::options::Operation;
-use crate::reasons::{Move, Order, Reasons, moves};
+use crate::reasons::{Move, Order, Reasons, Ways};
 use crate::state::State;
 
 /// A plan: nothing in it is left to choose.
@@ -88,8 +88,9 @@ pub struct Reason {
     pub from: BrokerId,
     /// The broker that takes over.
     pub to: BrokerId,
-    /// Whether it was chosen together with another partition of the plan, in exchange.
-    pub exchange: bool,
+    /// The partition of the plan that this was chosen together with, in exchange, and that goes the other way: its place in
+    /// [`Cluster::partitions`]. None if it was chosen by itself.
+    pub exchange: Option<u32>,
     /// What the two brokers carried of what the goal compares when this was chosen, after other changes of the plan: of a
     /// resource in its own unit, replicas, leaders, or replicas of the topic. Not known where a goal compares nothing, or
     /// where the search took a longer way.
@@ -167,6 +168,23 @@ impl Change {
         self.new_replicas.iter().copied().filter(|broker| !self.old_replicas.contains(broker))
     }
 
+    /// The way back: from where it ends to where it begins. Why is not told.
+    pub(crate) fn reversed(&self) -> Change {
+        Change {
+            topic: self.topic.clone(),
+            partition: self.partition,
+            old_replicas: self.new_replicas.clone(),
+            new_replicas: self.old_replicas.clone(),
+            moves: self.moves.iter().rev().map(|(from, to)| (*to, *from)).collect(),
+            old_leader: self.new_leader,
+            new_leader: self.old_leader,
+            disks: Vec::new(),
+            megabytes: self.megabytes,
+            disk_megabytes: 0.0,
+            reasons: Vec::new(),
+        }
+    }
+
     /// Whether only the leader changes.
     pub fn is_leadership_only(&self) -> bool {
         self.added().next().is_none() && self.disks.is_empty()
@@ -182,16 +200,14 @@ pub(crate) fn changes(state: &State<'_>, aims: &Aims, operation: &Operation, ste
     for part in reasons.partitions() {
         // Replicas may have passed each other's brokers on: only brokers that keep none lose anything.
         let left: Vec<Slot> = state.cluster.slots(part).filter(|slot| !state.holds(state.home(*slot), part)).collect();
-        let leads = (state.home(state.first_leader(part)), state.seat(state.leader(part)));
-        let leads = Some(leads).filter(|(old, new)| old != new || aims.is_reordered(state, part));
-        if left.is_empty() && leads.is_none() {
+        let ways = Ways::of(state, aims, part);
+        if left.is_empty() && ways.leads.is_none() {
             continue;
         }
-        let moves = moves(state, part);
-        let (order, reasons) = reasons.why(part, &moves, leads);
+        let (order, reasons) = reasons.why(part, &ways);
         // What nobody has nobody copies.
         let copied = if operation.finds_lost(state.cluster.partition(part as usize)) { &[] } else { &left[..] };
-        changes.push((order, change(state, part, copied, &moves, reasons)));
+        changes.push((order, change(state, part, copied, &ways.moves, reasons)));
     }
     changes.sort_by_key(|(order, _)| *order);
     changes
@@ -272,8 +288,7 @@ mod tests {
         }
         assert_ne!(known, name(&[&other, &one]));
         assert_ne!(known, name(&[&one]));
-        let reason =
-            Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: false, levels: None };
+        let reason = Reason { cause: Cause::Offline, from: BrokerId(0), to: BrokerId(1), exchange: None, levels: None };
         assert_eq!(known, name(&[&Change { reasons: vec![reason], ..one }, &other]), "why is not what");
     }
 

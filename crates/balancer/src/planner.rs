@@ -155,23 +155,25 @@ pub fn plan(cluster: &Cluster, request: &Request, settings: &Settings) -> Result
 /// Makes the plan for `request` on a cluster of which `state` is as it was found.
 ///
 /// An earlier hard goal may bar what a later one needs. All of them are needed, so where that leads to no plan they are
-/// served in their usual order before the request is refused.
+/// served in their usual order before the request is refused. The last resort of all is tried there and nowhere else.
 pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let served = request.goals_in_force();
-    let planned = plan_in_order(state, request, &served, settings).or_else(|refused| {
-        let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = served.iter().copied().partition(|goal| goal.is_hard());
-        usual.sort_unstable();
-        usual.extend(soft);
-        // Goals inside brokers have an order of their own.
-        let between =
-            |goals: &[Goal]| -> Vec<Goal> { goals.iter().copied().filter(|goal| !goal.is_intra_broker()).collect() };
-        if matches!(refused, Refused::BadRequest(_)) || between(&usual) == between(&served) {
+    let (mut usual, soft): (Vec<Goal>, Vec<Goal>) = served.iter().copied().partition(|goal| goal.is_hard());
+    usual.sort_unstable();
+    usual.extend(soft);
+    // Goals inside brokers have an order of their own.
+    let between =
+        |goals: &[Goal]| -> Vec<Goal> { goals.iter().copied().filter(|goal| !goal.is_intra_broker()).collect() };
+    let is_usual = between(&usual) == between(&served);
+    let effort = if is_usual { Effort::LastResort } else { Effort::Usual };
+    let planned = plan_in_order(state, request, &served, settings, effort).or_else(|refused| {
+        if matches!(refused, Refused::BadRequest(_)) || is_usual {
             return Err(refused);
         }
         // Made anew, which is rarely needed, rather than kept by all.
         let state = State::for_goals(cluster, &usual, settings);
-        plan_in_order(state, request, &usual, settings).map_err(|_| refused)
+        plan_in_order(state, request, &usual, settings, Effort::LastResort).map_err(|_| refused)
     });
     planned.map_err(|refused| match refused {
         Refused::Infeasible(infeasible) if old_brokers_would_do(cluster, request, settings) => {
@@ -179,6 +181,14 @@ pub(crate) fn plan_on(state: State<'_>, request: &Request, settings: &Settings) 
         }
         other => other,
     })
+}
+
+/// How much is tried before a hard goal counts as infeasible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Usual,
+    /// Brokers are packed anew.
+    LastResort,
 }
 
 /// Whether hard goals could be satisfied if old brokers got anything while there are new ones: then the cluster is not too
@@ -190,7 +200,7 @@ fn old_brokers_would_do(cluster: &Cluster, request: &Request, settings: &Setting
     let goals: Vec<Goal> = request.goals_in_force().into_iter().filter(|goal| goal.is_hard()).collect();
     let lifted = Request { destinations, goals: goals.clone(), budget: Budget::default(), ..request.clone() };
     let state = State::for_goals(cluster, &goals, settings);
-    !goals.is_empty() && plan_in_order(state, &lifted, &goals, settings).is_ok()
+    !goals.is_empty() && plan_in_order(state, &lifted, &goals, settings, Effort::LastResort).is_ok()
 }
 
 /// Serves the goals in this order, which may be another one than that in which they are listed.
@@ -199,6 +209,7 @@ fn plan_in_order(
     request: &Request,
     served: &[Goal],
     settings: &Settings,
+    effort: Effort,
 ) -> Result<Outcome, Refused> {
     let cluster = state.cluster;
     let for_people = (!request.triggered_by_violation).then(|| settings.without_detector());
@@ -229,6 +240,9 @@ fn plan_in_order(
         // With goals inside brokers alone, nothing moves between brokers, not even what is offline.
         if !goals.is_empty() {
             search.run(evacuates);
+            if effort == Effort::LastResort && search.repack() {
+                search.settle();
+            }
         }
         let feasibility = Feasibility { aims: &search.aims, rules: &rules, settings, request };
         feasibility.after(&search.state).map_err(Refused::Infeasible)?;

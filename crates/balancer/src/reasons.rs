@@ -5,7 +5,7 @@
 //! told: a step is a reason only if what it did was not taken back, and the brokers are those of the change itself.
 
 use crate::aims::{Aims, touched};
-use crate::cluster::{Cluster, Part, Seat, Slot};
+use crate::cluster::{Part, Seat, Slot};
 use crate::improve::{Step, Why};
 use crate::options::Operation;
 use crate::plan::{Cause, Reason};
@@ -21,7 +21,7 @@ pub(crate) struct Move {
 
 /// Where replicas of the partition go. Where one took the place of another that went on, and weighs the same, the
 /// broker between the two keeps what it has.
-pub(crate) fn moves(state: &State<'_>, part: Part) -> Vec<Move> {
+fn moves(state: &State<'_>, part: Part) -> Vec<Move> {
     let slots = || state.cluster.slots(part);
     let now_at = |seat: Seat| slots().find(|slot| state.seat(*slot) == seat);
     let arrives = |slot: &Slot| !slots().any(|other| state.home(other) == state.seat(*slot));
@@ -37,16 +37,40 @@ pub(crate) fn moves(state: &State<'_>, part: Part) -> Vec<Move> {
     slots().filter(arrives).map(chain).collect()
 }
 
+/// What of a partition goes from where to where.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    pub(crate) moves: Vec<Move>,
+    /// Who led it and who is to, if that changes, or the list is written anew for its sake.
+    pub(crate) leads: Option<(Seat, Seat)>,
+}
+
+impl Ways {
+    pub(crate) fn of(state: &State<'_>, aims: &Aims, part: Part) -> Ways {
+        let leads = (state.home(state.first_leader(part)), state.seat(state.leader(part)));
+        let leads = Some(leads).filter(|(old, new)| old != new || aims.is_reordered(state, part));
+        Ways { moves: moves(state, part), leads }
+    }
+
+    /// Between whom goes what a step did: the replica that it carried, or else leadership.
+    fn ends(&self, carried: Option<Slot>) -> Option<(Seat, Seat)> {
+        match carried {
+            Some(slot) => self.moves.iter().find(|way| way.slots.contains(&slot)).map(|way| (way.from, way.to)),
+            None => self.leads,
+        }
+    }
+}
+
 /// The steps behind every partition they touched.
 #[derive(Debug)]
 pub(crate) struct Reasons<'s> {
-    cluster: &'s Cluster,
+    state: &'s State<'s>,
     aims: &'s Aims,
     operation: &'s Operation,
     steps: &'s [Step],
     /// By partition, then in the order they were taken.
     held: Vec<Held>,
-    /// In how many partitions each step still holds.
+    /// In how many partitions each step still holds: those of exchanges in several.
     partitions: Vec<u8>,
 }
 
@@ -78,7 +102,7 @@ impl<'s> Reasons<'s> {
             let is_new = index == 0 || (held[index - 1].part, held[index - 1].step) != (one.part, one.step);
             partitions[one.step as usize] += u8::from(is_new);
         }
-        Reasons { cluster: state.cluster, aims, operation, steps, held, partitions }
+        Reasons { state, aims, operation, steps, held, partitions }
     }
 
     /// The partitions of which something may have changed, ascending.
@@ -87,20 +111,13 @@ impl<'s> Reasons<'s> {
     }
 
     /// Why the partition changes as it does, the most important reason first.
-    pub(crate) fn why(&self, part: Part, moves: &[Move], leads: Option<(Seat, Seat)>) -> (Order, Vec<Reason>) {
-        let start = self.held.partition_point(|held| held.part < part);
-        let held = &self.held[start..self.held.partition_point(|held| held.part <= part)];
+    pub(crate) fn why(&self, part: Part, ways: &Ways) -> (Order, Vec<Reason>) {
+        let held = self.held_of(part);
         let mut found: Vec<(Order, Reason)> = Vec::new();
-        for one in held {
-            let ends = match one.carried {
-                Some(slot) => moves.iter().find(|way| way.slots.contains(&slot)).map(|way| (way.from, way.to)),
-                None => leads,
-            };
-            self.add(&mut found, one, ends);
-        }
+        held.iter().for_each(|one| self.add(&mut found, one, ways.ends(one.carried)));
         // Replicas changed places within the partition: nothing is copied, and yet another broker leads.
         if found.is_empty() {
-            held.iter().for_each(|one| self.add(&mut found, one, leads));
+            held.iter().for_each(|one| self.add(&mut found, one, ways.leads));
         }
         found.sort_by_key(|(order, _)| *order);
         let first_needed = found.iter().map(|(order, _)| order.1).min();
@@ -108,12 +125,33 @@ impl<'s> Reasons<'s> {
         (order, found.into_iter().map(|(_, reason)| reason).collect())
     }
 
+    /// What still holds of the steps that touched the partition.
+    fn held_of(&self, part: Part) -> &[Held] {
+        let start = self.held.partition_point(|held| held.part < part);
+        &self.held[start..self.held.partition_point(|held| held.part <= part)]
+    }
+
+    /// The partition that goes the other way for it: by the same step, and in the plan itself. What the search had in mind
+    /// is no exchange any more where one of the two went on to somebody else.
+    fn partner(&self, held: &Held, (from, to): (Seat, Seat)) -> Option<Part> {
+        if self.partitions[held.step as usize] < 2 {
+            return None;
+        }
+        let comes_back = |part: &Part| {
+            let ways = Ways::of(self.state, self.aims, *part);
+            let by_the_same = |one: &&Held| one.step == held.step;
+            self.held_of(*part).iter().filter(by_the_same).any(|one| ways.ends(one.carried) == Some((to, from)))
+        };
+        touched(self.state, self.steps[held.step as usize].action).filter(|part| *part != held.part).find(comes_back)
+    }
+
     fn add(&self, found: &mut Vec<(Order, Reason)>, held: &Held, ends: Option<(Seat, Seat)>) {
         let Some((from, to)) = ends else { return };
         let step = &self.steps[held.step as usize];
+        let exchange = self.partner(held, (from, to));
         // Of a longer way it is one step, between others.
         let levels = step.levels.filter(|_| (step.from, step.to) == (from, to));
-        let id = |seat: Seat| self.cluster.brokers()[usize::from(seat)].id;
+        let id = |seat: Seat| self.state.cluster.brokers()[usize::from(seat)].id;
         let (from, to) = (id(from), id(to));
         let (place, cause) = match step.why {
             Why::Goal { goal, gain } => (goal + 1, Cause::Goal { goal: self.aims.goals[goal], gain }),
@@ -123,7 +161,6 @@ impl<'s> Reasons<'s> {
             },
             Why::TakenBack => return,
         };
-        let exchange = self.partitions[held.step as usize] > 1;
         let same = |(order, reason): &&mut (Order, Reason)| order.0 == place && (reason.from, reason.to) == (from, to);
         match (found.iter_mut().find(same), cause) {
             // Several steps of one goal on one way are one reason.
@@ -131,7 +168,7 @@ impl<'s> Reasons<'s> {
                 if let Cause::Goal { gain, .. } = &mut known.cause {
                     *gain += more;
                 }
-                known.exchange |= exchange;
+                known.exchange = known.exchange.or(exchange);
                 known.levels = known.levels.or(levels);
             }
             (Some(_), _) => {}
@@ -190,6 +227,7 @@ fn crowned(action: Action) -> [Option<Slot>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Cluster;
     use crate::fixture::Small;
     use crate::goal::Goal;
     use crate::options::Request;
@@ -204,10 +242,13 @@ mod tests {
         let mut small = Small::in_racks("abcde");
         small.partition("T", 0, &[0, 1], 10.0);
         small.partition("T", 1, &[2, 3], 10.0);
-        let cluster = small.cluster();
+        changed_in(&small.cluster(), steps)
+    }
+
+    fn changed_in(cluster: &Cluster, steps: &[(Why, Action)]) -> Vec<Change> {
         let request = Request::rebalance(&GOALS);
-        let rules = Rules::compile(&cluster, &request).unwrap();
-        let mut state = State::found(&cluster);
+        let rules = Rules::compile(cluster, &request).unwrap();
+        let mut state = State::found(cluster);
         let aims = Aims::compile(&state, &GOALS, &Settings::default(), &rules);
         let mut taken = Vec::new();
         for (why, action) in steps {
@@ -222,7 +263,8 @@ mod tests {
         Why::Goal { goal, gain }
     }
 
-    fn told(change: &Change) -> Vec<(&'static str, i32, i32, bool)> {
+    /// The goals that are served, between whom, and the place of the partition that goes the other way.
+    fn told(change: &Change) -> Vec<(&'static str, i32, i32, Option<Part>)> {
         change.reasons.iter().map(|why| (why.name(), why.from.0, why.to.0, why.exchange)).collect()
     }
 
@@ -231,13 +273,13 @@ mod tests {
         let there = Action::Move { slot: 0, to: 2 };
         let back = Action::Move { slot: 0, to: 0 };
         let steps = [(goal(0, 0.5), there), (Why::TakenBack, back), (goal(1, 0.25), Action::Move { slot: 0, to: 4 })];
-        assert_eq!(told(&changed(&steps)[0]), [("ReplicaDistributionGoal", 0, 4, false)]);
+        assert_eq!(told(&changed(&steps)[0]), [("ReplicaDistributionGoal", 0, 4, None)]);
         let hand_over = [
             (goal(0, 0.5), Action::Lead { part: 0, slot: 1 }),
             (Why::TakenBack, Action::Lead { part: 0, slot: 0 }),
             (goal(1, 0.5), Action::Move { slot: 1, to: 4 }),
         ];
-        assert_eq!(told(&changed(&hand_over)[0]), [("ReplicaDistributionGoal", 1, 4, false)]);
+        assert_eq!(told(&changed(&hand_over)[0]), [("ReplicaDistributionGoal", 1, 4, None)]);
     }
 
     #[test]
@@ -256,10 +298,7 @@ mod tests {
     fn brokers_passed_on_the_way_are_not_told() {
         let steps = [(goal(1, 0.5), Action::Move { slot: 0, to: 2 }), (goal(0, 0.25), Action::Move { slot: 0, to: 4 })];
         let change = &changed(&steps)[0];
-        assert_eq!(
-            told(change),
-            [("DiskUsageDistributionGoal", 0, 4, false), ("ReplicaDistributionGoal", 0, 4, false)]
-        );
+        assert_eq!(told(change), [("DiskUsageDistributionGoal", 0, 4, None), ("ReplicaDistributionGoal", 0, 4, None)]);
         let again = [(goal(0, 0.5), Action::Move { slot: 0, to: 2 }), (goal(0, 0.25), Action::Move { slot: 0, to: 4 })];
         let cause = Cause::Goal { goal: Goal::DiskUsageDistribution, gain: 0.75 };
         assert_eq!(changed(&again)[0].reasons.iter().map(|why| why.cause).collect::<Vec<_>>(), [cause]);
@@ -279,10 +318,32 @@ mod tests {
     fn both_halves_of_an_exchange_say_so_each_in_its_own_direction() {
         let swap = (goal(0, 0.5), Action::Swap { one: 0, other: 2 });
         let both = changed(&[swap]);
-        assert_eq!(told(&both[0]), [("DiskUsageDistributionGoal", 0, 2, true)]);
-        assert_eq!(told(&both[1]), [("DiskUsageDistributionGoal", 2, 0, true)]);
+        assert_eq!(told(&both[0]), [("DiskUsageDistributionGoal", 0, 2, Some(1))]);
+        assert_eq!(told(&both[1]), [("DiskUsageDistributionGoal", 2, 0, Some(0))]);
         let half = changed(&[swap, (Why::TakenBack, Action::Move { slot: 2, to: 2 })]);
         assert_eq!(half.len(), 1);
-        assert_eq!(told(&half[0]), [("DiskUsageDistributionGoal", 0, 2, false)]);
+        assert_eq!(told(&half[0]), [("DiskUsageDistributionGoal", 0, 2, None)]);
+    }
+
+    /// One goes on to broker 4: what comes to broker 0 for it is not there in the plan.
+    #[test]
+    fn whoever_went_on_to_another_broker_is_in_exchange_with_nobody() {
+        let swap = (goal(0, 0.5), Action::Swap { one: 0, other: 2 });
+        let gone_on = changed(&[swap, (goal(1, 0.5), Action::Move { slot: 2, to: 4 })]);
+        assert_eq!(told(&gone_on[0]), [("DiskUsageDistributionGoal", 0, 2, None)]);
+        assert!(told(&gone_on[1]).iter().all(|(.., partner)| partner.is_none()), "{:?}", told(&gone_on[1]));
+    }
+
+    /// Three partitions of brokers 0 and 1, of which two are led by 0 and one by 1 until all three are handed over.
+    #[test]
+    fn whoever_goes_the_same_way_is_not_taken_for_the_partner() {
+        let mut small = Small::in_racks("ab");
+        (0..2).for_each(|number| small.partition("T", number, &[0, 1], 10.0));
+        small.partition("T", 2, &[1, 0], 10.0);
+        let cluster = small.cluster();
+        let trade = Action::LeadTrade { one: 1, two: 3, back: 5 };
+        let partners: Vec<Option<Part>> =
+            changed_in(&cluster, &[(goal(0, 0.5), trade)]).iter().map(|change| change.reasons[0].exchange).collect();
+        assert_eq!(partners, [Some(2), Some(2), Some(0)]);
     }
 }

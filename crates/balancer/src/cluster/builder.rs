@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::invalid::Invalid;
+use super::invalid::{Invalid, MOST_PAIRS};
 use super::split::{split, split_by_traffic};
 use super::types::SlotLoad;
 use super::{
@@ -293,6 +293,10 @@ impl ClusterBuilder {
         if !self.brokers.values().any(|broker| broker.state != BrokerState::Dead) {
             return Err(Invalid::NoBroker);
         }
+        let (brokers, topics) = (self.brokers.len(), self.topics.len());
+        if brokers.saturating_mul(topics) > MOST_PAIRS {
+            return Err(Invalid::TooManyPairs { brokers, topics });
+        }
         self.sort()?;
         let (racks, hosts, brokers) = places(std::mem::take(&mut self.brokers))?;
         let mut cluster = Cluster {
@@ -470,6 +474,20 @@ mod tests {
     use crate::options::Request;
     use crate::planner::Status;
     use crate::settings::Settings;
+
+    /// A short file could ask for more memory than there is.
+    #[test]
+    fn more_brokers_and_topics_than_can_be_counted_are_refused() {
+        let mut builder = ClusterBuilder::new();
+        let (brokers, topics) = (40_000, 30_000);
+        for id in 0..brokers {
+            let (host, rack, state, disks) = (String::new(), String::new(), BrokerState::Alive, Vec::new());
+            builder.broker(BrokerSpec { id: BrokerId(id), host, rack, state, capacity: [1e9; 4], disks }).unwrap();
+        }
+        let replica = ReplicaSpec { broker: BrokerId(0), disk: None, load: Load::default(), offline: false };
+        (0..topics).for_each(|topic| builder.partition(&format!("t{topic}"), 0, 0, &[replica]).unwrap());
+        assert_eq!(builder.build(), Err(Invalid::TooManyPairs { brokers: 40_000, topics: 30_000 }));
+    }
 
     /// Otherwise a difference between numbers that mean nothing would keep replicas from each other's places.
     #[test]

@@ -2,6 +2,9 @@
 
 use super::{BrokerId, Resource, Seat, Slot};
 
+/// Brokers times topics: ten times what the largest clusters have. Each pair takes four bytes or eight.
+pub(crate) const MOST_PAIRS: usize = 1 << 30;
+
 /// Why a record cannot be part of a cluster.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Invalid {
@@ -87,6 +90,14 @@ pub enum Invalid {
     /// More replicas or partitions than the model can number.
     #[error("more than {max} replicas", max = Slot::MAX)]
     TooManyReplicas,
+    /// More pairs of a broker and a topic than anybody has memory for: replicas are counted for each.
+    #[error("{brokers} brokers with {topics} topics: more than {max} pairs of the two", max = MOST_PAIRS)]
+    TooManyPairs {
+        /// Brokers.
+        brokers: usize,
+        /// Topics.
+        topics: usize,
+    },
     /// No broker, or none that lives.
     #[error("there is no broker that is alive")]
     NoBroker,

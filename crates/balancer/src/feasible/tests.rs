@@ -159,7 +159,8 @@ fn a_broker_that_cannot_give_its_replicas_away() {
         Request { goals: vec![Goal::ReplicaCapacity], destinations: [BrokerId(0)].into(), ..Request::default() };
     let refused = refusal(&small.cluster(), &request, &settings);
     let words = "[ReplicaCapacityGoal] Replica count (3) in broker 0 exceeds the maximum allowed number of replicas per \
-                 broker: 2. Add at least 1 broker. || Tips: [1] The destination brokers are limited to [0].";
+                 broker: 2. Add at least 1 broker. A broker could take t-0. || Tips: [1] The destination brokers are \
+                 limited to [0].";
     assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
@@ -171,8 +172,27 @@ fn a_replica_that_no_broker_can_carry() {
     assert_eq!(
         reason(small, Goal::DiskCapacity, &Settings::default()),
         "[DiskCapacityGoal] Utilization (900.00) of broker 1 violated capacity limit (800.00) for resource disk. Add at \
-         least 1 broker for disk."
+         least 1 broker for disk. A broker with a disk capacity of more than 1125.00 could take t-0 (900.00)."
     );
+}
+
+/// `u` fits on the two large ones only, and with `t` or `v` beside it; then one of the two is left over.
+#[test]
+fn a_remedy_names_the_partition_the_racks_that_are_taken_and_the_capacity_that_is_needed() {
+    let mut small = Small::in_racks("ab");
+    small.broker(2, 'c', "host2", BrokerState::Alive, [100.0, 1000.0, 1000.0, 500.0]);
+    small.partition("t", 0, &[0, 1], 300.0);
+    small.partition("u", 0, &[0, 1], 450.0);
+    small.partition("v", 0, &[0, 2], 110.0);
+    let request = Request::rebalance(&[Goal::RackAware, Goal::DiskCapacity]);
+    let refused = refusal(&small.cluster(), &request, &Settings::default());
+    assert_eq!(
+        refused.reason,
+        "[DiskCapacityGoal] Utilization (860.00) of broker 0 violated capacity limit (800.00) for resource disk. Add at \
+         least 1 broker for disk. A broker in a rack other than [c] with a disk capacity of more than 137.50 could take \
+         v-0 (110.00)."
+    );
+    assert_eq!(refused.provision.recommendation, "[DiskCapacityGoal] Add at least 1 broker for disk.");
 }
 
 #[test]
@@ -192,7 +212,8 @@ fn brokers_on_one_host_share_its_network() {
     // 1,800 of 2,400 in all. Brokers 1 and 2 may take 800 each, their host 1,600, and it has 1,800.
     let refused = refusal(&cluster, &request, &Settings::default());
     let words = "[NetworkInboundCapacityGoal] Utilization (1800.00) of host shared violated capacity limit (1600.00) \
-                 for resource networkInbound. Add at least 1 broker for networkInbound.";
+                 for resource networkInbound. Add at least 1 broker for networkInbound. None of the replicas on it may \
+                 move.";
     assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
@@ -301,7 +322,8 @@ fn a_broker_that_can_get_no_leader() {
     let request = Request { goals, destinations: [BrokerId(0)].into(), ..Request::default() };
     let refused = refusal(&small.cluster(), &request, &min_leaders("t", 1));
     let words = "[MinTopicLeadersPerBrokerGoal] Broker 1 has insufficient per-broker leaders for topic t (required: 1 \
-                 current: 0). || Tips: [1] The destination brokers are limited to [0].";
+                 current: 0). Broker 1 would have to be able to lead 1 more of t. || Tips: [1] The destination brokers \
+                 are limited to [0].";
     assert!(refused.to_string().starts_with(words), "{refused}");
 }
 
@@ -313,7 +335,8 @@ fn an_offline_replica_that_has_nowhere_to_go() {
     // The only broker that is alive has the other replica already.
     assert_eq!(
         reason(small, Goal::ReplicaDistribution, &Settings::default()),
-        "[ReplicaDistributionGoal] Cannot remove offline replicas from broker 1. Add at least 1 broker."
+        "[ReplicaDistributionGoal] Cannot remove offline replicas from broker 1. Add at least 1 broker. A broker could \
+         take t-0."
     );
 }
 

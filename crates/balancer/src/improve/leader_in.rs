@@ -16,10 +16,10 @@ const RENEWALS: usize = 4;
 
 /// A moment to which the search can return.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+pub(super) struct Moment {
     steps: usize,
     age: u64,
-    /// By how much the goal about leaders' traffic missed.
+    /// By how much the goal missed that is asked about, mostly that about leaders' traffic.
     miss: f64,
 }
 
@@ -93,12 +93,12 @@ impl Search<'_, '_> {
         self.aims.miss(goal, &self.state, self.rules)
     }
 
-    fn moment(&self, goal: usize) -> Moment {
+    pub(super) fn moment(&self, goal: usize) -> Moment {
         Moment { steps: self.steps.len(), age: self.age, miss: self.miss(goal) }
     }
 
     /// Takes back all that was done since. Everything is counted anew, so that not even rounding is left of it.
-    fn return_to(&mut self, moment: Moment) {
+    pub(super) fn return_to(&mut self, moment: Moment) {
         self.steps.truncate(moment.steps);
         self.age = moment.age;
         self.state = self.state.as_found();

@@ -12,6 +12,7 @@ mod band;
 mod evacuate;
 mod fence;
 mod greedy;
+mod last_resort;
 mod leader_in;
 mod leadership;
 mod racks;
@@ -129,6 +130,11 @@ impl<'c, 'r> Search<'c, 'r> {
         if evacuates {
             self.evacuate();
         }
+        self.settle();
+    }
+
+    /// Passes over the goals until one changes nothing.
+    pub(crate) fn settle(&mut self) {
         // The placement's age when each goal last found nothing to do: as long as it has not changed since,
         // looking again would find the same.
         let mut done_at: Vec<Option<u64>> = vec![None; self.aims.goals.len()];

@@ -147,7 +147,7 @@ proptest! {
         let request = Request { goals, ..disks() };
         let Ok(outcome) = planned(&build(&shape, &BTreeMap::new()), &request) else { return Ok(()) };
         let changes = &outcome.plan.changes;
-        let is_exchange = |change: &crate::plan::Change| change.reasons.iter().any(|why| why.exchange);
+        let is_exchange = |change: &crate::plan::Change| change.reasons.iter().any(|why| why.exchange.is_some());
         for most in 1..changes.len() - outcome.unsafe_changes.min(changes.len()) {
             if is_exchange(&changes[most - 1]) {
                 continue;
@@ -221,7 +221,11 @@ fn what_does_good_only_together_happens_together() {
     let shape: Shape = vec![(vec![2000, 1000, 2000, 1000], vec![(0, 120), (2, 119), (3, 60), (1, 40), (0, 81)])];
     let outcome = planned(&build(&shape, &BTreeMap::new()), &disks()).unwrap();
     assert_eq!(after(&outcome), [(3, 2), (4, 1)].into());
-    assert!(outcome.plan.changes.iter().all(|change| change.reasons[0].exchange), "{:?}", outcome.plan.changes);
+    assert!(
+        outcome.plan.changes.iter().all(|change| change.reasons[0].exchange.is_some()),
+        "{:?}",
+        outcome.plan.changes
+    );
 }
 
 /// Found by a property above: neither disk has room for what it gets before what it gives has left.
@@ -232,6 +236,6 @@ fn both_halves_of_an_exchange_that_fills_a_disk_are_counted() {
     let replicas = sizes.into_iter().enumerate().map(|(at, size)| (usize::from(on_large.contains(&at)), size));
     let shape: Shape = vec![(vec![354, 2832], replicas.collect())];
     let outcome = planned(&build(&shape, &BTreeMap::new()), &disks()).unwrap();
-    let exchanges = outcome.plan.changes.iter().map(|change| change.reasons[0].exchange);
+    let exchanges = outcome.plan.changes.iter().map(|change| change.reasons[0].exchange.is_some());
     assert_eq!((outcome.unsafe_changes, exchanges.rev().take_while(|exchange| *exchange).count()), (2, 2));
 }

@@ -74,8 +74,8 @@ pub(super) struct DiskMove {
     pub(super) seat: Seat,
     pub(super) slot: Slot,
     pub(super) moved: Moved,
-    /// Whether it is of use only together with that of another partition.
-    pub(super) exchange: bool,
+    /// The partition without which it is of no use.
+    pub(super) exchange: Option<Part>,
 }
 
 impl DiskMove {
@@ -127,7 +127,7 @@ fn moves(cluster: &Cluster, desktops: &mut [Desktop]) -> (Vec<DiskMove>, Vec<Dis
     let mut all: Vec<DiskMove> = Vec::new();
     for (index, Desktop { seat, arranged, .. }) in desktops.iter_mut().enumerate() {
         let moved = std::mem::take(&mut arranged.moved);
-        let of = |(slot, moved)| DiskMove { desktop: index, seat: *seat, slot, moved, exchange: false };
+        let of = |(slot, moved)| DiskMove { desktop: index, seat: *seat, slot, moved, exchange: None };
         all.extend(moved.into_iter().map(of));
     }
     let (arrivals, mut settled): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.moved.home == NOWHERE);
@@ -137,7 +137,8 @@ fn moves(cluster: &Cluster, desktops: &mut [Desktop]) -> (Vec<DiskMove>, Vec<Dis
         parts.entry((it.desktop, it.moved.step)).or_default().insert(cluster.part_of(it.slot));
     }
     for it in &mut settled {
-        it.exchange = parts[&(it.desktop, it.moved.step)].len() > 1;
+        let part = cluster.part_of(it.slot);
+        it.exchange = parts[&(it.desktop, it.moved.step)].iter().copied().find(|other| *other != part);
     }
     (arrivals, settled)
 }
@@ -233,7 +234,12 @@ impl Table<'_> {
         }
         for group in groups.into_iter().filter(|group| group.len() > 1) {
             let mut together: Unit = group.iter().flat_map(|at| waiting[*at].clone()).collect();
-            together.iter_mut().flatten().for_each(|it| it.exchange = true);
+            let part = |it: &DiskMove| self.cluster.part_of(it.slot);
+            let mut parts: Vec<Part> = together.iter().flatten().map(part).collect();
+            parts.dedup();
+            for it in together.iter_mut().flatten() {
+                it.exchange = parts.iter().copied().find(|other| *other != part(it)).or(it.exchange);
+            }
             if self.happens(&together, Demand::Good) {
                 let mut at = 0..;
                 waiting.retain(|_| at.next().is_some_and(|at| !group.contains(&at)));

@@ -3,8 +3,8 @@
 //! Goals about racks look at partitions one by one, and so do the rules of eligibility. So a cluster can be satisfied if
 //! each of its partitions can, and all placements of one partition are few.
 //!
-//! Capacities look at all partitions at once. There it is a matter of packing, which nobody solves for large clusters; small
-//! ones show that hardly anything is refused that some placement would keep to.
+//! Capacities look at all partitions at once. There it is a matter of packing, which nobody solves for large clusters; of
+//! small ones nothing is refused that some placement would keep to.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ fn can_be_packed(limits: &[f64], sizes: &[u16]) -> bool {
 }
 
 #[test]
-fn hardly_a_capacity_is_refused_that_some_placement_keeps() {
+fn no_capacity_is_refused_that_some_placement_keeps() {
     let mut runner = TestRunner::deterministic();
     let (mut kept, mut rightly, mut wrongly) = (0, 0, Vec::new());
     for _ in 0..20_000 {
@@ -180,5 +180,5 @@ fn hardly_a_capacity_is_refused_that_some_placement_keeps() {
     }
     let told =
         format!("{kept} kept, {rightly} refused, {} wrongly: {:#?}", wrongly.len(), &wrongly[..wrongly.len().min(9)]);
-    assert!(kept > 2_000 && rightly > 1_000 && wrongly.len() * 25 <= kept, "{told}");
+    assert!(kept > 2_000 && rightly > 1_000 && wrongly.is_empty(), "{told}");
 }

@@ -227,7 +227,8 @@ fn what_a_host_cannot_carry_is_told_of_the_host() {
     let Err(Refused::Infeasible(infeasible)) = refused else { panic!("{refused:?}") };
     expect![
         "[NetworkInboundCapacityGoal] Utilization (1700.00) of host h violated capacity limit (1600.00) for resource \
-         networkInbound. Add at least 1 broker for networkInbound."
+         networkInbound. Add at least 1 broker for networkInbound. A broker with a networkInbound capacity of more than \
+         1062.50 could take t-0 (850.00)."
     ]
     .assert_eq(&infeasible.reason);
     assert_eq!(infeasible.provision.status, ProvisionStatus::UnderProvisioned);

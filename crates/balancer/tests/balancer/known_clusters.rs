@@ -595,7 +595,7 @@ fn what_cruise_control_refuses_is_refused_for_the_same_reason() {
         inspected(&picture, &Request::rebalance(&Goal::DEFAULT), &Settings::default()).unwrap_err().to_string()
     };
     expect!["[DiskCapacityGoal] Insufficient capacity for disk (Utilization 900000.00, Allowed Capacity 720000.00, Threshold: 0.80). Add at least 1 broker with the same disk capacity (300000.00) as broker-0."].assert_eq(&reason(UNBALANCED2));
-    expect!["[DiskCapacityGoal] Utilization (300000.00) of broker 2 violated capacity limit (240000.00) for resource disk. Add at least 1 broker for disk."].assert_eq(&reason(UNBALANCED3));
+    expect!["[DiskCapacityGoal] Utilization (300000.00) of broker 2 violated capacity limit (240000.00) for resource disk. Add at least 1 broker for disk. A broker in a rack other than [0] with a disk capacity of more than 187500.00 could take T1-0 (150000.00)."].assert_eq(&reason(UNBALANCED3));
 }
 
 #[test]

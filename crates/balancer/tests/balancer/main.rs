@@ -11,6 +11,7 @@ mod known_clusters;
 mod leaders_traffic;
 mod lost_data;
 mod lost_disks;
+mod packing;
 mod picture;
 mod properties;
 mod racks;

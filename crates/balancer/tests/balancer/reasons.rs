@@ -3,7 +3,7 @@
 use evenkeel_balancer::argument::{Argument, Measure};
 use evenkeel_balancer::cluster::BrokerId;
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::{Operation, Request};
+use evenkeel_balancer::options::{Budget, Operation, Request};
 use evenkeel_balancer::plan::{Cause, Change};
 use evenkeel_balancer::planner::plan;
 use evenkeel_balancer::settings::Settings;
@@ -13,7 +13,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::check::inspected;
 use crate::picture::Picture;
-use crate::random::{any_case, cases};
+use crate::random::{Case, any_case, cases};
 
 /// The causes of each change of T-0's first replica, most important first.
 fn causes(picture: &str, operation: Operation) -> Vec<Cause> {
@@ -53,6 +53,33 @@ fn ways(change: &Change) -> Vec<(BrokerId, BrokerId)> {
     change.moves.iter().copied().chain(is_led.then_some(leads)).collect()
 }
 
+/// How many reasons of the plan are exchanges, each of them with one that is one.
+fn exchanges(case: &Case, moves: Option<usize>) -> usize {
+    let request = Request { budget: Budget { moves, megabytes: None }, ..case.request.clone() };
+    let Ok(outcome) = inspected(&case.picture, &request, &case.settings) else { return 0 };
+    let cluster = case.picture.build();
+    let reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
+    let told = reasons.filter_map(|reason| Some((reason, cluster.partition(reason.exchange? as usize))));
+    let mut count = 0;
+    for (reason, partner) in told {
+        let named = |change: &&Change| (change.topic.as_str(), change.partition) == (partner.topic(), partner.number());
+        let change = outcome.plan.changes.iter().find(named);
+        let back = |change: &Change| ways(change).contains(&(reason.to, reason.from));
+        assert!(change.is_some_and(back), "{reason:?} with {}-{}: {change:?}", partner.topic(), partner.number());
+        count += 1;
+    }
+    count
+}
+
+/// The law below says little if nothing is ever exchanged.
+#[test]
+fn enough_is_exchanged() {
+    let mut runner = TestRunner::deterministic();
+    let cases = (0..1_000).map(|_| any_case().new_tree(&mut runner).unwrap().current());
+    let count: usize = cases.map(|case| exchanges(&case, None)).sum();
+    assert!(count >= 10, "{count} exchanges");
+}
+
 proptest! {
     #![proptest_config(cases(512))]
 
@@ -70,12 +97,18 @@ proptest! {
         }
     }
 
+    /// Also where a budget leaves something out: then it is in exchange with nobody.
+    #[test]
+    fn whoever_is_named_in_exchange_is_in_the_plan_and_goes_the_other_way(case in any_case(), moves in 1..12usize) {
+        exchanges(&case, (moves < 10).then_some(moves));
+    }
+
     /// Whoever reads the numbers of a reason sees why this broker gives and that one takes.
     #[test]
     fn the_numbers_that_are_told_argue_for_the_move(case in any_case()) {
         let Ok(outcome) = inspected(&case.picture, &case.request, &case.settings) else { return Ok(()) };
         let cluster = case.picture.build();
-        for reason in outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| !reason.exchange) {
+        for reason in outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| reason.exchange.is_none()) {
             if let Some(told) = Argument::of(&cluster, &outcome.before, reason) {
                 prop_assert!(told.from - told.to >= told.measure.grain(), "{told:?} for {reason:?}");
             }
@@ -92,7 +125,9 @@ fn numbers_are_told_of_most_reasons() {
         let case = any_case().new_tree(&mut runner).unwrap().current();
         let Ok(outcome) = inspected(&case.picture, &case.request, &case.settings) else { continue };
         let cluster = case.picture.build();
-        for reason in outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| !reason.exchange) {
+        for reason in
+            outcome.plan.changes.iter().flat_map(|change| &change.reasons).filter(|reason| reason.exchange.is_none())
+        {
             if reason.goal().and_then(Measure::of).is_none() {
                 continue;
             }

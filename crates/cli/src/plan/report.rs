@@ -301,7 +301,7 @@ pub(super) struct ChangeLine<'a> {
     disks: Vec<DiskLine<'a>>,
     /// Whether nobody has the partition's data.
     lost: bool,
-    reasons: Vec<ReasonLine>,
+    reasons: Vec<ReasonLine<'a>>,
     pub(super) why: String,
 }
 
@@ -313,22 +313,33 @@ struct DiskLine<'a> {
 }
 
 #[derive(Serialize)]
-struct ReasonLine {
+struct ReasonLine<'a> {
     cause: &'static str,
     goal: Option<&'static str>,
     from: i32,
     to: i32,
     gain: Option<f64>,
     exchange: bool,
+    /// With whom, if it is an exchange.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partner: Option<PartnerLine<'a>>,
 }
 
-impl From<&Reason> for ReasonLine {
-    fn from(reason: &Reason) -> Self {
+#[derive(Serialize)]
+struct PartnerLine<'a> {
+    topic: &'a str,
+    partition: i32,
+}
+
+impl<'a> ReasonLine<'a> {
+    fn of(explainer: &Explainer<'a>, reason: &Reason) -> Self {
         let (cause, goal, gain) = match reason.cause {
             Cause::Goal { goal, gain } => ("goal", Some(goal.name()), Some(gain)),
             Cause::Offline | Cause::Removed | Cause::Demoted => (reason.name(), None, None),
         };
-        ReasonLine { cause, goal, from: reason.from.0, to: reason.to.0, gain, exchange: reason.exchange }
+        let partner = explainer.partner(reason).map(|(topic, partition)| PartnerLine { topic, partition });
+        let exchange = partner.is_some();
+        ReasonLine { cause, goal, from: reason.from.0, to: reason.to.0, gain, exchange, partner }
     }
 }
 
@@ -344,12 +355,12 @@ impl Serialize for Changes<'_> {
     }
 }
 
-impl Changes<'_> {
-    pub(super) fn lines(&self) -> impl ExactSizeIterator<Item = ChangeLine<'_>> {
+impl<'a> Changes<'a> {
+    pub(super) fn lines(&self) -> impl ExactSizeIterator<Item = ChangeLine<'a>> {
         self.all.iter().map(|change| self.line(change))
     }
 
-    fn line<'c>(&self, change: &'c Change) -> ChangeLine<'c> {
+    fn line(&self, change: &'a Change) -> ChangeLine<'a> {
         ChangeLine {
             topic: &change.topic,
             partition: change.partition,
@@ -366,7 +377,7 @@ impl Changes<'_> {
                 .map(|disk| DiskLine { broker: disk.broker.0, from: &disk.from, to: &disk.to })
                 .collect(),
             lost: self.explainer.is_lost(change),
-            reasons: change.reasons.iter().map(ReasonLine::from).collect(),
+            reasons: change.reasons.iter().map(|reason| ReasonLine::of(&self.explainer, reason)).collect(),
             why: self.explainer.why(change),
         }
     }
@@ -422,7 +433,7 @@ impl<'a> Report<'a> {
             changes: Changes {
                 all: &outcome.plan.changes,
                 sized: sized(cluster),
-                explainer: Explainer::new(cluster, &asked.request.operation, &outcome.before),
+                explainer: Explainer::new(cluster, &asked.request, &asked.settings, outcome),
             },
         }
     }

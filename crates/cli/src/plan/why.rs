@@ -1,24 +1,42 @@
 //! Why a partition changes, in words and in numbers that argue for it.
 
+use std::cell::OnceCell;
+
 use evenkeel_balancer::argument::{Argument, Measure};
 use evenkeel_balancer::cluster::{Broker, BrokerId, Cluster, Resource};
 use evenkeel_balancer::goal::Goal;
-use evenkeel_balancer::options::Operation;
+use evenkeel_balancer::options::Request;
 use evenkeel_balancer::plan::{Cause, Change, Reason};
-use evenkeel_balancer::planner::BrokerLoad;
+use evenkeel_balancer::planner::Outcome;
+use evenkeel_balancer::settings::Settings;
+use evenkeel_balancer::without::{Without, Worse};
 
 use super::units::count;
 
 /// Knows what each broker carried, and so can say what was wrong with it.
 pub(super) struct Explainer<'a> {
     cluster: &'a Cluster,
-    operation: &'a Operation,
-    before: &'a [BrokerLoad],
+    request: &'a Request,
+    settings: &'a Settings,
+    outcome: &'a Outcome,
+    /// The plan once it has happened; made for the first change that nothing else argues for.
+    without: OnceCell<Option<Without<'a>>>,
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(cluster: &'a Cluster, operation: &'a Operation, before: &'a [BrokerLoad]) -> Explainer<'a> {
-        Explainer { cluster, operation, before }
+    pub(super) fn new(
+        cluster: &'a Cluster,
+        request: &'a Request,
+        settings: &'a Settings,
+        outcome: &'a Outcome,
+    ) -> Explainer<'a> {
+        Explainer { cluster, request, settings, outcome, without: OnceCell::new() }
+    }
+
+    /// The topic and the number of the partition that goes the other way, if the reason is an exchange.
+    pub(super) fn partner(&self, reason: &Reason) -> Option<(&'a str, i32)> {
+        let partner = self.cluster.partition(reason.exchange? as usize);
+        Some((partner.topic(), partner.number()))
     }
 
     /// The most important reason in full, the others by name.
@@ -38,7 +56,7 @@ impl<'a> Explainer<'a> {
     /// Whether nobody has the partition's data.
     pub(super) fn is_lost(&self, change: &Change) -> bool {
         let found = self.cluster.find_partition(&change.topic, change.partition);
-        found.is_some_and(|partition| self.operation.finds_lost(partition))
+        found.is_some_and(|partition| self.request.operation.finds_lost(partition))
     }
 
     fn reason(&self, change: &Change, reason: &Reason) -> String {
@@ -46,8 +64,9 @@ impl<'a> Explainer<'a> {
         let lost = || if self.is_lost(change) { "; no replica lives, so the new ones begin empty" } else { "" };
         match reason.cause {
             Cause::Goal { goal, .. } => {
-                let exchange = if reason.exchange { ", in exchange with another partition" } else { "" };
-                format!("{goal}: {}{exchange}", self.goal(change, reason, goal))
+                let partner = self.partner(reason);
+                let exchange = partner.map(|(topic, number)| format!(", in exchange with {topic}-{number}"));
+                format!("{goal}: {}{}", self.goal(change, reason, goal), exchange.unwrap_or_default())
             }
             Cause::Removed => format!("removed: broker {from} is to be emptied"),
             Cause::Demoted => format!("demoted: broker {from} is to lead nothing"),
@@ -64,24 +83,21 @@ impl<'a> Explainer<'a> {
             Goal::MinTopicLeadersPerBroker => {
                 return format!("broker {} leads too few partitions of {}", reason.to, change.topic);
             }
-            Goal::TopicReplicaDistribution => return topics(change, reason),
+            Goal::TopicReplicaDistribution => return self.topics(change, reason),
             Goal::PreferredLeaderElection => {
                 return format!("broker {} is the one that should lead", change.new_leader);
             }
             Goal::IntraBrokerDiskCapacity | Goal::IntraBrokerDiskUsageDistribution => return disks(change),
             _ => {}
         }
-        let Some(told) = Argument::of(self.cluster, self.before, reason) else { return together(reason) };
+        let Some(told) = Argument::of(self.cluster, &self.outcome.before, reason) else {
+            return self.otherwise(change, reason, goal);
+        };
         let Argument { measure, from, to, mean, as_found } = told;
         let (from_id, to_id) = (reason.from, reason.to);
         let words = match measure {
             Measure::Percent(resource) => {
-                let what = match resource {
-                    Resource::Cpu => "CPU",
-                    Resource::NwIn => "network inbound",
-                    Resource::NwOut => "network outbound",
-                    Resource::Disk => "disk",
-                };
+                let what = name(resource);
                 format!(
                     "{what} at {from:.1} % on broker {from_id}, {to:.1} % on broker {to_id}, {mean:.1} % on average"
                 )
@@ -101,6 +117,34 @@ impl<'a> Explainer<'a> {
         if as_found { words } else { format!("{words}{BY_THEN}") }
     }
 
+    /// Where no numbers of the two brokers alone argue for it: what would be worse without it, else that it is one of many.
+    fn otherwise(&self, change: &Change, reason: &Reason, goal: Goal) -> String {
+        let ends = format!("from broker {} to broker {}", reason.from, reason.to);
+        if reason.exchange.is_some() {
+            return ends;
+        }
+        let made = || Without::new(self.cluster, self.request, self.settings, &self.outcome.plan);
+        let without = self.without.get_or_init(made);
+        match without.as_ref().and_then(|without| without.worse(change, goal)) {
+            Some(worse) => {
+                let whose = if worse.goal == goal { String::new() } else { format!(" ({})", worse.goal) };
+                format!("{ends}; without it {}{whose}", worse_in_words(&worse, &change.topic))
+            }
+            None => format!("{ends}, together with other changes of the plan"),
+        }
+    }
+
+    fn topics(&self, change: &Change, reason: &Reason) -> String {
+        match reason.levels.filter(|(from, to)| from > to) {
+            Some((from, to)) if reason.exchange.is_none() => {
+                let [from, to] = [from, to].map(|number| count(number as u64));
+                let (from_id, to_id, topic) = (reason.from, reason.to, &change.topic);
+                format!("{from} replicas of {topic} on broker {from_id}, {to} on broker {to_id}{BY_THEN}")
+            }
+            _ => self.otherwise(change, reason, Goal::TopicReplicaDistribution),
+        }
+    }
+
     fn racks(&self, change: &Change, reason: &Reason) -> String {
         let rack = |id: BrokerId| self.cluster.broker(id).map(|broker| self.cluster.racks()[broker.rack].as_str());
         let from = rack(reason.from);
@@ -118,25 +162,40 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Said of numbers that are not those of the cluster as found.
-const BY_THEN: &str = ", after other changes of the plan";
-
-/// Where no numbers of the two brokers alone argue for it.
-fn together(reason: &Reason) -> String {
-    let with = if reason.exchange { "" } else { ", together with other changes of the plan" };
-    format!("from broker {} to broker {}{with}", reason.from, reason.to)
-}
-
-fn topics(change: &Change, reason: &Reason) -> String {
-    match reason.levels.filter(|(from, to)| from > to) {
-        Some((from, to)) if !reason.exchange => {
-            let [from, to] = [from, to].map(|number| count(number as u64));
-            let (from_id, to_id, topic) = (reason.from, reason.to, &change.topic);
-            format!("{from} replicas of {topic} on broker {from_id}, {to} on broker {to_id}{BY_THEN}")
+/// What would be, and what should be.
+fn worse_in_words(worse: &Worse, topic: &str) -> String {
+    let Worse { broker, level, limit, .. } = *worse;
+    let bound = if level > limit { "at most" } else { "at least" };
+    let percent = |what: &str| format!("{what} would be at {level:.1} % on broker {broker}, of {bound} {limit:.1} %");
+    let counted = |what: &str| {
+        let [level, limit] = [level, limit].map(|number| count(number.round() as u64));
+        format!("there would be {level} {what} on broker {broker}, of {bound} {limit}")
+    };
+    match worse.measure {
+        Some(Measure::Percent(resource)) => percent(name(resource)),
+        Some(Measure::PotentialOut) => {
+            format!("network outbound could reach {level:.1} % on broker {broker}, of {bound} {limit:.1} %")
         }
-        _ => together(reason),
+        Some(Measure::LeaderIn) => {
+            format!("leaders would take in {level:.0} KB/s on broker {broker}, of {bound} {limit:.0} KB/s")
+        }
+        Some(Measure::Replicas) => counted("replicas"),
+        Some(Measure::Leaders) => counted("leaders"),
+        None => counted(&format!("replicas of {topic}")),
     }
 }
+
+fn name(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Cpu => "CPU",
+        Resource::NwIn => "network inbound",
+        Resource::NwOut => "network outbound",
+        Resource::Disk => "disk",
+    }
+}
+
+/// Said of numbers that are not those of the cluster as found.
+const BY_THEN: &str = ", after other changes of the plan";
 
 fn disks(change: &Change) -> String {
     let moves: Vec<String> = change
@@ -152,13 +211,9 @@ fn disks(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use evenkeel_balancer::cluster::{BrokerSpec, BrokerState, ClusterBuilder, Load, ReplicaSpec};
     use evenkeel_balancer::inspect::inspect;
-    use evenkeel_balancer::options::Request;
     use evenkeel_balancer::planner::plan;
-    use evenkeel_balancer::settings::Settings;
 
     use super::*;
 
@@ -187,11 +242,17 @@ mod tests {
         let request = Request::rebalance(&[Goal::ReplicaCapacity, Goal::TopicReplicaDistribution]);
         let outcome = plan(&cluster, &request, &settings).unwrap();
         assert_eq!(inspect(&cluster, &request, &outcome.plan), []);
-        let explainer = Explainer::new(&cluster, &request.operation, &outcome.before);
-        let told: BTreeSet<String> = outcome.plan.changes.iter().map(|change| explainer.why(change)).collect();
+        let explainer = Explainer::new(&cluster, &request, &settings, &outcome);
         let goal = Goal::TopicReplicaDistribution;
-        let halves = [(0, 1), (1, 0)]
-            .map(|(from, to)| format!("{goal}: from broker {from} to broker {to}, in exchange with another partition"));
-        assert_eq!(told, BTreeSet::from(halves));
+        assert!(!outcome.plan.changes.is_empty());
+        for change in &outcome.plan.changes {
+            let (from, to) = (change.old_leader, change.new_leader);
+            let (topic, number) = explainer.partner(&change.reasons[0]).unwrap();
+            let words = format!("{goal}: from broker {from} to broker {to}, in exchange with {topic}-{number}");
+            assert_eq!(explainer.why(change), words);
+            let is_partner = |other: &&Change| (other.topic.as_str(), other.partition) == (topic, number);
+            let partner = outcome.plan.changes.iter().find(is_partner).expect("the partner is in the plan");
+            assert_eq!((partner.old_leader, partner.new_leader), (to, from), "{partner:?} goes the other way");
+        }
     }
 }

@@ -34,9 +34,9 @@ fn what_is_exchanged_happens_together_and_says_so() {
     let outcome = planned(&cluster, &disks(), &Settings::default()).unwrap();
     assert_eq!(order(&outcome), [(1, 0), (3, 0), (5, 1), (7, 1)]);
     let mut reasons = outcome.plan.changes.iter().flat_map(|change| &change.reasons);
-    assert!(reasons.all(|reason| reason.exchange));
+    assert!(reasons.all(|reason| reason.exchange.is_some()));
     let single = planned(&super::cluster(&["a/100: 20 20 | b/100: "]), &disks(), &Settings::default()).unwrap();
-    assert!(!single.plan.changes[0].reasons[0].exchange);
+    assert_eq!(single.plan.changes[0].reasons[0].exchange, None);
 }
 
 /// On either broker 45 of `t-0` leave disk c. On broker 0 there is room; on broker 1 (limit 80, 40 and 50 are taken) there
