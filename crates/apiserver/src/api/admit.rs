@@ -174,6 +174,9 @@ impl<'a> Incoming<'a> {
                 errors.extend(schema::validate::validate(&self.target.version().schema, &self.object, old));
                 errors.extend(scale::check(self.target, &self.object, part));
             }
+            Origin::Builtin if is_crd(resource) && part == Part::Status => {
+                errors.extend(crd::admit_status(&self.object));
+            }
             Origin::Builtin if is_crd(resource) => {
                 let examined = api.examinations.of(&self.object)?;
                 errors.extend(crd::admit(&self.object, old, &examined));

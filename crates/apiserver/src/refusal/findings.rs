@@ -67,7 +67,12 @@ impl<T: Told> Findings<T> {
     where
         T: PartialEq,
     {
+        let full = self.is_full();
         self.tell(make);
+        // Where nothing was added, looking through what is there again and again would take the longest.
+        if full {
+            return;
+        }
         if let Some((last, before)) = self.told.split_last()
             && before.contains(last)
         {

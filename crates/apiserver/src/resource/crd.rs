@@ -56,9 +56,7 @@ pub fn admit(crd: &Value, old: Option<&Value>, examined: &Examined) -> Vec<Field
     if let Some(old) = old {
         unchanged(crd, old, &mut errors);
     }
-    // Those that it asks for are told about once.
-    let accepted = crd.at(&["status", "acceptedNames"]).filter(|names| crd.at(&["spec", "names"]) != Some(names));
-    names::check(accepted, "status.acceptedNames", false, &mut errors);
+    errors.extend(admit_status(crd));
     stored_versions(crd, &mut errors);
     approval(crd, old, &mut errors);
     if crd.at(&["spec", "preserveUnknownFields"]) == Some(&Value::Bool(true)) {
@@ -66,6 +64,16 @@ pub fn admit(crd: &Value, old: Option<&Value>, examined: &Examined) -> Vec<Field
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(FieldError::with_value("spec.preserveUnknownFields", Fault::Invalid, &true.into(), detail));
     }
+    errors
+}
+
+/// Everything wrong with the status of a definition, as far as anybody looks at it who writes nothing else: which versions
+/// are stored is what they say, until the definition itself changes.
+pub fn admit_status(crd: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    // Those that it asks for are told about once.
+    let accepted = crd.at(&["status", "acceptedNames"]).filter(|names| crd.at(&["spec", "names"]) != Some(names));
+    names::check(accepted, "status.acceptedNames", false, &mut errors);
     errors
 }
 

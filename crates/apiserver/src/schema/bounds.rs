@@ -1,9 +1,11 @@
 //! A definition and an object may each be as large as is allowed: what the two make together is bounded.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use super::Schema;
 use super::validate::validate;
+use super::{Rule, Schema, rules};
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget";
 const TOO_MANY_STEPS: &str = "checking it against its schema takes too many steps";
@@ -100,6 +102,48 @@ fn lists_that_a_rule_makes_are_bounded_when_it_is_admitted() {
         assert!(errors[0].detail.starts_with("estimated rule cost exceeds budget"), "{rule}: {errors:?}");
     }
     is_valid(&with_rule_of_items("lists.range(3).size() == 3"), json!([1]));
+}
+
+/// All of these are a few steps for the original, and more text than any machine has room for.
+#[test]
+fn what_a_text_grows_to_is_paid_before_there_is_room_for_it() {
+    let text = json!({"type": "string", "maxLength": 1_000_000});
+    let ruled = |rule: &str| {
+        let rules = json!([{ "rule": rule }]);
+        let pair = json!({"type": "object", "properties": {"a": text, "b": text}, "x-kubernetes-validations": rules});
+        let whole = json!({"type": "object", "properties": {"l": pair}});
+        Schema::parse(&whole, "s").unwrap_or_else(|errors| panic!("{rule}: {errors:?}"))
+    };
+    let (long, short) = (json!({"a": "a".repeat(900_000), "b": "b".repeat(900_000)}), json!({"a": "aa", "b": "b"}));
+    for rule in [
+        "self.a.replace('', self.b).size() > 0",
+        "self.a.replace('a', self.b).size() > 0",
+        "self.a.replace('a', self.b, 800000).size() > 0",
+    ] {
+        let schema = ruled(rule);
+        is_refused(&schema, long.clone(), OUT_OF_BUDGET);
+        is_valid(&schema, short.clone());
+    }
+    // What does not grow is not paid for twice, and what is written into another text is paid for once.
+    for rule in ["self.a.replace('a', 'b').size() > 0", "'%s%s'.format([self.a, self.b]).size() > 0"] {
+        let schema = ruled(rule);
+        is_valid(&schema, long.clone());
+        is_valid(&schema, short.clone());
+    }
+}
+
+#[test]
+fn a_rule_that_the_interpreter_gives_up_refuses_the_object() {
+    let mut schema = parsed(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}));
+    // Past those who judge rules: it stands for one that was admitted by mistake.
+    let hostile = Rule { rule: "Widget{} == self".to_owned(), ..Rule::default() };
+    let ruled = schema.properties.get_mut("l").expect("a field");
+    Arc::make_mut(ruled).rules.insert(0, hostile);
+    rules::compile(&mut schema, true);
+    let errors = validate(&schema, &json!({"l": 1}), None);
+    let told: Vec<&str> = errors.iter().map(|error| error.detail.as_str()).collect();
+    let given_up = "internal error: the interpreter gave up evaluating rule: Widget{} == self";
+    assert_eq!(told, [given_up, "failed rule: self > 1"]);
 }
 
 #[test]

@@ -1,5 +1,11 @@
 //! Values as the original's messages write them.
 
+/// What is said about text that is no quantity at all.
+pub(crate) const WRONG_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+/// What is said about a quantity with a suffix that nobody knows.
+pub(crate) const WRONG_QUANTITY_SUFFIX: &str = "unable to parse quantity's suffix";
+
 /// A number as Go's `%v` writes it: exponents only for the very large and very small.
 pub(crate) fn float(value: f64) -> String {
     let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };

@@ -62,14 +62,18 @@ pub(crate) fn compile(schema: &mut Schema, is_resource: bool) {
 }
 
 fn compile_rule(schema: &Schema, scope: &Arc<Decl>, rule: &Rule) -> CompiledRule {
-    let expression = Expression::parse(&rule.rule).ok();
-    let worst = expression.as_ref().map_or(0, |e| e.running_cost(scope, rule.optional_old_self, BUDGET).cost);
+    let settled = |source: &str| {
+        let mut expression = Expression::parse(source).ok()?;
+        let worst = expression.settle(scope, rule.optional_old_self, BUDGET);
+        Some((expression, worst))
+    };
+    let (expression, worst) = settled(&rule.rule).unzip();
     let path = rule.field_path.as_deref().and_then(|path| fieldpath::resolve_path(schema, path, true).ok());
     CompiledRule {
         expression,
-        message: rule.message_expression.as_deref().map(|message| Expression::parse(message).ok()),
+        message: rule.message_expression.as_deref().map(|message| settled(message).map(|(message, _)| message)),
         field_path: path.map(|(_, written)| written).unwrap_or_default(),
-        worst,
+        worst: worst.unwrap_or_default(),
     }
 }
 

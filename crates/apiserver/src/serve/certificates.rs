@@ -3,6 +3,8 @@
 //! Everything is made anew at each start and the authority's key is forgotten at once: who holds the kubeconfig of
 //! one run can neither forge certificates nor get into the next.
 
+use std::net::IpAddr;
+
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
@@ -71,6 +73,18 @@ impl Certificates {
     }
 }
 
+/// Whether clients can reach a server by this: an address, or a name such as `laptop.local` or `*.example.com`.
+pub(super) fn is_host(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (1..=63).contains(&label.len()) && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let labels = name.strip_prefix("*.").unwrap_or(name);
+    // What ends in a number is taken for an address by everybody, and is a wrong one.
+    let is_number = labels.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    name.parse::<IpAddr>().is_ok() || (name.len() <= 253 && !is_number && labels.split('.').all(is_label))
+}
+
 /// Parameters that hold from yesterday (clocks differ) for a year.
 fn dated(names: Vec<String>, now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
     let today = Zoned::new(now, TimeZone::UTC).date();
@@ -86,4 +100,23 @@ fn dated(names: Vec<String>, now: Timestamp) -> Result<CertificateParams, rcgen:
         (midnight(today.saturating_sub(1.day())), midnight(today.saturating_add(YEARS.years())))
     };
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_a_name_or_an_address() {
+        for host in ["laptop", "laptop.local", "My-Laptop.example.com", "*.example.com", "192.0.2.7", "2001:db8::7"] {
+            assert!(is_host(host), "{host}");
+        }
+        let long = format!("{}.example.com", "a".repeat(64));
+        let longer = vec!["abcdefgh"; 30].join(".");
+        for nothing in
+            ["", ".", "a..b", "a.", "*", "a.*.b", "a_b", "a b", "a/b", "a:1", "-a", "a-", "1.2.3", &long, &longer]
+        {
+            assert!(!is_host(nothing), "{nothing}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot::Receiver;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -27,6 +28,7 @@ use tower::ServiceExt;
 
 use super::auth::{self, Visitor};
 use super::certificates::Certificates;
+use super::farewell::{self, Lent};
 use super::patience::{Noted, Patient, Streams};
 use super::plain;
 use super::strangers::Strangers;
@@ -89,6 +91,9 @@ fn certificate(pem: &str) -> Result<CertificateDer<'static>, rustls::Error> {
     CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| rustls::Error::General(e.to_string()))
 }
 
+/// A connection after its handshake.
+type Encrypted = TlsStream<Patient<Lent<TcpStream>>>;
+
 /// What every connection goes through.
 #[derive(Clone)]
 pub(super) struct Door {
@@ -115,12 +120,14 @@ impl Door {
         Self { router, tls: TlsAcceptor::from(tls), token: token.into(), http, strangers, write_patience }
     }
 
-    /// Nothing for a client that does not even try.
-    async fn handshake(&self, stream: TcpStream) -> io::Result<Option<TlsStream<Patient<TcpStream>>>> {
+    /// Nothing for a client that does not even try. The stream comes back once nobody speaks TLS on it any more.
+    async fn handshake(&self, stream: TcpStream) -> io::Result<Option<(Encrypted, Receiver<TcpStream>)>> {
         if plain::is_spoken(&stream).await {
             return plain::turn_away(stream).await.map(|()| None);
         }
-        self.tls.accept(Patient::new(stream, self.write_patience)).await.map(Some)
+        let (stream, returned) = Lent::new(stream);
+        let stream = self.tls.accept(Patient::new(stream, self.write_patience)).await?;
+        Ok(Some((stream, returned)))
     }
 
     /// Serves one connection until it ends, or drains it when the server stops.
@@ -136,8 +143,8 @@ impl Door {
             () = outstayed.as_mut() => return tracing::debug!("TLS handshake took too long"),
             handshake = self.handshake(stream) => handshake,
         };
-        let stream = match handshake {
-            Ok(Some(stream)) => stream,
+        let (stream, mut returned) = match handshake {
+            Ok(Some(accepted)) => accepted,
             Ok(None) => return tracing::debug!("plain HTTP was turned away"),
             Err(error) => return tracing::debug!(%error, "TLS handshake failed"),
         };
@@ -166,17 +173,24 @@ impl Door {
             }
         });
         let service = TowerToHyperService::new(service);
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = outstayed.as_mut() => return tracing::debug!("a connection did not say who it is"),
-            () = stopped(&mut stopping) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let ended = {
+            let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = outstayed.as_mut() => return tracing::debug!("a connection did not say who it is"),
+                () = stopped(&mut stopping) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
         };
         if let Err(error) = ended {
             tracing::debug!(error = %error, "connection ended");
+        }
+        // A server that stops waits for nobody.
+        let stopping = *stopping.borrow();
+        if let Some(stream) = returned.try_recv().ok().filter(|_| !stopping) {
+            farewell::listen(stream).await;
         }
     }
 }

@@ -3,6 +3,7 @@
 mod auth;
 pub mod certificates;
 mod connection;
+mod farewell;
 mod kubeconfig;
 mod patience;
 mod plain;
@@ -57,7 +58,13 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A given name is not fit for a certificate.
+    /// Nobody can reach a server by that name.
+    #[error("{name:?} is neither a host's name nor an address")]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// A fault of ours: no certificate could be made for names that were looked at.
     #[error("could not make certificates")]
     Certificates {
         /// What is wrong.
@@ -105,6 +112,9 @@ impl Server {
         let Settings { listen, allow_remote, mut names, options } = settings;
         if !listen.ip().is_loopback() && !allow_remote {
             return Err(Error::NotLoopback { address: listen });
+        }
+        if let Some(name) = names.iter().find(|name| !certificates::is_host(name)) {
+            return Err(Error::Name { name: name.clone() });
         }
         if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
             names.push(listen.ip().to_string());

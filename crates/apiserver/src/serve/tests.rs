@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 
+mod large;
 mod limits;
 
 async fn started() -> Server {

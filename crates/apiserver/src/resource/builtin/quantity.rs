@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-/// What the original says about text that is no quantity at all.
-pub(crate) const WRONG_FORMAT: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-/// What it says about a suffix that it does not know.
-pub(crate) const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
+pub(crate) use crate::schema::gotext::{WRONG_QUANTITY as WRONG_FORMAT, WRONG_QUANTITY_SUFFIX as WRONG_SUFFIX};
 
 /// Amounts are counted in billionths: nothing finer can be written.
 const NANO: i128 = 1_000_000_000;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
-use super::cost_of_calls;
+use super::cost_of_calls::{self, scaled};
 use super::decl::{Decl, Kind};
 use super::facts::{Facts, Range, declared, literal_facts, made, resized, sized, sum, var};
-use super::{Complaints, Expression, locate, signatures};
+use super::numbers::Replacements;
+use super::{Complaints, Expression, locate, numbers, signatures};
 use crate::schema::pattern;
 
 /// What is known about a whole expression.
@@ -23,6 +24,8 @@ pub(crate) struct Estimate {
     pub(crate) effort: u64,
     /// What the original's compiler would say against it.
     pub(crate) errors: Complaints,
+    /// Which of its calls are left to functions of ours.
+    pub(super) replacements: Replacements,
 }
 
 impl Estimate {
@@ -44,6 +47,12 @@ impl Estimate {
 
 /// What it takes to read the rules of a time zone.
 const ZONE: u64 = 256;
+
+/// What each piece costs that a text is cut into.
+const PIECE: u64 = 2;
+
+/// How many characters of a format stand for one of its values at most, or for 64 bytes of it: quoted, or as digits.
+const WRITTEN: u64 = 1024;
 
 /// A macro that the parser expands though the original has none of that name.
 const UNKNOWN_MACRO: &str = "existsOne";
@@ -67,7 +76,10 @@ struct Walk<'a> {
     effort: u64,
     /// How many formats are around what is looked at: in those, lists may hold anything.
     formats: usize,
+    /// What kinds of values are in the list that was looked at last.
+    listed: Vec<Kind>,
     errors: Complaints,
+    replacements: Replacements,
 }
 
 impl<'a> Walk<'a> {
@@ -75,14 +87,25 @@ impl<'a> Walk<'a> {
         let old = if old_is_optional { Decl::containing(Kind::Optional, scope.clone(), 1) } else { scope.clone() };
         let vars = vec![var("self", scope.clone()), var("oldSelf", old)];
         let (source, pattern) = (expression.source.as_str(), expression.pattern);
-        let errors = Complaints::default();
-        Self { source, vars, running: false, pattern, room: u64::MAX, effort: 0, formats: 0, errors }
+        Self {
+            source,
+            vars,
+            running: false,
+            pattern,
+            room: u64::MAX,
+            effort: 0,
+            formats: 0,
+            listed: Vec::new(),
+            errors: Complaints::default(),
+            replacements: Replacements::new(),
+        }
     }
 
     fn finish(mut self, expression: &Expression) -> Estimate {
         let facts = self.visit(&expression.tree);
         let cost = if self.effort > self.room { u64::MAX } else { facts.cost };
-        Estimate { kind: facts.ty.kind, cost, effort: self.effort, errors: self.errors }
+        let Self { effort, errors, replacements, .. } = self;
+        Estimate { kind: facts.ty.kind, cost, effort, errors, replacements }
     }
 
     fn visit(&mut self, node: &IdedExpr) -> Facts {
@@ -115,10 +138,14 @@ impl<'a> Walk<'a> {
             }
             Expr::Call(call) => {
                 self.must_be_readable(node, call);
-                self.call(call)
+                let facts = self.call(call);
+                if let Some(function) = numbers::in_place_of(&call.func_name, facts.ty.kind) {
+                    self.replacements.insert(node.id, function);
+                }
+                facts
             }
             Expr::List(list) => {
-                let (mut cost, mut element) = (10_u64, None);
+                let (mut cost, mut element, mut kinds) = (10_u64, None, Vec::new());
                 for (index, node) in list.elements.iter().enumerate() {
                     let item = self.visit(node);
                     cost = cost.saturating_add(item.cost);
@@ -126,8 +153,10 @@ impl<'a> Walk<'a> {
                         (true, Some(inner)) => inner,
                         _ => sized(&item),
                     };
+                    kinds.push(ty.kind);
                     element = Some(self.joined(element, node, ty));
                 }
+                self.listed = kinds;
                 let element = element.unwrap_or_else(|| Decl::of_kind(Kind::Dyn));
                 let size = Range::exactly(list.elements.len());
                 Facts { ty: Decl::containing(Kind::List, element, size.max), size, cost }
@@ -236,17 +265,17 @@ impl<'a> Walk<'a> {
             return made(Kind::Dyn, None, arguments);
         };
         self.must_be_called_on(name, target.as_ref(), &args);
+        if name == "format" {
+            self.must_be_filled(call);
+        }
         let ty = signatures::result(yields, target.as_ref().map(|f| &f.ty), args.first().map(|f| &f.ty));
         let number = |index: usize| match call.args.get(index).map(|arg| &arg.expr) {
             Some(Expr::Literal(LiteralValue::Int(number))) => u64::try_from(*number.inner()).ok(),
             _ => None,
         };
         let (cost, size) = cost_of_calls::of(name, target.as_ref(), &args, number);
-        let more = self.running_cost(name, cost, target.as_ref(), &args);
-        let size = match target.as_ref().filter(|_| self.running && name == "flatten") {
-            Some(lists) => Some(Range { min: 0, max: self.deep_size(&lists.ty) }),
-            None => size,
-        };
+        let size = self.running_size(name, target.as_ref(), &args).or(size);
+        let more = self.running_cost(name, cost, size, target.as_ref(), &args);
         let cost = cost.saturating_add(arguments).saturating_add(more);
         match (size, yields) {
             (Some(size), _) => Facts { ty: resized(&ty, size), size, cost },
@@ -256,18 +285,46 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// How large the result of a call gets here, where the original does not ask.
+    fn running_size(&mut self, name: &str, target: Option<&Facts>, args: &[Facts]) -> Option<Range> {
+        let target = target.filter(|_| self.running)?;
+        let max = match name {
+            "flatten" => self.deep_size(&target.ty),
+            "format" => {
+                let values = args.iter().map(|facts| self.deep_size(&facts.ty)).fold(0, u64::saturating_add);
+                target.size.max.saturating_add(values.saturating_mul(WRITTEN))
+            }
+            _ => return None,
+        };
+        Some(Range { min: 0, max })
+    }
+
     /// What a call costs our interpreter beyond what it costs the original's.
-    fn running_cost(&mut self, name: &str, cost: u64, target: Option<&Facts>, args: &[Facts]) -> u64 {
+    fn running_cost(
+        &mut self,
+        name: &str,
+        cost: u64,
+        size: Option<Range>,
+        target: Option<&Facts>,
+        args: &[Facts],
+    ) -> u64 {
         if !self.running {
             return 0;
         }
         let copied = target.into_iter().chain(args).map(|facts| self.copied(facts)).fold(0, u64::saturating_add);
+        let result = size.map_or(0, |size| size.max);
         let more = match name {
             "matches" | "find" | "findAll" => {
                 let text = target.or(args.first()).map_or(0, |facts| facts.size.max);
                 // It is compiled anew each time.
-                pattern::compiling(self.pattern).saturating_add(pattern::matching(self.pattern, text))
+                let pattern = pattern::compiling(self.pattern).saturating_add(pattern::matching(self.pattern, text));
+                pattern.saturating_add(if name == "findAll" { result.saturating_mul(PIECE) } else { 0 })
             }
+            // A text in many pieces takes many times its room.
+            "split" => result.saturating_mul(PIECE),
+            // What a text grows by is paid before anybody makes room for it.
+            "replace" => result.saturating_sub(target.map_or(0, |facts| facts.size.max)),
+            "format" => scaled(result, 1.0 / 16.0),
             // A zone is read anew each time.
             _ if name.starts_with("get") && !args.is_empty() => ZONE,
             // The original takes any two items to be compared at a glance.

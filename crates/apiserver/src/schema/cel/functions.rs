@@ -1,5 +1,6 @@
 //! Functions whose answers the interpreter gives otherwise than the original.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,14 +12,13 @@ use kube_cel::cel::objects::{OptionalValue, Value};
 use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, ResolveResult};
 
-use super::{signatures, texts};
+use super::{format, numbers, quantities, signatures, strings, texts, times};
 use crate::schema::pattern;
 
 /// Puts them in the place of the interpreter's own.
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function("size", |This(of): This<Value>| size(&of));
     context.add_function("bool", |of: Value| to_bool(&of));
-    context.add_function("timestamp", |of: Value| to_timestamp(&of));
     context.add_function(
         "matches",
         |This(text): This<Arc<String>>, source: Arc<String>| -> Result<bool, ExecutionError> {
@@ -32,24 +32,17 @@ pub(super) fn add(context: &mut Context<'_>) {
     });
     context.add_function("findAll", |This(text): This<Arc<String>>, Arguments(args): Arguments| find_all(&text, &args));
     add_named_formats(context);
-    add_texts(context);
+    numbers::add(context);
+    quantities::add(context);
+    strings::add(context);
+    times::add(context);
+    add_shared(context);
     for (name, part) in PARTS {
         let (name, part) = (*name, *part);
         context.add_function(name, move |This(of): This<Value>, Arguments(args): Arguments| {
             part_of_time(name, part, &of, &args)
         });
     }
-}
-
-/// A number counts seconds since 1970.
-fn to_timestamp(of: &Value) -> ResolveResult {
-    let at = match of {
-        Value::Timestamp(at) => Some(*at),
-        Value::Int(seconds) => DateTime::from_timestamp(*seconds, 0).map(|at| at.fixed_offset()),
-        Value::String(text) => DateTime::parse_from_rfc3339(text).ok(),
-        _ => return Err(ExecutionError::NoSuchOverload),
-    };
-    at.map(Value::Timestamp).ok_or_else(|| ExecutionError::function_error("timestamp", "out of range"))
 }
 
 fn find_all(text: &str, args: &[Value]) -> ResolveResult {
@@ -77,13 +70,11 @@ fn add_named_formats(context: &mut Context<'_>) {
     });
 }
 
-/// Values as text: alone, and as `%s` of a format.
-fn add_texts(context: &mut Context<'_>) {
+/// What is for types of ours and for types of the interpreter, which is left what it does right.
+fn add_shared(context: &mut Context<'_>) {
     let call = |source: &str| Parser::default().parse(source).expect("a call");
-    let (string, format) = (call("string(value)"), call("text.format(values)"));
-    // What the interpreter does right is left to it.
     let plain = Arc::new(Context::default().with_all());
-    let others = plain.clone();
+    let (string, others) = (call("string(value)"), plain.clone());
     context.add_function("string", move |This(of): This<Value>| -> ResolveResult {
         match texts::of(&of) {
             Some(text) => text.map(|text| Value::String(Arc::new(text))).map_err(|why| failed("string", why)),
@@ -94,15 +85,34 @@ fn add_texts(context: &mut Context<'_>) {
             }
         }
     });
-    context.add_function("format", move |This(text): This<Arc<String>>, values: Arc<Vec<Value>>| -> ResolveResult {
-        let mut scope = plain.new_inner_scope();
-        scope.add_variable_from_value("values", Value::List(Arc::new(texts::written_out(&text, &values))));
-        scope.add_variable_from_value("text", Value::String(text));
-        Value::resolve(&format, &scope)
+    for (name, told) in COMPARISONS {
+        let (compared, others) = (call(&format!("value.{name}(other)")), plain.clone());
+        context.add_function(name, move |This(of): This<Value>, other: Value| -> ResolveResult {
+            if let Some(ordering) = quantities::compared(&of, &other) {
+                return Ok(told(ordering));
+            }
+            let mut scope = others.new_inner_scope();
+            scope.add_variable_from_value("value", of);
+            scope.add_variable_from_value("other", other);
+            Value::resolve(&compared, &scope)
+        });
+    }
+    context.add_function("format", |This(text): This<Arc<String>>, values: Arc<Vec<Value>>| -> ResolveResult {
+        let formatted = format::formatted(&text, &values);
+        formatted.map(|text| Value::String(Arc::new(text))).map_err(|why| failed("format", why))
     });
 }
 
-fn failed(function: &str, message: impl ToString) -> ExecutionError {
+type Telling = fn(Ordering) -> Value;
+
+/// Functions that compare, and what they make of how two things compare.
+const COMPARISONS: [(&str, Telling); 3] = [
+    ("isGreaterThan", |ordering| Value::Bool(ordering.is_gt())),
+    ("isLessThan", |ordering| Value::Bool(ordering.is_lt())),
+    ("compareTo", |ordering| Value::Int(ordering as i64)),
+];
+
+pub(super) fn failed(function: &str, message: impl ToString) -> ExecutionError {
     ExecutionError::function_error(function, message.to_string())
 }
 

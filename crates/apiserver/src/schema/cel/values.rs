@@ -9,6 +9,7 @@ use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
 use super::decl::escaped;
+use super::times;
 use crate::schema::{Schema, Type};
 
 /// Converts a value of a schema. Fields that CEL cannot see (not told, or with names it cannot write) are left out.
@@ -74,9 +75,9 @@ fn names(metadata: &Value) -> Cel {
 
 fn convert_text(schema: &Schema, text: &str) -> Cel {
     let typed = match schema.checks.format.as_deref().filter(|_| schema.ty == Type::String) {
-        Some("date-time") => chrono::DateTime::parse_from_rfc3339(text).ok().map(Cel::Timestamp),
-        Some("date") => chrono::DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).ok().map(Cel::Timestamp),
-        Some("duration") => parse_duration(text).map(Cel::Duration),
+        Some("date-time") => times::read_timestamp(text).map(Cel::Timestamp),
+        Some("date") => times::read_timestamp(&format!("{text}T00:00:00Z")).map(Cel::Timestamp),
+        Some("duration") => times::read_duration(text).or_else(|| worded_duration(text)).map(Cel::Duration),
         Some("byte") => {
             base64::engine::general_purpose::STANDARD.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes)))
         }
@@ -85,8 +86,8 @@ fn convert_text(schema: &Schema, text: &str) -> Cel {
     typed.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
-/// `1h30m`, with fractions, in Go's units and in the words that the format also takes (`3 days`).
-fn parse_duration(text: &str) -> Option<chrono::Duration> {
+/// In the words that the format also takes (`3 days`).
+fn worded_duration(text: &str) -> Option<chrono::Duration> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_the_format_allows() {
-        let seconds = |text| parse_duration(text).map(|d| d.num_seconds());
+        let seconds = |text| worded_duration(text).map(|d| d.num_seconds());
         assert_eq!(seconds("1h30m"), Some(5400));
         assert_eq!(seconds("3 days"), Some(259_200));
         assert_eq!(seconds("-1.5s"), Some(-1));

@@ -22,7 +22,7 @@ const WATCH: &str = "/api/v1/configmaps?watch=true&timeoutSeconds=1";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A TLS connection without a client certificate.
-async fn connected(server: &Server, protocol: &str) -> TlsStream<TcpStream> {
+pub(super) async fn connected(server: &Server, protocol: &str) -> TlsStream<TcpStream> {
     let authority = CertificateDer::from_pem_slice(server.certificates().authority.as_bytes()).expect("a certificate");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(authority).expect("an authority");

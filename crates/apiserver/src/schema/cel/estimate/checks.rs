@@ -7,7 +7,7 @@ use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use super::super::decl::{Decl, Kind};
 use super::super::facts::Facts;
 use super::super::operands::{fits_beside, takes_items};
-use super::super::{locate, run_alone, signatures};
+use super::super::{format, locate, run_alone, signatures};
 use super::Walk;
 use crate::schema::pattern;
 
@@ -21,12 +21,29 @@ impl Walk<'_> {
             _ if self.running => false,
             ("matches", Some(_), LiteralValue::String(text)) => pattern::compile(text.inner()).is_err(),
             ("duration" | "timestamp", None, LiteralValue::String(_)) => run_alone(node).is_err(),
-            // A number of what, is not said; one that is computed is taken for nanoseconds.
+            // A number of what, is not said. One that is computed is found out only when the rule runs.
             ("duration", None, LiteralValue::Int(_)) => true,
             _ => false,
         };
         if unreadable {
             self.error(|source| locate::of_call(source, name) + 1, &format!("invalid {name} argument"));
+        }
+    }
+
+    /// A format that is written out must be for the values that are written out with it, which were looked at last.
+    pub(super) fn must_be_filled(&mut self, call: &CallExpr) {
+        let format = call.target.as_ref().map(|target| &target.expr);
+        let (Some(Expr::Literal(LiteralValue::String(format))), [IdedExpr { expr: Expr::List(_), .. }]) =
+            (format, call.args.as_slice())
+        else {
+            return;
+        };
+        // When it runs it has been admitted.
+        if self.running {
+            return;
+        }
+        if let Err(why) = format::check(format.inner(), &self.listed) {
+            self.error(|source| locate::of_call(source, "format"), &why);
         }
     }
 
@@ -144,6 +161,10 @@ mod tests {
             let told = complaints(rule);
             assert!(told.contains(&format!("found no matching overload for {types}")), "{rule}: {told}");
         }
+        let misfit = "decimal clause can only be used on integers, was given double";
+        assert!(complaints("'%s: %d'.format([[1.5], 1.5]) == ''").contains(misfit));
+        assert!(complaints("'%d'.format(['%s'.format([1]), 1]) == ''").contains("integers, was given string"));
+        assert!(complaints("'%d'.format([1, 2]) == ''").contains("too many arguments supplied to string.format"));
         assert!(complaints("duration(5) == duration('5s')").contains("invalid duration argument"));
         assert!(complaints("self.list.existsOne(x, x == 1)").contains("undeclared reference to 'existsOne'"));
     }
