@@ -2,6 +2,8 @@
 //! what the operator holds at rest, so it is as little as will do: whoever decides about an object reads it anew.
 //!
 //! And of which changes they hear: of a Kafka whose status is written all that watch it would look again, and find nothing.
+//!
+//! And that an object that cannot be read hides no other: definitions that are not ours may admit what our types do not know.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +14,14 @@ use evenkeel_api::{Kafka, KafkaRebalance, KafkaRebalanceSpec, KafkaRebalanceStat
 use futures::{Stream, TryStreamExt, future::ready};
 use kube::{
     Api, Resource,
-    core::{ObjectMeta, PartialObjectMeta},
+    core::{DeserializeGuard, ObjectMeta, PartialObjectMeta},
     runtime::{
         Controller, WatchStreamExt, reflector,
         watcher::{self, Event, watcher},
     },
 };
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 /// All of an object as it was last applied: nobody here reads it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -26,18 +29,56 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub(crate) const BALANCEDNESS: [(&str, &str); 2] =
     [("before", "onDemandBalancednessScoreBefore"), ("after", "onDemandBalancednessScoreAfter")];
 
+/// What happens to the objects of a kind of which all is read. One that cannot be read is as good as gone: a list with it in it
+/// could not be read at all. Of those of which only the metadata are asked for there is none.
+pub(crate) fn readable<K>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    watcher(api, config).try_filter_map(|event| ready(Ok(read(event))))
+}
+
+fn read<K: Resource<DynamicType = ()> + DeserializeOwned>(event: Event<DeserializeGuard<K>>) -> Option<Event<K>> {
+    let (unreadable, is_listed) = match event {
+        Event::Init => return Some(Event::Init),
+        Event::InitDone => return Some(Event::InitDone),
+        Event::InitApply(DeserializeGuard(Ok(object))) => return Some(Event::InitApply(object)),
+        Event::Apply(DeserializeGuard(Ok(object))) => return Some(Event::Apply(object)),
+        Event::Delete(DeserializeGuard(Ok(object))) => return Some(Event::Delete(object)),
+        Event::InitApply(DeserializeGuard(Err(unreadable))) => (unreadable, true),
+        Event::Apply(DeserializeGuard(Err(unreadable))) | Event::Delete(DeserializeGuard(Err(unreadable))) => {
+            (unreadable, false)
+        }
+    };
+    let kind = K::kind(&());
+    tracing::warn!(
+        error = %unreadable,
+        namespace = unreadable.metadata.namespace.as_deref(),
+        name = unreadable.metadata.name.as_deref(),
+        "a {kind} cannot be read, and is left alone until it is mended"
+    );
+    // It may have been readable before; whatever else was listed before is forgotten with the list.
+    let bare = json!({"apiVersion": K::api_version(&()), "kind": kind, "metadata": unreadable.metadata});
+    if is_listed { None } else { serde_json::from_value(bare).ok().map(Event::Delete) }
+}
+
 /// A controller that keeps of each object what `leave_out` leaves.
-pub(crate) fn controller<K>(api: Api<K>, config: watcher::Config, leave_out: fn(&mut K)) -> Controller<K>
+pub(crate) fn controller<K>(
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
+    leave_out: fn(&mut K),
+) -> Controller<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
-    controller_of(api, config, |_| true, leave_out)
+    controller_of(events, |_| true, leave_out)
 }
 
 /// The same that looks after, and keeps, only those that are `meant`.
 pub(crate) fn controller_of<K>(
-    api: Api<K>,
-    config: watcher::Config,
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
     meant: fn(&K) -> bool,
     leave_out: fn(&mut K),
 ) -> Controller<K>
@@ -45,7 +86,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
 {
     let (reader, writer) = reflector::store();
-    let watched = watcher(api, config).try_filter_map(move |event| {
+    let watched = events.try_filter_map(move |event| {
         ready(Ok(match event {
             Event::InitApply(object) if !meant(&object) => None,
             // It may have been one of them.
@@ -62,18 +103,6 @@ where
 
 /// Objects to which something happens that matters: they come, they go, or what `matters` of them changes.
 pub(crate) fn changes<K, T>(
-    api: Api<K>,
-    config: watcher::Config,
-    matters: fn(&K) -> T,
-) -> impl Stream<Item = watcher::Result<K>> + Send
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-    T: Hash + 'static,
-{
-    changed(watcher(api, config), matters)
-}
-
-fn changed<K, T>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
     matters: fn(&K) -> T,
 ) -> impl Stream<Item = watcher::Result<K>> + Send
@@ -283,10 +312,50 @@ mod tests {
             Event::Apply(kafka("v", team(), "it is back")),
         ];
         let events = futures::stream::iter(events.map(Ok));
-        let heard = changed(events, |kafka: &Kafka| kafka.metadata.labels.clone());
+        let heard = changes(events, |kafka: &Kafka| kafka.metadata.labels.clone());
         let heard = heard.map_ok(|kafka| kafka.status.unwrap().cluster_id.unwrap());
         let heard: Vec<String> = heard.try_collect().await.unwrap();
         assert_eq!(heard, ["first", "a label came", "another one has its name", "it is gone", "it is back"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_as_good_as_gone_and_hides_nobody() {
+        fn guarded<K: Resource + DeserializeOwned>(name: &str, spec: serde_json::Value) -> DeserializeGuard<K> {
+            read_from(json!({"metadata": {"name": name, "namespace": "ns", "uid": "u"}, "spec": spec}))
+        }
+        fn read_from<T: DeserializeOwned>(value: serde_json::Value) -> T {
+            // As it comes over the wire.
+            serde_json::from_str(&value.to_string()).unwrap()
+        }
+        fn heard<K>(events: Vec<Event<DeserializeGuard<K>>>) -> Vec<String>
+        where
+            K: Resource<DynamicType = ()> + DeserializeOwned,
+        {
+            let name = |it: &K| it.meta().name.clone().unwrap();
+            let told = |event| match event {
+                Event::Init => "begins".to_owned(),
+                Event::InitDone => "ends".to_owned(),
+                Event::InitApply(it) => format!("listed {}", name(&it)),
+                Event::Apply(it) => format!("there {}", name(&it)),
+                Event::Delete(it) => format!("gone {}", name(&it)),
+            };
+            events.into_iter().filter_map(super::read).map(told).collect()
+        }
+        let (well, odd) = (|| json!({"mode": "full"}), || json!({"mode": "sideways"}));
+        let rebalances: Vec<Event<DeserializeGuard<KafkaRebalance>>> = vec![
+            Event::Init,
+            Event::InitApply(guarded("a", well())),
+            Event::InitApply(guarded("b", odd())),
+            Event::InitDone,
+            Event::Apply(guarded("a", odd())),
+            Event::Apply(guarded("a", well())),
+            Event::Delete(guarded("b", odd())),
+        ];
+        assert_eq!(heard(rebalances), ["begins", "listed a", "ends", "gone a", "there a", "gone b"]);
+        let modes = |mode: &str| json!({"cruiseControl": {"autoRebalance": [{"mode": mode}]}});
+        let kafkas: Vec<Event<DeserializeGuard<Kafka>>> =
+            vec![Event::Apply(guarded("a", modes("imbalance"))), Event::Apply(guarded("b", modes("balance")))];
+        assert_eq!(heard(kafkas), ["there a", "gone b"]);
     }
 
     /// A Secret would come with its keys, a pod set with all of its pods, again with every change of its status.

@@ -22,7 +22,8 @@
 //! | [`observe`], [`settings`] | what is looked at |
 //! | [`state`], [`tracker`] | what is remembered: the status, and what does not belong there |
 //! | [`brokers`] | which brokers come and go |
-//! | [`generated`], [`template`] | the resources that are made, and what from |
+//! | [`recipe`], [`template`] | the resources that are made, and what from |
+//! | [`generated`] | what is read from them |
 //! | [`imbalance`], [`poll`] | violated goals |
 //! | [`guards`], [`windows`] | not too often, not at the wrong hour |
 //! | [`mod@decide`] | the machine |
@@ -38,6 +39,7 @@ pub mod imbalance;
 mod model;
 pub mod observe;
 pub mod poll;
+pub mod recipe;
 pub mod settings;
 pub mod state;
 pub mod template;
@@ -48,9 +50,11 @@ pub use brokers::{BrokersSeen, Check, removal_is_held};
 pub use decide::{Act, Decision, Event, TrackerWrite, decide};
 pub(crate) use decide::{executor_matters, while_refused};
 pub use explain::explain;
-pub use generated::{Cluster, Generated, StopReason};
-pub(crate) use generated::{held_for, is_named_like_ours};
+pub(crate) use generated::held_for;
+pub use generated::{Generated, StopReason};
 pub use observe::{Brake, Engine, Manual, Observation, sort_rebalances, strangers};
 pub(crate) use observe::{remembers, spoken_of};
+pub use recipe::Cluster;
+pub(crate) use recipe::is_named_like_ours;
 pub use settings::Configured;
 pub use state::{Brokers, remember_added};

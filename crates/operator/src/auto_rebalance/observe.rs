@@ -14,9 +14,10 @@ use jiff::Timestamp;
 
 use super::{
     brokers::BrokersSeen,
-    generated::{Cluster, Generated, is_named_like_ours, name_for},
+    generated::Generated,
     imbalance::Violations,
     poll::Polled,
+    recipe::{Cluster, is_named_like_ours, name_for},
     settings::Configured,
     tracker::Tracker,
 };

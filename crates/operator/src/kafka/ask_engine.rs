@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use evenkeel_api::labels;
+use evenkeel_api::{KafkaSpec, labels};
 use evenkeel_rest::{
     Answer,
     body::state::{Anomaly, GoalViolation, Phase, State as EngineState},
@@ -28,6 +28,12 @@ use crate::{
 /// How long it may take to answer: meanwhile nothing else is done for its cluster.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What of that it said before still counts: nothing, once nobody asks for what it finds any more. Who asks again is answered by
+/// another engine, perhaps, and wants to know what is so then.
+fn remembered<'a>(spec: &KafkaSpec, before: Option<&'a Polled>) -> Option<&'a Polled> {
+    before.filter(|_| Configured::of(spec).polled_every.is_some())
+}
+
 /// What the engine has to be asked about, given all else. Not for what it found while that is just being mended, and not in
 /// every look: one that hangs would hold up each of them.
 fn questions(seen: &Seen, before: Option<&Polled>) -> BTreeSet<Substate> {
@@ -41,6 +47,7 @@ fn questions(seen: &Seen, before: Option<&Polled>) -> BTreeSet<Substate> {
 
 /// What the engine says, and what it said `before` of what it found. One that does not answer is no reason not to go on.
 pub(super) async fn ask_engine(context: &Context, seen: &Seen, before: Option<&Polled>) -> EngineSaid {
+    let before = remembered(&seen.kafka.spec, before);
     let substates = questions(seen, before);
     let names = Names::of(&seen.kafka);
     let is_engine = |pod: &&Pod| pod.labels().get(labels::NAME).is_some_and(|name| *name == names.engine());
@@ -88,4 +95,30 @@ async fn ask(
 fn found(state: EngineState) -> Result<Vec<Anomaly<GoalViolation>>, String> {
     let detector = state.anomaly_detector_state.ok_or("it says nothing of anomalies")?;
     Ok(detector.recent_goal_violations)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_forgotten_when_nobody_asks_for_it_any_more() {
+        let polled = Polled { at: Timestamp::UNIX_EPOCH, found: Ok(Vec::new()) };
+        let remembers = |engine: Value| {
+            let spec: KafkaSpec = serde_json::from_value(json!({"cruiseControl": engine})).unwrap();
+            remembered(&spec, Some(&polled)).is_some()
+        };
+        let modes = |mode: &str| json!([{"mode": mode}]);
+        assert!(remembers(json!({"image": "linkedin/cruise-control", "autoRebalance": modes("imbalance")})));
+        for off in [
+            json!({"image": "linkedin/cruise-control", "autoRebalance": modes("add-brokers")}),
+            json!({"image": "linkedin/cruise-control"}),
+            json!({"autoRebalance": modes("imbalance")}),
+        ] {
+            assert!(!remembers(off.clone()), "{off}");
+        }
+    }
 }

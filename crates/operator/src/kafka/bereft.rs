@@ -44,7 +44,8 @@ use crate::{
 pub(super) async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let controller = kept::controller(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters, |_| {});
+    let sets = context.api::<PartialObjectMeta<StrimziPodSet>>(namespace);
+    let controller = kept::controller(watcher(sets, of_clusters), |_| {});
     let sets = controller.store();
     let (news, heard) = mpsc::unbounded_channel();
     let mut hearing = bindings::Hearing::default();

@@ -152,7 +152,8 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let all = watcher::Config::default;
     let of_clusters = || watcher::Config::default().labels(labels::CLUSTER);
-    let controller = kept::controller(context.api::<Kafka>(namespace), all(), kept::little_of_a_kafka);
+    let clusters = kept::readable::<Kafka>(context.api(namespace), all());
+    let controller = kept::controller(clusters, kept::little_of_a_kafka);
     let kafkas = controller.store();
     context.figures.show_kafkas(kafkas.clone());
     let shell = Arc::new(Shell::new(context.clone()));
@@ -414,12 +415,13 @@ async fn release_orphans(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let rebalances = context.api::<PartialObjectMeta<KafkaRebalance>>(namespace);
     let is_held = |it: &PartialObjectMeta<KafkaRebalance>| held_for(&it.metadata).is_some();
-    let controller = kept::controller_of(rebalances, watcher::Config::default(), is_held, kept::name_and_finalizers);
+    let all = watcher(rebalances, watcher::Config::default());
+    let controller = kept::controller_of(all, is_held, kept::name_and_finalizers);
     let rebalances = controller.store();
     let kafkas = context.api::<PartialObjectMeta<Kafka>>(namespace);
     let going = |kafka: &PartialObjectMeta<Kafka>| kafka.metadata.deletion_timestamp.is_some();
     controller
-        .watches_stream(kept::changes(kafkas, watcher::Config::default(), going), move |kafka| {
+        .watches_stream(kept::changes(watcher(kafkas, watcher::Config::default()), going), move |kafka| {
             let waiting = rebalances.state().into_iter().filter(|it| {
                 it.metadata.namespace == kafka.metadata.namespace
                     && held_for(&it.metadata) == kafka.metadata.name.as_deref()

@@ -26,7 +26,7 @@ use k8s_openapi::api::{
 use kube::{
     Api, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
-    core::ApiResource,
+    core::{ApiResource, DeserializeGuard},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -106,17 +106,17 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         eyes.list::<StrimziPodSet>(),
     ]);
     let asks_for_racks = kafka.spec.kafka.as_ref().is_some_and(|spec| spec.rack.is_some());
-    let (lists, pods, node_pools, further_users, tracker, binding, mut rebalances) = futures::try_join!(
+    let (lists, pods, node_pools, further_users, binding, mut rebalances) = futures::try_join!(
         lists,
         eyes.typed::<Pod>(),
         eyes.typed::<KafkaNodePool>(),
         eyes.further_users(kafka),
-        eyes.tracker(kafka),
         eyes.rack_binding(&names, asks_for_racks),
         eyes.rebalances(),
     )?;
     let mut live = Live::default();
-    lists.into_iter().flatten().chain(tracker).chain(binding).for_each(|object| live.take(object));
+    lists.into_iter().flatten().chain(binding).for_each(|object| live.take(object));
+    eyes.unlabelled_maps(kafka, &mut live).await?;
     eyes.named_rebalances(kafka, &live, &mut rebalances).await?;
     let pod_sets: Vec<StrimziPodSet> = live.of_kind("StrimziPodSet").filter_map(|(_, set)| outline(set)).collect();
     // They still have what is not wanted any more.
@@ -182,14 +182,15 @@ impl Eyes<'_> {
     /// The KafkaRebalances that may matter to it, by their names. Not simply all of its namespace: of a hundred clusters with
     /// ten each, every one of which calls whenever it changes, that would be a thousand each time.
     async fn rebalances(&self) -> Result<BTreeMap<String, KafkaRebalance>, Error> {
-        let api = Api::<KafkaRebalance>::namespaced(self.context.client.clone(), self.namespace);
+        // One that cannot be read is left alone, and hides no other.
+        let api = Api::<DeserializeGuard<KafkaRebalance>>::namespaced(self.context.client.clone(), self.namespace);
         let mut found = BTreeMap::new();
         // Templates need no label, and from what was generated somebody may have taken it off. In this order: one from which it
         // is taken off between the two is seen.
         let unlabelled = ListParams::default().labels(&format!("!{}", labels::CLUSTER));
         for which in [self.of_cluster(), unlabelled] {
             let some = api.list(&which).await.map_err(Error::reading("KafkaRebalances"))?;
-            found.extend(some.items.into_iter().map(|it| (it.name_any(), it)));
+            found.extend(some.items.into_iter().filter_map(|it| it.0.ok()).map(|it| (it.name_any(), it)));
         }
         Ok(found)
     }
@@ -201,7 +202,7 @@ impl Eyes<'_> {
         live: &Live,
         found: &mut BTreeMap<String, KafkaRebalance>,
     ) -> Result<(), Error> {
-        let api = Api::<KafkaRebalance>::namespaced(self.context.client.clone(), self.namespace);
+        let api = Api::<DeserializeGuard<KafkaRebalance>>::namespaced(self.context.client.clone(), self.namespace);
         let (tracker, map) = (live.data(&tracker_name(self.cluster)), live.data(&map_name(self.cluster)));
         let mut named = spoken_of(kafka, tracker.as_ref(), map.as_ref());
         // Whose label was changed while it moves data of this Kafka: its ConfigMap tells of it.
@@ -209,7 +210,8 @@ impl Eyes<'_> {
             .extend(live.of_kind("ConfigMap").filter(|(_, it)| is_of_a_rebalance(it)).map(|(name, _)| name.to_owned()));
         for name in named {
             if !found.contains_key(&name)
-                && let Some(it) = api.get_opt(&name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?
+                && let Some(DeserializeGuard(Ok(it))) =
+                    api.get_opt(&name).await.map_err(Error::reading(format!("KafkaRebalance {name}")))?
             {
                 found.insert(name, it);
             }
@@ -217,16 +219,22 @@ impl Eyes<'_> {
         Ok(())
     }
 
-    /// The memory of automatic rebalancing: by its name, because somebody may have taken its label off. Its owner tells whose it
-    /// is then; what has neither is somebody else's.
-    async fn tracker(&self, kafka: &Kafka) -> Result<Option<DynamicObject>, Error> {
-        if !remembers(kafka) {
-            return Ok(None);
+    /// The memory of automatic rebalancing and the map of violated goals, where their labels do not tell of them: somebody may
+    /// have taken these off.
+    async fn unlabelled_maps(&self, kafka: &Kafka, live: &mut Live) -> Result<(), Error> {
+        for name in [tracker_name(self.cluster), map_name(self.cluster)] {
+            if remembers(kafka) && live.value("ConfigMap", &name).is_none() {
+                self.map_of_its_own(kafka, &name).await?.into_iter().for_each(|map| live.take(map));
+            }
         }
-        let name = tracker_name(self.cluster);
+        Ok(())
+    }
+
+    /// A ConfigMap of this name. Its owner tells whose it is; what has neither owner nor label is somebody else's.
+    async fn map_of_its_own(&self, kafka: &Kafka, name: &str) -> Result<Option<DynamicObject>, Error> {
         let resource = ApiResource::erase::<ConfigMap>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.context.client.clone(), self.namespace, &resource);
-        let found = api.get_opt(&name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
+        let found = api.get_opt(name).await.map_err(Error::reading(format!("ConfigMap {name}")))?;
         let is_ours = |it: &DynamicObject| {
             it.labels().get(labels::CLUSTER).is_some_and(|cluster| cluster == self.cluster)
                 || it.owner_references().iter().any(|owner| Some(&owner.uid) == kafka.metadata.uid.as_ref())

@@ -52,12 +52,13 @@ pub async fn run(context: Context) {
 async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let labelled = watcher::Config::default().labels(labels::KIND);
-    let controller = kept::controller(context.api::<Known>(namespace), labelled.clone(), |_| {});
+    let controller = kept::controller(watcher(context.api::<Known>(namespace), labelled.clone()), |_| {});
     let sets = controller.store();
     context.figures.show_pod_sets(sets.clone());
     // By its labels a Kafka is ours or not; all else of it matters to nobody here.
     let kafkas = context.api::<PartialObjectMeta<Kafka>>(namespace);
-    let kafkas = kept::changes(kafkas, watcher::Config::default(), |kafka| kafka.metadata.labels.clone());
+    let kafkas = watcher(kafkas, watcher::Config::default());
+    let kafkas = kept::changes(kafkas, |kafka| kafka.metadata.labels.clone());
     let shell = Arc::new(Shell { context: context.clone(), alarms: Alarms::default() });
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))

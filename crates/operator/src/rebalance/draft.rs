@@ -58,13 +58,13 @@ impl<'a> Draft<'a> {
         Self::stay(round).minding_the_ask()
     }
 
-    /// A word about a command that means nothing where it stands.
+    /// A word about a command that means nothing where it stands, unless it is just being taken away.
     pub(super) fn minding_the_ask(self) -> Self {
         let round = self.round;
         let state = round.standing.state;
         let valid = messages::valid_asks(state, round.deleting, round.auto_approved);
         match &round.ask {
-            Some(ask) if !valid.contains(&messages::written(ask)) => {
+            Some(ask) if self.forget.is_none() && !valid.contains(&messages::written(ask)) => {
                 let text = messages::invalid_ask(ask, state, round.deleting, round.auto_approved);
                 self.warn(Reason::InvalidAnnotation, text)
             }

@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use evenkeel_api::kafka::{AutoRebalanceMode, AutoRebalanceState};
-use evenkeel_api::{KafkaNodePool, KafkaRebalance, annotations};
+use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, annotations};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::play::{ADD, MAP, Play, REMOVE, mode, scaling};
 use crate::scene::{auto, brokers, cluster, is_idle, is_ready, rebalance, scale, tell_of, usual, warning};
-use crate::stage::{Stage, a_while, patch, until};
+use crate::stage::{CLUSTER, Stage, a_while, patch, until};
 
 /// The brokers that are queued, or run, for a mode.
 async fn queued(play: &Play, mode: AutoRebalanceMode) -> Vec<i32> {
@@ -133,20 +134,44 @@ async fn a_stop_that_takes_long_is_not_taken_back_by_a_broker_that_comes() {
     assert_eq!(auto(&stage).await.state, AutoRebalanceState::Idle);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_map_without_its_label_holds_up_imbalance_alone() {
+/// A cluster whose violated goals are written down, and the map of them.
+async fn with_a_map() -> (Play, Api<ConfigMap>) {
     let watched = json!({"anomaly.detection.goals": "ReplicaDistributionGoal"});
     let modes = json!([mode("imbalance"), mode("add-brokers")]);
     let play = Play::with(3, json!({"autoRebalance": modes, "config": watched})).await;
-    play.until("there is a map", async |play| play.stage.api::<ConfigMap>().get_opt(MAP).await.unwrap().is_some())
-        .await;
-    let label = |name: Value| json!({"metadata": {"labels": {"strimzi.io/cluster": name}}});
-    patch(&play.stage.api::<ConfigMap>(), MAP, label(Value::Null)).await;
+    let maps = play.stage.api::<ConfigMap>();
+    play.until("there is a map", async |_| maps.get_opt(MAP).await.unwrap().is_some()).await;
+    (play, maps)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_map_that_seems_to_be_a_stranger_s_holds_up_imbalance_alone() {
+    let (play, maps) = with_a_map().await;
+    let strange = json!({"metadata": {"labels": {"strimzi.io/cluster": null}, "ownerReferences": null}});
+    patch(&maps, MAP, strange).await;
     play.until("it is said", async |play| says(play, "KubernetesClientException", &[MAP]).await).await;
     play.scale(4).await;
     play.until("the new one gets its data", async |play| play.holders().contains(&3)).await;
     play.until_settled().await;
     assert!(says(&play, "KubernetesClientException", &[MAP]).await);
-    patch(&play.stage.api::<ConfigMap>(), MAP, label(json!("my-cluster"))).await;
+    patch(&maps, MAP, json!({"metadata": {"labels": {"strimzi.io/cluster": "my-cluster"}}})).await;
     play.until("all is well", async |play| play.warning("KubernetesClientException").await.is_none()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_map_that_has_lost_its_label_is_known_by_its_owner_and_goes_with_its_mode() {
+    let (play, maps) = with_a_map().await;
+    let unlabelled = json!({"metadata": {"labels": {"strimzi.io/cluster": null}}});
+    patch(&maps, MAP, unlabelled.clone()).await;
+    a_while().await;
+    assert_eq!(play.warning("KubernetesClientException").await, None, "it is nobody else's");
+    // Both at once, as far as anybody can see.
+    let kafkas = play.stage.api::<Kafka>();
+    let pause = |value: Value| json!({"metadata": {"annotations": {annotations::PAUSE_RECONCILIATION: value}}});
+    patch(&kafkas, CLUSTER, pause(json!("true"))).await;
+    a_while().await;
+    patch(&maps, MAP, unlabelled).await;
+    patch(&kafkas, CLUSTER, json!({"spec": {"cruiseControl": {"autoRebalance": [mode("add-brokers")]}}})).await;
+    patch(&kafkas, CLUSTER, pause(Value::Null)).await;
+    play.until("it is gone", async |_| maps.get_opt(MAP).await.unwrap().is_none()).await;
 }

@@ -11,10 +11,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Act, Decision, Event, TrackerWrite};
 use crate::auto_rebalance::{
     brokers::{self, Check, Queue},
-    generated::{Generated, Phase, StopReason, mode_of_name},
+    generated::{Generated, Phase, StopReason},
     imbalance::{self, Violations},
     observe::{Brake, Engine, Manual, Observation},
     poll,
+    recipe::mode_of_name,
     settings::Configured,
     state::{Brokers, Recorded, listed, mode_of, state_name, state_of},
     template::{self, Template},

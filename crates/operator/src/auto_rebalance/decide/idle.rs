@@ -12,9 +12,10 @@ use super::{
 };
 use crate::auto_rebalance::{
     brokers::Check,
-    generated::{Generated, Recipe, StopReason, make, name_for},
+    generated::{Generated, StopReason},
     guards,
     observe::{Brake, Engine},
+    recipe::{Recipe, make, name_for},
     state::{Brokers, listed, mode_of, state_of},
 };
 

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::auto_rebalance::{
     decide::tests::{ADD, IMBALANCE, REMOVE, at},
-    generated::name_for,
     guards::STARTS_PER_HOUR,
+    recipe::name_for,
     tracker::{Attempts, History, Sight, Tracker},
 };
 

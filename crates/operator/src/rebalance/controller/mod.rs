@@ -67,11 +67,11 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let namespace = namespace.as_deref();
     let watched = watcher::Config::default();
     let of_clusters = watcher::Config::default().labels(labels::CLUSTER);
-    let all = context.api::<KafkaRebalance>(namespace);
-    let controller = kept::controller(all, watched.clone(), kept::little_of_a_rebalance);
+    let all = kept::readable::<KafkaRebalance>(context.api(namespace), watched.clone());
+    let controller = kept::controller(all, kept::little_of_a_rebalance);
     let rebalances = controller.store();
     context.figures.show_rebalances(rebalances.clone());
-    let kafkas = kept::changes(context.api::<Kafka>(namespace), watched, observe::used_of);
+    let kafkas = kept::changes(kept::readable::<Kafka>(context.api(namespace), watched), observe::used_of);
     let (by_kafka, by_secret) = (rebalances.clone(), rebalances.clone());
     let controller = controller
         .with_config(controller::Config::default().concurrency(AT_ONCE))

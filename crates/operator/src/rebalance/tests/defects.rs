@@ -311,6 +311,19 @@ fn a_death_amid_what_a_template_makes_impossible_approves_nothing_that_nobody_ha
     }
 }
 
+/// What nobody can warn of any more: whoever looked again would find the Warning, and not the word.
+#[test]
+fn a_word_that_is_taken_away_is_not_warned_of() {
+    let mut scene = Scene::resting(NotReady);
+    scene.ask("approve");
+    scene.run(&Engineer::default());
+    assert_eq!(scene.warnings(), ["InvalidAnnotation"]);
+    scene.edit(|spec| spec.excluded_topics = Some("(".to_owned()));
+    scene.run(&Engineer::default());
+    assert_eq!((scene.reason(), scene.asked()), (Some("IllegalArgumentException"), None));
+    assert_eq!(scene.warnings(), [""; 0]);
+}
+
 #[test]
 fn a_stop_never_hits_somebody_elses_run() {
     for command in ["stop", "refresh"] {

@@ -13,18 +13,22 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Kept;
 use super::eyes::{History, watch};
 use super::lives::Lives;
 use super::story::{Deed, Edit, Modes, Pool, Template, Whose};
-use crate::play::{Play, mode};
+use crate::play::{MAP, Play, mode};
 use crate::scene::claimed;
 use crate::stage::CLUSTER;
 
 const TENTH: Duration = Duration::from_millis(100);
 const TRACKER: &str = "my-cluster-rebalancing-tracker";
+/// Somebody else's finalizer.
+const THEIRS: &str = "example.com/keep";
+/// Bytes a second, so that moves take their time.
+const SLOW: u64 = 2_000_000;
 /// What a topic of a story weighs, in each of its partitions.
 const BYTES: u64 = 5_000_000;
 
@@ -43,6 +47,8 @@ pub(crate) struct Chaos {
     pub(crate) modes: Modes,
     pub(crate) lives: Lives,
     seed: u64,
+    /// When everybody is back who was to be away for a while.
+    all_back: Instant,
     /// How many topics and rebalances users have made.
     made: usize,
 }
@@ -61,7 +67,7 @@ impl Chaos {
         let (play, lives) = (Arc::new(play), Lives::default());
         tokio::spawn(operators(lives.clone(), Arc::clone(&play), Arc::clone(&history)));
         let wanted = BTreeMap::from([(Pool::Brokers, beginning.brokers), (Pool::More, 0)]);
-        Self { play, history, wanted, modes: beginning.modes, lives, seed, made: 0 }
+        Self { play, history, wanted, modes: beginning.modes, lives, seed, all_back: Instant::now(), made: 0 }
     }
 
     /// Everything happens.
@@ -120,21 +126,23 @@ impl Chaos {
             Deed::Topic => self.make_topic(),
             Deed::Crash { broker, seconds } => {
                 if let Some((id, pod)) = self.broker(broker).await {
+                    let away = self.away_for(seconds);
                     let machines = self.play.machines.clone();
                     machines.hold(&pod);
                     machines.world().with(|cluster| cluster.crash_broker(id));
                     tokio::spawn(async move {
-                        sleep(Duration::from_secs(seconds)).await;
+                        sleep(away).await;
                         machines.release(&pod);
                     });
                 }
             }
             Deed::CutOff { broker, seconds } => {
                 if let Some((id, _)) = self.broker(broker).await {
+                    let away = self.away_for(seconds);
                     self.play.machines.world().with(|cluster| cluster.isolate_broker(id));
                     let world = self.play.machines.world();
                     tokio::spawn(async move {
-                        sleep(Duration::from_secs(seconds)).await;
+                        sleep(away).await;
                         world.with(|cluster| cluster.reconnect_broker(id));
                     });
                 }
@@ -143,6 +151,11 @@ impl Chaos {
                 if let Some((_, pod)) = self.broker(which).await {
                     delete(&self.play.stage.api::<Pod>(), &pod).await;
                 }
+            }
+            Deed::OperatorAway { seconds } => {
+                let life = self.lives.present();
+                *life.then_nobody.lock().unwrap() = self.away_for(seconds);
+                life.fate.died.notify_one();
             }
             Deed::OperatorDies { calls, after } => self.lives.present().fate.doom(Some(calls), after),
             Deed::OperatorDiesAtKafka { calls, after } => self.lives.present().at_kafka.doom(calls, after),
@@ -160,7 +173,8 @@ impl Chaos {
         life.fate.doom(None, false);
         life.at_kafka.spare();
         self.play.room.fate().spare();
-        // Whoever was to be back by then is.
+        // Whoever was to be back by then is, and has had the time for what it was at.
+        sleep_until(self.all_back).await;
         sleep(Duration::from_secs(45)).await;
         // One that has died meanwhile is followed by one in the same weather.
         self.lives.present().fate.change_weather(None);
@@ -173,6 +187,7 @@ impl Chaos {
         for name in self.named(Whose::Generated).await {
             self.annotate(&name, annotations::REBALANCE_AUTO_APPROVAL, Some("true")).await;
             self.label(&name, Some(CLUSTER)).await;
+            self.let_go(&name).await;
         }
         for name in self.named(Whose::Manual).await {
             delete(&self.play.stage.api::<KafkaRebalance>(), &name).await;
@@ -194,20 +209,43 @@ impl Chaos {
                     let others = ["ReplicaDistributionGoal", "LeaderReplicaDistributionGoal"];
                     try_patch(&rebalances, &name, json!({"spec": {"goals": others}})).await;
                 }
-                Edit::Damage | Edit::Unlabel | Edit::Forget => {}
+                Edit::Hold => {
+                    let hold = json!([{"op": "add", "path": "/metadata/finalizers/-", "value": THEIRS}]);
+                    try_change(&rebalances, &name, hold).await;
+                }
+                Edit::Damage | Edit::Unlabel | Edit::Forget | Edit::UnlabelMap => {}
             }
         }
         match what {
             Edit::Damage => {
                 try_patch(&maps, TRACKER, json!({"data": {"memory.json": "{"}})).await;
             }
-            Edit::Unlabel => {
+            Edit::Unlabel | Edit::UnlabelMap => {
+                let which = if what == Edit::Unlabel { TRACKER } else { MAP };
                 let nobodys = json!({"metadata": {"labels": {"strimzi.io/cluster": null}}});
-                try_patch(&maps, TRACKER, nobodys).await;
+                try_patch(&maps, which, nobodys).await;
             }
             Edit::Forget => delete(&maps, TRACKER).await,
-            Edit::Approval | Edit::Label | Edit::Goals => {}
+            Edit::Approval | Edit::Label | Edit::Goals | Edit::Hold => {}
         }
+    }
+
+    /// Somebody else's finalizer goes, wherever it stands by now.
+    async fn let_go(&self, rebalance: &str) {
+        let api = self.play.stage.api::<KafkaRebalance>();
+        while let Some(found) = api.get_opt(rebalance).await.unwrap() {
+            let Some(place) = found.finalizers().iter().position(|it| it == THEIRS) else { return };
+            let path = format!("/metadata/finalizers/{place}");
+            let change = json!([{"op": "test", "path": path, "value": THEIRS}, {"op": "remove", "path": path}]);
+            try_change(&api, rebalance, change).await;
+        }
+    }
+
+    /// Somebody is away for so long.
+    fn away_for(&mut self, seconds: u64) -> Duration {
+        let away = Duration::from_secs(seconds);
+        self.all_back = self.all_back.max(Instant::now() + away);
+        away
     }
 
     /// With the modes that were switched on last.
@@ -231,21 +269,26 @@ impl Chaos {
     async fn template(&mut self, what: Template) {
         let api = self.play.stage.api::<KafkaRebalance>();
         let mark = |value: Option<&str>| json!({"metadata": {"annotations": {annotations::REBALANCE_TEMPLATE: value}}});
-        let goals = |names: &[&str]| json!({"spec": {"goals": names, "skipHardGoalCheck": true}});
+        let with = |names: &[&str], throttle: Option<u64>| json!({"spec": {"goals": names, "skipHardGoalCheck": true, "replicationThrottle": throttle}});
+        let usual = || with(&["ReplicaDistributionGoal"], None);
         match what {
             Template::Gone => delete(&api, "even").await,
             Template::Unmarked => {
                 try_patch(&api, "even", mark(None)).await;
             }
             Template::OtherGoals => {
-                let others = goals(&["ReplicaDistributionGoal", "LeaderReplicaDistributionGoal"]);
+                let others = with(&["ReplicaDistributionGoal", "LeaderReplicaDistributionGoal"], None);
                 try_patch(&api, "even", others).await;
             }
+            Template::NoGoals => {
+                try_patch(&api, "even", with(&["NoSuchGoal"], None)).await;
+            }
+            Template::Throttled => {
+                try_patch(&api, "even", with(&["ReplicaDistributionGoal"], Some(SLOW))).await;
+            }
             Template::Usual => {
-                let usual = goals(&["ReplicaDistributionGoal"]);
-                if !(try_patch(&api, "even", mark(Some("true"))).await && try_patch(&api, "even", usual.clone()).await)
-                {
-                    let mut made = usual;
+                if !(try_patch(&api, "even", mark(Some("true"))).await && try_patch(&api, "even", usual()).await) {
+                    let mut made = usual();
                     made["metadata"] = mark(Some("true"))["metadata"].clone();
                     made["metadata"]["name"] = json!("even");
                     try_create(&api, made).await;
@@ -331,7 +374,8 @@ fn engine(which: Modes) -> Value {
 
 /// None of them is no list at all.
 fn modes(which: Modes) -> Option<Vec<Value>> {
-    Some(which.names().iter().map(|name| mode(name)).collect()).filter(|modes: &Vec<Value>| !modes.is_empty())
+    let entry = |name: &&str| if which == Modes::Bare { json!({"mode": name}) } else { mode(name) };
+    Some(which.names().iter().map(entry).collect()).filter(|modes: &Vec<Value>| !modes.is_empty())
 }
 
 /// Whether it was there.
@@ -340,6 +384,15 @@ where
     K: Resource + DeserializeOwned + Clone + std::fmt::Debug,
 {
     api.patch(name, &PatchParams::default(), &Patch::Merge(change)).await.is_ok()
+}
+
+/// Operation by operation, all or none of them.
+async fn try_change<K>(api: &Api<K>, name: &str, operations: Value)
+where
+    K: Resource + DeserializeOwned + Clone + std::fmt::Debug,
+{
+    let operations: Patch<Value> = Patch::Json(serde_json::from_value(operations).unwrap());
+    let _ = api.patch(name, &PatchParams::default(), &operations).await;
 }
 
 async fn try_create<K>(api: &Api<K>, value: Value)

@@ -287,9 +287,15 @@ impl History {
             let filled: Vec<i32> = brokers.iter().filter(holds).copied().collect();
             self.filled.extend(filled);
         }
-        if gone {
-            self.generated.remove(&name);
-            if mode == AutoRebalanceMode::Imbalance {
+        // What nobody works on any more, and others alone keep, is as good as gone.
+        let is_at_work =
+            [RebalanceState::PendingProposal, RebalanceState::Rebalancing, RebalanceState::ReconciliationPaused]
+                .contains(&it.state());
+        let lingers =
+            is_torn && !is_at_work && !it.finalizers().iter().any(|it| it == annotations::REBALANCE_FINALIZER);
+        if gone || lingers {
+            let was_there = self.generated.remove(&name).is_some();
+            if mode == AutoRebalanceMode::Imbalance && (gone || was_there) {
                 self.mended = Instant::now();
             }
             return;

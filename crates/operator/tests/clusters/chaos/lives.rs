@@ -17,7 +17,7 @@ use crate::machines::Machines;
 use crate::play::{Play, controllers};
 use crate::seams::{Fate, Server};
 
-/// How long nobody is there.
+/// How long nobody is there, usually.
 const BETWEEN_LIVES: Duration = Duration::from_secs(1);
 
 /// What becomes of one life of an operator: at its calls to Kubernetes and to the engine, and at those to Kafka.
@@ -28,12 +28,15 @@ pub(crate) struct Life {
     /// After how many more questions of this operator the engine dies, before it hears the last of them or after it did what
     /// was asked.
     pub(crate) until_engine_dies: Arc<Mutex<Option<(usize, bool)>>>,
+    /// How long nobody is there after it.
+    pub(crate) then_nobody: Arc<Mutex<Duration>>,
 }
 
 impl Default for Life {
     fn default() -> Self {
         let at_kafka = mortal::Fate::of(mortal::Death::Never);
-        Self { fate: Fate::default(), at_kafka, until_engine_dies: Arc::default() }
+        let then_nobody = Arc::new(Mutex::new(BETWEEN_LIVES));
+        Self { fate: Fate::default(), at_kafka, until_engine_dies: Arc::default(), then_nobody }
     }
 }
 
@@ -79,7 +82,8 @@ impl Lives {
             }
             operator.abort();
             let _ = operator.await;
-            sleep(BETWEEN_LIVES).await;
+            let nobody = *life.then_nobody.lock().unwrap();
+            sleep(nobody).await;
             *self.0.lock().unwrap() = Life { fate: life.fate.reborn(), ..Life::default() };
         }
     }

@@ -2,6 +2,9 @@
 
 use evenkeel_testkit::story::Chance;
 
+/// How long an operator waits for a pod before it says that the Kafka is not ready, in seconds.
+const OPERATION_TIMEOUT: u64 = 300;
+
 /// One thing that happens. Where it has to be somebody, a number chooses among those who are there by then, so that a story
 /// of which parts are left out is still one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +43,8 @@ pub(crate) enum Deed {
     CutOff { broker: usize, seconds: u64 },
     /// The pod of a broker is deleted.
     DeletePod(usize),
+    /// The operator is killed, and nobody is there for so many seconds: longer than anybody waits for a pod.
+    OperatorAway { seconds: u64 },
     /// The operator dies at one of its calls to Kubernetes or to the engine, before or after it: so many from now.
     OperatorDies { calls: usize, after: bool },
     /// The same at a call to Kafka.
@@ -71,6 +76,8 @@ pub(crate) enum Modes {
     Add,
     Remove,
     Scaling,
+    /// The same without their template: with whatever goals the engine has.
+    Bare,
     All,
 }
 
@@ -80,7 +87,7 @@ impl Modes {
             Self::None => &[],
             Self::Add => &["add-brokers"],
             Self::Remove => &["remove-brokers"],
-            Self::Scaling => &["add-brokers", "remove-brokers"],
+            Self::Scaling | Self::Bare => &["add-brokers", "remove-brokers"],
             Self::All => &["add-brokers", "remove-brokers", "imbalance"],
         }
     }
@@ -91,6 +98,10 @@ pub(crate) enum Template {
     Gone,
     Unmarked,
     OtherGoals,
+    /// A goal that there is not: nothing can be planned with it.
+    NoGoals,
+    /// Moves take longer.
+    Throttled,
     Usual,
 }
 
@@ -109,9 +120,14 @@ pub(crate) enum Edit {
     Unlabel,
     /// It is deleted.
     Forget,
+    /// Somebody else holds the rebalance, for as long as the bad weather lasts.
+    Hold,
+    /// By its label the map of violated goals is nobody's.
+    UnlabelMap,
 }
 
-const EDITS: [Edit; 6] = [Edit::Approval, Edit::Label, Edit::Goals, Edit::Damage, Edit::Unlabel, Edit::Forget];
+const EDITS: [Edit; 8] =
+    [Edit::Approval, Edit::Label, Edit::Goals, Edit::Damage, Edit::Unlabel, Edit::Forget, Edit::Hold, Edit::UnlabelMap];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Whose {
@@ -203,7 +219,9 @@ pub(crate) fn story(seed: u64) -> Vec<Deed> {
 /// Another story of a seed: brokers come and go, users lay hands on what is generated, and edit it.
 pub(crate) fn story_of_edits(seed: u64) -> Vec<Deed> {
     let mut chance = Chance::new(seed);
-    let kinds = [(None, 3), (Some(Kind::Scale), 3), (Some(Kind::Mind), 1), (Some(Kind::Hand), 1)];
+    // In turns, so that a few stories have all of them.
+    let mut edits = EDITS.into_iter().cycle().skip(3 * (seed as usize % EDITS.len()));
+    let kinds = [(None, 5), (Some(Kind::Scale), 3), (Some(Kind::Mind), 2), (Some(Kind::Hand), 1)];
     let mut deeds = vec![scale(&mut chance)];
     for _ in 0..5 + chance.below(5) {
         deeds.push(wait(&mut chance));
@@ -211,17 +229,17 @@ pub(crate) fn story_of_edits(seed: u64) -> Vec<Deed> {
             Some(Kind::Mind) => mind(&mut chance),
             Some(Kind::Hand) => hand(&mut chance),
             Some(_) => scale(&mut chance),
-            None => edit(&mut chance),
+            None => edit(&mut chance, &mut edits),
         });
     }
     deeds.push(wait(&mut chance));
     deeds
 }
 
-fn edit(chance: &mut Chance) -> Deed {
-    match chance.once_in(4) {
-        true => Deed::Engine(chance.once_in(2)),
-        false => Deed::Edit(EDITS[chance.below(EDITS.len() as u64) as usize]),
+fn edit(chance: &mut Chance, edits: &mut impl Iterator<Item = Edit>) -> Deed {
+    match edits.next().filter(|_| !chance.once_in(4)) {
+        None => Deed::Engine(chance.once_in(2)),
+        Some(edit) => Deed::Edit(edit),
     }
 }
 
@@ -245,11 +263,25 @@ fn mind(chance: &mut Chance) -> Deed {
         2 => Deed::Pause(true),
         3 => Deed::Pause(false),
         4 | 5 => {
-            let among = [(Modes::None, 1), (Modes::Add, 1), (Modes::Remove, 1), (Modes::Scaling, 2), (Modes::All, 3)];
+            let among = [
+                (Modes::None, 1),
+                (Modes::Add, 1),
+                (Modes::Remove, 1),
+                (Modes::Scaling, 2),
+                (Modes::Bare, 1),
+                (Modes::All, 3),
+            ];
             Deed::Modes(chance.weighed(&among).unwrap_or(Modes::All))
         }
         _ => {
-            let among = [(Template::Gone, 1), (Template::Unmarked, 1), (Template::OtherGoals, 1), (Template::Usual, 2)];
+            let among = [
+                (Template::Gone, 1),
+                (Template::Unmarked, 1),
+                (Template::OtherGoals, 1),
+                (Template::NoGoals, 1),
+                (Template::Throttled, 1),
+                (Template::Usual, 2),
+            ];
             Deed::Template(chance.weighed(&among).unwrap_or(Template::Usual))
         }
     }
@@ -269,8 +301,13 @@ fn hand(chance: &mut Chance) -> Deed {
     }
 }
 
+/// Mostly for a moment, and at times for longer than anybody waits for a pod.
+fn seconds(chance: &mut Chance) -> u64 {
+    if chance.once_in(6) { OPERATION_TIMEOUT + chance.below(120) } else { 1 + chance.below(40) }
+}
+
 fn broker(chance: &mut Chance) -> Deed {
-    let (broker, seconds) = (chance.below(8) as usize, 1 + chance.below(40));
+    let (broker, seconds) = (chance.below(8) as usize, seconds(chance));
     match chance.below(3) {
         0 => Deed::Crash { broker, seconds },
         1 => Deed::CutOff { broker, seconds },
@@ -280,8 +317,9 @@ fn broker(chance: &mut Chance) -> Deed {
 
 fn death(chance: &mut Chance) -> Deed {
     let (calls, after) = (chance.below(12) as usize, chance.once_in(2));
-    match chance.below(4) {
+    match chance.below(5) {
         0 | 1 => Deed::OperatorDies { calls, after },
+        4 => Deed::OperatorAway { seconds: seconds(chance) },
         2 => Deed::OperatorDiesAtKafka { calls: 1 + calls, after },
         // It speaks with Kafka all the time.
         _ => Deed::EngineDies { calls: 1 + calls * 10, after },
@@ -323,7 +361,7 @@ mod tests {
     fn fifty_stories_have_every_kind_of_deed() {
         let kind = |deed: &Deed| format!("{deed:?}").split(['(', ' ']).next().unwrap_or_default().to_owned();
         let kinds: BTreeSet<String> = (0..50).flat_map(story).map(|deed| kind(&deed)).collect();
-        assert_eq!(kinds.len(), 19, "{kinds:?}");
+        assert_eq!(kinds.len(), 20, "{kinds:?}");
     }
 
     #[test]

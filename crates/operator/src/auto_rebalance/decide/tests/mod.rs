@@ -18,9 +18,10 @@ use jiff::Timestamp;
 use super::{Act, Decision, TrackerWrite, decide};
 use crate::auto_rebalance::{
     brokers::{BrokersSeen, Check},
-    generated::{Cluster, Generated, name_for},
+    generated::Generated,
     imbalance::{FIXABLE, UNFIXABLE},
     observe::{Brake, Engine, Manual, Observation},
+    recipe::{Cluster, name_for},
     settings::{Configured, DEFAULT_DETECTION_GOALS},
     state::{Brokers, Recorded, listed, state_name},
     tracker::{Sight, Tracker},
