@@ -17,6 +17,7 @@ use evenkeel_kafka::{
     self as kafka, BrokerId, ErrorCode,
     calls::configs::{Change, Resource as ConfigResource},
 };
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::{
     Api, ResourceExt,
@@ -47,6 +48,9 @@ use crate::{
 /// A look that is older is no reason any more to take a broker or its disks away, or to restart it: what was empty may have got
 /// something since, and who was in sync may not be.
 const OLDEST: Duration = Duration::from_secs(5);
+
+/// So many objects of one cluster are written side by side.
+const AT_ONCE: usize = 8;
 
 /// What was applied to which version of an object, by its hash. An API server may write a value in other words than it
 /// was given (`0.5` as `500m`), and the object then never looks as it should; once is enough.
@@ -83,14 +87,9 @@ impl Hands<'_> {
             self.record(&mut kafka, first).await?;
         }
         let mut failed: Vec<(&Deed, Error)> = Vec::new();
-        for Step { deed, told } in &decision.deeds {
-            if failed.iter().any(|(other, _)| deed.rests_on(other)) {
-                continue;
-            }
-            match self.perform(deed).await {
-                Ok(()) => self.tell_all(&kafka, &[told]).await,
-                Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
-                Err(error) => return Err(error),
+        for together in decision.deeds.chunk_by(|one, next| one.deed.goes_beside(&next.deed)) {
+            for some in together.chunks(AT_ONCE) {
+                self.perform_all(some, &kafka, &mut failed).await?;
             }
         }
         let remembered = self.remember(&decision.tracker).await.map_err(|error| Error::Memory(Box::new(error)));
@@ -124,6 +123,27 @@ impl Hands<'_> {
         }
         acted.map_err(|error| Error::Act(Box::new(error)))?;
         failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Does these side by side, but for those that rest on what has failed.
+    async fn perform_all<'a>(
+        &self,
+        steps: &'a [Step],
+        kafka: &Kafka,
+        failed: &mut Vec<(&'a Deed, Error)>,
+    ) -> Result<(), Error> {
+        let due = steps.iter().filter(|step| !failed.iter().any(|(other, _)| step.deed.rests_on(other)));
+        let due: Vec<&Step> = due.collect();
+        let outcomes = join_all(due.iter().map(|step| self.perform(&step.deed))).await;
+        let mut ends = Ok(());
+        for (Step { deed, told }, outcome) in due.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(()) => self.tell_all(kafka, &[told]).await,
+                Err(error) if error.lets_others_pass(self.failures) => failed.push((deed, error)),
+                Err(error) => ends = ends.and(Err(error)),
+            }
+        }
+        ends
     }
 
     async fn tell_all(&self, kafka: &Kafka, events: &[&[Happening]]) {

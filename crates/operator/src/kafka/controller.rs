@@ -20,10 +20,10 @@ use k8s_openapi::api::{
 use kube::{
     Api, ResourceExt,
     api::PostParams,
-    core::{ObjectMeta, PartialObjectMeta},
+    core::PartialObjectMeta,
     runtime::{
         controller::{self, Action},
-        reflector::{ObjectRef, Store},
+        reflector::ObjectRef,
         watcher,
     },
 };
@@ -31,21 +31,22 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     act::{Hands, Memory, release},
+    at_rest::Resting,
     bereft,
     decide::{self, Decision, Given},
+    hearing::{Ears, hearing},
+    model,
     names::Names,
     observe,
-    seen::{Missing, Refusals, Seen},
+    seen::{Metadata, Missing, Refusals, Seen},
 };
 use crate::{
     alarms::Alarms,
     another,
     auto_rebalance::{
-        Configured, held_for,
+        held_for,
         imbalance::{Violations, map_name},
-        is_named_like_ours,
         poll::Polled,
-        tracker::tracker_name,
     },
     error::{Error, told},
     figures::Reconciled,
@@ -74,6 +75,7 @@ struct Shell {
     memory: Memory,
     alarms: Alarms,
     kept: Mutex<BTreeMap<ClusterRef, Kept>>,
+    ears: Arc<Ears>,
     readers: Semaphore,
 }
 
@@ -119,7 +121,14 @@ impl Kept {
 impl Shell {
     fn new(context: Context) -> Self {
         let readers = Semaphore::new(READING_AT_ONCE);
-        Self { context, memory: Memory::default(), alarms: Alarms::default(), kept: Mutex::default(), readers }
+        Self {
+            context,
+            memory: Memory::default(),
+            alarms: Alarms::default(),
+            kept: Mutex::default(),
+            ears: Arc::default(),
+            readers,
+        }
     }
 
     fn kept(&self, of: &ClusterRef) -> Kept {
@@ -130,8 +139,24 @@ impl Shell {
         change(self.kept.lock().unwrap_or_else(PoisonError::into_inner).entry(of.clone()).or_default())
     }
 
+    /// Whether a cluster that was at rest still is, as Kafka says, which is all that is asked.
+    async fn is_still_at_rest(&self, known: &Kafka, cluster: &ClusterRef) -> bool {
+        let Some(resting) = self.ears.rests.known(cluster) else { return false };
+        if !resting.lasts(known.metadata.resource_version.as_ref(), self.context.settings.reconciliation_interval) {
+            return false;
+        }
+        let said = observe::ask_little(&self.context, cluster, &resting.trust).await;
+        // It is not asked again soon, and each connection has its buffers.
+        self.context.kafkas.forget(cluster);
+        match said {
+            Metadata::Known(said) => resting.is_confirmed(said),
+            Metadata::Nobody | Metadata::Unreachable(_) | Metadata::Mistrusted(_) => false,
+        }
+    }
+
     /// The cluster is not there, or not for us.
     fn forget(&self, of: &ClusterRef) {
+        self.ears.forget(of);
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(of);
         self.memory.forget(of);
         self.context.kafkas.forget(of);
@@ -157,27 +182,29 @@ async fn look_after(context: Context, namespace: Option<String>) {
     let kafkas = controller.store();
     context.figures.show_kafkas(kafkas.clone());
     let shell = Arc::new(Shell::new(context.clone()));
+    let ears = &shell.ears;
+    let [of_pools, of_config_maps, of_rebalances] = [(); 3].map(|()| Arc::clone(ears));
     controller
         .with_config(controller::Config::default().concurrency(AT_ONCE).debounce(DEBOUNCE))
-        .watches(context.api::<PartialObjectMeta<KafkaNodePool>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<Pod>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<Deployment>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters(), |it| {
-            of_config_map(&it.metadata)
+        .watches(context.api::<PartialObjectMeta<KafkaNodePool>>(namespace), of_clusters(), move |it| {
+            of_pools.heard_of_pool(&it.metadata)
         })
-        .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<Service>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<ServiceAccount>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<PersistentVolumeClaim>>(namespace), of_clusters(), |it| {
-            of(&it.metadata)
+        .watches(context.api::<PartialObjectMeta<StrimziPodSet>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<Pod>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<Deployment>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<ConfigMap>>(namespace), of_clusters(), move |it| {
+            of_config_maps.heard_of_config_map(&it.metadata)
         })
-        .watches(context.api::<PartialObjectMeta<PodDisruptionBudget>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<NetworkPolicy>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<Role>>(namespace), of_clusters(), |it| of(&it.metadata))
-        .watches(context.api::<PartialObjectMeta<RoleBinding>>(namespace), of_clusters(), |it| of(&it.metadata))
+        .watches(context.api::<PartialObjectMeta<Secret>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<Service>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<ServiceAccount>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<PersistentVolumeClaim>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<PodDisruptionBudget>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<NetworkPolicy>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<Role>>(namespace), of_clusters(), hearing(ears))
+        .watches(context.api::<PartialObjectMeta<RoleBinding>>(namespace), of_clusters(), hearing(ears))
         .watches(context.api::<PartialObjectMeta<KafkaRebalance>>(namespace), all(), move |it| {
-            of_rebalance(&kafkas, &it.metadata)
+            of_rebalances.heard_of_rebalance(&kafkas, &it.metadata)
         })
         .run(counted, pause, Arc::clone(&shell))
         .for_each(|ended| {
@@ -192,37 +219,6 @@ async fn look_after(context: Context, namespace: Option<String>) {
             std::future::ready(())
         })
         .await;
-}
-
-/// The Kafka that an object belongs to.
-fn of(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
-    let cluster = metadata.labels.as_ref()?.get(labels::CLUSTER)?;
-    Some(ObjectRef::new(cluster).within(metadata.namespace.as_deref()?))
-}
-
-/// The Kafka that a ConfigMap matters to. One of a rebalance changes with every bit of progress, and matters to none.
-fn of_config_map(metadata: &ObjectMeta) -> Option<ObjectRef<Kafka>> {
-    let labels = metadata.labels.as_ref()?;
-    let cluster = labels.get(labels::CLUSTER)?;
-    let is_shared = [map_name(cluster), tracker_name(cluster)].iter().any(|name| metadata.name.as_ref() == Some(name));
-    let is_ours = labels.get(labels::KIND).is_some_and(|kind| kind == "Kafka");
-    of(metadata).filter(|_| is_shared || is_ours)
-}
-
-/// The Kafkas that a rebalance matters to: its own, by label or by name, and those that name it as a template, whose label may
-/// be another cluster's; without a label, all of them.
-fn of_rebalance(kafkas: &Store<Kafka>, metadata: &ObjectMeta) -> Vec<ObjectRef<Kafka>> {
-    let own = of(metadata);
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let neighbours = kafkas.state().into_iter().filter(|kafka| kafka.metadata.namespace == metadata.namespace);
-    let concerned = neighbours.filter(|kafka| match &own {
-        None => true,
-        Some(own) => {
-            let is_template = || Configured::of(&kafka.spec).modes.values().flatten().any(|template| template == name);
-            own.name == kafka.name_any() || is_named_like_ours(name, &kafka.name_any()) || is_template()
-        }
-    });
-    concerned.map(|kafka| ObjectRef::from_obj(kafka.as_ref())).collect()
 }
 
 async fn counted(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Action, Error> {
@@ -245,6 +241,10 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     let context = &shell.context;
     let names = Names::of(&known);
     let cluster = ClusterRef::new(&names.namespace, &names.cluster);
+    if shell.is_still_at_rest(&known, &cluster).await {
+        return Ok(Some(context.settings.reconciliation_interval));
+    }
+    shell.ears.rests.begin(&cluster);
     let kafkas = Api::<Kafka>::namespaced(context.client.clone(), &names.namespace);
     // What the watch has told may be older than what was written last.
     let found = kafkas.get_opt(&names.cluster).await.map_err(Error::reading(format!("Kafka {cluster}")))?;
@@ -254,6 +254,12 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
     };
     if kafka.metadata.deletion_timestamp.is_some() {
         // Everything goes with its owner, and generated rebalances are released below.
+        return Ok(None);
+    }
+    if let Some(wrong) = model::of_name(&names) {
+        let (status, news) = decide::unnameable(&kafka, wrong, context.clock.now());
+        record(&kafkas, kafka.clone(), status).await?;
+        tell(context, &kafka, &news).await;
         return Ok(None);
     }
     if decide::is_paused(&kafka) {
@@ -315,6 +321,12 @@ async fn reconcile(known: Arc<Kafka>, shell: Arc<Shell>) -> Result<Option<Durati
                 kept.unacted = None;
                 kept.struck_off = decision.struck_off.clone();
             });
+            if decision.is_at_rest
+                && let Some(resting) = Resting::of(&seen)
+            {
+                shell.ears.rests.settle(&cluster, resting);
+                context.kafkas.forget(&cluster);
+            }
             Ok(Some(back(context, &seen, &decision)))
         }
     }
@@ -372,9 +384,13 @@ async fn leave_alone(shell: &Shell, kafka: &Kafka, why: &Happening) -> Result<Op
 async fn say_that_it_is_not_seen(context: &Context, kafkas: &Api<Kafka>, kafka: &Kafka, error: &Error) {
     let (status, news) = decide::unseen(kafka, &told(error), context.clock.now());
     if record(kafkas, kafka.clone(), status).await.is_ok() {
-        for event in &news {
-            context.tell(kafka, event).await;
-        }
+        tell(context, kafka, &news).await;
+    }
+}
+
+async fn tell(context: &Context, kafka: &Kafka, news: &[Happening]) {
+    for event in news {
+        context.tell(kafka, event).await;
     }
 }
 

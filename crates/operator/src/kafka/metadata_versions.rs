@@ -25,6 +25,18 @@ fn whole(written: &str) -> &str {
     NAMES.iter().rev().find(is_of).copied().unwrap_or(written)
 }
 
+/// The release that a version of Kafka or of its metadata belongs to: `4.3` of `4.3.1`, and of `4.3-IV0`. None if it is
+/// neither.
+pub fn release(written: &str) -> Option<(u32, u32)> {
+    let (release, level) = written.split_once('-').map_or((written, None), |(release, level)| (release, Some(level)));
+    let is_level = |level: &str| level.strip_prefix("IV").is_some_and(|number| number.parse::<u32>().is_ok());
+    let numbers: Option<Vec<u32>> = release.split('.').map(|part| part.parse().ok()).collect();
+    match numbers?[..] {
+        [major, minor] | [major, minor, _] if level.is_none_or(is_level) => Some((major, minor)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +45,16 @@ mod tests {
     fn levels_have_names_as_far_as_they_are_known() {
         assert_eq!([7, 21, 25, 30].map(name), [Some("3.3-IV3"), Some("3.9-IV0"), Some("4.0-IV3"), Some("4.3-IV0")]);
         assert_eq!([6, 31, -1, i16::MIN].map(name), [None; 4]);
+    }
+
+    #[test]
+    fn versions_belong_to_releases() {
+        for of_four_three in ["4.3", "4.3.1", "4.3-IV0"] {
+            assert_eq!(release(of_four_three), Some((4, 3)), "{of_four_three}");
+        }
+        for none in ["", "4", "banana", "4.x", "4.3-", "4.3-IV", "4.3-IVx", "4.3.1.2", "-4.3"] {
+            assert_eq!(release(none), None, "{none}");
+        }
     }
 
     #[test]

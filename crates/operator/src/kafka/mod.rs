@@ -18,6 +18,7 @@
 
 mod act;
 mod ask_engine;
+mod at_rest;
 mod bereft;
 pub mod certificates;
 pub mod config;
@@ -26,6 +27,7 @@ pub mod decide;
 pub mod desired;
 pub mod engine;
 mod hash;
+mod hearing;
 mod honoured;
 pub mod listeners;
 pub mod metadata_versions;

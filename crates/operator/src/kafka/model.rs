@@ -1,11 +1,12 @@
 //! All that the objects of a cluster depend on, checked.
 
+mod refusals;
+
 use std::collections::BTreeMap;
 
 use evenkeel_api::{
     Kafka, KafkaNodePool, Reason,
     kafka::{CertificateAuthority, KafkaClusterSpec},
-    workload::Resources,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
@@ -21,10 +22,11 @@ use super::{
     pools::{Pool, Pools, Roles, Voters, owner},
     problem::{Problem, Remark},
     properties::Properties,
-    quantity,
     settings::{Settings, at_least},
     template::{self, KafkaTemplate, PoolTemplate},
 };
+
+pub(super) use refusals::of_name;
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,17 +82,6 @@ pub struct Model {
     pub remarks: Vec<Remark>,
 }
 
-/// The longest name of a host within its domain.
-const LONGEST_HOST: usize = 63;
-
-/// Settings that say how many copies there are: with fewer brokers Kafka could not make the topics.
-const COPIES: [&str; 4] = [
-    "default.replication.factor",
-    "offsets.topic.replication.factor",
-    "transaction.state.log.replication.factor",
-    "share.coordinator.state.topic.replication.factor",
-];
-
 impl Model {
     /// The cluster with these nodes; all that is wrong with it, if anything is.
     ///
@@ -119,15 +110,15 @@ impl Model {
         let templates = templates.collect();
         let template = template::read(spec.template.as_ref()).map(|(template, _)| template).unwrap_or_default();
         for pool in pools.all.values() {
-            let wrong = wrong_amounts(pool.resources.as_ref());
+            let wrong = refusals::of_amounts(pool.resources.as_ref());
             problems.extend(wrong.into_iter().map(|(field, text)| pool.problem(&field, text)));
         }
         let of_engine = kafka.spec.cruise_control.as_ref().and_then(|engine| engine.resources.as_ref());
         let at_engine = |(field, text)| Problem::of_kafka(format!("spec.cruiseControl.{field}"), text);
-        problems.extend(wrong_amounts(of_engine).into_iter().map(at_engine));
-        let brokers = assignment.desired_brokers().len();
+        problems.extend(refusals::of_amounts(of_engine).into_iter().map(at_engine));
+        let brokers = assignment.desired_brokers().len() + pools.unlabelled.len();
         let engine = Wanted::read(kafka, settings, &mut problems, &mut remarks);
-        refuse_copies(&user_config.entries, engine.as_ref(), brokers, &mut problems);
+        problems.extend(refusals::of_copies(&user_config.entries, engine.as_ref(), brokers));
 
         let version = spec.version.clone().unwrap_or_else(|| settings.kafka_version.clone());
         if !at_least(&version, 4, 0) {
@@ -135,12 +126,24 @@ impl Model {
             problems.push(Problem::of_kafka("spec.kafka.version", text));
         }
         let metadata_version = metadata_version(kafka, spec.metadata_version.clone(), &mut remarks);
+        problems.extend(metadata_version.as_ref().and_then(|metadata| refusals::of_version(kafka, &version, metadata)));
+        if let Some(rack) = &spec.rack {
+            match &rack.topology_key {
+                Some(key) => problems.extend(refusals::of_rack(key)),
+                None => {
+                    let text = "spec.kafka.rack is not honoured: it names no topologyKey, the label of Kubernetes nodes with \
+                                their rack";
+                    remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));
+                }
+            }
+        }
+        problems.extend(refusals::of_images(kafka));
         let nodes = assignment.pools.iter().flat_map(|(pool, nodes)| {
             let node = |id: &i32| Node { id: *id, pool: pool.clone(), pod: names.pod(pool, *id), roles: nodes.roles };
             nodes.desired.iter().map(node).map(|node| (node.id, node)).collect::<Vec<_>>()
         });
         let nodes: BTreeMap<i32, Node> = nodes.collect();
-        refuse_names(&names, nodes.values(), &mut problems);
+        problems.extend(refusals::of_names(&names, pools, &nodes));
         let controllers = nodes.values().filter(|node| node.roles.controller);
         let voters = pools.voters.clone().and(controllers.map(|node| (node.id, node.pool.clone())));
         let mut model = Self {
@@ -200,42 +203,4 @@ fn metadata_version(kafka: &Kafka, wanted: Option<String>, remarks: &mut Vec<Rem
 
 fn rack(spec: &KafkaClusterSpec) -> Option<String> {
     spec.rack.as_ref()?.topology_key.clone().filter(|key| !key.is_empty())
-}
-
-/// What in resources is no amount: the field, and what to say about it.
-fn wrong_amounts(resources: Option<&Resources>) -> Vec<(String, String)> {
-    let sides = resources.into_iter().flat_map(|all| [("requests", &all.requests), ("limits", &all.limits)]);
-    let amounts = sides.flat_map(|(side, amounts)| amounts.iter().flatten().map(move |(name, it)| (side, name, &it.0)));
-    let wrong = amounts.filter(|(_, _, text)| quantity::milli(text).is_none());
-    let say = |(side, name, text): (&str, &String, &String)| {
-        (format!("resources.{side}.{name}"), format!("`{text}` is no amount: write one such as `500m` or `8Gi`"))
-    };
-    wrong.map(say).collect()
-}
-
-/// Names become host names, and Kubernetes has rules for those.
-fn refuse_names<'a>(names: &Names, nodes: impl Iterator<Item = &'a Node>, problems: &mut Vec<Problem>) {
-    if !names.cluster.starts_with(|first: char| first.is_ascii_lowercase()) || names.cluster.contains('.') {
-        let text =
-            format!("`{}` must begin with a letter and have no dots: services are named after it", names.cluster);
-        problems.push(Problem::of_kafka("metadata.name", text));
-    }
-    let hosts = [names.bootstrap_service(), names.engine()].into_iter().chain(nodes.map(|node| node.pod.clone()));
-    if let Some(longest) = hosts.max_by_key(String::len).filter(|host| host.len() > LONGEST_HOST) {
-        let text = format!("is too long: `{longest}` would have more than {LONGEST_HOST} letters");
-        problems.push(Problem::of_kafka("metadata.name", text));
-    }
-}
-
-fn refuse_copies(config: &Properties, engine: Option<&Wanted>, brokers: usize, problems: &mut Vec<Problem>) {
-    let metrics = "cruise.control.metrics.topic.replication.factor";
-    let reporter = engine.is_some_and(|engine| engine.reporter).then_some(metrics);
-    for key in COPIES.into_iter().chain(reporter) {
-        let copies = config.get(key).and_then(|text| text.trim().parse::<usize>().ok());
-        if let Some(copies) = copies.filter(|copies| *copies > brokers) {
-            let text =
-                format!("{key} is {copies}, and there would be {brokers} brokers: lower it, or ask for more brokers");
-            problems.push(Problem::of_kafka("spec.kafka.config", text));
-        }
-    }
 }

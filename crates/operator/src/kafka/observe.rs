@@ -9,9 +9,10 @@ use std::{
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance, StrimziPodSet, labels};
 use evenkeel_kafka::{
-    self as kafka,
+    self as kafka, TopicPartition,
     calls::{
         configs::{Resource as ConfigResource, Settings},
+        reassignments::Reassignment,
         topics::{Topic, TopicAnswers, Which},
     },
 };
@@ -84,7 +85,7 @@ pub(super) async fn observe(
     };
     // Not both at once: an engine that hangs would make what Kafka has said too old for what cannot be taken back.
     seen.engine = ask_engine(context, &seen, polled).await;
-    seen.metadata = ask_kafka(context, &seen, depth).await?;
+    seen.metadata = ask_kafka(context, &seen, depth).await;
     seen.read_at = context.clock.now();
     Ok(seen)
 }
@@ -106,7 +107,7 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
         eyes.list::<StrimziPodSet>(),
     ]);
     let asks_for_racks = kafka.spec.kafka.as_ref().is_some_and(|spec| spec.rack.is_some());
-    let (lists, pods, node_pools, further_users, binding, mut rebalances) = futures::try_join!(
+    let (lists, pods, mut node_pools, further_users, binding, mut rebalances) = futures::try_join!(
         lists,
         eyes.typed::<Pod>(),
         eyes.typed::<KafkaNodePool>(),
@@ -119,6 +120,8 @@ async fn kubernetes(context: &Context, kafka: &Kafka) -> Result<Seen, Error> {
     eyes.unlabelled_maps(kafka, &mut live).await?;
     eyes.named_rebalances(kafka, &live, &mut rebalances).await?;
     let pod_sets: Vec<StrimziPodSet> = live.of_kind("StrimziPodSet").filter_map(|(_, set)| outline(set)).collect();
+    let unlabelled = eyes.unlabelled_pools(&pod_sets, &node_pools).await?;
+    node_pools.extend(unlabelled);
     // They still have what is not wanted any more.
     let had_racks = !asks_for_racks && pod_sets.iter().any(finds_racks);
     eyes.rack_binding(&names, had_racks).await?.into_iter().for_each(|binding| live.take(binding));
@@ -219,6 +222,27 @@ impl Eyes<'_> {
         Ok(())
     }
 
+    /// Pools of pod sets that are not among those that carry the cluster's label. Such a set may also be about to go with its
+    /// pool: then there is none.
+    async fn unlabelled_pools(
+        &self,
+        pod_sets: &[StrimziPodSet],
+        labelled: &[KafkaNodePool],
+    ) -> Result<Vec<KafkaNodePool>, Error> {
+        let api = Api::<KafkaNodePool>::namespaced(self.context.client.clone(), self.namespace);
+        let owners =
+            pod_sets.iter().flat_map(|set| set.owner_references()).filter(|owner| owner.kind == "KafkaNodePool");
+        let missed = owners.filter(|owner| !labelled.iter().any(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid)));
+        let mut found = Vec::new();
+        for owner in missed {
+            // As a list of one: no other right to pools is needed.
+            let by_name = ListParams::default().fields(&format!("metadata.name={}", owner.name));
+            let pools = api.list(&by_name).await.map_err(Error::reading(format!("KafkaNodePool {}", owner.name)))?;
+            found.extend(pools.items.into_iter().filter(|pool| pool.metadata.uid.as_ref() == Some(&owner.uid)));
+        }
+        Ok(found)
+    }
+
     /// The memory of automatic rebalancing and the map of violated goals, where their labels do not tell of them: somebody may
     /// have taken these off.
     async fn unlabelled_maps(&self, kafka: &Kafka, live: &mut Live) -> Result<(), Error> {
@@ -291,18 +315,32 @@ fn is_of_a_rebalance(config_map: &Value) -> bool {
     config_map["metadata"]["labels"][labels::KIND] == "KafkaRebalance"
 }
 
-async fn ask_kafka(context: &Context, seen: &Seen, depth: Depth) -> Result<Metadata, Error> {
+async fn ask_kafka(context: &Context, seen: &Seen, depth: Depth) -> Metadata {
     let is_broker = |pod: &&Pod| pod.labels().get(labels::BROKER_ROLE).is_some_and(|role| role == "true");
     if !seen.pods.iter().filter(is_broker).any(crate::pod_set::decide::is_ready) {
-        return Ok(Metadata::Nobody);
+        return Metadata::Nobody;
     }
+    let Some(trust) = trust(seen) else { return Metadata::Nobody };
+    let names = Names::of(&seen.kafka);
+    ask(context, &ClusterRef::new(&names.namespace, &names.cluster), &trust, depth).await
+}
+
+/// With what Kafka is asked.
+pub(super) fn trust(seen: &Seen) -> Option<Trust> {
     let names = Names::of(&seen.kafka);
     let secret = |name: String| seen.live.read::<Secret>("Secret", &name);
     let (authority, identity) = (secret(names.cluster_ca_cert()), secret(names.operator_certs()));
-    let Some(trust) = Trust::of_secrets(authority.as_ref(), identity.as_ref()) else { return Ok(Metadata::Nobody) };
-    let cluster = ClusterRef::new(&names.namespace, &names.cluster);
-    // Who cannot be asked is no reason to leave everything else undone.
-    Ok(match context.kafkas.client(&cluster, &trust).await {
+    Trust::of_secrets(authority.as_ref(), identity.as_ref())
+}
+
+/// What Kafka says to whoever asks only who is there.
+pub(super) async fn ask_little(context: &Context, cluster: &ClusterRef, trust: &Trust) -> Metadata {
+    ask(context, cluster, trust, Depth::Little).await
+}
+
+/// Who cannot be asked is no reason to leave everything else undone.
+async fn ask(context: &Context, cluster: &ClusterRef, trust: &Trust, depth: Depth) -> Metadata {
+    match context.kafkas.client(cluster, trust).await {
         Err(error @ Unreachable::NoWay(_)) => Metadata::Unreachable(told(&error)),
         Err(error) => Metadata::Mistrusted(told(&error)),
         Ok(client) => match known(&client, depth).await {
@@ -310,7 +348,7 @@ async fn ask_kafka(context: &Context, seen: &Seen, depth: Depth) -> Result<Metad
             Err(error) if error.is_of_tls() => Metadata::Mistrusted(told(&error)),
             Err(error) => Metadata::Unreachable(told(&error)),
         },
-    })
+    }
 }
 
 async fn known(client: &kafka::Client, depth: Depth) -> Result<Known, kafka::Error> {
@@ -337,19 +375,29 @@ async fn known(client: &kafka::Client, depth: Depth) -> Result<Known, kafka::Err
 /// All partitions of all topics, Kafka's own too; or why some could not be read. What could not be read is not empty.
 /// `closely`: also how many must be in sync, which is one more question for each of the topics.
 async fn partitions(client: &kafka::Client, closely: bool) -> Result<Result<Vec<Partition>, String>, kafka::Error> {
+    // Before and after: a move that begins or ends meanwhile would look like replicas that somebody asked for.
+    let before = moves(client).await;
     let topics = client.topics(Which::All).await?;
+    let after = if before.is_some() { moves(client).await } else { None };
+    let moves: BTreeMap<_, _> = before.into_iter().chain(after).flatten().collect();
     let settings = if closely {
         let resources: Vec<ConfigResource> = topics.keys().cloned().map(ConfigResource::Topic).collect();
         client.describe_configs(&resources, Some(&[LEAST_IN_SYNC])).await.whole()?
     } else {
         BTreeMap::new()
     };
-    Ok(read(&topics, &settings))
+    Ok(read(&topics, &moves, &settings))
 }
 
-/// Puts together what was told of topics and of their settings.
+/// What moves. Only the controllers know, and where nobody leads them nobody answers: that is no reason to know nothing at all.
+async fn moves(client: &kafka::Client) -> Option<BTreeMap<TopicPartition, Reassignment>> {
+    client.with_patience(QUORUM_PATIENCE).list_reassignments(None).await.ok()
+}
+
+/// Puts together what was told of topics, of what moves and of their settings.
 fn read(
     topics: &TopicAnswers<Topic>,
+    moves: &BTreeMap<TopicPartition, Reassignment>,
     settings: &BTreeMap<ConfigResource, Result<Settings, kafka::Refusal>>,
 ) -> Result<Vec<Partition>, String> {
     let least = |name: &str| -> Option<usize> {
@@ -361,11 +409,15 @@ fn read(
     for (name, topic) in topics {
         let topic = topic.as_ref().map_err(|refusal| format!("topic {name} could not be read: {refusal}"))?;
         let least_in_sync = least(name);
-        found.extend(topic.partitions.iter().map(|partition| Partition {
-            name: format!("{name}-{}", partition.index),
-            replicas: ids(&partition.replicas),
-            in_sync: ids(&partition.in_sync),
-            least_in_sync,
+        found.extend(topic.partitions.iter().map(|partition| {
+            let moves = moves.get(&TopicPartition::new(name.as_str(), partition.index));
+            Partition {
+                name: format!("{name}-{}", partition.index),
+                replicas: ids(&partition.replicas),
+                going: moves.map(|moves| ids(&moves.removing)).unwrap_or_default(),
+                in_sync: ids(&partition.in_sync),
+                least_in_sync,
+            }
         }));
     }
     Ok(found)
@@ -409,9 +461,10 @@ mod tests {
         let mut topics = TopicAnswers::from([("a".to_owned(), Ok(topic))]);
         let refused = || Refusal { code: ErrorCode(29), message: None };
         let nothing = BTreeMap::from([(ConfigResource::Topic("a".into()), Err(refused()))]);
-        let found = read(&topics, &nothing).unwrap();
+        let still = BTreeMap::new();
+        let found = read(&topics, &still, &nothing).unwrap();
         assert_eq!((found[0].name.as_str(), found[0].least_in_sync), ("a-0", None), "nobody knows its minimum");
         topics.insert("b".to_owned(), Err(refused()));
-        assert!(read(&topics, &nothing).unwrap_err().starts_with("topic b could not be read: "));
+        assert!(read(&topics, &still, &nothing).unwrap_err().starts_with("topic b could not be read: "));
     }
 }

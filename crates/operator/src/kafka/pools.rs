@@ -136,6 +136,8 @@ pub struct Pools {
     pub all: BTreeMap<String, Pool>,
     /// Ids that belong to none of these pools and are not free yet: their pool is going, or they vote.
     pub taken: BTreeSet<i32>,
+    /// Those of them that are brokers, and run on though their pool has lost its label.
+    pub unlabelled: BTreeSet<i32>,
     /// Ids of pods that are there, and whose they are: also of such that are listed nowhere any more and only take their
     /// time to end.
     pub running: BTreeMap<i32, String>,
@@ -159,16 +161,17 @@ impl Pools {
         let names = Names::of(kafka);
         let pod_sets: Vec<&StrimziPodSet> =
             pod_sets.iter().filter(|set| belongs(set.labels().get(labels::CLUSTER), &names)).collect();
-        let (going, staying): (Vec<_>, Vec<_>) = node_pools
-            .iter()
-            .filter(|pool| belongs(pool.labels().get(labels::CLUSTER), &names))
-            .partition(|pool| pool.meta().deletion_timestamp.is_some());
+        let (own, foreign): (Vec<_>, Vec<_>) =
+            node_pools.iter().partition(|pool| belongs(pool.labels().get(labels::CLUSTER), &names));
+        let (going, staying): (Vec<_>, Vec<_>) =
+            own.into_iter().partition(|pool| pool.meta().deletion_timestamp.is_some());
         // The quorum stands with the first record of the cluster, even should somebody delete the controllers' list.
         let quorum_runs = kafka.status.as_ref().is_some_and(|status| status.cluster_id.is_some())
             || pod_sets.iter().any(|set| memory::has_controllers(set));
         let voters = if quorum_runs { told.clone() } else { Voters::default() };
 
         let mut reading = Reading::default();
+        let unlabelled = reading.unlabelled(&names, &foreign, &pod_sets);
         let read: Vec<Pool> = if staying.is_empty() {
             match refusals::of_pools_that_are_away(kafka, &pod_sets, &going) {
                 Some(problem) => {
@@ -194,7 +197,8 @@ impl Pools {
         let gone = going.iter().flat_map(|pool| pool.status.iter().flat_map(|status| &status.node_ids)).copied();
         let seen = gone.chain(pod_sets.iter().flat_map(|set| ids_of_pod_set(set))).chain(voters.ids());
         let taken = seen.filter(|id| !own.contains(id)).collect();
-        let pools = Self { all, taken, running: BTreeMap::new(), quorum_runs, voters, remarks: reading.remarks };
+        let remarks = reading.remarks;
+        let pools = Self { all, taken, unlabelled, running: BTreeMap::new(), quorum_runs, voters, remarks };
 
         let mut problems = reading.problems;
         refusals::of_pools(kafka, &pools, &mut problems);
@@ -261,9 +265,10 @@ impl Pools {
         (pools, remarks)
     }
 
-    /// How many nodes with the broker role are asked for.
+    /// How many nodes with the broker role are asked for, or there all the same.
     pub fn brokers(&self) -> usize {
-        self.all.values().filter(|pool| pool.roles.broker).map(|pool| pool.replicas).sum()
+        let asked: usize = self.all.values().filter(|pool| pool.roles.broker).map(|pool| pool.replicas).sum();
+        asked + self.unlabelled.len()
     }
 }
 
@@ -311,6 +316,34 @@ impl Reading {
             owner: owner(pool),
             name,
         })
+    }
+
+    /// Brokers whose pool is there without the label of the cluster. They run on with their data, and nobody looks after them;
+    /// pools of controllers are refused instead.
+    fn unlabelled(&mut self, names: &Names, foreign: &[&KafkaNodePool], pod_sets: &[&StrimziPodSet]) -> BTreeSet<i32> {
+        let mut all = BTreeSet::new();
+        for pool in foreign.iter().filter(|pool| pool.meta().deletion_timestamp.is_none()) {
+            let (name, uid) = (pool.name_any(), pool.uid());
+            let is_its_own = |set: &StrimziPodSet| {
+                let owners = set.owner_references();
+                set.name_any() == names.pod_set(&name) && owners.iter().any(|owner| Some(&owner.uid) == uid.as_ref())
+            };
+            let Some(set) = pod_sets.iter().find(|set| is_its_own(set)) else { continue };
+            let ids = ids_of_pod_set(set);
+            if ids.is_empty() || memory::has_controllers(set) {
+                continue;
+            }
+            let listed: Vec<String> = ids.iter().map(i32::to_string).collect();
+            let text = format!(
+                "KafkaNodePool {name} has lost its label strimzi.io/cluster: {}. Its brokers ({}) run on with their data, and \
+                 nothing is changed about them any more. Give it the label again",
+                names.cluster,
+                listed.join(", ")
+            );
+            self.remarks.push(Remark::of_kafka(Reason::InvalidResourceException, text));
+            all.extend(ids);
+        }
+        all
     }
 
     fn disks(&mut self, storage: &Storage, problem: impl Fn(String, String) -> Problem) -> Option<Disks> {

@@ -193,8 +193,8 @@ fn obstacle(candidate: &Candidate<'_>, pod: &Pod, metadata: &Metadata) -> Result
         Some(Partition { name, least_in_sync: None, .. }) => {
             Err(Obstacle::Until(format!("it is known how many replicas of {name} must be in sync")))
         }
-        Some(Partition { name, replicas, least_in_sync: Some(least), .. }) => {
-            let enough = if replicas.len() > *least {
+        Some(partition @ Partition { name, least_in_sync: Some(least), .. }) => {
+            let enough = if partition.wanted().len() > *least {
                 "more replicas in sync than it must have"
             } else {
                 "all of its replicas in sync"
@@ -268,7 +268,8 @@ mod tests {
 
     fn partition(replicas: &[i32], in_sync: &[i32], least: Option<usize>) -> Partition {
         let set = |ids: &[i32]| ids.iter().copied().collect();
-        Partition { name: "t-0".into(), replicas: set(replicas), in_sync: set(in_sync), least_in_sync: least }
+        let (replicas, in_sync) = (set(replicas), set(in_sync));
+        Partition { name: "t-0".into(), replicas, in_sync, least_in_sync: least, ..Partition::default() }
     }
 
     fn known(partitions: &[Partition]) -> Metadata {

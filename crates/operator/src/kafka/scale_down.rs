@@ -104,11 +104,13 @@ pub fn kind_of(message: &str) -> Option<&'static str> {
     [UNKNOWN, STUCK, HOLDS].into_iter().find(|reason| message.contains(reason))
 }
 
-/// Why what these hold can go nowhere, if it cannot.
+/// Why what these hold can go nowhere, if it cannot. What is on its way to others already is not stuck, and does not count
+/// twice while it is at both ends.
 fn stuck(leaving: &Ids, staying: usize, partitions: &[Partition]) -> Option<String> {
-    let held = partitions.iter().filter(|partition| !partition.replicas.is_disjoint(leaving));
-    let widest = held.max_by_key(|partition| partition.replicas.len())?;
-    let copies = widest.replicas.len();
+    let held = partitions.iter().map(|partition| (partition, partition.wanted()));
+    let held =
+        held.filter(|(_, wanted)| !wanted.is_disjoint(leaving)).map(|(partition, wanted)| (partition, wanted.len()));
+    let (widest, copies) = held.max_by_key(|(_, copies)| *copies)?;
     (copies > staying).then(|| {
         format!("{} has {copies}{STUCK}{staying} brokers: give it fewer replicas, or ask for more brokers", widest.name)
     })
@@ -192,6 +194,24 @@ mod tests {
         assert_eq!((verdict.check, verdict.kept_because.as_deref()), (Check::Stuck, Some(why)));
         assert_eq!(judged(&[4].into(), &metadata, &[], false).check, Check::HasData, "others have it");
         assert_eq!(judged(&[5].into(), &metadata, &[], false).check, Check::Clear);
+    }
+
+    /// Four brokers, three replicas each, and the last broker is emptied: while a partition moves it is on all four.
+    #[test]
+    fn data_that_moves_is_not_counted_at_both_ends() {
+        let moving = |replicas: &[i32], going: &[i32]| {
+            let set = |ids: &[i32]| ids.iter().copied().collect();
+            let partition =
+                Partition { name: "t-0".into(), replicas: set(replicas), going: set(going), ..Partition::default() };
+            Metadata::Known(Known { partitions: Some(vec![partition]), ..Known::default() })
+        };
+        let verdict = judged(&[3].into(), &moving(&[0, 1, 2, 3], &[3]), &[], false);
+        let why = "broker 3 holds data of 1 partition (t-0)";
+        assert_eq!((verdict.check, verdict.kept_because.as_deref()), (Check::HasData, Some(why)), "it still has it");
+        // Something else moves, from 0 to 1, of what has three replicas.
+        assert_eq!(judged(&[3].into(), &moving(&[0, 1, 2, 3], &[0]), &[], false).check, Check::HasData);
+        // What gets a fourth replica has nowhere to go.
+        assert_eq!(judged(&[3].into(), &moving(&[0, 1, 2, 3], &[]), &[], false).check, Check::Stuck);
     }
 
     #[test]

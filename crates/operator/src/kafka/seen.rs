@@ -25,7 +25,7 @@ pub struct Seen {
     pub read_at: Timestamp,
     /// The Kafka.
     pub kafka: Kafka,
-    /// Its node pools.
+    /// Its node pools, and those of its pod sets that do not carry its label any more.
     pub node_pools: Vec<KafkaNodePool>,
     /// Its pod sets, with little of their pods: names, labels and names of init containers.
     pub pod_sets: Vec<StrimziPodSet>,
@@ -90,6 +90,8 @@ pub enum Missing {
     Broker(String),
     /// Kafka's answers.
     Answers,
+    /// The engine.
+    Engine,
 }
 
 /// What the engine says.
@@ -193,12 +195,21 @@ pub struct Known {
 pub struct Partition {
     /// Whose it is, such as `topic-3`.
     pub name: String,
-    /// The brokers that should have it.
+    /// The brokers that have it, or some of it. While it moves: those that get it, and those that lose it.
     pub replicas: BTreeSet<i32>,
+    /// Those of them that lose it when the move has ended.
+    pub going: BTreeSet<i32>,
     /// Those that have all of it.
     pub in_sync: BTreeSet<i32>,
     /// How many must, for writers that want to be sure. None: nobody could say.
     pub least_in_sync: Option<usize>,
+}
+
+impl Partition {
+    /// The brokers that should have it: while it moves it has more replicas than anybody asked for.
+    pub fn wanted(&self) -> BTreeSet<i32> {
+        &self.replicas - &self.going
+    }
 }
 
 impl Metadata {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use evenkeel_api::{Kafka, KafkaNodePool, KafkaRebalance};
-use evenkeel_sim::cluster::NewTopic;
+use evenkeel_sim::cluster::{NewTopic, Reassignment};
+use evenkeel_sim::{BrokerId, TopicPartition};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::ResourceExt;
 use serde_json::json;
@@ -103,6 +104,41 @@ async fn it_grows_and_shrinks_only_when_nothing_is_lost() {
     assert!(stage.api::<Secret>().get_opt("my-cluster-brokers-3").await.unwrap().is_none());
     assert!(is_ready(&stage).await);
     rights::check(&stage.calls());
+}
+
+/// A person empties the fourth broker by hand: while its data is at both ends it has more replicas than anybody asked for, and
+/// nobody is told to give it fewer.
+#[tokio::test(start_paused = true)]
+async fn what_moves_away_from_a_broker_is_not_counted_twice() {
+    let stage = Stage::new().await;
+    let machines = cluster(&stage, json!({"kafka": {}})).await;
+    until("it is ready", || is_ready(&stage)).await;
+    scale(&stage, 4).await;
+    until("the fourth is there", || async { brokers(&stage).await.len() == 4 }).await;
+    until("and counted on", || async { is_registered(&machines, 3) }).await;
+    a_while().await;
+    let partition = TopicPartition::new("orders", 0);
+    let target = Some([0, 1, 2].map(BrokerId).to_vec());
+    machines.world().with(|cluster| {
+        cluster.create_topic(&NewTopic::manual("orders", &[&[0, 1, 3]]), false).unwrap();
+        cluster.fill(&partition, 10_000_000_000);
+        let line = Reassignment { partition: partition.clone(), target };
+        cluster.alter_reassignments(&[line], false).into_iter().for_each(Result::unwrap);
+    });
+    a_while().await;
+    scale(&stage, 3).await;
+    let held = || warning(&stage, "ScaleDownPreventionCheck");
+    until("it is held", || async { held().await.is_some() }).await;
+    let moves = || machines.world().look(|cluster| !cluster.list_reassignments(None).is_empty());
+    let mut looks = 0;
+    while moves() {
+        let said = held().await.unwrap_or_default();
+        assert!(said.contains("broker 3 holds data of 1 partition (orders-0)"), "{said}");
+        looks += 1;
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert!(looks > 10, "it moved while somebody looked: {looks}");
+    until("it goes", || async { brokers(&stage).await.len() == 3 }).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 
 mod another_operator;
 mod approval;
+mod at_rest;
 mod automatic;
 mod bindings;
 mod chaos;
@@ -12,6 +13,7 @@ mod deaths;
 mod deletion;
 mod ends;
 mod engine_room;
+mod first_writes;
 mod forbidden;
 mod hindrances;
 mod imbalance;

@@ -80,8 +80,9 @@ impl Stage {
             let uri = request.uri();
             let asks = Call::all(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
             asked.lock().unwrap().extend(asks);
-            // Only whoever looks at everything of a cluster asks for these.
-            if uri.path().ends_with("/serviceaccounts") && request.method() == Method::GET {
+            // Only whoever looks at everything of a cluster asks for these, and watches, which are begun anew now and then.
+            let watches = uri.query().is_some_and(|query| query.contains("watch=true"));
+            if uri.path().ends_with("/serviceaccounts") && request.method() == Method::GET && !watches {
                 looked.fetch_add(1, Ordering::SeqCst);
             }
             if request.method() != Method::GET {

@@ -157,7 +157,8 @@ fn what_cannot_be_is_refused() {
         }
         written
     };
-    assert!(relabelled(long).said()[0].starts_with("metadata.name: is too long"));
+    let long = relabelled(long).said();
+    assert!(long.len() == 1 && long[0].starts_with("metadata.name: is too long"), "{long:?}");
     assert!(relabelled(harbour().with("/metadata/name", json!("7seas"))).said()[0].contains("begin with a letter"));
     let lots = harbour()
         .with_brokers("/spec/resources/requests/cpu", json!("lots"))
@@ -169,10 +170,69 @@ fn what_cannot_be_is_refused() {
             "node pool brokers, spec.resources.requests.cpu: `lots` is no amount: write one such as `500m` or `8Gi`",
         ]
     );
+    let more = harbour().with_brokers("/spec/resources/limits/memory", json!("7.5Gi"));
+    assert_eq!(
+        more.said(),
+        ["node pool brokers, spec.resources.requests.memory: `8Gi` is more than the limit, which is `7.5Gi`"]
+    );
+    for (path, value, said) in [
+        ("/spec/kafka/rack/topologyKey", json!(""), "spec.kafka.rack.topologyKey: `` is no label of Kubernetes nodes"),
+        ("/spec/kafka/rack/topologyKey", json!("a zone"), "spec.kafka.rack.topologyKey: `a zone` is no label"),
+        ("/spec/kafka/rack/topologyKey", json!("a/b/c"), "spec.kafka.rack.topologyKey: `a/b/c` is no label"),
+        ("/spec/kafka/image", json!(" "), "spec.kafka.image: is empty"),
+        ("/spec/cruiseControl/image", json!(""), "spec.cruiseControl.image: is empty"),
+        ("/spec/kafka/metadataVersion", json!("newest"), "spec.kafka.metadataVersion: `newest` is no metadata version"),
+        ("/spec/kafka/metadataVersion", json!("4.3"), "spec.kafka.metadataVersion: `4.3` is newer than Kafka 4.1.0"),
+    ] {
+        let refused = harbour().with(path, value).said();
+        assert!(refused.len() == 1 && refused[0].starts_with(said), "{refused:?}");
+    }
+    assert!(harbour().with("/spec/kafka/metadataVersion", json!("4.1-IV0")).try_model().is_ok());
     let open = harbour().with("/spec/kafka/authorization", json!({"type": "simple"}));
     assert!(open.said()[0].starts_with("spec.kafka.authorization: is not built"), "{:?}", open.said());
     let broken = harbour().with_brokers("/spec/template", json!({"pod": {"tolerations": "x"}}));
     assert!(broken.said()[0].starts_with("node pool brokers, spec.template: invalid type"), "{:?}", broken.said());
+}
+
+/// Where nobody has raised the metadata version there is a way back, and elsewhere there is none.
+#[test]
+fn an_older_kafka_is_refused_if_it_cannot_read_what_is_there() {
+    let made = |metadata: &str, before: &str| {
+        let status = json!({"clusterId": "x", "kafkaVersion": before, "kafkaMetadataVersion": metadata});
+        harbour().with("/status", status)
+    };
+    assert_eq!(
+        made("4.3-IV0", "4.3.1").said(),
+        [
+            "spec.kafka.version: `4.1.0` is older than 4.3.1, and than the metadata version 4.3-IV0 of the cluster: its nodes \
+             would not start"
+        ]
+    );
+    assert!(made("4.1-IV1", "4.3.1").try_model().is_ok());
+    assert!(made("4.3-IV0", "4.1.0").try_model().is_ok(), "it is what runs");
+    assert!(made("4.0-IV3", "4.0.0").try_model().is_ok(), "it is newer");
+}
+
+/// Kubernetes would refuse the pods one by one, after all else was made.
+#[test]
+fn a_pool_whose_pods_could_not_be_named_is_refused() {
+    let named = |name: &str| {
+        let mut written = harbour();
+        written.brokers["metadata"]["name"] = json!(name);
+        written
+    };
+    let fits = "p".repeat(63 - "harbour--0".len());
+    assert!(named(&fits).try_model().is_ok());
+    let long = format!("{fits}p");
+    assert_eq!(
+        named(&long).said(),
+        [format!(
+            "node pool {long}, metadata.name: is too long: `harbour-{long}-2` would have more than 63 letters: take a shorter \
+             name for the pool, or for the Kafka"
+        )]
+    );
+    let dotted = named("a.b").said();
+    assert_eq!(dotted, ["node pool a.b, metadata.name: `a.b` must have no dots: hosts are named after it"]);
 }
 
 #[test]
@@ -201,4 +261,6 @@ fn what_is_not_honoured_is_named_once_for_each_resource() {
         ]
     );
     assert_eq!(harbour().warned(), [""; 0]);
+    let rack = harbour().with("/spec/kafka/rack", json!({})).warned();
+    assert!(rack.len() == 1 && rack[0].starts_with("spec.kafka.rack is not honoured"), "{rack:?}");
 }

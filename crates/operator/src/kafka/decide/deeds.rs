@@ -1,9 +1,15 @@
 //! Things to do, and which of them rest on which: when one fails, those that do not need it are done all the same.
 
-use evenkeel_api::KafkaNodePoolStatus;
+use evenkeel_api::{
+    KafkaNodePoolStatus,
+    annotations::{CA_CERT_GENERATION, CA_KEY_GENERATION},
+};
 use kube::core::ApiResource;
 
-use super::super::{config::DynamicChange, desired::Desired};
+use super::super::{
+    config::DynamicChange,
+    desired::{Desired, notes},
+};
 use crate::seams::Happening;
 
 /// Something to do, and what to tell when it is done.
@@ -102,6 +108,20 @@ impl Deed {
         }
     }
 
+    /// Whether this may be done at the same time as `other`, which stands beside it: both only make an object what it should
+    /// be, and no pod starts from them yet. An authority comes before what it signs: should somebody else have been faster,
+    /// theirs counts, and nothing is signed by ours.
+    pub fn goes_beside(&self, other: &Self) -> bool {
+        self.only_makes() && other.only_makes()
+    }
+
+    fn only_makes(&self) -> bool {
+        let (Self::Apply(desired) | Self::Create(desired)) = self else { return false };
+        let signs = |key: &&str| notes(&desired.value).is_some_and(|notes| notes.contains_key(*key));
+        let is_authority = [CA_CERT_GENERATION, CA_KEY_GENERATION].iter().any(signs);
+        self.matter() != Matter::Pods && !is_authority
+    }
+
     fn matter(&self) -> Matter {
         match self {
             // One that is only made is for others to fill: no pod starts from it.
@@ -139,6 +159,9 @@ mod tests {
         let engine = Deed::Apply(Desired::new(&Deployment::default()));
         let violation_map = Deed::Create(Desired::once(&ConfigMap::default()));
         let told = Deed::Reconfigure(Vec::new());
+        let mut signs = Secret::default();
+        signs.metadata.annotations = Some([(CA_KEY_GENERATION.to_owned(), "0".to_owned())].into());
+        let authority = Deed::Create(Desired::once(&signs));
         let memory = Deed::PoolStatus { pool: "p".into(), status: Box::default() };
         let restart = Deed::Restart { pod: "p".into(), uid: "u".into() };
         for waits in [&set, &engine, &restart] {
@@ -148,6 +171,12 @@ mod tests {
             assert!(!waits.rests_on(&service) && !waits.rests_on(&violation_map));
         }
         assert!(file.rests_on(&told));
+        for both in [&file, &secret, &service, &violation_map] {
+            assert!(both.goes_beside(&secret) && both.goes_beside(&file) && file.goes_beside(both), "{both:?}");
+            for alone in [&set, &engine, &told, &memory, &restart, &authority] {
+                assert!(!both.goes_beside(alone) && !alone.goes_beside(both), "{both:?} {alone:?}");
+            }
+        }
         for (goes_on, failed) in
             [(&service, &secret), (&told, &service), (&Deed::Unregister(3), &told), (&file, &secret)]
         {

@@ -1,9 +1,9 @@
 //! The engine: its objects, and how it stands.
 
-use evenkeel_api::{KafkaRebalance, Reason, rebalance::RebalanceState};
+use evenkeel_api::{Condition, KafkaRebalance, Reason, conditions, labels, rebalance::RebalanceState};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Secret, Service, ServiceAccount},
+    core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount},
     networking::v1::NetworkPolicy,
     policy::v1::PodDisruptionBudget,
     rbac::v1::{Role, RoleBinding},
@@ -15,14 +15,18 @@ use super::{
         desired::Desired,
         engine::{API_USERS, Facts, Wanted, api_secret, capacities, objects, properties, watched},
         model::Model,
-        problem::{Problem, Remark},
-        seen::{FurtherUsers, Seen},
+        problem::{Problem, Remark, Subject},
+        seen::{FurtherUsers, Missing, Seen},
     },
     Deed, Given, automatic,
     certificates::Issued,
     secret,
+    status::{NO_ENGINE, TIMEOUT, missing_since, patience},
 };
-use crate::auto_rebalance::{Engine, Generated};
+use crate::{
+    auto_rebalance::{Engine, Generated},
+    pod_set::decide::has_ended,
+};
 
 /// What is to be done for the engine.
 #[derive(Debug)]
@@ -121,6 +125,45 @@ fn there(
     Ok(EnginePart { state: automatic::engine(seen, &model.names.engine(), as_wanted), deeds, remarks, watched })
 }
 
+/// What is said when an engine that is wanted has not been up for too long: without it nothing is rebalanced, and nothing else
+/// tells of it but its own pod.
+pub(super) fn late(seen: &Seen, given: Given<'_>, model: &Model, is_rolling: bool) -> Option<Remark> {
+    // While a cluster is being made, its engine has nobody to speak with.
+    let was_complete = seen.kafka.status.as_ref()?.operator_last_successful_version.is_some();
+    let (name, patience) = (model.names.engine(), patience(given));
+    let away = seen.now.duration_since(missing_since(seen, &Missing::Engine));
+    (is_rolling && was_complete && away > patience).then(|| {
+        let text = format!(
+            "{NO_ENGINE} for more than {} minutes: {}. Until it is, nothing is rebalanced. Look at Deployment {name}, and at \
+             its pod and its log",
+            patience.as_mins(),
+            standstill(seen, &name)
+        );
+        let condition =
+            Condition { reason: Some(TIMEOUT.to_owned()), message: Some(text), ..Condition::state(conditions::WARNING) };
+        Remark { subject: Subject::Kafka, condition }
+    })
+}
+
+/// What keeps it, in words that stay the same for as long as it does.
+fn standstill(seen: &Seen, name: &str) -> String {
+    let is_engine = |pod: &&Pod| pod.labels().get(labels::NAME).is_some_and(|of| of == name) && !has_ended(pod);
+    let pods: Vec<&Pod> = seen.pods.iter().filter(is_engine).collect();
+    let containers =
+        || pods.iter().flat_map(|pod| pod.status.iter()).flat_map(|status| status.container_statuses.iter().flatten());
+    let waits = || containers().find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone());
+    let is_placed = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    if pods.is_empty() {
+        "it has no pod".to_owned()
+    } else if containers().any(|container| container.restart_count > 0) {
+        "its container does not stay up".to_owned()
+    } else if !pods.iter().any(is_placed) {
+        "its pod finds no node".to_owned()
+    } else {
+        waits().map_or_else(|| "its pod is not ready".to_owned(), |why| format!("its container waits ({why})"))
+    }
+}
+
 /// Everything that was there for an engine which is no longer wanted.
 fn gone(seen: &Seen, model: &Model) -> Vec<Deed> {
     let names = &model.names;
@@ -153,7 +196,7 @@ pub(super) fn absent<K: Resource<DynamicType = ()>>(seen: &Seen, name: &str) -> 
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_api::{Condition, Kafka, KafkaRebalanceStatus, labels};
+    use evenkeel_api::{Kafka, KafkaRebalanceStatus};
     use kube::api::DynamicObject;
     use serde_json::json;
 

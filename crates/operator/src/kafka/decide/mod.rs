@@ -12,8 +12,10 @@
 //! | `automatic` | what automatic rebalancing sees |
 //! | `status` | what the Kafka and its pools say |
 //! | `again` | when to look again |
+//! | `at_rest` | whether nothing is wanted, and all that could change it is heard of |
 
 mod again;
+mod at_rest;
 mod automatic;
 mod certificates;
 mod deeds;
@@ -40,12 +42,12 @@ use super::{
 };
 use crate::{
     another,
-    auto_rebalance::{self, Brake, TrackerWrite, remember_added, sort_rebalances, while_refused},
+    auto_rebalance::{self, Brake, Engine, TrackerWrite, remember_added, sort_rebalances, while_refused},
     seams::Happening,
 };
 
 pub use deeds::{Deed, Step};
-pub use status::{confess, standing_still, unseen};
+pub use status::{confess, standing_still, unnameable, unseen};
 
 /// What a decision depends on besides what was seen.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +84,8 @@ pub struct Decision {
     pub look_closer: bool,
     /// When to look again if nothing happens before.
     pub look_again: Option<jiff::Timestamp>,
+    /// Whether it is at rest once this is done: until something is heard of it, it is enough to ask Kafka.
+    pub is_at_rest: bool,
     /// To be shown to the next decision as [`Seen::empty_since`].
     pub found_empty: BTreeMap<i32, jiff::Timestamp>,
     /// To be shown to the next decision as [`Seen::missing_since`].
@@ -144,11 +148,13 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
         decision.first = Some(KafkaStatus { auto_rebalance: recorded.clone(), ..status::begun(seen, &before) });
     }
 
-    let auto = automatic::observe(seen, &plan, engine.state, configured, recorded, generated, manual);
-    let auto = auto_rebalance::decide(&auto);
+    let is_rolling = engine.state == Engine::Rolling;
+    let observed = automatic::observe(seen, &plan, engine.state, configured, recorded, generated, manual);
+    let auto = auto_rebalance::decide(&observed);
     let nodes = objects::nodes(seen, &plan, &issued, given, &auto.cordoned);
     decision.look_closer = nodes.roll == Roll::LookCloser || nodes.gone.is_unread;
-    let remarks = engine.remarks.iter().chain(&nodes.remarks).cloned().chain(issued.remark());
+    let late = engine::late(seen, given, &plan.model, is_rolling);
+    let remarks = engine.remarks.iter().chain(&nodes.remarks).cloned().chain(issued.remark()).chain(late);
     let remarks: Vec<Remark> = remarks.collect();
     decision.status = status::status(seen, given, &plan, &issued, &remarks, &nodes, &auto);
     decision.told = status::news(seen, &decision.status);
@@ -168,9 +174,15 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
     decision.found_quiet = is_quiet.then(|| seen.quiet_since.unwrap_or(seen.now));
     let own = again::look_again(seen, &plan, &nodes, &decision, drains);
     decision.look_again = auto.look_again.into_iter().chain(own).min();
-    decision.found_missing = status::missing(seen, &plan.model);
+    decision.found_missing = status::missing(seen, &plan.model, is_rolling);
     decision.found_empty = plan.found_empty;
     decision.struck_off = nodes.gone.struck_off;
+    let rebalancing = at_rest::Rebalancing {
+        configured: &observed.configured,
+        generated: &observed.generated,
+        warns: !auto.warnings.is_empty(),
+    };
+    decision.is_at_rest = at_rest::is_at_rest(seen, &decision, &rebalancing);
     Ok(decision)
 }
 

@@ -46,7 +46,7 @@ pub(super) fn plan(seen: &Seen, settings: &Settings) -> Result<Plan, Vec<Problem
     let (generated, _) = sort_rebalances(&seen.rebalances, seen.cluster());
     let unchecked = seen.kafka.metadata.annotations.as_ref().is_some_and(annotations::skips_scale_down_check);
     let look = Look { metadata: &seen.metadata, empty_since: &seen.empty_since, now: seen.now };
-    let staying = assignment.desired_brokers().len();
+    let staying = assignment.desired_brokers().len() + asked.unlabelled.len();
     let there = not_gone(seen, &leaving);
     let judged = |ids: &Ids| scale_down::judge(ids, staying, look, &generated, unchecked);
     let (going, role) = (judged(&there), judged(&losing));

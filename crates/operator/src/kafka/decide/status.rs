@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use evenkeel_api::{
     Condition, Kafka, KafkaNodePool, KafkaNodePoolStatus, KafkaStatus, Reason, annotations, conditions,
     kafka::{ListenerAddress, ListenerStatus, NodePoolName},
+    labels,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -31,9 +32,11 @@ use crate::{auto_rebalance, error::told, pod_set::decide::ready_since, seams::Ha
 /// The reason of a new Kafka that is being made.
 const CREATING: &str = "Creating";
 /// The reason of one whose nodes stay away.
-const TIMEOUT: &str = "TimeoutException";
+pub(super) const TIMEOUT: &str = "TimeoutException";
 /// How a warning begins that Kafka is out of reach.
 const UNANSWERED: &str = "Kafka has not answered the operator";
+/// How a warning begins that the engine is not up.
+pub(super) const NO_ENGINE: &str = "Cruise Control has not been ready";
 
 /// The status at the very beginning: what was said before, or that there is something in the making.
 pub(super) fn begun(seen: &Seen, before: &KafkaStatus) -> KafkaStatus {
@@ -157,7 +160,7 @@ fn unanswered(seen: &Seen, given: Given<'_>) -> Option<Condition> {
     })
 }
 
-fn patience(given: Given<'_>) -> SignedDuration {
+pub(super) fn patience(given: Given<'_>) -> SignedDuration {
     SignedDuration::try_from(given.operation_timeout).unwrap_or(SignedDuration::MAX)
 }
 
@@ -190,22 +193,24 @@ fn ends_since(pod: &Pod) -> Option<Timestamp> {
     Some(until.saturating_sub(grace).unwrap_or(until))
 }
 
-/// What is missing, and since when that is known.
-pub(super) fn missing(seen: &Seen, model: &Model) -> BTreeMap<Missing, Timestamp> {
+/// What is missing, and since when that is known. `lacks_engine`: an engine is wanted, and is not up.
+pub(super) fn missing(seen: &Seen, model: &Model, lacks_engine: bool) -> BTreeMap<Missing, Timestamp> {
     let pods = model.nodes.values().filter(|node| seen.pod(&node.pod).is_none());
     let pods = pods.map(|node| Missing::Pod(node.pod.clone()));
     let brokers = fenced(seen, model).map(|node| Missing::Broker(node.pod.clone()));
     let answers = matches!(seen.metadata, Metadata::Unreachable(_)).then_some(Missing::Answers);
-    let all = pods.chain(brokers).chain(answers);
+    let engine = lacks_engine.then_some(Missing::Engine);
+    let all = pods.chain(brokers).chain(answers).chain(engine);
     all.map(|what| (what.clone(), missing_since(seen, &what))).collect()
 }
 
 /// Since when something is known to be missing. Whoever has forgotten it finds on record that it was too long already.
-fn missing_since(seen: &Seen, what: &Missing) -> Timestamp {
+pub(super) fn missing_since(seen: &Seen, what: &Missing) -> Timestamp {
     let told = seen.kafka.status.iter().flat_map(|status| &status.conditions);
     let mut told = told.filter(|it| it.reason.as_deref() == Some(TIMEOUT)).filter_map(|it| it.message.as_deref());
     let is_told = match what {
         Missing::Answers => told.any(|message| message.starts_with(UNANSWERED)),
+        Missing::Engine => told.any(|message| message.starts_with(NO_ENGINE)),
         Missing::Pod(pod) | Missing::Broker(pod) => {
             told.any(|message| message.split([' ', ',', ';', '.']).any(|word| word == pod))
         }
@@ -289,11 +294,24 @@ pub(super) fn refused(seen: &Seen, trouble: &Trouble) -> KafkaStatus {
     }
 }
 
+/// What a Kafka says of whose name nothing can be made, and the Event about it, if it is new. Nobody has looked for its objects:
+/// not even that can be asked for by such a name.
+pub fn unnameable(kafka: &Kafka, wrong: Problem, now: Timestamp) -> (KafkaStatus, Vec<Happening>) {
+    let before = kafka.status.clone().unwrap_or_default();
+    let state = Problem::condition_of(&[wrong]);
+    let note = state.message.clone().unwrap_or_default();
+    let is_known = before.conditions.iter().any(|it| it.message.as_ref() == Some(&note));
+    let news = if is_known { Vec::new() } else { vec![Happening::warning("NotReady", note)] };
+    let conditions = conditions::settle([state], &before.conditions, now);
+    (KafkaStatus { conditions, observed_generation: kafka.metadata.generation, ..before }, news)
+}
+
 /// What pools say whose specs are to be mended.
 pub(super) fn refused_pools(seen: &Seen, trouble: &Trouble) -> Vec<Step> {
     let Trouble::Spec(problems) = trouble else { return Vec::new() };
     let mut deeds = Vec::new();
-    for pool in &seen.node_pools {
+    let is_own = |pool: &&KafkaNodePool| pool.labels().get(labels::CLUSTER).is_some_and(|of| of == seen.cluster());
+    for pool in seen.node_pools.iter().filter(is_own) {
         let Some(name) = pool.metadata.name.clone() else { continue };
         let subject = Subject::Pool(name.clone());
         let own: Vec<Problem> = problems.iter().filter(|problem| problem.subject == subject).cloned().collect();

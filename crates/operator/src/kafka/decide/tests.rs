@@ -244,6 +244,53 @@ fn the_list_of_voters_is_what_it_was_whatever_becomes_of_a_pool_of_controllers()
     }
 }
 
+/// Its brokers run on with their data, whatever else is asked for meanwhile, and are the same ones when it is back.
+#[test]
+fn brokers_whose_pool_loses_its_label_stay_and_are_spoken_of() {
+    for death in 0..6 {
+        let mut world = World::new(death as u64);
+        world.settle();
+        world.put_on("kept-0", &[1, 2]);
+        let before = world.uids();
+        world.told();
+        world.label("b", false);
+        world.look(Some(death));
+        world.look_often();
+        assert_eq!((world.uids(), world.brokers(), world.restarts()), (before.clone(), [0, 1, 2, 3].into(), 0));
+        // Whoever dies has told it before it was on record, and the next one tells it, too.
+        let told = world.told();
+        assert!(!told.is_empty() && told.iter().all(|it| it == "InvalidResourceException"), "{told:?}");
+        assert!(world.warned()[0].starts_with("KafkaNodePool b has lost its label strimzi.io/cluster: w."));
+        world.want("a", 2);
+        world.look_often();
+        assert_eq!(world.brokers(), [0, 1, 2, 3, 4].into(), "nobody gets their ids");
+        world.label("b", true);
+        world.settle();
+        assert_eq!(world.warned(), [""; 0]);
+        assert!(before.iter().all(|(name, uid)| world.uids().get(name) == Some(uid)), "nobody was restarted");
+    }
+}
+
+#[test]
+fn an_engine_that_does_not_come_up_is_said_after_a_while() {
+    let mut world = World::new(1);
+    world.crowd_out("w-cruise-control-x");
+    world.look_often();
+    assert_eq!(world.warned(), [""; 0], "it may yet come");
+    world.pass(300);
+    world.look(None);
+    let said = "Cruise Control has not been ready for more than 5 minutes: it has no pod. Until it is, nothing is rebalanced. \
+                Look at Deployment w-cruise-control, and at its pod and its log";
+    assert_eq!(world.warned(), [said]);
+    // The next operator has forgotten since when, and finds it on record.
+    world.forget();
+    world.look(None);
+    assert_eq!(world.warned(), [said]);
+    world.make_room();
+    world.look_often();
+    assert_eq!(world.warned(), [""; 0]);
+}
+
 /// Somebody writes another list into the files of some nodes, or takes a voter out: all get the right one back.
 #[test]
 fn a_list_of_voters_that_somebody_changed_is_put_right() {

@@ -9,10 +9,11 @@ use super::{
 use crate::auto_rebalance::settings::{DEFAULT_DETECTION_GOALS, DETECTION_GOALS, short_name};
 use crate::kafka::properties::Properties;
 
-const PACKAGE: &str = "com.linkedin.kafka.cruisecontrol.analyzer.goals.";
+/// Where Cruise Control has its goals.
+pub(super) const PACKAGE: &str = "com.linkedin.kafka.cruisecontrol.analyzer.goals.";
 
 /// All goals, in the order of their importance.
-const GOALS: [&str; 17] = [
+pub(super) const GOALS: [&str; 17] = [
     "RackAwareGoal",
     "RackAwareDistributionGoal",
     "MinTopicLeadersPerBrokerGoal",

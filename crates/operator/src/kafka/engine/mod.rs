@@ -5,6 +5,7 @@
 //! | `wanted` | what the Kafka asks for |
 //! | `capacity` | `capacity.json`: what brokers can carry |
 //! | `goals` | which goals make sense for these capacities |
+//! | `misspelt` | goals that nobody knows |
 //! | `settings` | `cruisecontrol.properties` |
 //! | `users` | the Secret with users and passwords |
 //! | `objects` | all of it as objects of Kubernetes |
@@ -13,6 +14,7 @@
 
 mod capacity;
 mod goals;
+mod misspelt;
 mod objects;
 mod settings;
 mod users;

@@ -6,7 +6,7 @@ use evenkeel_api::{
 };
 use serde_json::Value;
 
-use super::users::wrong_users;
+use super::{misspelt, users::wrong_users};
 use crate::access::{OURS, is_ours, is_secured};
 use crate::kafka::{
     config::{Owner, UserConfig},
@@ -76,6 +76,7 @@ impl Wanted {
         let template = template::read(spec.template.as_ref()).map(|(template, _)| template);
         let template = template.map_err(|text| problems.push(Problem::of_kafka("spec.cruiseControl.template", text)));
         let ours = is_ours(&spec);
+        remarks.extend(misspelt::remarks(&config.entries, ours));
         if ours && spec.jvm_options.is_some() {
             let text = "spec.cruiseControl.jvmOptions is not honoured: this engine has no virtual machine";
             remarks.push(Remark::of_kafka(Reason::FieldNotHonoured, text));

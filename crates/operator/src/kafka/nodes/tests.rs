@@ -30,6 +30,7 @@ fn pools(all: impl IntoIterator<Item = Pool>) -> Pools {
     Pools {
         all,
         taken: Ids::new(),
+        unlabelled: Ids::new(),
         running: Default::default(),
         quorum_runs: false,
         voters: Default::default(),

@@ -112,7 +112,11 @@ fn of_sum(kafka: &Kafka, pools: &Pools, problems: &mut Vec<Problem>) {
     for (there, role) in [(has(|pool| pool.roles.broker), "broker"), (has(|pool| pool.roles.controller), "controller")]
     {
         if !there {
-            let text = format!("no node pool with at least one replica has the role {role}");
+            let mut text = format!("no node pool with at least one replica has the role {role}");
+            if role == "broker" && !pools.unlabelled.is_empty() {
+                let label = format!("strimzi.io/cluster: {}", kafka.name_any());
+                text = format!("{text}: give the one whose brokers run its label {label} again");
+            }
             problems.push(Problem::of_kafka("spec.kafka", text));
         }
     }

@@ -243,6 +243,56 @@ fn a_pool_of_controllers_cannot_be_taken_away_while_its_nodes_run() {
     assert!(said(read(&again, &sets[..2]))[0].contains("nodes cannot cease to be controllers"));
 }
 
+/// Two pools of brokers; the larger one loses its label, or gets that of another cluster.
+#[test]
+fn brokers_whose_pool_has_lost_its_label_run_on_and_are_spoken_of() {
+    let (mut pools, mut sets) = running();
+    pools.push(node_pool("c", 1, &["broker"], &[6]));
+    sets.push(pod_set("c", &[6], &["broker"], "KafkaNodePool", ten()));
+    for (set, pool) in sets.iter_mut().zip(&pools) {
+        set.metadata.owner_references.as_mut().unwrap()[0].uid = pool.uid().unwrap();
+    }
+    let cluster = kafka(json!({"kafka": {"config": {"default.replication.factor": 3}}, "cruiseControl": {}}));
+    for label in [None, Some("other")] {
+        let mut pools = pools.clone();
+        let label = label.map(|label| (labels::CLUSTER.to_owned(), label.to_owned()));
+        pools[0].metadata.labels = Some(label.into_iter().collect());
+        let read = read_pools(&cluster, &pools, &sets).unwrap();
+        assert_eq!((read.unlabelled.clone(), read.taken.clone()), ([0, 1, 2].into(), [0, 1, 2].into()));
+        assert_eq!(read.brokers(), 4, "they still are");
+        let remarks: Vec<&str> = read.remarks.iter().filter_map(|it| it.condition.message.as_deref()).collect();
+        assert_eq!(
+            remarks,
+            [
+                "KafkaNodePool b has lost its label strimzi.io/cluster: c. Its brokers (0, 1, 2) run on with their data, and \
+                 nothing is changed about them any more. Give it the label again"
+            ]
+        );
+        let assigned = crate::kafka::nodes::assign(&read);
+        assert_eq!((assigned.removed_brokers(), assigned.desired_brokers()), ([].into(), [6].into()));
+        // Without any other there is no cluster that could be looked after, and it is said why.
+        let alone = said(read_pools(&cluster, &pools[..2], &sets[..2]));
+        assert_eq!(
+            alone,
+            [
+                "spec.kafka: no node pool with at least one replica has the role broker: give the one whose brokers run its \
+                 label strimzi.io/cluster: c again"
+            ]
+        );
+    }
+    // A namesake that was made since has none of them, and one that is on its way out is no mistake.
+    let mut namesake = pools.clone();
+    namesake[0].metadata.labels = None;
+    namesake[0].metadata.uid = Some("another".to_owned());
+    let mut going = pools.clone();
+    going[0].metadata.labels = None;
+    going[0].metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    for others in [namesake, going] {
+        let read = read_pools(&kafka(json!({"kafka": {}})), &others, &sets).unwrap();
+        assert_eq!((read.unlabelled, read.remarks), ([].into(), Vec::new()));
+    }
+}
+
 #[test]
 fn until_the_quorum_runs_nobody_is_bound_by_what_was_written_for_it() {
     let told: Voters = [(3, "k".to_owned()), (9, "elsewhere".to_owned())].into_iter().collect();

@@ -313,6 +313,17 @@ impl World {
         std::mem::take(&mut self.told)
     }
 
+    /// Another operator takes over, who knows nothing but what is on record.
+    pub(super) fn forget(&mut self) {
+        (self.empty_since, self.missing_since, self.struck_off) = Default::default();
+    }
+
+    /// What the Kafka warns of.
+    pub(super) fn warned(&self) -> Vec<String> {
+        let conditions = self.kafka.status.iter().flat_map(|status| &status.conditions);
+        conditions.filter(|it| it.is_warning()).filter_map(|it| it.message.clone()).collect()
+    }
+
     /// One look of an operator that lives, and what others do then.
     pub(super) fn round(&mut self) {
         self.look(None);
@@ -392,6 +403,7 @@ impl World {
         let partitions = self.data.iter().map(|(name, replicas)| Partition {
             name: name.clone(),
             replicas: replicas.clone(),
+            going: BTreeSet::new(),
             in_sync: self.in_sync(replicas),
             least_in_sync: Some(1),
         });
