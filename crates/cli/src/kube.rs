@@ -116,6 +116,7 @@ fn place(dir: Option<PathBuf>, kubeconfig: Option<PathBuf>) -> anyhow::Result<(P
 fn refused(error: serve::Error) -> anyhow::Error {
     match error {
         serve::Error::NotLoopback { address } => Misuse::Remote { address }.into(),
+        serve::Error::Name { name } => Misuse::Name { name }.into(),
         serve::Error::ForeignKubeconfig { foreign } => Misuse::Kubeconfig { foreign }.into(),
         other => other.into(),
     }

@@ -19,6 +19,12 @@ pub(crate) enum Misuse {
         /// What was asked for.
         address: SocketAddr,
     },
+    /// No certificate could be good for it.
+    #[error("--name {name:?} is neither a host's name nor an address; write one such as laptop.local or 192.0.2.7")]
+    Name {
+        /// What was asked for.
+        name: String,
+    },
     /// Two of us would overwrite each other's files.
     #[error("{} is in use by {}; stop it or name another --dir", dir.display(), holder(*.pid))]
     DirectoryInUse {

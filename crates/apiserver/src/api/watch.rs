@@ -169,7 +169,8 @@ impl Api {
         let asked =
             revision::parse(given).map_err(|why| Refusal::new(500, "", not_a_version(given, why).to_string()))?;
         let marked = match options.send_initial {
-            Some(true) => Some(true),
+            // Who takes no bookmarks gets the state, and is not told where it ends.
+            Some(true) => Some(options.bookmarks),
             Some(false) => None,
             None if asked > 0 => None,
             // Without a version, a client that takes bookmarks is told where the initial state ends.
@@ -283,38 +284,33 @@ impl Watch {
 }
 
 fn check_streaming_list(query: &Query, options: &WatchOptions) -> Result<(), Refusal> {
+    const NEWER: &str = "NotOlderThan";
     let matching = query.version_match.as_deref().unwrap_or_default();
+    let forbidden = |why: &str| FieldError::new("resourceVersionMatch", Fault::Forbidden, why);
     let mut errors = Vec::new();
     match options.send_initial {
-        None if !matching.is_empty() => errors.push(FieldError::new(
-            "resourceVersionMatch",
-            Fault::Forbidden,
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        )),
-        None => {}
-        Some(_) => {
-            if matching.is_empty() {
-                errors.push(FieldError::new(
-                    "resourceVersionMatch",
-                    Fault::Forbidden,
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                ));
-            } else if matching != "NotOlderThan" {
-                errors.push(FieldError::with_value(
-                    "resourceVersionMatch",
-                    Fault::NotSupported,
-                    &Value::from(matching),
-                    "supported values: \"NotOlderThan\"",
-                ));
-            }
-            if options.send_initial == Some(true) && !options.bookmarks {
-                errors.push(FieldError::new(
-                    "allowWatchBookmarks",
-                    Fault::Forbidden,
-                    "sendInitialEvents requires allowWatchBookmarks to be set",
-                ));
-            }
+        Some(_) if matching != NEWER => {
+            errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
         }
+        None if !matching.is_empty() => {
+            errors.push(forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+        }
+        _ => {}
+    }
+    if !matching.is_empty() && matching != NEWER {
+        let supported = format!("supported values: {NEWER:?}");
+        errors.push(FieldError::with_value(
+            "resourceVersionMatch",
+            Fault::NotSupported,
+            &Value::from(matching),
+            supported,
+        ));
+    }
+    // Who names no version is read as if initial events had been asked for, which sets what is to match.
+    let from_the_beginning = matches!(query.resource_version.as_deref(), None | Some("" | "0"));
+    let matches = !matching.is_empty() || (options.send_initial.is_none() && from_the_beginning);
+    if matches && query.page.is_some() {
+        errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
     }
     if errors.is_empty() { Ok(()) } else { Err(Refusal::invalid("meta.k8s.io", "ListOptions", "", &errors)) }
 }

@@ -81,6 +81,8 @@ async fn answered(
     let Parts { method, headers, .. } = parts;
     let params = &Params::parse(parts.uri.query());
     match &Route::parse(parts.uri.path()) {
+        // It names a host and no path: nobody is connected to others here.
+        _ if method == Method::CONNECT => Ok(answer::page_not_found()),
         Route::Resource(path) => objects::Request { shared, method, headers, params, path }.answer(body).await,
         Route::Unknown => Ok(answer::page_not_found()),
         route if method != Method::GET && !route.takes_any_method() => Err(Refusal::method_not_allowed()),

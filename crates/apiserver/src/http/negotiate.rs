@@ -201,10 +201,10 @@ pub enum BodyForm {
     Protobuf,
 }
 
-/// Reads the content type of an object. Custom resources have no protobuf form.
+/// Reads the content type of an object; where there is none it is JSON. Custom resources have no protobuf form.
 pub fn body(content_type: Option<&str>, custom: bool) -> Result<BodyForm, Refusal> {
-    match media_type(content_type).as_str() {
-        "" | "application/json" => Ok(BodyForm::Json),
+    match media_type(content_type.filter(|header| !header.is_empty()).or(Some("application/json"))).as_str() {
+        "application/json" => Ok(BodyForm::Json),
         "application/yaml" => Ok(BodyForm::Yaml),
         PROTOBUF if !custom => Ok(BodyForm::Protobuf),
         _ if custom => Err(Refusal::unsupported_media_type(ANSWERS)),

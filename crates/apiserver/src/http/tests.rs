@@ -226,7 +226,10 @@ async fn methods_that_do_not_fit_the_path() {
 async fn bodies_of_the_wrong_type_or_size_are_refused() {
     let shared = server();
     let request = |content_type: &str| Request::post(CONFIG_MAPS).header(CONTENT_TYPE, content_type);
-    assert_eq!(send(&shared, request("text/plain"), "x").await.status(), 415);
+    assert_eq!(send(&shared, Request::builder().method("CONNECT").uri("a:1"), "").await.status(), 404);
+    for wrong in ["text/plain", ";;;", " ; charset=utf-8"] {
+        assert_eq!(send(&shared, request(wrong), "x").await.status(), 415, "{wrong}");
+    }
     assert_eq!(send(&shared, request("application/json"), vec![b' '; 3 * 1024 * 1024 + 1]).await.status(), 413);
     assert_eq!(send(&shared, request("application/json"), "{").await.status(), 400);
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: written}\n";

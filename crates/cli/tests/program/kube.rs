@@ -199,6 +199,17 @@ fn an_address_that_others_reach_and_a_version_that_is_none_are_refused_with_what
 }
 
 #[test]
+fn names_that_lead_to_no_host_are_refused_with_what_to_write() {
+    let surroundings = Surroundings::new();
+    for name in ["https://laptop", "", "my laptop", "-laptop", "192.0.2.300", "läptop"] {
+        let refusal = Running(surroundings.command().arg(format!("--name={name}")).spawn().unwrap()).refusal();
+        let write = "write one such as laptop.local or 192.0.2.7";
+        assert_eq!(refusal, format!("evenkeel: --name {name:?} is neither a host's name nor an address; {write}"));
+    }
+    assert_eq!(entries(&surroundings.temporary()), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn the_command_that_it_suggests_runs_where_it_is_not_on_the_path() {
     let surroundings = Surroundings::new();
     let mut running = Running(surroundings.command().env("PATH", "/usr/bin:/bin").spawn().unwrap());

@@ -26,6 +26,7 @@ promises!(
     a_refusal_in_a_deprecated_version_warns_too,
     a_kind_of_a_name_that_kubernetes_has_is_an_ordinary_kind,
     a_stored_version_cannot_be_dropped,
+    a_version_can_be_dropped_once_its_owner_says_that_nothing_is_stored_in_it,
     a_changed_schema_is_in_force_soon,
     columns_and_scale_paths_are_checked,
 );
@@ -343,6 +344,34 @@ async fn a_stored_version_cannot_be_dropped(world: World) {
     let answer = world.patch(JSON, &widgets.definition, patch).await.refused(422, "Invalid");
     let answer = answer.causes(&[("FieldValueInvalid", "status.storedVersions[0]")]);
     answer.mentions("missing from spec.versions; v1 was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from status.storedVersions");
+}
+
+async fn a_version_can_be_dropped_once_its_owner_says_that_nothing_is_stored_in_it(world: World) {
+    let widgets = world.install(two_versions()).await;
+    let storage = |index: usize, value: bool| json!({"op": "replace", "path": format!("/spec/versions/{index}/storage"), "value": value});
+    let moved =
+        world.patch(JSON, &widgets.definition, json!([storage(0, false), storage(1, true)])).await.code(200).ok();
+    assert_eq!(moved["status"]["storedVersions"], json!(["v1", "v1beta2"]));
+    let refused = async |place: &str, version: &str| {
+        let answer =
+            world.patch(JSON, &widgets.definition, json!([{"op": "remove", "path": "/spec/versions/0"}])).await;
+        let answer = answer.refused(422, "Invalid").causes(&[("FieldValueInvalid", place)]);
+        answer.mentions(&format!("missing from spec.versions; {version} was previously a storage version"));
+    };
+    refused("status.storedVersions[0]", "v1").await;
+    // Nobody looks at what is said there, until the definition changes.
+    let status = format!("{}/status", widgets.definition);
+    let stored = |versions: Value| world.patch(MERGE, &status, json!({"status": {"storedVersions": versions}}));
+    stored(json!(["v1beta2", "v9"])).await.code(200);
+    refused("status.storedVersions[1]", "v9").await;
+    let said = stored(json!(["v1beta2"])).await.code(200).ok();
+    assert_eq!(said["status"]["storedVersions"], json!(["v1beta2"]));
+    let dropped = json!([{"op": "remove", "path": "/spec/versions/0"}]);
+    let left = world.patch(JSON, &widgets.definition, dropped).await.code(200).ok();
+    assert_eq!(
+        (left["spec"]["versions"].as_array().map(Vec::len), &left["status"]["storedVersions"]),
+        (Some(1), &json!(["v1beta2"]))
+    );
 }
 
 async fn a_changed_schema_is_in_force_soon(world: World) {

@@ -20,6 +20,11 @@ promises!(
     an_old_value_that_may_be_absent_is_an_optional,
     formats_of_text_are_found_by_their_names,
     a_rule_that_fails_says_why,
+    what_does_not_fit_is_an_error_and_not_another_number,
+    amounts_are_counted_exactly,
+    texts_are_searched_cut_and_replaced,
+    formats_write_each_value_in_their_way,
+    a_format_is_for_the_values_beside_it,
 );
 
 fn with_rules(rules: Vec<Value>) -> Value {
@@ -244,14 +249,119 @@ async fn a_rule_that_fails_says_why(world: World) {
         ("uint(self.n - 8) == 1u", "unsigned integer overflow"),
         ("self.any == 1", "no such key: any"),
     ];
+    fail(&world, json!({"n": 7, "s": "x", "list": [1], "map": {"a": "b"}}), &rules).await;
+}
+
+/// None of these can be decided for a widget with that spec, and it is said why.
+async fn fail(world: &World, spec: Value, rules: &[(&str, &str)]) {
     let widgets = world.install(with_rules(rules.iter().map(|(rule, _)| json!({ "rule": rule })).collect())).await;
-    let spec = json!({"n": 7, "s": "x", "list": [1], "map": {"a": "b"}});
     let answer = world.post(&widgets.path(), widgets.widget("a", spec)).await.refused(422, "Invalid");
     let causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
     let said: Vec<&str> = causes.iter().filter_map(|cause| cause["message"].as_str()).collect();
     let expected: Vec<String> =
         rules.iter().map(|(rule, why)| format!("Invalid value: \"object\": {why} evaluating rule: {rule}")).collect();
     assert_eq!(said, expected);
+}
+
+async fn what_does_not_fit_is_an_error_and_not_another_number(world: World) {
+    let rules = [
+        ("-self.n == 0", "integer overflow"),
+        ("[self.n, -1].sum() == 0", "integer overflow"),
+        ("int(double(self.n)) == 0", "integer overflow"),
+        ("uint(self.n) == 0u", "unsigned integer overflow"),
+        ("duration(self.s) + duration('2562047h') == duration('1s')", "integer overflow"),
+        ("duration('-1h') - duration(self.s) - duration('1h') == duration('1s')", "integer overflow"),
+        ("timestamp('9999-12-31T23:00:00Z') + duration(self.s) == timestamp(0)", "timestamp overflow"),
+        ("duration(self.s) + timestamp('9999-12-31T23:00:00Z') == timestamp(0)", "timestamp overflow"),
+        ("timestamp(self.n) == timestamp(0)", "timestamp overflow"),
+        ("duration(self.n) == duration('1s')", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+        (
+            "duration(self.s + 'x') == duration('1s')",
+            "type conversion error from 'string' to 'google.protobuf.Duration'",
+        ),
+    ];
+    fail(&world, json!({"n": i64::MIN, "s": "2562047h"}), &rules).await;
+    let rules = [
+        "-(self.n + 1) == 9223372036854775807 && [].sum() == 0 && [1.5, 2.0].sum() == 3.5",
+        "duration(self.s) + duration('30m') == duration('90m') && duration(self.s) - duration('2h') < duration('0s')",
+        "duration(self.s) + timestamp('2026-01-01T00:00:00Z') == timestamp('2026-01-01T01:00:00Z')",
+        "int(duration(self.s)) == 3600000000000 && int(timestamp('1970-01-01T00:01:00Z')) == 60",
+    ];
+    hold(&world, json!({"n": i64::MIN, "s": "1h"}), &rules).await;
+}
+
+async fn amounts_are_counted_exactly(world: World) {
+    let rules = [
+        "quantity(self.s).compareTo(quantity('1536Mi')) == 0 && quantity('1000m') == quantity('1')",
+        "quantity('100000000000000000000000000000000000000001').isGreaterThan(quantity('1e41'))",
+        "quantity('1e40').sub(quantity('1')).compareTo(quantity('9999999999999999999999999999999999999999')) == 0",
+        "quantity('9223372036854775807').add(1).isGreaterThan(quantity('9223372036854775807'))",
+        "quantity('16Ei').compareTo(quantity('9223372036854775807')) == 0",
+        "quantity('50k').isInteger() && quantity('50k').asInteger() == 50000",
+        "!quantity('1000m').isInteger() && !quantity(self.s).isInteger() && !quantity('10E').isInteger()",
+        "quantity('-2500m').asApproximateFloat() == -2.5 && quantity('0.1n').compareTo(quantity('1n')) == 0",
+        "isQuantity('5.') && !isQuantity(' 5') && !isQuantity('5KiB') && !isQuantity('five')",
+    ];
+    hold(&world, json!({"s": "1.5Gi"}), &rules).await;
+    let wrong = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    let rules = [
+        ("quantity(self.s) == quantity('1')", wrong),
+        ("quantity(self.s + 'm').asInteger() == 1", wrong),
+        ("quantity('10E').asInteger() == self.n", "cannot convert value to integer"),
+    ];
+    fail(&world, json!({"n": 1, "s": "x"}), &rules).await;
+}
+
+async fn texts_are_searched_cut_and_replaced(world: World) {
+    let rules = [
+        "self.s.indexOf('ello') == 1 && self.s.indexOf('ello', 2) == 7 && self.s.indexOf('l', 99) == -1",
+        "self.s.indexOf('') == 0 && self.s.indexOf('', 99) == 99 && self.s.lastIndexOf('') == 12",
+        "self.s.lastIndexOf('ello') == 7 && self.s.lastIndexOf('ello', 6) == 1 && self.s.lastIndexOf('ello', 12) == -1",
+        "self.s.substring(6) == 'mellow' && self.s.substring(0, 5) == 'hello' && self.s.substring(12) == ''",
+        "self.s.replace('ello', 'a', 1) == 'ha mellow' && self.s.replace('l', 'r', -1) == 'herro merrow'",
+        "'ab'.replace('', '_') == '_a_b_' && 'äb'.split('') == ['ä', 'b'] && 'a,b,c'.split(',', 2) == ['a', 'b,c']",
+        "'a,b'.split(',', 0) == [] && 'a,b'.split(',', -1) == ['a', 'b']",
+    ];
+    hold(&world, json!({"s": "hello mellow"}), &rules).await;
+    let rules = [
+        ("self.s.indexOf('l', -1) == 0", "index out of range: -1"),
+        ("self.s.lastIndexOf('l', -1) == 0", "index out of range: -1"),
+        ("self.s.substring(2, 1) == ''", "invalid substring range. start: 2, end: 1"),
+        ("self.s.substring(0, 99) == ''", "index out of range: 99"),
+    ];
+    fail(&world, json!({"s": "hello"}), &rules).await;
+}
+
+async fn formats_write_each_value_in_their_way(world: World) {
+    let rules = [
+        "'%d %b %o %x %X'.format([self.n, self.n, self.n, self.n, self.n]) == '-30 -11110 -36 -1e -1E'",
+        "'%x %X %b'.format([self.s, b'z', true]) == '4869 7A 1' && '100%%'.format([]) == '100%'",
+        "'%.2f %f %.0f'.format([1234567.891, 2.71828, 2.5]) == '1,234,567.89 2.718280 2'",
+        "'%e'.format([1052.032911275]) == '1.052033\u{202f}\u{d7}\u{202f}10\u{2070}\u{b3}'",
+        "'%f %s'.format(['Infinity', null]) == '∞ null' && '%s'.format([{10: 'b', 1: 'a'}]) == '{1:\"a\", 10:\"b\"}'",
+    ];
+    hold(&world, json!({"n": -30, "s": "Hi"}), &rules).await;
+}
+
+async fn a_format_is_for_the_values_beside_it(world: World) {
+    for (rule, why) in [
+        (
+            "'%d'.format([self.s]) == ''",
+            "error during formatting: decimal clause can only be used on integers, was given string",
+        ),
+        (
+            "'%f'.format([self.n]) == ''",
+            "error during formatting: fixed-point clause can only be used on doubles, was given int",
+        ),
+        ("'%q'.format([self.n]) == ''", "could not parse formatting clause: unrecognized formatting clause \"q\""),
+        ("'%d %d'.format([self.n]) == ''", "index 1 out of range"),
+        ("'%d'.format([self.n, self.n]) == ''", "too many arguments supplied to string.format (expected 1, got 2)"),
+    ] {
+        refused(&world, rule, &[why]).await;
+    }
+    // What is known only when it runs is told then.
+    let misfit = "error during formatting: decimal clause can only be used on integers, was given string";
+    fail(&world, json!({"any": "a"}), &[("'%d'.format([self.any]) == ''", misfit)]).await;
 }
 
 async fn operators_and_functions_take_what_fits(world: World) {

@@ -310,6 +310,18 @@ async fn a_streaming_list_needs_its_options(world: World) {
     {
         world.get(&with_query(&widgets.path(), query)).await.refused(422, "Invalid");
     }
+    let forbidden = ("FieldValueForbidden", "resourceVersionMatch");
+    let unsupported = ("FieldValueNotSupported", "resourceVersionMatch");
+    for (query, causes) in [
+        ("sendInitialEvents=true", &[forbidden][..]),
+        ("sendInitialEvents=true&resourceVersionMatch=Exact", &[forbidden, unsupported]),
+        ("resourceVersionMatch=Exact", &[forbidden, unsupported]),
+        ("continue=x", &[forbidden]),
+        ("continue=x&resourceVersion=0", &[forbidden]),
+    ] {
+        let answer = world.get(&with_query(&widgets.path(), &format!("watch=true&{query}"))).await;
+        answer.refused(422, "Invalid").causes(causes);
+    }
 }
 
 async fn metadata_is_watched_without_the_rest(world: World) {
