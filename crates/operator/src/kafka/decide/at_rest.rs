@@ -2,19 +2,24 @@
 //! and whatever could change it is heard of, or told by Kafka itself.
 
 use evenkeel_api::{conditions, labels};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::{
     super::{
+        model::Model,
         pools::finds_racks,
         seen::{FurtherUsers, Metadata, Seen},
     },
     Decision,
 };
-use crate::auto_rebalance::{Configured, Generated};
+use crate::{
+    auto_rebalance::{Configured, Generated},
+    pod_set::decide::is_ready,
+};
 
 /// Whether a cluster is at rest once `decision` is carried out, which is all but whether it is. Who is in doubt is not.
-pub(super) fn is_at_rest(seen: &Seen, decision: &Decision, rebalancing: &Rebalancing<'_>) -> bool {
+pub(super) fn is_at_rest(seen: &Seen, model: &Model, decision: &Decision, rebalancing: &Rebalancing<'_>) -> bool {
     let is_ready = decision.status.conditions.first().is_some_and(|state| state.type_ == conditions::READY);
     let nothing_to_do = decision.found_quiet.is_some() && decision.first.is_none() && !decision.look_closer;
     let nothing_awaited = decision.look_again.is_none()
@@ -24,7 +29,15 @@ pub(super) fn is_at_rest(seen: &Seen, decision: &Decision, rebalancing: &Rebalan
         // Kafka is asked again for these after a while.
         && seen.refused.is_empty();
     let answers = matches!(seen.metadata, Metadata::Known(_));
-    is_ready && nothing_to_do && nothing_awaited && answers && rebalancing.rests() && all_is_heard_of(seen)
+    let whole = all_are_up(seen, model);
+    is_ready && nothing_to_do && nothing_awaited && answers && whole && rebalancing.rests() && all_is_heard_of(seen)
+}
+
+/// Whether every node is there, and stays. A Kafka is also ready without one that is new, or only just away, or ending: how long
+/// that takes is said by the clock alone.
+fn all_are_up(seen: &Seen, model: &Model) -> bool {
+    let stays = |pod: &Pod| is_ready(pod) && pod.metadata.deletion_timestamp.is_none();
+    model.nodes.values().all(|node| seen.pod(&node.pod).is_some_and(stays))
 }
 
 /// What automatic rebalancing is at.

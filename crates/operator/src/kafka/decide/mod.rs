@@ -182,7 +182,7 @@ fn try_to_decide(seen: &Seen, given: Given<'_>) -> Result<Decision, Trouble> {
         generated: &observed.generated,
         warns: !auto.warnings.is_empty(),
     };
-    decision.is_at_rest = at_rest::is_at_rest(seen, &decision, &rebalancing);
+    decision.is_at_rest = at_rest::is_at_rest(seen, &plan.model, &decision, &rebalancing);
     Ok(decision)
 }
 
