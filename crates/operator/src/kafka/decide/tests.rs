@@ -271,6 +271,39 @@ fn brokers_whose_pool_loses_its_label_stay_and_are_spoken_of() {
     }
 }
 
+/// At rest a cluster is looked at seldom, so nothing may be waited for, and nothing may be due by the clock.
+#[test]
+fn a_cluster_is_at_rest_only_if_all_of_it_is_there_and_nothing_is_awaited() {
+    let settled = || {
+        let mut world = World::new(1);
+        world.settle();
+        assert!(world.rests());
+        world
+    };
+    let disturbances: [(&str, fn(&mut World)); 5] = [
+        ("a new broker is on its way, and nobody knows for how long", |world| {
+            world.crowd_out("w-a-4");
+            world.want("a", 2);
+        }),
+        ("an engine is on its way", |world| world.lose("w-cruise-control-x")),
+        ("a broker is away", |world| world.lose("w-b-1")),
+        ("brokers with data are to go", |world| {
+            world.put_on("kept-0", &[1, 2]);
+            world.want("b", 1);
+        }),
+        ("nobody looks after a pool", |world| world.label("c", false)),
+    ];
+    for (what, disturb) in disturbances {
+        let mut world = settled();
+        disturb(&mut world);
+        for _ in 0..8 {
+            assert!(!world.rests(), "{what}");
+            world.machines();
+            world.pass(6);
+        }
+    }
+}
+
 #[test]
 fn an_engine_that_does_not_come_up_is_said_after_a_while() {
     let mut world = World::new(1);

@@ -70,6 +70,8 @@ pub(super) struct World {
     unplaced: BTreeSet<String>,
     /// Whether the last look had nothing to do, now or later.
     is_quiet: bool,
+    /// Whether the last look found it at rest.
+    is_at_rest: bool,
     settings: Settings,
 }
 
@@ -110,6 +112,7 @@ impl World {
             look_again: None,
             unplaced: BTreeSet::new(),
             is_quiet: false,
+            is_at_rest: false,
             settings: Settings::default(),
         };
         world.add_controllers("k", 1);
@@ -260,7 +263,17 @@ impl World {
         }
         self.told.extend(decision.told.iter().map(|event| event.reason.to_string()));
         let Decision {
-            first, deeds, tracker, status, acts, found_empty, found_missing, struck_off, look_again, ..
+            first,
+            deeds,
+            tracker,
+            status,
+            acts,
+            found_empty,
+            found_missing,
+            struck_off,
+            look_again,
+            is_at_rest,
+            ..
         } = decision;
         let mut writes = 0;
         let mut lives = || {
@@ -300,7 +313,14 @@ impl World {
         self.struck_off = if survives { struck_off } else { BTreeMap::new() };
         self.is_quiet = writes == 0 && look_again.is_none();
         self.look_again = look_again;
+        self.is_at_rest = is_at_rest;
         writes
+    }
+
+    /// Whether a look finds it at rest.
+    pub(super) fn rests(&mut self) -> bool {
+        self.look(None);
+        self.is_at_rest
     }
 
     /// How many pods were restarted.
@@ -350,6 +370,12 @@ impl World {
     /// There is no place for a pod.
     pub(super) fn crowd_out(&mut self, pod: &str) {
         self.unplaced.insert(pod.to_owned());
+    }
+
+    /// A pod is gone, and there is no place for another.
+    pub(super) fn lose(&mut self, pod: &str) {
+        self.running.remove(pod).unwrap();
+        self.crowd_out(pod);
     }
 
     /// Now there is.
