@@ -29,24 +29,13 @@ const BYTES: u64 = 45_000_000;
 const RECORD: u64 = 1_000_000;
 
 pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
-    guide.tell("Nobody scales, and yet load shifts. From now on the engine shall watch how full disks are.")?;
-    let spec = format!("\n  goals: [{GOALS}]\n  skipHardGoalCheck: true\n");
-    guide.create::<KafkaRebalance>(&manifests::rebalance(WATCHING, Some(REBALANCE_TEMPLATE), &spec)).await?;
-    let modes = [("add-brokers", TEMPLATE), ("remove-brokers", TEMPLATE), ("imbalance", WATCHING)];
-    let modes = modes.map(|(mode, template)| json!({"mode": mode, "template": {"name": template}}));
-    let config = json!({"anomaly.detection.goals": GOALS.replace(' ', "")});
-    let wanted = json!({"spec": {"cruiseControl": {"config": config, "autoRebalance": modes}}});
-    let cluster = guide.cluster.clone();
-    guide.patch::<Kafka>(&cluster, &wanted).await?;
-    guide.until_ready().await?;
-    guide.until_engine().await?;
-
     let before = guide.brokers().await?;
     let [one, other, idle_one] = before.0.keys().copied().collect::<Vec<_>>()[..] else {
         return guide.promise(false, "there are three brokers");
     };
     guide.tell(&format!(
-        "Somebody makes a topic by hand, all of it on brokers {one} and {other}, and a lot is written to it."
+        "Nobody scales, and yet load shifts: somebody makes a topic by hand, all of it on brokers {one} and {other}, and \
+         a lot is written to it."
     ))?;
     let lists: Vec<[i32; 2]> =
         (0..PARTITIONS).map(|number| if number % 2 == 0 { [one, other] } else { [other, one] }).collect();
@@ -64,8 +53,18 @@ pub(crate) async fn play<W: Write>(guide: &mut Guide<W>) -> anyhow::Result<()> {
         bytes * u64::from(PARTITIONS.unsigned_abs()) / RECORD
     ))?;
     guide.backstage.pour(&guide.kafka, TOPIC, PARTITIONS, bytes).await?;
+    // All of it is there before anybody looks: what is evened out in the midst of it is only a part.
     let uneven = guide.picture().await?;
 
+    guide.tell("Kafka leaves it there. From now on the engine shall watch how full disks are.")?;
+    let spec = format!("\n  goals: [{GOALS}]\n  skipHardGoalCheck: true\n");
+    guide.create::<KafkaRebalance>(&manifests::rebalance(WATCHING, Some(REBALANCE_TEMPLATE), &spec)).await?;
+    let modes = [("add-brokers", TEMPLATE), ("remove-brokers", TEMPLATE), ("imbalance", WATCHING)];
+    let modes = modes.map(|(mode, template)| json!({"mode": mode, "template": {"name": template}}));
+    let config = json!({"anomaly.detection.goals": GOALS.replace(' ', "")});
+    let wanted = json!({"spec": {"cruiseControl": {"config": config, "autoRebalance": modes}}});
+    let cluster = guide.cluster.clone();
+    guide.patch::<Kafka>(&cluster, &wanted).await?;
     let begun = until_begun(guide, AutoRebalanceMode::Imbalance).await?;
     let goals = goals_found(guide).await?;
     guide.promise(goals.contains(VIOLATED), &format!("the engine has found what is violated: {goals}"))?;
