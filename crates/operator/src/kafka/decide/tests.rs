@@ -280,7 +280,8 @@ fn a_cluster_is_at_rest_only_if_all_of_it_is_there_and_nothing_is_awaited() {
         assert!(world.rests());
         world
     };
-    let disturbances: [(&str, fn(&mut World)); 5] = [
+    type Disturb = fn(&mut World);
+    let disturbances: [(&str, Disturb); 5] = [
         ("a new broker is on its way, and nobody knows for how long", |world| {
             world.crowd_out("w-a-4");
             world.want("a", 2);
