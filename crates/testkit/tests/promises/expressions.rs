@@ -337,7 +337,6 @@ async fn formats_write_each_value_in_their_way(world: World) {
         "'%d %b %o %x %X'.format([self.n, self.n, self.n, self.n, self.n]) == '-30 -11110 -36 -1e -1E'",
         "'%x %X %b'.format([self.s, b'z', true]) == '4869 7A 1' && '100%%'.format([]) == '100%'",
         "'%.2f %f %.0f'.format([1234567.891, 2.71828, 2.5]) == '1,234,567.89 2.718280 2'",
-        "'%e'.format([1052.032911275]) == '1.052033\u{202f}\u{d7}\u{202f}10\u{2070}\u{b3}'",
         "'%f %s'.format(['Infinity', null]) == '∞ null' && '%s'.format([{10: 'b', 1: 'a'}]) == '{1:\"a\", 10:\"b\"}'",
     ];
     hold(&world, json!({"n": -30, "s": "Hi"}), &rules).await;
