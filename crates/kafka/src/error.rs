@@ -175,8 +175,6 @@ impl ErrorCode {
     pub const REPLICA_NOT_AVAILABLE: Self = Self(9);
     /// Another broker coordinates this id.
     pub const NOT_COORDINATOR: Self = Self(16);
-    /// Fewer replicas are in sync than the topic wants.
-    pub const NOT_ENOUGH_REPLICAS: Self = Self(19);
     /// A version that the broker does not speak.
     pub const UNSUPPORTED_VERSION: Self = Self(35);
     /// The topic is there already.

@@ -63,22 +63,8 @@ impl<'a> Keys<'a> {
         self.properties.keys().any(|given| given == key)
     }
 
-    /// Says what is wrong with a key: once, however often it is read.
     pub(super) fn wrong(&self, key: &str, text: impl Into<String>) {
-        let remark = Remark { key: key.to_owned(), text: text.into() };
-        let mut errors = self.errors.borrow_mut();
-        if !errors.contains(&remark) {
-            errors.push(remark);
-        }
-    }
-
-    /// A value that is no text: nothing is none, and no way to ask for the default.
-    fn value(&self, key: &str) -> Option<&'a str> {
-        let text = self.text(key).map(str::trim).filter(|text| !text.is_empty());
-        if text.is_none() && self.is_there(key) {
-            self.wrong(key, "is empty: give it a value, or leave the line out");
-        }
-        text
+        self.errors.borrow_mut().push(Remark { key: key.to_owned(), text: text.into() });
     }
 
     /// A number within a range, or the default.
@@ -90,7 +76,7 @@ impl<'a> Keys<'a> {
         // What no one would ever reach is no limit to speak of.
         let values = if most.len() > 15 { format!("{least} and more") } else { format!("{least} to {most}") };
         self.note(key, Some(default.to_string()), Some(values));
-        let Some(text) = self.value(key) else { return default };
+        let Some(text) = self.text(key) else { return default };
         match text.parse() {
             Ok(number) if range.contains(&number) => number,
             _ => {
@@ -103,7 +89,7 @@ impl<'a> Keys<'a> {
     /// A number that may be absent, with `-1` and the like standing for that.
     pub(super) fn maybe<T: FromStr + PartialOrd + Display + Copy>(&self, key: &str, least: T) -> Option<T> {
         self.note(key, None, Some(format!("{least} and more")));
-        let text = self.value(key)?;
+        let text = self.text(key)?;
         match text.parse() {
             Ok(number) if number >= least => Some(number),
             Ok(_) => None,
@@ -119,16 +105,10 @@ impl<'a> Keys<'a> {
         self.number(key, default, 1..=i64::MAX / 4)
     }
 
-    /// As Kafka's own settings are read: `true` or `false` in any case. Whoever writes `yes` wants it on, and would find it
-    /// off.
+    /// As Java reads it: `true` in any case is true, anything else is not.
     pub(super) fn flag(&self, key: &str, default: bool) -> bool {
         self.note(key, Some(default.to_string()), Some("true, false".to_owned()));
-        let Some(text) = self.value(key) else { return default };
-        if !["true", "false"].iter().any(|known| text.eq_ignore_ascii_case(known)) {
-            self.wrong(key, format!("`{text}` is neither `true` nor `false`"));
-            return default;
-        }
-        text.eq_ignore_ascii_case("true")
+        self.text(key).map_or(default, |text| text.eq_ignore_ascii_case("true"))
     }
 
     /// Goals by name, with or without their package. Those that are not built are left out and named.

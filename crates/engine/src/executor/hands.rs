@@ -20,9 +20,11 @@ use futures::future::join_all;
 
 use super::{
     machine::{Action, Dirs, Execution},
-    throttle::{List, Rate, Relisting, Throttle},
+    throttle::{List, Relisting, Throttle},
 };
-use crate::{journal::Journal, said::chain};
+use crate::said::chain;
+
+const RATES: [&str; 2] = ["leader.replication.throttled.rate", "follower.replication.throttled.rate"];
 
 /// What one broker is given to answer.
 pub(super) const ONE_BROKER: Duration = Duration::from_secs(5);
@@ -42,36 +44,32 @@ pub(crate) struct Deeds {
 }
 
 impl Deeds {
-    /// Does them all: that one could not be done is no reason to leave the next undone. Only without leave nothing is done,
-    /// and if that is because another engine acts, it is an error.
-    /// Rates that are `leftover` were set by a run before: they are ours.
+    /// Does them all: that one could not be done is no reason to leave the next undone.
+    /// Rates of brokers in `leftover` were set by a run before: they are ours.
     pub(crate) async fn of(
         client: &Client,
-        journal: &Journal,
         actions: &[Action],
         execution: &mut Execution,
-        leftover: &Throttle,
-    ) -> Result<Deeds, Error> {
+        leftover: &BTreeSet<BrokerId>,
+    ) -> Deeds {
         let mut deeds = Deeds::default();
         for action in actions {
-            match journal.under_leave(deeds.perform(client, action, execution, leftover)).await {
-                Ok(()) => {}
-                Err(error @ Error::Fenced { .. }) => return Err(error),
-                Err(error) => {
-                    deeds.fail(&error);
-                    break;
-                }
-            }
+            deeds.perform(client, action, execution, leftover).await;
         }
-        Ok(deeds)
+        deeds
     }
 
-    async fn perform(&mut self, client: &Client, action: &Action, execution: &mut Execution, leftover: &Throttle) {
+    async fn perform(
+        &mut self,
+        client: &Client,
+        action: &Action,
+        execution: &mut Execution,
+        leftover: &BTreeSet<BrokerId>,
+    ) {
         match action {
             Action::LookForRates(brokers) => match rates(client, brokers).await {
-                Ok((mut found, silent)) if silent.is_empty() => {
-                    found.retain(|(broker, rate)| !leftover.has_rate(*broker, *rate));
-                    execution.rates_were_found(brokers, &found);
+                Ok((found, silent)) if silent.is_empty() => {
+                    execution.rates_were_found(brokers, &found.difference(leftover).copied().collect());
                 }
                 // Nothing moves without the throttle that was asked for: they are asked again.
                 Ok((_, silent)) => self.say_silent(&silent),
@@ -203,15 +201,14 @@ pub(super) async fn lift_leftover(client: &Client, left: &Throttle) -> Result<Th
     Ok(left.of_those(&outcome.brokers(), &outcome.topics()))
 }
 
-/// Rates that are not ours to set, for there is one already; and who does not say.
+/// Whose rate is not ours to set, for it has one already; and who does not say.
 async fn rates(
     client: &Client,
     brokers: &BTreeSet<BrokerId>,
-) -> Result<(BTreeSet<(BrokerId, Rate)>, BTreeSet<BrokerId>), Error> {
-    let names = Rate::BOTH.map(Rate::setting);
+) -> Result<(BTreeSet<BrokerId>, BTreeSet<BrokerId>), Error> {
     let asked = brokers.iter().map(|broker| async move {
         let resource = Resource::Broker(*broker);
-        let asked = client.describe_configs(std::slice::from_ref(&resource), Some(&names));
+        let asked = client.describe_configs(std::slice::from_ref(&resource), Some(&RATES));
         let answers = tokio::time::timeout(ONE_BROKER, asked).await.map(|answers| answers.whole());
         (*broker, answers.map(|answers| answers.map(|mut answers| answers.remove(&resource))))
     });
@@ -219,8 +216,9 @@ async fn rates(
     for (broker, answer) in join_all(asked).await {
         match answer {
             Ok(Ok(Some(Ok(settings)))) => {
-                let is_set = |rate: &Rate| settings.get(rate.setting()).is_some_and(|it| it.value.is_some());
-                found.extend(Rate::BOTH.into_iter().filter(is_set).map(|rate| (broker, rate)));
+                if settings.values().any(|setting| setting.value.is_some()) {
+                    found.insert(broker);
+                }
             }
             Ok(Ok(Some(Err(refusal)))) => return Err(Error::Refused { operation: "look for a throttle", refusal }),
             Err(_) | Ok(Ok(None) | Err(Error::UnknownBroker { .. } | Error::Connect { .. })) => {
@@ -244,9 +242,12 @@ struct Outcome {
 }
 
 async fn set(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
-    let rate = Change::Set(throttle.rate.to_string());
-    let changes = rate_changes(throttle, &rate).collect();
-    alter(client, changes, Outcome::default()).await
+    let rate = throttle.rate.to_string();
+    let rates = throttle.brokers.iter().map(|broker| {
+        let both = RATES.map(|name| (name.to_owned(), Change::Set(rate.clone())));
+        (Resource::Broker(*broker), both.into())
+    });
+    alter(client, rates.collect(), Outcome::default()).await
 }
 
 async fn relist(client: &Client, lists: &Relisting) -> Result<Outcome, Error> {
@@ -260,16 +261,10 @@ async fn lift(client: &Client, throttle: &Throttle) -> Result<Outcome, Error> {
     let taken =
         |topic: &str, _, existing: Option<&str>| throttle.topics.get(topic)?.taken_from(existing?).map(set_or_deleted);
     let (mut changes, outcome) = list_changes(client, throttle.topics.keys(), taken).await?;
-    changes.extend(rate_changes(throttle, &Change::Delete));
+    for broker in &throttle.brokers {
+        changes.insert(Resource::Broker(*broker), RATES.map(|name| (name.to_owned(), Change::Delete)).into());
+    }
     alter(client, changes, outcome).await
-}
-
-/// The same change to every rate of brokers that is ours.
-fn rate_changes(throttle: &Throttle, change: &Change) -> impl Iterator<Item = (Resource, BTreeMap<String, Change>)> {
-    throttle.brokers.iter().map(move |broker| {
-        let ours = throttle.rates_of(*broker).map(|rate| (rate.setting().to_owned(), change.clone()));
-        (Resource::Broker(*broker), ours.collect())
-    })
 }
 
 /// An empty list is none.

@@ -55,8 +55,7 @@ impl Leftover {
         }
         // A newer engine, which this one has not heard of yet, may hold the same back by now.
         self.journal.confirm().await?;
-        let lifting = self.journal.under_leave(lift_leftover(&self.client, &left)).await?;
-        let lifted = left.clone().without(&lifting?);
+        let lifted = left.clone().without(&lift_leftover(&self.client, &left).await?);
         if lifted.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use super::{
     order::{Adjustment, Limits, Millis, Move, Order},
     sight::Sight,
     task::{End, Kind, Stage, Task, Why},
-    throttle::{Rate, Relisting, Throttle},
+    throttle::{Relisting, Throttle},
 };
 
 mod begin;
@@ -95,10 +95,8 @@ pub enum Throttling {
 /// What is known of the rates of brokers that take part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Theirs are somebody else's.
+    /// Theirs is somebody else's.
     pub of_others: BTreeSet<BrokerId>,
-    /// This one of theirs is.
-    pub one_of_others: BTreeMap<BrokerId, Rate>,
     /// They were down when it was looked, and nobody knows.
     pub unasked: BTreeSet<BrokerId>,
 }
@@ -116,8 +114,6 @@ pub struct Execution {
     throttle: Option<Throttle>,
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
-    /// Who has one rate that is somebody else's.
-    rate_of_others: BTreeMap<BrokerId, Rate>,
     /// Moves that are in the lists of what is held back.
     listed: BTreeSet<usize>,
     /// Brokers that were down when it was looked who has a rate: they get theirs when they return.
@@ -131,8 +127,6 @@ pub struct Execution {
     lift_asked: Millis,
     /// Whether what is left of the throttle was given up.
     gave_up_lifting: bool,
-    /// What of it is with brokers that nobody waits for.
-    forsaken: Throttle,
     care: Care,
     /// When moves of others were taken back: metadata shows them for a moment longer.
     cleared: BTreeMap<TopicPartition, Millis>,
@@ -175,7 +169,6 @@ impl Execution {
             throttle,
             throttling,
             rates_of_others: BTreeSet::new(),
-            rate_of_others: BTreeMap::new(),
             listed: BTreeSet::new(),
             unasked: BTreeSet::new(),
             unset: BTreeSet::new(),
@@ -183,7 +176,6 @@ impl Execution {
             lifts_failed: 0,
             lift_asked: 0,
             gave_up_lifting: false,
-            forsaken: Throttle::default(),
             care,
             cleared: BTreeMap::new(),
             irrevocable: BTreeSet::new(),
@@ -209,13 +201,11 @@ impl Execution {
         }
         if let Some(throttle) = &mut execution.throttle {
             throttle.brokers.retain(|broker| !rates.of_others.contains(broker));
-            throttle.theirs.clone_from(&rates.one_of_others);
             execution.throttling = throttling;
             // Who was down when rates were set is not on record. To set one again does no harm.
             execution.unset = throttle.brokers.difference(&rates.unasked).copied().collect();
         }
         (execution.rates_of_others, execution.unasked) = (rates.of_others, rates.unasked);
-        execution.rate_of_others = rates.one_of_others;
         execution.stopping = stopping;
         execution.limits = limits.unwrap_or(execution.limits);
         // What was asked for was listed before.
@@ -264,28 +254,22 @@ impl Execution {
         self.stopping = true;
     }
 
-    /// Of those that were asked these have rates that somebody else has set: they are left alone, now and at the end.
-    pub fn rates_were_found(&mut self, asked: &BTreeSet<BrokerId>, found: &BTreeSet<(BrokerId, Rate)>) {
+    /// Of those that were asked these have a rate that somebody else has set: theirs is left alone, now and at the end.
+    pub fn rates_were_found(&mut self, asked: &BTreeSet<BrokerId>, on: &BTreeSet<BrokerId>) {
         let Some(throttle) = self.throttle.as_mut() else { return };
         match self.throttling {
             Throttling::Off => return,
             Throttling::Wanted => self.unasked = throttle.brokers.difference(asked).copied().collect(),
             Throttling::Setting | Throttling::On => self.unasked.retain(|broker| !asked.contains(broker)),
         }
-        let before = throttle.brokers.clone();
-        throttle.leave(found);
-        self.rates_of_others.extend(before.difference(&throttle.brokers));
-        self.rate_of_others.clone_from(&throttle.theirs);
+        throttle.brokers.retain(|broker| !on.contains(broker));
+        self.rates_of_others.extend(on);
         self.throttling = Throttling::Setting;
     }
 
     /// What is known of the rates of brokers.
     pub fn rates(&self) -> Rates {
-        Rates {
-            of_others: self.rates_of_others.clone(),
-            one_of_others: self.rate_of_others.clone(),
-            unasked: self.unasked.clone(),
-        }
+        Rates { of_others: self.rates_of_others.clone(), unasked: self.unasked.clone() }
     }
 
     /// The throttle is in force.
@@ -338,7 +322,7 @@ impl Execution {
             step.actions.push(Action::Relist(lists));
         }
         asks.into_actions(&mut step.actions);
-        self.lift_throttle(sight, &mut step);
+        self.lift_throttle(sight.now, &mut step);
         if self.phase().is_none() && self.throttling == Throttling::Off {
             step.ending = Some(self.ending());
         }
@@ -413,13 +397,9 @@ impl Execution {
 
     /// Once nothing is to be copied any more, nothing need be held back. What could not be lifted is given up with the
     /// last task and no sooner: as long as a run goes on anyway it can try.
-    fn lift_throttle(&mut self, sight: &Sight, step: &mut Step) {
+    fn lift_throttle(&mut self, now: Millis, step: &mut Step) {
         let copying = self.tasks.iter().any(|task| task.kind == Kind::Replicas && !task.stage.is_over());
-        if !copying && matches!(self.throttling, Throttling::Setting | Throttling::On) {
-            self.forsake(sight);
-        }
         let Some(throttle) = self.throttle.as_ref().filter(|_| !copying) else { return };
-        let now = sight.now;
         match self.throttling {
             Throttling::Off => {}
             // Never touched.
@@ -439,23 +419,7 @@ impl Execution {
                 }
             }
         }
-        if self.throttling == Throttling::Off {
-            let given_up = self.throttle.as_ref().filter(|_| self.gave_up_lifting);
-            let left = given_up.map_or_else(|| self.forsaken.clone(), |left| left.clone().with(&self.forsaken));
-            step.left = Some(left).filter(|left| !left.is_empty());
-        }
-    }
-
-    /// Who is emptied and down need not return for this run to be over: what it has of the throttle is for later.
-    fn forsake(&mut self, sight: &Sight) {
-        let Some(throttle) = &mut self.throttle else { return };
-        let gone = |broker: &BrokerId| self.order.emptied.contains(broker) && !sight.up.contains(broker);
-        let gone: BTreeSet<BrokerId> =
-            throttle.brokers.difference(&self.unasked).copied().filter(|broker| gone(broker)).collect();
-        let forsaken = throttle.of_those(&gone, &BTreeSet::new());
-        throttle.brokers.retain(|broker| !gone.contains(broker));
-        throttle.theirs.retain(|broker, _| !gone.contains(broker));
-        self.forsaken = std::mem::take(&mut self.forsaken).with(&forsaken);
+        step.left = self.throttle.clone().filter(|_| self.gave_up_lifting);
     }
 
     fn ending(&self) -> Ending {

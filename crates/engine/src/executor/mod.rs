@@ -46,4 +46,4 @@ pub use slow::Slowness;
 pub use state::{Standing, state};
 pub use strategy::Strategy;
 pub use task::{End, Kind, Stage, Task, Why};
-pub use throttle::{List, Listing, Rate, Relisting, Throttle};
+pub use throttle::{List, Listing, Relisting, Throttle};

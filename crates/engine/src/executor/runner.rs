@@ -98,8 +98,6 @@ impl Runner {
         let mut pause = LOOK_EVERY;
         let mut unrecorded = BTreeSet::new();
         let mut slow = SlowTasks::default();
-        // What is decided then rests on what the engine before this one did last.
-        self.journal.settled().await;
         loop {
             if *self.stop.borrow_and_update() {
                 execution.stop();
@@ -153,8 +151,6 @@ impl Runner {
             } else {
                 self.journal.append(last_words).await?;
             }
-            // It may have moved the journal itself.
-            self.journal.look_after_soon();
             self.tell(execution, progress, brokers, None, 0);
             self.note(execution.refusal().map(str::to_owned));
             return Ok(Some(ending));
@@ -168,8 +164,8 @@ impl Runner {
         }
         let slow = self.slow_tasks(execution, slow);
         self.tell(execution, progress, brokers, step.hold, slow);
-        let leftover = self.leftover.known();
-        let deeds = Deeds::of(&self.client, &self.journal, &step.actions, execution, &leftover).await?;
+        let leftover = self.leftover.known().brokers;
+        let deeds = Deeds::of(&self.client, &step.actions, execution, &leftover).await;
         unrecorded.extend(deeds.changed);
         self.note(deeds.trouble);
         Ok(None)

@@ -44,10 +44,9 @@ use crate::{
 
 /// The first and the longest pause while the journal cannot be opened.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
-/// How often it is tried to lift what is left of throttles, and for how long: nothing begins meanwhile. A busy cluster takes
-/// its time to tell the lists of many topics, and what is cut off is begun anew.
+/// How often it is tried to lift what is left of throttles, and for how long: nothing begins meanwhile.
 const TIDY_UP_EVERY: Duration = Duration::from_secs(10);
-const TIDY_UP_WITHIN: Duration = Duration::from_secs(120);
+const TIDY_UP_WITHIN: Duration = Duration::from_secs(10);
 /// How long it is tried to take back moves of others beside a run that stops anyway.
 const OTHERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long somebody waits for a turn, or for moves of others to be taken back.
@@ -74,7 +73,7 @@ impl Executor {
     ) -> (Executor, BTreeMap<Uuid, UserTask>) {
         let [mut pause, longest] = PAUSES;
         let (journal, recovered) = loop {
-            match Journal::open(client.clone(), clock).await {
+            match Journal::open(client.clone()).await {
                 Ok(opened) => break opened,
                 Err(error) => {
                     let said = chain(&error);
@@ -85,7 +84,7 @@ impl Executor {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
         };
-        let Recovered { run, tasks, history, switches, leftover, strange, .. } = recovered;
+        let Recovered { run, tasks, history, switches, leftover, strange } = recovered;
         if !strange.is_empty() {
             tracing::warn!(keys = ?strange, "the journal holds what this engine does not understand");
         }

@@ -16,6 +16,7 @@ mod throttle;
 
 const MB: u64 = 1_000_000;
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
+const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
 
 /// A cluster, an execution on it, and what it left on record.
 struct Play {
@@ -187,9 +188,12 @@ impl Play {
     fn perform(&mut self, action: &Action) {
         match action {
             Action::LookForRates(brokers) => {
-                let rated = |(broker, rate): &(BrokerId, Rate)| self.rate(broker.0, *rate).is_some();
-                let all = brokers.iter().flat_map(|broker| Rate::BOTH.map(|rate| (*broker, rate)));
-                let found: BTreeSet<(BrokerId, Rate)> = all.filter(rated).collect();
+                let rated = |broker: &BrokerId| {
+                    let resource = Resource::Broker(evenkeel_sim::BrokerId(broker.0));
+                    let settings = self.cluster.describe_configs(evenkeel_sim::BrokerId(broker.0), &resource).unwrap();
+                    settings.iter().any(|it| it.name == LEADER_RATE || it.name == FOLLOWER_RATE)
+                };
+                let found: BTreeSet<BrokerId> = brokers.iter().copied().filter(rated).collect();
                 self.execution.rates_were_found(brokers, &found);
             }
             Action::Throttle(_) if self.refuses_throttles => self.execution.throttle_refused("no".to_owned()),
@@ -274,13 +278,6 @@ impl Play {
         }
     }
 
-    /// A rate of a broker.
-    fn rate(&self, broker: i32, rate: Rate) -> Option<String> {
-        let broker = evenkeel_sim::BrokerId(broker);
-        let settings = self.cluster.describe_configs(broker, &Resource::Broker(broker)).unwrap();
-        settings.into_iter().find(|it| it.name == rate.setting()).and_then(|it| it.value)
-    }
-
     /// What a list of a topic says.
     fn listed(&self, topic: &str, list: List) -> Option<String> {
         let asked = self.cluster.broker_ids()[0];
@@ -295,8 +292,7 @@ impl Play {
             value: (operation == Operation::Set).then_some(value),
         };
         for broker in &throttle.brokers {
-            let ours = throttle.rates_of(*broker);
-            let rates: Vec<_> = ours.map(|rate| alter(rate.setting(), throttle.rate.to_string())).collect();
+            let rates = [LEADER_RATE, FOLLOWER_RATE].map(|name| alter(name, throttle.rate.to_string()));
             let resource = Resource::Broker(evenkeel_sim::BrokerId(broker.0));
             self.cluster.incremental_alter_configs(&resource, &rates, false).unwrap();
         }

@@ -4,7 +4,7 @@
 //! that: brokers count against the rate whatever they replicate of what is listed, also what in-sync followers fetch as
 //! ever. With all of a large plan in the lists that alone could be more than the rate, and nothing would ever arrive. For
 //! the same reason followers are listed only where they get a copy, as Kafka's own tool does it.
-//! Whatever was set before stays: a rate is not overwritten, be it the only one of its broker, lists are joined, and
+//! Whatever was set before stays: a rate is not overwritten, lists are joined, and
 //! `*` already says it all. Lifting takes out what was put in, and deletes what is empty then.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,33 +21,8 @@ pub struct Throttle {
     pub rate: u64,
     /// Who takes part.
     pub brokers: BTreeSet<BrokerId>,
-    /// Rates of these that somebody else has set: only the other one is ours.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub theirs: BTreeMap<BrokerId, Rate>,
     /// What may be in the lists, by topic: old and new replicas of each partition that moves.
     pub topics: BTreeMap<String, Listing>,
-}
-
-/// The rates that a broker has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Rate {
-    /// Of what it sends to those who follow it.
-    Leader,
-    /// Of what it receives as a follower.
-    Follower,
-}
-
-impl Rate {
-    /// Both.
-    pub const BOTH: [Rate; 2] = [Rate::Leader, Rate::Follower];
-
-    /// The setting that it is.
-    pub fn setting(self) -> &'static str {
-        match self {
-            Rate::Leader => "leader.replication.throttled.rate",
-            Rate::Follower => "follower.replication.throttled.rate",
-        }
-    }
 }
 
 /// The lists that a topic has.
@@ -151,38 +126,11 @@ impl Throttle {
         self.brokers.is_empty() && self.topics.is_empty()
     }
 
-    /// Whether a rate is ours.
-    pub fn has_rate(&self, broker: BrokerId, rate: Rate) -> bool {
-        self.brokers.contains(&broker) && self.theirs.get(&broker) != Some(&rate)
-    }
-
-    /// The rates of a broker that are ours.
-    pub fn rates_of(&self, broker: BrokerId) -> impl Iterator<Item = Rate> + '_ {
-        Rate::BOTH.into_iter().filter(move |rate| self.has_rate(broker, *rate))
-    }
-
-    /// Leaves rates alone that somebody else has set: now, and when it is lifted.
-    pub fn leave(&mut self, rates: &BTreeSet<(BrokerId, Rate)>) {
-        for (broker, rate) in
-            rates.iter().filter(|(broker, rate)| self.has_rate(*broker, *rate)).copied().collect::<Vec<_>>()
-        {
-            if self.theirs.insert(broker, rate).is_some() {
-                self.theirs.remove(&broker);
-                self.brokers.remove(&broker);
-            }
-        }
-    }
-
     /// Both together, to be lifted.
     #[must_use]
     pub fn with(mut self, other: &Throttle) -> Throttle {
-        // What either of them has set is ours.
-        let theirs = |broker: BrokerId, rate: Rate| !self.has_rate(broker, rate) && !other.has_rate(broker, rate);
-        let brokers: BTreeSet<BrokerId> = self.brokers.union(&other.brokers).copied().collect();
-        let both = brokers.iter().flat_map(|broker| Rate::BOTH.map(|rate| (*broker, rate)));
-        self.theirs = both.filter(|(broker, rate)| theirs(*broker, *rate)).collect();
-        self.brokers = brokers;
         self.rate = self.rate.max(other.rate);
+        self.brokers.extend(&other.brokers);
         for (topic, listing) in &other.topics {
             self.topics.entry(topic.clone()).or_default().0.extend(&listing.0);
         }
@@ -193,7 +141,6 @@ impl Throttle {
     #[must_use]
     pub fn without(mut self, other: &Throttle) -> Throttle {
         self.brokers.retain(|broker| !other.brokers.contains(broker));
-        self.theirs.retain(|broker, _| self.brokers.contains(broker));
         self.topics.retain(|topic, _| !other.topics.contains_key(topic));
         self
     }
@@ -203,7 +150,6 @@ impl Throttle {
     pub fn of_those(&self, brokers: &BTreeSet<BrokerId>, topics: &BTreeSet<String>) -> Throttle {
         let mut left = self.clone();
         left.brokers.retain(|broker| brokers.contains(broker));
-        left.theirs.retain(|broker, _| brokers.contains(broker));
         left.topics.retain(|topic, _| topics.contains(topic));
         left
     }
@@ -272,27 +218,6 @@ mod tests {
         assert_eq!(ours.taken_from("*"), None);
         // An empty list that an earlier life left behind is not left a second time.
         assert_eq!(ours.taken_from("").as_deref(), Some(""));
-    }
-
-    #[test]
-    fn one_rate_of_somebody_else_s_leaves_us_the_other_and_two_leave_us_none() {
-        let of = |brokers: &[i32]| Throttle {
-            rate: 5,
-            brokers: brokers.iter().copied().map(BrokerId).collect(),
-            ..Throttle::default()
-        };
-        let rates = |throttle: &Throttle, broker: i32| throttle.rates_of(BrokerId(broker)).collect::<Vec<_>>();
-        let mut ours = of(&[1, 2, 3]);
-        let of_two = |rate| (BrokerId(2), rate);
-        ours.leave(&[(BrokerId(1), Rate::Leader), of_two(Rate::Leader), of_two(Rate::Follower)].into());
-        ours.leave(&[(BrokerId(1), Rate::Leader)].into());
-        assert_eq!((rates(&ours, 1), rates(&ours, 2)), (vec![Rate::Follower], vec![]));
-        assert_eq!((rates(&ours, 3), ours.brokers.len()), (Rate::BOTH.to_vec(), 2));
-        // What another run has set is ours again, and only that.
-        assert_eq!(rates(&of(&[1]).with(&ours), 1), Rate::BOTH);
-        assert_eq!(rates(&of(&[7]).with(&ours), 1), [Rate::Follower]);
-        assert_eq!(ours.clone().without(&of(&[1])), of(&[3]));
-        assert_eq!(ours.of_those(&[BrokerId(3)].into(), &BTreeSet::new()), of(&[3]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Oldest first. None of them is ever changed: a form that changes gets a file of its own.
-const FORMS: [&str; 3] = [include_str!("forms/1.tsv"), include_str!("forms/2.tsv"), include_str!("forms/3.tsv")];
+const FORMS: [&str; 2] = [include_str!("forms/1.tsv"), include_str!("forms/2.tsv")];
 
 /// Everything that can be on record, in the midst of a run.
 fn today() -> Vec<Entry> {
@@ -25,7 +25,7 @@ fn today() -> Vec<Entry> {
     let mut entries = run.begun();
     let first = execution.step(&sight(&run, 0));
     entries.extend(run.stepped(&execution, &first.changed));
-    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &Rate::BOTH.map(|rate| (BrokerId(1), rate)).into());
+    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &[BrokerId(1)].into());
     execution.throttle_is_set();
     let second = execution.step(&sight(&run, 1));
     entries.extend(run.stepped(&execution, &second.changed));
@@ -49,11 +49,9 @@ fn today() -> Vec<Entry> {
         missing: [(BrokerId(5), 19)].into(),
     };
     let listing = Listing([(0, BrokerId(1))].into());
-    let topics = [("a".to_owned(), listing)].into();
-    let left = Throttle { rate: 9, brokers: [BrokerId(1)].into(), topics, ..Throttle::default() };
+    let left = Throttle { rate: 9, brokers: [BrokerId(1)].into(), topics: [("a".to_owned(), listing)].into() };
     entries.extend([history.entry(), Owner { engine: Uuid::from_u128(9) }.entry()]);
     entries.extend(leftover(&Throttle::default(), &left));
-    entries.push(entry(keeping::KEY.to_owned(), &keeping::Said { min_in_sync: 2 }));
     // As compaction leaves it.
     let mut fold = Fold::default();
     entries.into_iter().for_each(|entry| fold.take(entry));

@@ -14,7 +14,6 @@
 //! throttle            what is left of throttles of runs that are over when it changes
 //! throttle/<n>        pieces of it, if it is long                     with the former
 //! owner               the engine that acts                            when it takes over, and now and then
-//! keeping             what we said of the topic itself                when it changes
 //! ```
 //!
 //! All of one step goes into one transaction, so that a reader sees it whole or not at all, and a
@@ -27,14 +26,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
 use crate::{
-    executor::{Baseline, Execution, Limits, Move, Order, Rate, Rates, Stage, Throttle, Throttling},
+    executor::{Baseline, Execution, Limits, Move, Order, Rates, Stage, Throttle, Throttling},
     tasks::UserTask,
 };
 
 #[cfg(test)]
 mod forms;
 mod keeping;
-mod leave;
 mod owner;
 mod shared;
 mod switches;
@@ -49,8 +47,6 @@ pub use switches::Switches;
 const CHUNK: usize = 512 * 1024;
 /// What comes after the name of a run that somebody wants stopped.
 const STOP: &str = "/stop";
-/// Brokers removed, demoted and missed.
-const HISTORY: &str = "history";
 /// What is left of throttles.
 const LEFTOVER: &str = "throttle";
 /// Tasks whose stages share a record.
@@ -106,8 +102,6 @@ pub struct Recovered {
     pub switches: Switches,
     /// What nobody could lift of throttles yet.
     pub leftover: Throttle,
-    /// What we said about the topic itself.
-    said: Option<keeping::Said>,
     /// Keys that nobody could make sense of. They are left alone: a newer engine may know them.
     pub strange: BTreeSet<String>,
 }
@@ -139,8 +133,6 @@ struct Head {
 struct State {
     throttling: Throttling,
     rates_of_others: BTreeSet<BrokerId>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    one_rate_of_others: BTreeMap<BrokerId, Rate>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     unasked: BTreeSet<BrokerId>,
     stopping: bool,
@@ -184,11 +176,10 @@ impl Run {
     /// The records of a step: where the tasks in `changed` stand now, with all of their blocks.
     pub fn stepped(&self, execution: &Execution, changed: &BTreeSet<usize>) -> Vec<Entry> {
         let blocks: BTreeSet<usize> = changed.iter().map(|task| task / BLOCK).collect();
-        let Rates { of_others, one_of_others, unasked } = execution.rates();
+        let Rates { of_others, unasked } = execution.rates();
         let state = State {
             throttling: execution.throttling(),
             rates_of_others: of_others,
-            one_rate_of_others: one_of_others,
             unasked,
             stopping: execution.is_stopping(),
             limits: (*execution.limits() != self.order.limits).then(|| execution.limits().clone()),
@@ -302,7 +293,7 @@ fn whole_leftover(value: &[u8], last: &BTreeMap<String, Vec<u8>>) -> Option<Thro
 impl History {
     /// Its record.
     pub fn entry(&self) -> Entry {
-        entry(HISTORY.to_owned(), self)
+        entry("history".to_owned(), self)
     }
 }
 
@@ -342,10 +333,9 @@ fn recovered(last: &BTreeMap<String, Vec<u8>>) -> Recovered {
     for (key, value) in last {
         let known = match key.split_once('/') {
             None if key == owner::KEY => Some(()),
-            None if key == keeping::KEY => read(value).map(|said| recovered.said = Some(said)),
             None if key == LEFTOVER => whole_leftover(value, last).map(|left| recovered.leftover = left),
             None if key == switches::KEY => read(value).map(|switches| recovered.switches = switches),
-            None if key == HISTORY => read(value).map(|history| recovered.history = history),
+            None if key == "history" => read(value).map(|history| recovered.history = history),
             Some(("task", id)) if !id.contains('/') => Uuid::parse_str(id)
                 .ok()
                 .and_then(|id| Some((id, whole_task(id, value, last)?)))
@@ -390,7 +380,7 @@ fn resume(id: Uuid, last: &BTreeMap<String, Vec<u8>>) -> Option<(Run, Execution)
         run.order.clone(),
         stages,
         state.throttling,
-        Rates { of_others: state.rates_of_others, one_of_others: state.one_rate_of_others, unasked: state.unasked },
+        Rates { of_others: state.rates_of_others, unasked: state.unasked },
         state.stopping || stop_wanted,
         state.limits,
     );

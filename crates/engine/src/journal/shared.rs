@@ -1,32 +1,19 @@
 //! The journal as many hands share it: a run, user tasks and history are written by different tasks.
 
 use std::{
-    collections::BTreeSet,
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::{
-        Arc, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Poll,
+    sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use evenkeel_kafka::{BrokerId, Client, Error, ErrorCode, Refusal};
+use evenkeel_kafka::{Client, Error, ErrorCode, Refusal};
 use tokio::{
     sync::{Mutex, watch},
     task::AbortHandle,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, timeout},
 };
 
-use super::{
-    Entry, HISTORY, History, Recovered,
-    keeping::{self, Keeper},
-    leave::{Leave, Moment, SETTLES},
-    read,
-    topic::JournalTopic,
-};
-use crate::{clock::WallClock, said::chain};
+use super::{Entry, Recovered, keeping, topic::JournalTopic};
+use crate::said::chain;
 
 /// How often an engine that has nothing to say says so. Brokers forget an idle writer after a day, and its
 /// transactional id after seven.
@@ -52,17 +39,6 @@ pub struct Journal {
 #[derive(Debug)]
 struct Shared {
     topic: Mutex<JournalTopic>,
-    /// The record that says whose it is.
-    name: Entry,
-    clock: WallClock,
-    /// Nothing is done before: whoever was replaced may act until then.
-    acts_from: Instant,
-    /// What the last record of ours gave.
-    leave: std::sync::Mutex<Option<Leave>>,
-    /// Brokers that are to be empty: the journal itself goes to none of them.
-    emptied: std::sync::Mutex<BTreeSet<BrokerId>>,
-    /// Whether the topic is to be looked after with the next glance.
-    due: AtomicBool,
     /// What has to be on record before anything else is: it takes back what may be there, and must not be.
     owed: std::sync::Mutex<Vec<Entry>>,
     fenced: watch::Sender<bool>,
@@ -75,21 +51,11 @@ struct Heart(AbortHandle);
 
 impl Journal {
     /// See [`JournalTopic::open`].
-    pub async fn open(client: Client, clock: WallClock) -> Result<(Journal, Recovered), Error> {
+    pub async fn open(client: Client) -> Result<(Journal, Recovered), Error> {
         let (topic, recovered) = JournalTopic::open(client).await?;
-        let shared = Arc::new(Shared {
-            name: topic.name(),
-            clock,
-            acts_from: Instant::now() + if topic.has_taken_over() { SETTLES } else { Duration::ZERO },
-            topic: Mutex::new(topic),
-            leave: Default::default(),
-            emptied: recovered.history.removed.keys().copied().collect::<BTreeSet<_>>().into(),
-            due: AtomicBool::new(true),
-            owed: Default::default(),
-            fenced: watch::Sender::new(false),
-            trouble: Default::default(),
-        });
-        let heart = tokio::spawn(beat(Arc::clone(&shared), Keeper::new(recovered.said))).abort_handle();
+        let (topic, fenced) = (Mutex::new(topic), watch::Sender::new(false));
+        let shared = Arc::new(Shared { topic, owed: Default::default(), fenced, trouble: Default::default() });
+        let heart = tokio::spawn(beat(Arc::clone(&shared))).abort_handle();
         Ok((Journal { shared, heart: Arc::new(Heart(heart)) }, recovered))
     }
 
@@ -152,22 +118,6 @@ impl Journal {
         self.shared.confirm().await
     }
 
-    /// Has the topic itself looked after within seconds: something may have changed about it.
-    pub fn look_after_soon(&self) {
-        self.shared.due.store(true, Ordering::Relaxed);
-    }
-
-    /// Waits until nobody who was replaced by this engine can act any more.
-    pub async fn settled(&self) {
-        sleep_until(self.shared.acts_from).await;
-    }
-
-    /// Does something to the cluster, which needs leave: as long as it takes, the journal shows again and again that no
-    /// other engine has taken over. It must not use the journal itself. After an error nobody knows how much of it is done.
-    pub async fn under_leave<T>(&self, deed: impl Future<Output = T>) -> Result<T, Error> {
-        self.shared.under_leave(deed).await
-    }
-
     /// Whether a newer engine has taken it over: then nobody here may act any more.
     pub fn fenced(&self) -> watch::Receiver<bool> {
         self.shared.fenced.subscribe()
@@ -193,16 +143,9 @@ impl Shared {
         if all.is_empty() {
             return Ok(());
         }
-        let begun = Moment::now(&self.clock);
-        let history: Option<History> =
-            all.iter().rev().find(|entry| entry.key == HISTORY).and_then(|entry| read(entry.value.as_deref()?));
         let done = topic.append(all).await;
         if done.is_ok() {
             self.owed().drain(..owed);
-            *self.leave() = Some(Leave::of_record_begun(begun));
-            if let Some(history) = history {
-                *self.emptied() = history.removed.into_keys().collect();
-            }
         }
         self.note(&done);
         self.heed(done)
@@ -222,46 +165,11 @@ impl Shared {
         late
     }
 
-    /// Writes the owner's name again: it fails if another engine has taken over, and keeps brokers from forgetting
-    /// a writer that has had nothing to say for days.
     async fn confirm(&self) -> Result<(), Error> {
-        self.append(vec![self.name.clone()]).await
-    }
-
-    async fn under_leave<T>(&self, deed: impl Future<Output = T>) -> Result<T, Error> {
-        let mut deed = pin!(deed);
-        loop {
-            let leave = self.fresh_leave().await?;
-            let mut renewal = pin!(sleep_until(leave.renewal()));
-            let done = poll_fn(|context| {
-                // Each time it is woken, before anything is done: nobody knows for how long it slept.
-                if !leave.holds(Moment::now(&self.clock)) {
-                    return Poll::Ready(None);
-                }
-                match deed.as_mut().poll(context) {
-                    Poll::Ready(done) => Poll::Ready(Some(done)),
-                    Poll::Pending => renewal.as_mut().poll(context).map(|()| None),
-                }
-            });
-            if let Some(done) = done.await {
-                return Ok(done);
-            }
-        }
-    }
-
-    /// Leave that lasts for a while: the last record's, or that of a new one.
-    async fn fresh_leave(&self) -> Result<Leave, Error> {
-        sleep_until(self.acts_from).await;
-        let given = *self.leave();
-        if let Some(leave) = given.filter(|leave| leave.is_fresh(Moment::now(&self.clock)))
-            && !*self.fenced.borrow()
-        {
-            return Ok(leave);
-        }
-        self.confirm().await?;
-        let given = *self.leave();
-        // Records that take longer than leave lasts give none.
-        given.filter(|leave| leave.holds(Moment::now(&self.clock))).ok_or_else(|| self.is_late())
+        let confirmed = self.topic.lock().await.confirm().await;
+        self.note(&confirmed);
+        self.heed(confirmed)?;
+        self.append(Vec::new()).await
     }
 
     /// Looks whose the journal is. Others write meanwhile.
@@ -284,20 +192,6 @@ impl Shared {
         }
     }
 
-    /// Whether the topic is to be looked after now. Asked once, it no longer is.
-    fn is_due(&self) -> bool {
-        self.due.swap(false, Ordering::Relaxed)
-    }
-
-    /// Looks after the topic itself.
-    async fn look_after(&self, client: &Client, keeper: &mut Keeper) -> Result<(), Error> {
-        let emptied = self.emptied().clone();
-        match self.under_leave(keeping::mend(client, keeper, &emptied)).await?? {
-            Some(said) => self.append(vec![said]).await,
-            None => Ok(()),
-        }
-    }
-
     fn heed(&self, done: Result<(), Error>) -> Result<(), Error> {
         if matches!(done, Err(Error::Fenced { .. })) {
             self.fenced.send_replace(true);
@@ -307,14 +201,6 @@ impl Shared {
 
     fn owed(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn emptied(&self) -> MutexGuard<'_, BTreeSet<BrokerId>> {
-        self.emptied.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn leave(&self) -> MutexGuard<'_, Option<Leave>> {
-        self.leave.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn trouble(&self) -> MutexGuard<'_, Option<String>> {
@@ -340,20 +226,20 @@ impl Drop for Heart {
     }
 }
 
-async fn beat(shared: Arc<Shared>, mut keeper: Keeper) {
+async fn beat(shared: Arc<Shared>) {
     let client = shared.topic.lock().await.client().clone();
     let mut spoken = Instant::now();
     loop {
         tokio::time::sleep(GLANCE).await;
         // After a record that failed only one that does not shows that all is well, and what is owed goes with it. But
         // first it is looked who owns the journal: whoever was replaced is not to get in the other's way.
-        let (due, troubled) = (shared.is_due() || spoken.elapsed() >= HEARTBEAT, shared.trouble().is_some());
+        let (due, troubled) = (spoken.elapsed() >= HEARTBEAT, shared.trouble().is_some());
         let beaten = async {
             shared.glance().await?;
             if due || troubled {
                 shared.confirm().await?;
             }
-            if due { shared.look_after(&client, &mut keeper).await } else { Ok(()) }
+            if due { keeping::mend(&client).await } else { Ok(()) }
         };
         let beaten = beaten.await;
         if due {

@@ -47,11 +47,6 @@ pub(super) fn sight(run: &Run, now: i64) -> Sight {
     }
 }
 
-/// Both rates of broker 1, and one of broker 2, are somebody else's.
-fn found_rates() -> BTreeSet<(BrokerId, Rate)> {
-    Rate::BOTH.map(|rate| (BrokerId(1), rate)).into_iter().chain([(BrokerId(2), Rate::Leader)]).collect()
-}
-
 #[test]
 fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     let run = run(2_500);
@@ -60,7 +55,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert!(topic.len() > 1);
     let first = execution.step(&sight(&run, 0));
     topic.extend(run.stepped(&execution, &first.changed));
-    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &found_rates());
+    execution.rates_were_found(&(0..4).map(BrokerId).collect(), &[BrokerId(1)].into());
     execution.throttle_is_set();
     let second = execution.step(&sight(&run, 1));
     assert!(matches!(second.actions[..], [Action::Relist(_), Action::Reassign(_)]), "{:?}", second.actions);
@@ -72,8 +67,7 @@ fn a_run_is_found_again_where_it_stood_and_leaves_nothing_when_it_is_over() {
     assert_eq!(found, run);
     assert_eq!(resumed.tasks(), execution.tasks());
     assert_eq!((resumed.throttling(), resumed.is_stopping()), (Throttling::On, true));
-    let one_of_others = [(BrokerId(2), Rate::Leader)].into();
-    assert_eq!(resumed.rates(), Rates { of_others: [BrokerId(1)].into(), one_of_others, unasked: BTreeSet::new() });
+    assert_eq!(resumed.rates(), Rates { of_others: [BrokerId(1)].into(), unasked: BTreeSet::new() });
 
     topic.extend(run.over(&execution));
     let nothing = recover(topic.clone());
@@ -227,12 +221,7 @@ fn a_cluster_in_great_trouble_is_no_reason_why_nothing_can_begin() {
 fn what_is_left_of_throttles_may_be_long() {
     let throttle = |partitions: i32| {
         let listing = Listing((0..partitions).map(|number| (number, BrokerId(1))).collect());
-        Throttle {
-            rate: 5,
-            brokers: [BrokerId(1)].into(),
-            topics: [("t".to_owned(), listing)].into(),
-            ..Throttle::default()
-        }
+        Throttle { rate: 5, brokers: [BrokerId(1)].into(), topics: [("t".to_owned(), listing)].into() }
     };
     let (nothing, much, little) = (Throttle::default(), throttle(100_000), throttle(3));
     let mut topic = leftover(&nothing, &much);

@@ -3,10 +3,7 @@
 //! Opening it takes the transactional id over first and reads then: whoever had it before can write
 //! no more, and all it had decided is seen. `owner` says what becomes of one that is shut out.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use evenkeel_kafka::{
@@ -17,11 +14,7 @@ use evenkeel_kafka::{
 };
 use uuid::Uuid;
 
-use super::{
-    Entry, Fold, Recovered,
-    keeping::{self, Keeper},
-    owner::Owner,
-};
+use super::{Entry, Fold, Recovered, keeping, owner::Owner};
 use crate::said::chain;
 
 /// Its name. One partition: the order of records is the order of deeds.
@@ -46,8 +39,6 @@ pub struct JournalTopic {
     me: Owner,
     /// Whom this engine has replaced.
     before: Option<Owner>,
-    /// Whether somebody has written to it before: an engine that may still be alive.
-    used_before: bool,
     standing: Standing,
     /// A transaction was begun and not seen to its end, for whoever wrote it has gone away.
     unfinished: bool,
@@ -80,27 +71,17 @@ impl JournalTopic {
             writer,
             me,
             before: None,
-            used_before: false,
             standing: Standing::Owner,
             unfinished: false,
             checked_to: 0,
         };
-        if let Err(error) = journal.claim().await {
-            // Where nobody can write, nobody else can have taken over, and nobody could show that nobody has.
-            if keeping::is_shut_to_all(&error) {
-                keeping::mend(&journal.client, &mut Keeper::default(), &BTreeSet::new()).await?;
-            }
-            return Err(error);
-        }
-        let (mut fold, mut owners, mut used_before) = (Fold::default(), Vec::new(), false);
+        journal.claim().await?;
+        let (mut fold, mut owners) = (Fold::default(), Vec::new());
         read(&journal.client, &Start::Earliest, |entry| {
-            let owner = Owner::of(&entry);
-            used_before |= owner != Some(me);
-            owners.extend(owner);
+            owners.extend(Owner::of(&entry));
             fold.take(entry);
         })
         .await?;
-        journal.used_before = used_before;
         // Our own name may not be seen yet, and another's may be there by now.
         journal.before = owners.into_iter().take_while(|owner| *owner != me).last();
         Ok((journal, fold.recovered()))
@@ -138,14 +119,10 @@ impl JournalTopic {
         if self.standing == Standing::Replaced { Err(replaced()) } else { Err(contended()) }
     }
 
-    /// The record that says whose it is.
-    pub(super) fn name(&self) -> Entry {
-        self.me.entry()
-    }
-
-    /// Whether another engine may have acted before, and not know yet that it was replaced.
-    pub(super) fn has_taken_over(&self) -> bool {
-        self.used_before
+    /// Writes the owner's name again: it fails if another engine has taken over, and keeps brokers from forgetting
+    /// a writer that has had nothing to say for days.
+    pub async fn confirm(&mut self) -> Result<(), Error> {
+        self.append(vec![self.me.entry()]).await
     }
 
     /// What is needed to look whose it is, without keeping others from writing.

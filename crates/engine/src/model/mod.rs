@@ -23,7 +23,7 @@ mod own;
 #[cfg(test)]
 mod tests;
 
-pub use own::{Narrowed, left_alone, narrowed};
+pub use own::left_alone;
 
 const KB: f64 = 1024.0;
 const MB: f64 = 1024.0 * 1024.0;

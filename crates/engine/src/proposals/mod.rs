@@ -19,7 +19,6 @@ mod goals;
 mod known;
 mod loads;
 mod order;
-mod own;
 mod proposal;
 mod result;
 #[cfg(test)]

@@ -23,12 +23,11 @@ use super::{
     figures::{Census, figures},
     known::baseline,
     loads::broker_loads,
-    own::widened,
 };
 use crate::{
     config::{capacity::Capacities, settings::Settings},
     executor::Baseline,
-    model::{self, NoModel, View, left_alone, narrowed},
+    model::{self, NoModel, View, left_alone},
     monitor::Known,
 };
 
@@ -76,8 +75,8 @@ pub fn make(
 ) -> Result<Proposal, Failure> {
     begins(Step::GeneratingClusterModel);
     let weights = settings.monitor.cpu_weights;
-    let (view, wide) = narrowed(&known.sighting.view, &ask.purpose.removed, &settings.goals.own_topics);
-    let cluster = model::build(&view, &known.loads, capacities, weights, &ask.purpose).map_err(|why| no_model(&why))?;
+    let cluster = model::build(&known.sighting.view, &known.loads, capacities, weights, &ask.purpose)
+        .map_err(|why| no_model(&why))?;
     check_dirs(&ask, &cluster)?;
     ask.request.excluded_topics =
         left_alone(&cluster, &ask.request.goals, &settings.goals.own_topics, ask.request.excluded_topics.as_ref());
@@ -97,7 +96,6 @@ pub fn make(
         None
     };
     let census = Census::after(&cluster, &outcome.plan);
-    widened(&mut outcome.plan.changes, &wide, &view, &ask.purpose.removed);
     let excluded = |topic: &&String| ask.request.excluded_topics.as_ref().is_some_and(|it| it.matches(topic));
     Ok(Proposal {
         id: outcome.plan.id(),

@@ -21,7 +21,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream},
+    io::{AsyncRead, AsyncWrite, DuplexStream},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
@@ -41,11 +41,8 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 const HEAD_PATIENCE: Duration = Duration::from_secs(75);
 /// How long a client may take nothing of what it is sent.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
-/// The least room for what is read at once, and for what waits to be written.
+/// The least room for the head of a request and for what waits to be written.
 const BUFFER_MIN: usize = 64 * 1024;
-/// How much is read, and for how long, of what a client still sends to whom it was answered before it was done.
-const UNREAD_MAX: u64 = 1024 * 1024;
-const UNREAD_PATIENCE: Duration = Duration::from_secs(2);
 /// How long running requests may take once the server stops.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause after a failed `accept`, which is mostly for want of file descriptors.
@@ -126,7 +123,7 @@ impl Server {
     ) -> Result<Server, NoListener> {
         let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         let (stopping, stopped) = watch::channel(false);
-        let way_in = WayIn { router, tls, head_bytes: settings.head_bytes };
+        let way_in = WayIn { router, tls, head_bytes: settings.head_bytes.max(BUFFER_MIN) };
         let accepting = tokio::spawn(accept(arriving, way_in, stopped));
         Ok(Server { address, stopping, accepting })
     }
@@ -249,11 +246,9 @@ impl WayIn {
             router.oneshot(request)
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(HEAD_PATIENCE)
-            .max_header_size(self.head_bytes)
-            .max_buf_size(self.head_bytes.max(BUFFER_MIN));
-        let mut connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(self.head_bytes);
+        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+        let mut connection = std::pin::pin!(connection);
         let stopped = async {
             // Nobody who could stop it any more is no reason to stop.
             if stopping.wait_for(|stop| *stop).await.is_err() {
@@ -261,27 +256,16 @@ impl WayIn {
             }
         };
         let ended = tokio::select! {
-            ended = &mut connection => ended,
+            ended = connection.as_mut() => ended,
             () = stopped => {
-                std::pin::Pin::new(&mut connection).graceful_shutdown();
-                (&mut connection).await
+                connection.as_mut().graceful_shutdown();
+                connection.await
             }
         };
         if let Err(error) = ended {
             tracing::debug!(%error, %peer, "a connection ended");
-            if error.is_parse() {
-                read_out(connection.into_parts().io.into_inner()).await;
-            }
         }
     }
-}
-
-/// Reads what a client still sends whose request was refused in the middle of it. A connection that is closed with something
-/// unread is reset, and the client never sees why.
-async fn read_out(stream: impl AsyncRead + Unpin) {
-    let mut unread = stream.take(UNREAD_MAX);
-    // Who is not done by then has had its answer for a while.
-    let _ = timeout(UNREAD_PATIENCE, tokio::io::copy(&mut unread, &mut tokio::io::sink())).await;
 }
 
 /// TLS with the key and the certificates of a PEM file.

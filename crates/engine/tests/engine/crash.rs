@@ -106,7 +106,7 @@ impl Plan {
         stage.assert_done(what);
         assert_eq!(epochs(stage), self.epochs, "{what}: something was moved twice");
         assert_eq!(between_dirs(stage), self.between_dirs, "{what}: something was moved twice between directories");
-        let (_, left) = Journal::open(stage.client(), stage.clock()).await.unwrap();
+        let (_, left) = Journal::open(stage.client()).await.unwrap();
         assert!(left.run.is_none(), "{what}");
         assert_eq!(left.strange, BTreeSet::new(), "{what}");
         let status = left.tasks.get(&TASK).map(|task| task.status.clone());

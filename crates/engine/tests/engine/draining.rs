@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use evenkeel_engine::journal::topic::TOPIC;
 use evenkeel_rest::{
     Answer,
     body::state::Phase,
@@ -12,7 +11,7 @@ use evenkeel_rest::{
 };
 use evenkeel_sim::{
     Cluster, Options,
-    cluster::{BrokerSpec, Fault, Resource},
+    cluster::{BrokerSpec, Fault},
 };
 
 use crate::lives::{Life, PATIENCE, adding, removing, spread, task};
@@ -60,37 +59,6 @@ async fn one_drain_suffices(seed: u64) {
     life.until("it is over", |phase| *phase == Phase::Idle).await;
     assert_eq!(left_on_guests(&stage), BTreeSet::new(), "seed {seed}");
     stage.assert_at_rest("afterwards");
-}
-
-/// The journal has three replicas, and two brokers stay: it does not keep them from it, and can still be written when one of
-/// the two is down.
-#[tokio::test(start_paused = true)]
-async fn a_cluster_shrinks_to_two_brokers_and_the_journal_with_it() {
-    let stage = Stage::new();
-    let life = stage.engine_with("default.replication.throttle=50000000\nsample.store.topic.replication.factor=3\n");
-    life.proposed(&spread()).await;
-    let registered = || stage.world.look(|cluster| cluster.registration(TOPIC, 0).unwrap().clone());
-    let setting = || {
-        let (asked, topic) = (evenkeel_sim::BrokerId(0), Resource::Topic(TOPIC.to_owned()));
-        let all = stage.world.look(|cluster| cluster.describe_configs(asked, &topic)).unwrap();
-        all.into_iter().find(|it| it.name == "min.insync.replicas").and_then(|it| it.value)
-    };
-    // What was said about it is on record by then.
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!((registered().replicas.len(), setting().as_deref()), (3, Some("2")));
-    let asked = RemoveBroker { brokerid: [2, 3].into(), ..removing(3) };
-    let reply = life.client.ask_and_wait(&asked, PATIENCE, Duration::from_secs(1)).await;
-    assert!(matches!(reply.answer, Answer::Ready(_)), "{:?}", reply.answer);
-    life.until("it is over", |phase| *phase == Phase::Idle).await;
-    let left = |id| stage.world.look(|cluster| cluster.replicas_on(evenkeel_sim::BrokerId(id)));
-    assert_eq!((left(2), left(3)), (Vec::new(), Vec::new()));
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let stays = [0, 1].map(evenkeel_sim::BrokerId);
-    assert_eq!(registered().replicas.iter().copied().collect::<BTreeSet<_>>(), stays.into());
-    assert_eq!(setting().as_deref(), Some("1"));
-    // Nor does it go back there by itself.
-    tokio::time::sleep(Duration::from_secs(3_600)).await;
-    assert_eq!((registered().replicas.len(), setting().as_deref()), (2, Some("1")));
 }
 
 /// More seeds by `EVENKEEL_SEEDS`, which a soak sets.

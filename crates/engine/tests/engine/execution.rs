@@ -1,5 +1,4 @@
 //! Runs carried out over the wire on simulated brokers, under paused time, by processes that die.
-#![allow(unreachable_pub, reason = "a test binary has no outside")]
 
 use std::{
     future::Future,
@@ -33,21 +32,8 @@ impl Stage {
         stop: watch::Receiver<bool>,
         report: watch::Sender<Report>,
     ) -> Result<Option<Ending>, Error> {
-        match self.begun(fresh, stop, report).await? {
-            Some((runner, run, execution)) => runner.carry_out(&run, execution).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The beginning of it.
-    pub async fn begun(
-        &self,
-        fresh: Option<Run>,
-        stop: watch::Receiver<bool>,
-        report: watch::Sender<Report>,
-    ) -> Result<Option<(Runner, Run, Execution)>, Error> {
         let client = self.client();
-        let (journal, recovered) = Journal::open(client.clone(), self.clock()).await?;
+        let (journal, recovered) = Journal::open(client.clone()).await?;
         let (run, execution) = match (recovered.run, fresh) {
             (Some(found), _) => found,
             (None, Some(run)) => {
@@ -62,18 +48,18 @@ impl Stage {
         let slowness = Slowness::default();
         let leftover = Arc::new(Leftover::new(client.clone(), journal.clone(), recovered.leftover));
         let runner = Runner { client, journal, clock, slowness, leftover, stop, adjust, task: None, report };
-        Ok(Some((runner, run, execution)))
+        runner.carry_out(&run, execution).await.map(Some)
     }
 }
 
-pub fn nobody() -> (watch::Receiver<bool>, watch::Sender<Report>) {
+fn nobody() -> (watch::Receiver<bool>, watch::Sender<Report>) {
     (watch::channel(false).1, watch::channel(Report::default()).0)
 }
 
 /// A process that dies in the middle of something: after so many times of being woken.
-pub struct Mortal<'a, T> {
-    pub wakes_left: usize,
-    pub life: Pin<&'a mut dyn Future<Output = T>>,
+struct Mortal<'a, T> {
+    wakes_left: usize,
+    life: Pin<&'a mut dyn Future<Output = T>>,
 }
 
 impl<T> Future for Mortal<'_, T> {
@@ -247,7 +233,7 @@ async fn what_is_left_of_a_throttle_is_lifted_when_its_broker_returns_in_whateve
     stage.assert_at_rest("once it is back");
     assert_eq!(next.throttles_left(), 0);
     drop(next);
-    assert!(Journal::open(stage.client(), stage.clock()).await.unwrap().1.leftover.is_empty());
+    assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
 }
 
 /// Whether the broker's settings hold copies back.
@@ -305,7 +291,7 @@ async fn what_is_left_of_a_throttle_is_lifted_while_the_next_run_is_under_way() 
     assert_eq!(executor.throttles_left(), 0, "nor does its end bring back what was lifted");
     stage.assert_at_rest("after both");
     drop(executor);
-    assert!(Journal::open(stage.client(), stage.clock()).await.unwrap().1.leftover.is_empty());
+    assert!(Journal::open(stage.client()).await.unwrap().1.leftover.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,7 +308,7 @@ async fn a_stop_is_heeded_though_nobody_can_record_it() {
     assert_eq!(executor.endings().pop().map(|it| it.ending), Some(Ending::Stopped));
     stage.assert_at_rest("stopped while Kafka was out of reach");
     drop(executor);
-    assert!(Journal::open(stage.client(), stage.clock()).await.unwrap().1.run.is_none());
+    assert!(Journal::open(stage.client()).await.unwrap().1.run.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -400,7 +386,7 @@ async fn a_live_broker_that_says_nothing_does_not_escape_the_throttle() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_begun_on_top_of_a_run_that_cannot_be_read() {
     let stage = Stage::new();
-    let (journal, _) = Journal::open(stage.client(), stage.clock()).await.unwrap();
+    let (journal, _) = Journal::open(stage.client()).await.unwrap();
     let key = "run/00000000-0000-0000-0000-000000000009".to_owned();
     journal.append(vec![Entry { key: key.clone(), value: Some(b"of a newer engine".to_vec()) }]).await.unwrap();
     drop(journal);

@@ -19,12 +19,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Stage {
     async fn journal(&self) -> Journal {
-        Journal::open(self.client(), self.clock()).await.unwrap().0
+        Journal::open(self.client()).await.unwrap().0
     }
 
     /// What a new life would find, without beginning one for good.
     async fn found(&self) -> evenkeel_engine::journal::Recovered {
-        Journal::open(self.client(), self.clock()).await.unwrap().1
+        Journal::open(self.client()).await.unwrap().1
     }
 
     /// Nobody is reached for two minutes: longer than a transaction may be open.
@@ -108,7 +108,7 @@ async fn an_engine_that_was_replaced_steps_down_and_the_newer_one_goes_on() {
     let stage = Stage::new();
     let older = stage.journal().await;
     older.append(vec![removed(1).entry()]).await.unwrap();
-    let (newer, found) = Journal::open(stage.client(), stage.clock()).await.unwrap();
+    let (newer, found) = Journal::open(stage.client()).await.unwrap();
     assert_eq!(found.history, removed(1));
     for broker in 2..4 {
         // To look whose the journal is shuts the newer one out, once: that one looks too, and stays.

@@ -19,7 +19,6 @@ mod scenarios;
 mod sensors;
 mod shapes;
 mod stage;
-mod standstill;
 mod states;
 mod stuck;
 mod throttled;

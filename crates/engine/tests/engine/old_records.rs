@@ -97,7 +97,7 @@ async fn a_run_on_record_in_any_form_is_carried_to_its_end() {
     assert!(forms.contains_key("1.tsv"), "{:?}", forms.keys());
     for (form, records) in forms {
         let stage = left_behind().await;
-        let journal = Journal::open(stage.client(), stage.clock()).await.unwrap().0;
+        let journal = Journal::open(stage.client()).await.unwrap().0;
         journal.append(records).await.unwrap();
         drop(journal);
 
@@ -120,7 +120,7 @@ async fn a_run_on_record_in_any_form_is_carried_to_its_end() {
         assert!(lifted.is_ok(), "{form}: {:?}", stage.world.look(|cluster| throttles(cluster)));
         stage.assert_at_rest(&form);
         drop(life);
-        let found = Journal::open(stage.client(), stage.clock()).await.unwrap().1;
+        let found = Journal::open(stage.client()).await.unwrap().1;
         assert!(found.run.is_none() && found.leftover.is_empty(), "{form}: {:?}", found.leftover);
         assert!(found.strange.is_empty(), "{form}: {:?}", found.strange);
     }

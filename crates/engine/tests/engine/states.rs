@@ -189,8 +189,8 @@ async fn every_endpoint_answers_in_every_state() {
         POST remove_broker?&brokerid=1
             503 IllegalState: Kafka never seen, Kafka lost, replaced
             500 NotEnoughValidWindows: loading, nothing measured
-            200: idle, paused, moving, broker 3 down, between disks, leading, stopping
-            500 OptimizationFailure: generating
+            200: idle, paused, moving, between disks, leading, stopping
+            500 OptimizationFailure: broker 3 down, generating
         POST fix_offline_replicas
             503 IllegalState: Kafka never seen, Kafka lost, replaced
             500 NotEnoughValidWindows: loading, nothing measured

@@ -44,8 +44,7 @@ impl Execution {
                 let (brokers, unset) =
                     throttle.brokers.difference(&self.unasked).copied().partition(|id| sight.up.contains(id));
                 self.unset = unset;
-                let (rate, theirs) = (throttle.rate, throttle.theirs.clone());
-                asks.throttle = Some(Throttle { rate, brokers, theirs, ..Throttle::default() });
+                asks.throttle = Some(Throttle { rate: throttle.rate, brokers, ..Throttle::default() });
                 return;
             }
             // Who has returned gets its rate before anything else begins.

@@ -286,8 +286,7 @@ impl Shared {
                 // A newer engine may have begun them, which this one has not heard of yet.
                 self.journal.confirm().await?;
                 let targets = listed.keys().map(|partition| (partition.clone(), Target::Cancel)).collect();
-                let taking_back = self.client.alter_reassignments(&targets, true);
-                let answers = self.journal.under_leave(taking_back).await?.whole()?;
+                let answers = self.client.alter_reassignments(&targets, true).await.whole()?;
                 for (partition, it) in listed {
                     match answers.get(&partition) {
                         Some(Err(refusal)) if refusal.code == ErrorCode::INVALID_REPLICA_ASSIGNMENT => {
@@ -326,8 +325,7 @@ impl Shared {
             return Ok(());
         }
         tracing::info!(partitions = others.len(), "moves of others are taken back");
-        let taking_back = self.client.alter_reassignments(&others, true);
-        self.journal.under_leave(taking_back).await?.interrupted.map_or(Ok(()), Err)
+        self.client.alter_reassignments(&others, true).await.interrupted.map_or(Ok(()), Err)
     }
 
     /// Partitions that are moved, and not by this run.

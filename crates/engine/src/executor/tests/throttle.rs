@@ -55,27 +55,6 @@ fn a_broker_that_does_not_return_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn a_broker_that_is_emptied_and_down_is_not_waited_for() {
-    let mut play = throttled().with(|order| order.emptied = [BrokerId(0)].into());
-    play.run_for(2_000);
-    assert!(Rate::BOTH.iter().all(|rate| play.rate(0, *rate).is_some()), "it is held back by then");
-    play.cluster.suffer(&Fault::Crash(evenkeel_sim::BrokerId(0)));
-    let mut lifted = 0;
-    let last = loop {
-        let step = play.step(None);
-        lifted += step.actions.iter().filter(|action| matches!(action, Action::Unthrottle(_))).count();
-        if step.ending.is_some() {
-            break step;
-        }
-        play.cluster.tick(250);
-    };
-    assert_eq!((lifted, last.ending), (1, Some(Ending::Completed)), "the others are asked once, and this one never");
-    let left = last.left.expect("what it has is lifted when it returns");
-    assert_eq!((left.brokers, left.topics), ([BrokerId(0)].into(), BTreeMap::new()));
-    assert!((1..4).all(|id| Rate::BOTH.iter().all(|rate| play.rate(id, *rate).is_none())));
-}
-
-#[test]
 fn who_is_down_at_the_beginning_is_held_back_when_it_returns() {
     let one = evenkeel_sim::BrokerId(1);
     let mut play = Play::new(&[&[0, 1]], &[(0, &[0, 2])]).with(|order| {

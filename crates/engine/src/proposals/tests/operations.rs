@@ -1,11 +1,10 @@
-use evenkeel_kafka::TopicPartition;
 use evenkeel_rest::{
     Method, Refusal,
     body::{BrokerLoad, BrokerState, GoalStatus, OptimizationResult, ProvisionStatus},
 };
 
 use super::scene::Scene;
-use crate::{journal::topic::TOPIC, model::PartitionView, monitor::sample::Metric};
+use crate::monitor::sample::Metric;
 
 const ONE_GOAL: &str = "goals=ReplicaDistributionGoal&skip_hard_goal_check=true";
 
@@ -74,38 +73,6 @@ fn brokers_that_are_removed_are_empty_then() {
     let gone = after(&result, 2);
     assert_eq!((gone.broker_state, gone.replicas, gone.num_core.0, gone.disk_pct.0), (BrokerState::Dead, 0, 0.0, -1.0));
     assert_eq!(result.proposals.unwrap()[0].goal.as_deref(), Some("removed"));
-}
-
-/// A cluster with a journal on its first three brokers, which the last of them leads.
-fn with_journal(picture: &str) -> Scene {
-    let mut scene = Scene::draw(picture);
-    let offline = scene.sighting.view.brokers.iter().filter(|(_, broker)| !broker.up).map(|(id, _)| *id).collect();
-    let seen = PartitionView { replicas: vec![0, 1, 2], leader: Some(1), offline, ..PartitionView::default() };
-    scene.sighting.view.partitions.insert(TopicPartition::new(TOPIC, 0), seen);
-    scene
-}
-
-#[test]
-fn topics_of_our_own_keep_no_cluster_from_shrinking() {
-    let shrinking = "remove_broker?brokerid=1";
-    let scene = with_journal("b0 a: t0*\nb1 b: t1*\nb2 c: t2*");
-    let plan = scene.plan(shrinking);
-    assert_eq!(plan[0], format!("{TOPIC}-0 [0, 1, 2]>1 -> [0, 2]>0"), "{plan:?}");
-    let result = scene.result(shrinking);
-    assert_eq!(numbers(&result)[..2], [1, 100], "only what is somebody else's is copied");
-    // On more brokers than that it keeps its replicas.
-    let plan = with_journal("b0 a: t0*\nb1 b: t1*\nb2 c: t2*\nb3 d: t3*").plan(shrinking);
-    assert!(plan[0].starts_with(&format!("{TOPIC}-0 [0, 1, 2]>1 -> ")) && plan[0].contains('3'), "{plan:?}");
-    // Of what is somebody else's nothing is taken away.
-    let said = Scene::draw("b0 a: t0*\nb1 b: t0\nb2 c: t0").failure(shrinking);
-    assert!(said.contains("OptimizationFailureException"), "{said}");
-}
-
-#[test]
-fn what_of_ours_is_on_a_broker_that_is_only_down_stays_there() {
-    let scene = with_journal("b0 a: t0* t1* t2* t3*\nb1 b:\nb2 c down:");
-    let plan = scene.plan(&format!("rebalance?{ONE_GOAL}"));
-    assert!(!plan.is_empty() && plan.iter().all(|change| !change.starts_with(TOPIC)), "{plan:?}");
 }
 
 #[test]
